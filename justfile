@@ -87,3 +87,12 @@ bench-images:
     python3 tests/bench/images/unpack.py
     python3 tests/bench/images/pull.py
     python3 tests/bench/images/dockerfile.py
+
+# Build the documentation site as target/site/book; `docs/site/install` installs mdBook
+docs:
+    docs/site/build
+
+# Draw the pictures of the terminal in README.md and docs/ again
+pictures:
+    cargo build --locked --package jobc
+    .oracles/venv/bin/python docs/site/pictures.py target/debug/jobc

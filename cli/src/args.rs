@@ -50,7 +50,7 @@ pub(crate) struct Args {
         default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
-        alias = "colour",
+        alias = "color",
         display_order = LAST
     )]
     pub color: ColorArg,
@@ -58,12 +58,12 @@ pub(crate) struct Args {
     pub command: Command,
 }
 
-/// What `jobc run` does: [`Command`] and [`OnlyRun`] both show it.
+/// The description of `jobc run`, which [`Command`] and [`OnlyRun`] share.
 #[cfg(target_os = "linux")]
 const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
 
 impl Args {
-    /// All commands, with `oci`, whose options are those of a crate of its own.
+    /// All commands, with `oci`, whose options are defined in a separate crate.
     pub(crate) fn whole() -> clap::Command {
         let own = Self::command();
         #[cfg(target_os = "linux")]
@@ -152,7 +152,7 @@ pub(crate) enum Command {
     },
 }
 
-/// `jobc run` alone: a start must not wait for the options of every other command to be laid out.
+/// `jobc run` alone: it must start without building the options of all other commands.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
 #[command(name = "jobc run", bin_name = "jobc run", about = ABOUT_RUN, max_term_width = 100)]
@@ -167,7 +167,7 @@ pub(crate) struct OnlyRun {
         default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
-        alias = "colour",
+        alias = "color",
         display_order = LAST
     )]
     pub color: ColorArg,
@@ -262,7 +262,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct InitArgs {
     /// Directory to write to
     #[arg(value_name = "DIR", default_value = ".")]
-    pub folder: Utf8PathBuf,
+    pub directory: Utf8PathBuf,
     /// Example to start from
     #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]
     pub example: String,
@@ -282,7 +282,7 @@ pub(crate) enum ColorArg {
 }
 
 impl ColorArg {
-    /// Makes the choice known to everything that prints.
+    /// Sets the choice for everything that prints.
     pub(crate) fn write_global(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,

@@ -1,4 +1,4 @@
-//! The commands, one a file.
+//! The commands, one per file.
 
 pub(crate) mod backends;
 pub(crate) mod build;
@@ -52,10 +52,10 @@ use crate::input::Unusable;
 use crate::outcome::Outcome;
 use crate::terminal;
 
-/// Where editors find the schemas of a job that lies outside the repository.
+/// Where editors find the schemas of a job outside the repository.
 const PUBLISHED: &str = "https://jobc.dev/schemas/";
 
-/// Says why an input cannot be used.
+/// Reports why an input cannot be used.
 fn unusable(Unusable(why): &Unusable) -> Outcome {
     terminal::eprint(&format!("jobc: {why}\n"));
     Outcome::WrongUse

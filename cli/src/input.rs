@@ -1,4 +1,4 @@
-//! Finding and reading what a command names: the job file, `targets.yaml`, parameter files.
+//! Finds and reads the input of a command: the job file, `targets.yaml`, parameter files.
 
 use std::io::Read as _;
 
@@ -12,13 +12,13 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 
-/// A job file with everything that belongs to it, read.
+/// A job file with all files that belong to it.
 pub(crate) struct Input {
     /// All texts.
     pub sources: Sources,
-    /// The job file's folder, absolute.
-    pub folder: Utf8PathBuf,
-    /// The job file as it was named.
+    /// The job file's directory, absolute.
+    pub directory: Utf8PathBuf,
+    /// The job file as named on the command line.
     name: Utf8PathBuf,
     files: DiskFiles,
     job: SourceId,
@@ -26,28 +26,28 @@ pub(crate) struct Input {
     params: Vec<SourceId>,
 }
 
-/// Why an input cannot be used, in words for a person.
+/// Why an input cannot be used, as a message.
 pub(crate) struct Unusable(pub String);
 
 pub(crate) const JOB_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
-/// What standard input is called in findings.
+/// The name of stdin in findings.
 const STDIN: &str = "<stdin>";
 
 impl Input {
-    /// Reads what the arguments name.
+    /// Reads the files of the arguments.
     pub(crate) fn read(args: &JobArgs) -> Result<Self, Unusable> {
         let mut sources = Sources::new();
         let path = job_path(args.job.as_deref())?;
-        let (folder, text) = if path == "-" {
+        let (directory, text) = if path == "-" {
             (absolute(Utf8Path::new("."))?, read_stdin()?)
         } else {
-            (folder_of(&path)?, read(&path)?)
+            (directory_of(&path)?, read(&path)?)
         };
         let name = if path == "-" { Utf8PathBuf::from(STDIN) } else { path };
         let job = sources.add(Source::new(name.clone(), text));
         let targets = match &args.targets {
             Some(path) => Some(path.clone()),
-            None => find_targets(&folder).map(|path| shorten(&path)),
+            None => find_targets(&directory).map(|path| shorten(&path)),
         };
         let targets =
             targets.map(|path| Ok(sources.add(Source::new(path.clone(), read(&path)?)))).transpose()?;
@@ -56,21 +56,21 @@ impl Input {
             .iter()
             .map(|path| Ok(sources.add(Source::new(path.clone(), read(path)?))))
             .collect::<Result<_, _>>()?;
-        let files = DiskFiles::new(folder.clone());
-        Ok(Self { sources, folder, name, files, job, targets, params })
+        let files = DiskFiles::new(directory.clone());
+        Ok(Self { sources, directory, name, files, job, targets, params })
     }
 
-    /// The job file, absolute as far as its name can be; `<stdin>` for standard input.
+    /// The job file as an absolute path; `<stdin>` for stdin.
     #[cfg(target_os = "linux")]
     pub(crate) fn path(&self) -> Utf8PathBuf {
         if self.name == STDIN {
             self.name.clone()
         } else {
-            self.folder.join(self.name.file_name().unwrap_or_default())
+            self.directory.join(self.name.file_name().unwrap_or_default())
         }
     }
 
-    /// What the compiler is asked; `to_job` tells the way from an output folder back.
+    /// The request to the compiler; `to_job` is the way from an output directory back to the job.
     pub(crate) fn request<'a>(
         &'a self,
         args: &JobArgs,
@@ -95,7 +95,7 @@ impl Input {
     }
 }
 
-/// Reads a file, or standard input where it is `-`, with the name it has in findings.
+/// Reads a file, or stdin for `-`, with its name in findings.
 pub(crate) fn read_one(path: &Utf8Path) -> Result<Source, Unusable> {
     if path == "-" { Ok(Source::new(STDIN, read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
 }
@@ -104,17 +104,20 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, Unusable> {
     let Some(given) = given else {
         let found = JOB_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());
         return found.map(Utf8Path::to_owned).ok_or_else(|| {
-            Unusable("there is no job.yaml here; name a job file, or write one with `jobc init`".to_owned())
+            Unusable(
+                "no job.yaml in the current directory; name a job file, or create one with `jobc init`"
+                    .to_owned(),
+            )
         });
     };
     if given.is_dir() {
         let found = JOB_NAMES.iter().map(|name| given.join(name)).find(|path| path.is_file());
-        return found.ok_or_else(|| Unusable(format!("`{given}` is a folder without a job.yaml")));
+        return found.ok_or_else(|| Unusable(format!("`{given}` is a directory without a job.yaml")));
     }
     Ok(given.to_owned())
 }
 
-/// Reads a file as text; what is no UTF-8 is refused with the line where it stops being so.
+/// Reads a file as text; other encodings than UTF-8 are rejected with the line.
 pub(crate) fn read(path: &Utf8Path) -> Result<String, Unusable> {
     let bytes =
         std::fs::read(path).map_err(|error| Unusable(format!("cannot read `{path}`: {}", reason(&error))))?;
@@ -140,13 +143,13 @@ fn text(bytes: Vec<u8>, name: &str) -> Result<String, Unusable> {
     })
 }
 
-/// The system's words for an error, without its number.
+/// The message of a system error, without its number.
 pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string().to_lowercase();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-fn folder_of(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
+fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
     let parent = path.parent().filter(|p| !p.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     if !path.exists() {
         return Err(Unusable(format!("cannot read `{path}`: no such file")));
@@ -154,27 +157,26 @@ fn folder_of(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
     absolute(parent)
 }
 
-/// The real absolute path of a folder.
+/// The real absolute path of a directory.
 pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
     path.canonicalize_utf8().map_err(|error| Unusable(format!("cannot use `{path}`: {}", reason(&error))))
 }
 
-/// `targets.yaml` beside the job file, or in a parent folder up to the root of the repository.
-pub(crate) fn find_targets(folder: &Utf8Path) -> Option<Utf8PathBuf> {
-    files::find_targets(
-        folder,
-        |path| if path.file_name() == Some(".git") { path.exists() } else { path.is_file() },
-    )
+/// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.
+pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
+    files::find_targets(directory, |path| {
+        if path.file_name() == Some(".git") { path.exists() } else { path.is_file() }
+    })
 }
 
-/// A path as a person here would write it: relative to this folder where it lies in it.
+/// A path for messages: relative if it is in the current directory.
 pub(crate) fn shorten(path: &Utf8Path) -> Utf8PathBuf {
     let here = Utf8PathBuf::from_path_buf(std::env::current_dir().unwrap_or_default()).unwrap_or_default();
     let short = relative(path, &here);
     if short.as_str().len() < path.as_str().len() { short } else { path.to_owned() }
 }
 
-/// The way from one absolute folder to a path, by names alone.
+/// The relative path from an absolute directory to a path, lexically.
 pub(crate) fn relative(path: &Utf8Path, from: &Utf8Path) -> Utf8PathBuf {
     let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
     let up = from.components().skip(common).map(|_| "..");

@@ -1,4 +1,4 @@
-//! Work in a thread, while this one hears signals.
+//! Runs work in a thread, while this one receives signals.
 
 use jobc_container::process::Exit;
 use jobc_sys::error::{Error, Result};
@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// Does the work in a thread, and tells `heard` of every signal that would end a program meanwhile.
+/// Runs the work in a thread, and calls `heard` for every signal that would end a program.
 pub(crate) fn run<T: Send>(
     signals: &Signals,
     work: impl FnOnce() -> T + Send,

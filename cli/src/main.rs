@@ -1,6 +1,6 @@
 //! The `jobc` binary: arguments, files, terminals.
 //!
-//! Everything that is decided is decided in `jobc-compiler`; this crate reads and writes files, and prints.
+//! All decisions are made in `jobc-compiler`; this crate reads and writes files, and prints.
 
 mod args;
 mod commands;
@@ -29,7 +29,8 @@ use args::{Args, Command};
 use jobc_oci::{OWN_FAILURE, complain_of_panic};
 use outcome::Outcome;
 
-/// A job of 10,000 roles is some ten million small values, which it makes in three quarters of the C library's time.
+/// A job of 10,000 roles allocates some ten million small values. mimalloc needs three quarters of the C library's time
+/// for them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
     ExitCode::from(outcome as u8)
 }
 
-/// The commands about jobs on this machine.
+/// The commands about jobs on this host.
 #[cfg(target_os = "linux")]
 fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     use args::jobs::JobCommand;
@@ -105,7 +106,7 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
     })
 }
 
-/// A command that this program gives itself in another process, with what carries it out.
+/// A hidden command by which this program starts itself, and its function.
 #[cfg(target_os = "linux")]
 type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
@@ -119,10 +120,10 @@ const HIDDEN: [Hidden; 6] = [
     (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::answer),
 ];
 
-/// `jobc run` and `jobc oci`, told by the first word, or by the name `jobc-oci` under which podman may know this file.
+/// `jobc run` and `jobc oci`, selected by the first word, or by the name `jobc-oci` as which podman may call this file.
 ///
-/// They come before everything else, for a container's start is counted in milliseconds: of the command line only what
-/// belongs to them is laid out, and nothing of the compiler is touched.
+/// They come first, since a container must start in milliseconds: only their own options are built, and nothing of the
+/// compiler is used.
 #[cfg(target_os = "linux")]
 fn containers() -> Option<ExitCode> {
     let mut words = std::env::args_os();
@@ -153,7 +154,7 @@ fn containers() -> Option<ExitCode> {
     }))
 }
 
-/// The supervisor of a job, which `jobc run` starts: it stays for as long as the job, and touches nothing of the compiler.
+/// The supervisor of a job, which `jobc run` starts. It runs as long as the job, and uses nothing of the compiler.
 #[cfg(target_os = "linux")]
 fn supervisor() -> Option<ExitCode> {
     use jobc_job::supervisor::start;

@@ -1,8 +1,8 @@
-//! Writing a target's folder: readers see the old files or the new ones, never a mix.
+//! Writes a target's directory: readers see the old files or the new ones, never a mix.
 //!
-//! The new folder is made beside the old one and swapped in by one renameat2(2). A failure at any point, a full
-//! disk say, leaves the old folder as it was. Files that did not change are hard links to the old ones, so that
-//! they keep their times. Builds of one job wait for each other by a lock on the folder above.
+//! The new directory is written next to the old one, and both are swapped by one renameat2(2). A failure at any point,
+//! such as a full disk, leaves the old directory unchanged. Files that did not change are hard links to the old ones,
+//! so that they keep their times. Builds of one job wait for each other by a lock on the parent directory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,86 +13,87 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
-/// What ends the name of the old folder while the new one takes its place in two steps.
+/// The suffix of the old directory while it is replaced in two steps.
 const ASIDE: &str = ".old";
 
-/// What there is to do for a target's folder.
+/// What was done with a target's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// Every file was there already, with these bytes.
+    /// Every file existed already, with these bytes.
     Unchanged,
-    /// The folder is new, or differs from what was there.
+    /// The directory is new, or differed.
     Changed,
 }
 
-/// Writes a target's folder.
+/// Writes a target's directory.
 ///
 /// # Errors
-/// Where the folder holds files that jobc did not write, and where the system refuses.
-pub(crate) fn write(folder: &Utf8Path, artifacts: &[Artifact]) -> io::Result<Written> {
-    // A link stays one, and what it leads to is replaced.
-    let folder = if folder.is_symlink() { folder.canonicalize_utf8()? } else { folder.to_owned() };
-    let parent = folder.parent().unwrap_or(Utf8Path::new("."));
-    let name = folder.file_name().unwrap_or("target");
+/// If the directory contains files that jobc did not write, and for errors of the system.
+pub(crate) fn write(directory: &Utf8Path, artifacts: &[Artifact]) -> io::Result<Written> {
+    // A link is kept, and its target is replaced.
+    let directory =
+        if directory.is_symlink() { directory.canonicalize_utf8()? } else { directory.to_owned() };
+    let parent = directory.parent().unwrap_or(Utf8Path::new("."));
+    let name = directory.file_name().unwrap_or("target");
     fs::create_dir_all(parent)?;
     let staging = format!(".{name}.jobc-");
     let lock = lock(parent);
     if lock.is_some() {
-        clear_leftovers(&folder, &staging);
+        clear_leftovers(&directory, &staging);
     }
-    if folder.exists() {
-        if !folder.is_dir() {
+    if directory.exists() {
+        if !directory.is_dir() {
             return Err(io::Error::other(format!("`{name}` is a file")));
         }
-        let on_disk = list(&folder)?;
+        let on_disk = list(&directory)?;
         let wanted: BTreeSet<&Utf8Path> = artifacts.iter().map(|a| a.path.as_path()).collect();
         let more: Vec<&Utf8Path> =
             on_disk.iter().map(Utf8PathBuf::as_path).filter(|p| !wanted.contains(p)).collect();
         if more.is_empty()
             && on_disk.len() == wanted.len()
-            && artifacts.iter().all(|artifact| is_same(&folder.join(&artifact.path), artifact))
+            && artifacts.iter().all(|artifact| is_same(&directory.join(&artifact.path), artifact))
         {
             return Ok(Written::Unchanged);
         }
-        refuse_foreign(&folder, &more)?;
+        refuse_foreign(&directory, &more)?;
     }
     let staging = parent.join(format!("{staging}{}", std::process::id()));
-    let result = fill(&staging, &folder, artifacts).and_then(|()| swap(&staging, &folder));
-    // After a swap the old files lie in the staging folder; after a failure half of the new ones.
+    let result = fill(&staging, &directory, artifacts).and_then(|()| swap(&staging, &directory));
+    // After a swap the old files are in the staging directory; after a failure a part of the new ones.
     let cleared = if staging.exists() { fs::remove_dir_all(&staging) } else { Ok(()) };
     result.and(cleared).map(|()| Written::Changed)
 }
 
-/// Waits for other builds into the same folder; nothing where the file system has no such locks.
+/// Waits for other builds into the same directory; none if the file system has no such locks.
 fn lock(parent: &Utf8Path) -> Option<fs::File> {
-    let folder = fs::File::open(parent).ok()?;
-    flock(&folder, FlockOperation::LockExclusive).ok().map(|()| folder)
+    let directory = fs::File::open(parent).ok()?;
+    flock(&directory, FlockOperation::LockExclusive).ok().map(|()| directory)
 }
 
-/// Removes what a killed build left. Under the lock no other build is at work here.
-fn clear_leftovers(folder: &Utf8Path, staging: &str) {
-    let parent = folder.parent().unwrap_or(Utf8Path::new("."));
+/// Removes leftovers of a killed build. Under the lock no other build is running here.
+fn clear_leftovers(directory: &Utf8Path, staging: &str) {
+    let parent = directory.parent().unwrap_or(Utf8Path::new("."));
     for entry in parent.read_dir_utf8().into_iter().flatten().flatten() {
         let name = entry.file_name();
         if name.starts_with(staging) {
-            // Between the two renames of `swap` the old output has the other name; it goes back.
-            let lost = name.ends_with(ASIDE) && !folder.exists();
-            // What cannot be removed now does no harm.
-            let _ = if lost { fs::rename(entry.path(), folder) } else { fs::remove_dir_all(entry.path()) };
+            // Between the two renames of `swap`, the old output has the other name; it is restored.
+            let lost = name.ends_with(ASIDE) && !directory.exists();
+            // A leftover that cannot be removed does no harm.
+            let _ = if lost { fs::rename(entry.path(), directory) } else { fs::remove_dir_all(entry.path()) };
         }
     }
 }
 
-/// The files below a folder, by relative path; links are not followed.
-pub(crate) fn list(folder: &Utf8Path) -> io::Result<BTreeSet<Utf8PathBuf>> {
+/// The files below a directory, by relative path; links are not followed.
+pub(crate) fn list(directory: &Utf8Path) -> io::Result<BTreeSet<Utf8PathBuf>> {
     let mut files = BTreeSet::new();
-    let mut todo = vec![folder.to_owned()];
+    let mut todo = vec![directory.to_owned()];
     while let Some(next) = todo.pop() {
         for entry in next.read_dir_utf8()? {
             let entry = entry?;
             if entry.file_type()?.is_dir() {
                 todo.push(entry.path().to_owned());
-            } else if let Ok(path) = entry.path().strip_prefix(folder) {
+            } else if let Ok(path) = entry.path().strip_prefix(directory) {
                 files.insert(path.to_owned());
             }
         }
@@ -100,14 +101,14 @@ pub(crate) fn list(folder: &Utf8Path) -> io::Result<BTreeSet<Utf8PathBuf>> {
     Ok(files)
 }
 
-/// A folder that is replaced as a whole must hold nothing of somebody else's: it would be lost.
+/// A directory that is replaced as a whole must not contain other files, since they would be lost.
 ///
-/// What the former build wrote is told by its source map, which names every file.
-fn refuse_foreign(folder: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
+/// The source map of the previous build lists every file that it wrote.
+fn refuse_foreign(directory: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
     if more.is_empty() {
         return Ok(());
     }
-    let map = fs::read(folder.join("sourcemap.json")).unwrap_or_default();
+    let map = fs::read(directory.join("sourcemap.json")).unwrap_or_default();
     let map: serde_json::Value = serde_json::from_slice(&map).unwrap_or_default();
     let ours = |path: &Utf8Path| {
         matches!(path.as_str(), "plan.json" | "sourcemap.json")
@@ -116,7 +117,7 @@ fn refuse_foreign(folder: &Utf8Path, more: &[&Utf8Path]) -> io::Result<()> {
     match more.iter().find(|path| !ours(path)) {
         None => Ok(()),
         Some(path) => Err(io::Error::other(format!(
-            "it holds `{path}`, which jobc did not write; move that away, or name another folder with `-o`"
+            "it contains `{path}`, which jobc did not write; move it away, or name another directory with `-o`"
         ))),
     }
 }
@@ -129,17 +130,17 @@ fn is_same(path: &Utf8Path, artifact: &Artifact) -> bool {
         && fs::read(path).is_ok_and(|bytes| bytes == artifact.bytes)
 }
 
-/// Writes artifacts into a folder that is not there yet and that nobody else knows of.
+/// Writes artifacts into a new directory that no other process uses.
 #[cfg(target_os = "linux")]
-pub(crate) fn fill_new(folder: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
-    fs::create_dir(folder)?;
+pub(crate) fn fill_new(directory: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
+    fs::create_dir(directory)?;
     let mut made: BTreeSet<&Utf8Path> = BTreeSet::new();
     for artifact in artifacts {
-        let path = folder.join(&artifact.path);
+        let path = directory.join(&artifact.path);
         if let Some(parent) = artifact.path.parent()
             && made.insert(parent)
         {
-            fs::create_dir_all(folder.join(parent))?;
+            fs::create_dir_all(directory.join(parent))?;
         }
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(artifact.mode).open(&path)?;
         io::Write::write_all(&mut file, &artifact.bytes)?;
@@ -160,7 +161,7 @@ fn fill(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Resul
         {
             fs::create_dir_all(staging.join(parent))?;
         }
-        // Looked at after it is linked: without a lock the old file may be another one by now.
+        // Compared after linking: without a lock the old file may have been replaced.
         if fs::hard_link(old.join(&artifact.path), &path).is_ok() {
             if is_same(&path, artifact) {
                 continue;
@@ -173,18 +174,18 @@ fn fill(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Resul
     Ok(())
 }
 
-/// Puts the new folder in the old one's place; file systems without exchange get two renames.
-fn swap(staging: &Utf8Path, folder: &Utf8Path) -> io::Result<()> {
-    if !folder.exists() {
-        return fs::rename(staging, folder);
+/// Replaces the old directory with the new one; file systems without exchange get two renames.
+fn swap(staging: &Utf8Path, directory: &Utf8Path) -> io::Result<()> {
+    if !directory.exists() {
+        return fs::rename(staging, directory);
     }
-    match renameat_with(CWD, staging.as_std_path(), CWD, folder.as_std_path(), RenameFlags::EXCHANGE) {
+    match renameat_with(CWD, staging.as_std_path(), CWD, directory.as_std_path(), RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            let aside = folder.with_file_name(format!("{}{ASIDE}", staging.file_name().unwrap_or("jobc")));
-            fs::rename(folder, &aside)?;
-            if let Err(error) = fs::rename(staging, folder) {
-                fs::rename(&aside, folder)?;
+            let aside = directory.with_file_name(format!("{}{ASIDE}", staging.file_name().unwrap_or("jobc")));
+            fs::rename(directory, &aside)?;
+            if let Err(error) = fs::rename(staging, directory) {
+                fs::rename(&aside, directory)?;
                 return Err(error);
             }
             fs::remove_dir_all(aside)
@@ -202,12 +203,12 @@ mod tests {
     }
 
     fn temporary() -> (tempfile::TempDir, Utf8PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = Utf8PathBuf::from_path_buf(folder.path().join("out/job/local")).unwrap();
-        (folder, path)
+        let directory = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(directory.path().join("out/job/local")).unwrap();
+        (directory, path)
     }
 
-    /// A folder as a build writes it: with a source map that names the other files.
+    /// A directory as a build writes it: with a source map that lists the other files.
     fn output(plan: &str, others: &[(&str, &str)]) -> Vec<Artifact> {
         let named: serde_json::Map<String, serde_json::Value> =
             others.iter().map(|(path, _)| ((*path).to_owned(), serde_json::json!([]))).collect();
@@ -218,66 +219,70 @@ mod tests {
 
     #[test]
     fn what_is_written_is_there_and_nothing_else() {
-        let (_keep, folder) = temporary();
+        let (_keep, directory) = temporary();
         let first = output("1", &[("oci/a/config.json", "2"), ("oci/b/config.json", "2")]);
-        assert_eq!(write(&folder, &first).unwrap(), Written::Changed);
-        assert_eq!(write(&folder, &output("3", &[("oci/b/config.json", "4")])).unwrap(), Written::Changed);
-        let files: Vec<_> = list(&folder).unwrap().into_iter().collect();
+        assert_eq!(write(&directory, &first).unwrap(), Written::Changed);
+        assert_eq!(write(&directory, &output("3", &[("oci/b/config.json", "4")])).unwrap(), Written::Changed);
+        let files: Vec<_> = list(&directory).unwrap().into_iter().collect();
         assert_eq!(files, ["oci/b/config.json", "plan.json", "sourcemap.json"]);
-        assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "3");
-        assert_eq!(fs::read_to_string(folder.join("oci/b/config.json")).unwrap(), "4");
-        let beside: Vec<_> = folder.parent().unwrap().read_dir_utf8().unwrap().collect();
-        assert_eq!(beside.len(), 1, "no staging folder is left: {beside:?}");
+        assert_eq!(fs::read_to_string(directory.join("plan.json")).unwrap(), "3");
+        assert_eq!(fs::read_to_string(directory.join("oci/b/config.json")).unwrap(), "4");
+        let beside: Vec<_> = directory.parent().unwrap().read_dir_utf8().unwrap().collect();
+        assert_eq!(beside.len(), 1, "no staging directory is left: {beside:?}");
     }
 
     #[test]
     fn unchanged_files_keep_their_times() {
-        let (_keep, folder) = temporary();
-        let time = || fs::metadata(folder.join("plan.json")).unwrap().modified().unwrap();
-        write(&folder, &output("1", &[("openpai/job.yaml", "1")])).unwrap();
+        let (_keep, directory) = temporary();
+        let time = || fs::metadata(directory.join("plan.json")).unwrap().modified().unwrap();
+        write(&directory, &output("1", &[("openpai/job.yaml", "1")])).unwrap();
         let before = time();
-        assert_eq!(write(&folder, &output("1", &[("openpai/job.yaml", "1")])).unwrap(), Written::Unchanged);
+        assert_eq!(
+            write(&directory, &output("1", &[("openpai/job.yaml", "1")])).unwrap(),
+            Written::Unchanged
+        );
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert_eq!(write(&folder, &output("1", &[("openpai/job.yaml", "2")])).unwrap(), Written::Changed);
+        assert_eq!(write(&directory, &output("1", &[("openpai/job.yaml", "2")])).unwrap(), Written::Changed);
         assert_eq!(time(), before);
     }
 
     #[test]
     fn other_peoples_files_are_never_replaced() {
         for foreign in ["thesis.tex", "oci/a/rootfs/bin/sh"] {
-            let (_keep, folder) = temporary();
-            write(&folder, &output("1", &[("oci/a/config.json", "1")])).unwrap();
-            fs::create_dir_all(folder.join(foreign).parent().unwrap()).unwrap();
-            fs::write(folder.join(foreign), "x").unwrap();
-            let error = write(&folder, &output("2", &[("oci/a/config.json", "1")])).unwrap_err().to_string();
+            let (_keep, directory) = temporary();
+            write(&directory, &output("1", &[("oci/a/config.json", "1")])).unwrap();
+            fs::create_dir_all(directory.join(foreign).parent().unwrap()).unwrap();
+            fs::write(directory.join(foreign), "x").unwrap();
+            let error =
+                write(&directory, &output("2", &[("oci/a/config.json", "1")])).unwrap_err().to_string();
             assert!(error.contains(&format!("`{foreign}`, which jobc did not write")), "{error}");
-            assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "1");
+            assert_eq!(fs::read_to_string(directory.join("plan.json")).unwrap(), "1");
         }
     }
 
     #[test]
-    fn a_link_to_a_folder_stays_one() {
-        let (_keep, folder) = temporary();
-        let parent = folder.parent().unwrap();
+    fn a_link_to_a_directory_stays_one() {
+        let (_keep, directory) = temporary();
+        let parent = directory.parent().unwrap();
         fs::create_dir_all(parent.join("real")).unwrap();
-        std::os::unix::fs::symlink("real", &folder).unwrap();
-        write(&folder, &output("1", &[])).unwrap();
-        write(&folder, &output("2", &[])).unwrap();
-        assert!(folder.is_symlink());
+        std::os::unix::fs::symlink("real", &directory).unwrap();
+        write(&directory, &output("1", &[])).unwrap();
+        write(&directory, &output("2", &[])).unwrap();
+        assert!(directory.is_symlink());
         assert_eq!(fs::read_to_string(parent.join("real/plan.json")).unwrap(), "2");
     }
 
     #[test]
     fn what_killed_builds_left_is_cleared() {
-        let (_keep, folder) = temporary();
-        let parent = folder.parent().unwrap();
-        write(&folder, &output("1", &[])).unwrap();
+        let (_keep, directory) = temporary();
+        let parent = directory.parent().unwrap();
+        write(&directory, &output("1", &[])).unwrap();
         fs::create_dir(parent.join(".local.jobc-1")).unwrap();
         fs::create_dir(parent.join(".other.jobc-1")).unwrap();
-        // Killed between the two renames: the old output has another name, and another error keeps it.
-        fs::rename(&folder, parent.join(".local.jobc-2.old")).unwrap();
-        clear_leftovers(&folder, ".local.jobc-");
-        assert_eq!(fs::read_to_string(folder.join("plan.json")).unwrap(), "1");
+        // Killed between the two renames: the old output has another name, and is kept after another error.
+        fs::rename(&directory, parent.join(".local.jobc-2.old")).unwrap();
+        clear_leftovers(&directory, ".local.jobc-");
+        assert_eq!(fs::read_to_string(directory.join("plan.json")).unwrap(), "1");
         let names: BTreeSet<String> =
             parent.read_dir_utf8().unwrap().map(|entry| entry.unwrap().file_name().to_owned()).collect();
         assert_eq!(names.into_iter().collect::<Vec<_>>(), [".other.jobc-1", "local"]);

@@ -1,6 +1,6 @@
-//! What happens to images while somebody waits: bars on a terminal, lines in a pipe, objects for programs.
+//! Progress of images: bars on a terminal, lines in a pipe, objects for programs.
 //!
-//! Bars are drawn below what was printed, and drawn over; what is worth keeping is printed above them.
+//! Bars are drawn below the printed lines and redrawn in place; permanent lines are printed above them.
 
 mod bars;
 
@@ -17,12 +17,12 @@ use crate::table::visible;
 use crate::terminal;
 use bars::Item;
 
-/// Bars are drawn no more often.
+/// Minimum interval between two drawings of the bars.
 const DRAWN: Duration = Duration::from_millis(80);
-/// A program is told of the same blob no more often.
+/// Minimum interval between two objects about the same blob.
 const SAID: Duration = Duration::from_millis(250);
 
-/// Shows progress; shared by the threads that make it.
+/// Shows progress; shared by the worker threads.
 pub(crate) struct Meter {
     look: Look,
     state: Mutex<State>,
@@ -39,13 +39,13 @@ enum Look {
 
 struct State {
     items: Vec<Item>,
-    /// Lines of bars that stand on the terminal.
+    /// Lines of bars that are on the terminal.
     drawn: usize,
     last: Option<Instant>,
 }
 
 impl Meter {
-    /// Shows progress as it was asked for, and as standard error is.
+    /// Shows progress in the given format; for text, depending on stderr.
     pub(crate) fn new(format: FormatArg, quiet: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let look = match (format, terminal::columns_of_stderr()) {
@@ -57,7 +57,7 @@ impl Meter {
         Self { look, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
     }
 
-    /// Shows that something happened.
+    /// Shows a progress event.
     pub(crate) fn tell(&self, progress: &Progress) {
         if self.look == Look::Nothing {
             return;
@@ -89,7 +89,7 @@ impl Meter {
         }
     }
 
-    /// Prints a line of a kind that stays.
+    /// Prints a permanent line.
     fn line(&self, state: &mut State, progress: &Progress) {
         let (object, text) = match progress {
             Progress::Step { number, of, stage, text, cached } => (
@@ -122,7 +122,7 @@ impl Meter {
         }
     }
 
-    /// Takes the bars away: what comes next is printed where they stood, and begins anew.
+    /// Removes the bars: the next output is printed in their place.
     pub(crate) fn clear(&self) {
         let mut state = self.lock();
         state.erase();
@@ -178,19 +178,19 @@ impl State {
         }
     }
 
-    /// What moves to the first bar and clears from there on.
+    /// Moves to the first bar and clears from there on.
     fn over(&self) -> String {
         if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.drawn) }
     }
 }
 
-/// Past what strips colours: these are movements, which a terminal without colours has as well.
+/// Bypasses the filter of colors: these are cursor movements, which a terminal without colors has as well.
 fn write(text: &str) {
     let mut out = io::stderr().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// What there is an amount of: its kind, its digest, what is done of what, and whether it was there.
+/// The amount of an event: its kind, its digest, the progress, and whether the blob was already in the store.
 fn amount(progress: &Progress) -> Option<(&'static str, String, u64, Option<u64>, bool)> {
     match progress {
         Progress::Blob { digest, done, total, known } => {

@@ -1,8 +1,8 @@
-//! Amounts, as people read them.
+//! Amounts, for people.
 
 use jobc_schema::Bytes;
 
-/// Bytes with three digits or so: `999 B`, `1.4 KiB`, `2.0 GiB`.
+/// Bytes with about three digits: `999 B`, `1.4 KiB`, `2.0 GiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
     Bytes(bytes).measured().to_string()
 }

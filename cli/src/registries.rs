@@ -1,4 +1,4 @@
-//! Who fetches images: a client with the settings of `registries.yaml`, or nobody where this jobc was built without one.
+//! The source of images: a client with the settings of `registries.yaml`, or none if this jobc was built without it.
 
 #[cfg(not(feature = "registry"))]
 use jobc_sys::error::{Error, Kind, Result};
@@ -24,10 +24,10 @@ mod with {
 
     use crate::input::{self, Unusable};
 
-    /// The file of the machine, below which nothing is looked for.
+    /// The settings of the host, used in addition to those of the user.
     const OF_MACHINE: &str = "/etc/jobc/registries.yaml";
 
-    /// A client with the settings of this user and of this machine.
+    /// A client with the settings of this user and of this host.
     pub(crate) fn client(plain_http: bool) -> Result<Client> {
         let mut settings = Settings { plain_http, ..Settings::default() };
         for path in of_user().into_iter().chain([PathBuf::from(OF_MACHINE)]) {
@@ -38,7 +38,7 @@ mod with {
         Ok(Client::new(settings, Credentials::of_user()))
     }
 
-    /// The same, for whoever needs images and need not know from where.
+    /// The same, for callers that only need images.
     pub(crate) fn fetcher(plain_http: bool) -> Result<Box<dyn Fetch>> {
         Ok(Box::new(client(plain_http)?))
     }
@@ -46,9 +46,9 @@ mod with {
     fn of_user() -> Option<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder =
+        let directory =
             absolute("XDG_CONFIG_HOME").or_else(|| absolute("HOME").map(|home| home.join(".config")));
-        folder.map(|folder| folder.join("jobc/registries.yaml"))
+        directory.map(|directory| directory.join("jobc/registries.yaml"))
     }
 
     fn read(path: &Path) -> Result<Settings> {
@@ -58,7 +58,7 @@ mod with {
         let wrong = |line: Option<u32>, why: &str| {
             let line = line.map(|line| format!(" line {line}:")).unwrap_or_default();
             Error::new(Kind::Config, format!("`{shown}`:{line} {why}"))
-                .help("docs/guides/images.md says what can be settled about registries")
+                .help("docs/guides/images.md describes the settings of registries")
         };
         let mut sources = Sources::new();
         let id = sources.add(Source::new(shown.as_ref(), text));
@@ -69,7 +69,7 @@ mod with {
         }
         let Some(document) = document else { return Ok(Settings::default()) };
         let settings = Settings::read(document.to_json()).map_err(|Misplaced { path, message }| {
-            // A number may be one of a list or a key; which is known to the document alone.
+            // A number may be an index of a list or a key; only the document knows which.
             let at = path.iter().fold(Pointer::ROOT, |at, segment| at.key(segment));
             let span = document.span(&at, Part::Key);
             let line = sources.get(id).line_column(span.start).line;
@@ -91,7 +91,7 @@ mod without {
 
     use super::Result;
 
-    /// Nobody, who says so when an image is wanted that is not here.
+    /// No source: an error if an image is not in the store.
     struct Nobody;
 
     pub(crate) fn fetcher(_: bool) -> Result<Box<dyn Fetch>> {
@@ -111,9 +111,9 @@ mod without {
     }
 }
 
-/// Why nothing can be fetched or sent.
+/// Why nothing can be pulled or pushed.
 #[cfg(not(feature = "registry"))]
 pub(crate) fn absent() -> Error {
     Error::new(Kind::Unsupported, "this jobc was built without the feature `registry`")
-        .help("bring images in as archives or folders with `jobc image import`")
+        .help("import archives or directories with `jobc image import`")
 }

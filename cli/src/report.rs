@@ -1,4 +1,4 @@
-//! What a command says at the end: findings, and the table of what was written.
+//! The final output of a command: findings, and the table of written files.
 
 use camino::Utf8Path;
 use jobc_compiler::diagnostic::render::{render, summary};
@@ -13,9 +13,9 @@ use crate::terminal;
 #[cfg(target_os = "linux")]
 pub(crate) use jobc_oci::message::{error as container_error, warning as container_warning};
 
-/// Shows the findings: to people on standard error, to programs on standard output.
+/// Prints the findings: for people on stderr, for programs on stdout.
 ///
-/// `stdout_is_taken` where standard output carries the files themselves.
+/// `stdout_is_taken` if stdout carries the files themselves.
 pub(crate) fn findings(sources: &Sources, sink: Sink, format: FormatArg, stdout_is_taken: bool) -> Outcome {
     let diagnostics = sink.finish();
     let outcome = if count(&diagnostics, Severity::Error) > 0 { Outcome::Errors } else { Outcome::Fine };
@@ -35,24 +35,24 @@ pub(crate) fn findings(sources: &Sources, sink: Sink, format: FormatArg, stdout_
     outcome
 }
 
-/// How many findings are of a severity.
+/// The number of findings of a severity.
 pub(crate) fn count(diagnostics: &[Diagnostic], severity: Severity) -> usize {
     diagnostics.iter().filter(|d| d.severity == severity).count()
 }
 
-/// One row of the table of what was written.
+/// One row of the table of written files.
 pub(crate) struct Row {
     /// The target.
     pub target: String,
     /// The backend.
     pub backend: &'static str,
-    /// How many files.
+    /// The number of files.
     pub files: usize,
-    /// Where.
+    /// The directory.
     pub place: String,
 }
 
-/// The table of what was written, aligned, with a heading.
+/// The table of written files, aligned, with a heading.
 pub(crate) fn table(rows: &[Row]) -> String {
     let width = |get: fn(&Row) -> usize, heading: &str| {
         rows.iter().map(get).chain([heading.len()]).max().unwrap_or(0)
@@ -66,17 +66,23 @@ pub(crate) fn table(rows: &[Row]) -> String {
     out
 }
 
-/// What a job takes in all, in one line.
+/// Thousandths of a CPU for people.
+pub(crate) fn cpus(millis: u64) -> String {
+    match (millis / 1000, millis % 1000) {
+        (1, 0) => "1 CPU".to_owned(),
+        (whole, 0) => format!("{whole} CPUs"),
+        (whole, rest) => format!("{} CPUs", format!("{whole}.{rest:03}").trim_end_matches('0')),
+    }
+}
+
+/// The total resources of a job, in one line.
 pub(crate) fn totals(name: &str, totals: &Totals) -> String {
     let mut parts = vec![plural(totals.instances, "instance")];
     if totals.cpu_millis > 0 {
-        let whole = totals.cpu_millis.is_multiple_of(1000);
-        let cpus =
-            if whole { (totals.cpu_millis / 1000).to_string() } else { format!("{}m", totals.cpu_millis) };
-        parts.push(format!("{cpus} CPUs"));
+        parts.push(cpus(totals.cpu_millis));
     }
     if totals.memory_bytes > 0 {
-        parts.push(format!("{} of memory", Bytes(totals.memory_bytes)));
+        parts.push(format!("{} of memory", Bytes(totals.memory_bytes).amount()));
     }
     if totals.gpus > 0 {
         parts.push(plural(totals.gpus, "GPU"));
@@ -91,7 +97,7 @@ fn plural(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// The same, for a message about a path.
+/// The error of a path that cannot be written.
 pub(crate) fn cannot_write(path: &Utf8Path, error: &std::io::Error) -> String {
     format!("jobc: cannot write `{path}`: {}\n", crate::input::reason(error))
 }

@@ -1,11 +1,11 @@
-//! Tables for people: aligned by what characters take on a terminal, cut to its width, whole in a pipe.
+//! Tables for people: aligned by display width, cut to the width of a terminal, complete in a pipe.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
 
-/// No column is cut below this.
+/// Minimum width of a column that is cut.
 const NARROWEST: usize = 8;
 
 /// Rows of cells under headings.
@@ -20,12 +20,12 @@ impl<const N: usize> Table<N> {
         Self { rows: vec![headings.map(str::to_owned)] }
     }
 
-    /// Adds a row. What would move the cursor or colour the terminal is shown in escapes.
+    /// Adds a row. Control characters are escaped.
     pub(crate) fn row(&mut self, cells: [String; N]) {
         self.rows.push(cells.map(|cell| visible(&cell)));
     }
 
-    /// The text; no line is wider than `columns` as long as no column would get too narrow.
+    /// The text; no line is wider than `columns` unless a column would get too narrow.
     pub(crate) fn render(&self, columns: Option<usize>) -> String {
         let mut widths: [usize; N] = std::array::from_fn(|column| {
             self.rows.iter().map(|row| row[column].width()).max().unwrap_or_default()
@@ -34,7 +34,7 @@ impl<const N: usize> Table<N> {
         while let Some(limit) = columns
             && widths.iter().sum::<usize>() + gaps > limit
         {
-            // The widest gives way, of equals the last: explanations stand at the end.
+            // The widest column is cut, of equal ones the last, since explanations are at the end.
             let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else { break };
             if *widest <= NARROWEST {
                 break;
@@ -57,7 +57,7 @@ fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
     out + "\n"
 }
 
-/// A text that takes at most so many columns, with `…` where something is missing.
+/// A text of at most this many columns, with `…` if something is missing.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -72,7 +72,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     out + "…"
 }
 
-/// A text of somebody else's with its control characters as escapes, so that it cannot draw on the terminal.
+/// A foreign text with its control characters escaped, so that it cannot control the terminal.
 pub(crate) fn visible(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();

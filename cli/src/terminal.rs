@@ -1,34 +1,34 @@
-//! Printing, and what is known of the terminal that prints.
+//! Printing, and properties of the terminal.
 
 use std::io::{self, IsTerminal as _};
 
 use jobc_compiler::diagnostic::render::TextStyle;
 pub(crate) use jobc_oci::terminal::{eprint, print};
 
-/// How text for people looks on standard error.
+/// The style of text for people on stderr.
 pub(crate) fn style() -> TextStyle {
     let terminal = io::stderr().is_terminal();
-    let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
+    let color = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
     let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
         .is_some_and(|value| value.to_ascii_lowercase().replace('-', "").contains("utf8"));
     let width = if terminal { columns() } else { 120 };
-    TextStyle { colour, unicode: terminal && utf8, width }
+    TextStyle { color, unicode: terminal && utf8, width }
 }
 
-/// The terminal's width, or a usual one.
+/// The terminal's width, or a default.
 fn columns() -> usize {
     columns_of(io::stderr()).unwrap_or(100)
 }
 
-/// The width of the terminal that standard output is; nothing where it is a pipe or a file.
+/// The width of the terminal of stdout; none if it is a pipe or a file.
 #[cfg(target_os = "linux")]
 pub(crate) fn columns_of_stdout() -> Option<usize> {
     io::stdout().is_terminal().then(|| columns_of(io::stdout()).unwrap_or(100))
 }
 
-/// The same of standard error.
+/// The same for stderr.
 #[cfg(target_os = "linux")]
 pub(crate) fn columns_of_stderr() -> Option<usize> {
     io::stderr().is_terminal().then(columns)

@@ -1,7 +1,7 @@
-//! Between expand and resolve: fewer instances, or no GPUs, as the command line asks for a run on a small machine.
+//! Between expand and resolve: fewer instances, or no GPUs, as the command line asks for a run on a small host.
 //!
-//! The file says what the job is; this changes how much of it runs. It is done to the documents in which the numbers stand
-//! by now and everything that follows from them does not yet: expressions, ranks and addresses are those of the smaller job.
+//! The file defines the job; this changes how much of it runs. It changes the documents when they already contain the
+//! numbers, but not yet what follows from them: expressions, ranks and addresses are those of the smaller job.
 //! Thresholds that the smaller job could not reach become the largest it can.
 
 use indexmap::IndexMap;
@@ -21,9 +21,9 @@ pub struct Adjustments {
     pub no_gpu: bool,
 }
 
-/// Changes the documents; returns what the file says of each role that has fewer instances now.
+/// Changes the documents; returns the number in the file for each role that now has fewer instances.
 ///
-/// A number that does not fit is a finding, said for the first document alone.
+/// A number that does not fit is a finding, reported for the first document only.
 pub fn adjust(variants: &mut [Variant], adjustments: &Adjustments, sink: &mut Sink) -> IndexMap<String, u32> {
     let mut scaled = IndexMap::new();
     for variant in variants {
@@ -54,8 +54,7 @@ fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option
     let names: Vec<&str> = root.get("roles")?.entries().iter().map(|entry| entry.key.as_str()).collect();
     if !names.contains(&role) {
         let mut diagnostic =
-            Diagnostic::error(codes::SCALE, format!("`--scale` names the role `{role}`, which is not there"))
-                .at_key(&roles, "");
+            Diagnostic::error(codes::SCALE, format!("unknown role `{role}` in `--scale`")).at_key(&roles, "");
         if let Some(near) = suggest::nearest(role, names.iter().copied()) {
             diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
         }
@@ -67,10 +66,10 @@ fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option
     if instances == 0 || instances > written {
         let (message, note) = if instances == 0 {
             let message = format!("`--scale {role}=0` leaves no instance of `{role}`");
-            (message, "a role runs at least once; take it out of the file to run without it")
+            (message, "a role has at least one instance; to run without the role, remove it from the file")
         } else {
             let message = format!("`--scale {role}={instances}` is more than the {written} of the file");
-            (message, "it makes a job smaller; write more `instances` in the file for a larger one")
+            (message, "`--scale` only makes a job smaller; for a larger job increase `instances` in the file")
         };
         sink.push(Diagnostic::error(codes::SCALE, message).at(&at, "").note(note));
         return None;
@@ -106,7 +105,7 @@ fn shrink_gang(root: &mut Node, before: u64) {
 fn remove_gpus(root: &mut Node) {
     let Some(roles) = child(root, "roles") else { return };
     for role in entries(roles) {
-        // `gpu: 0` hides all cards; a role that says nothing of GPUs goes on saying nothing.
+        // `gpu: 0` hides all cards; a role without `gpu` stays without it.
         if let Some(gpu) = child(&mut role.value, "resources").and_then(|resources| child(resources, "gpu")) {
             put(gpu, 0);
         }
@@ -118,7 +117,7 @@ fn total(root: &Node) -> u64 {
     roles.iter().filter_map(|role| instances_of(&role.value)).map(u64::from).sum()
 }
 
-/// How many instances a role has; nothing where that is no number, which is an error already.
+/// How many instances a role has; `None` if it is not a number, which is already an error.
 fn instances_of(role: &Node) -> Option<u32> {
     match role.get("instances") {
         None => Some(1),
@@ -140,7 +139,7 @@ fn cap(parent: &mut Node, key: &str, most: u32) {
     }
 }
 
-/// Puts a number where something stands: findings about it point there.
+/// Puts a number at a place: findings about it point there.
 fn put(node: &mut Node, number: u32) {
     node.value = Value::Number { number: number.into(), text: number.to_string() };
 }

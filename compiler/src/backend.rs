@@ -28,7 +28,7 @@ pub trait Backend: Sync {
     fn about(&self) -> &'static str;
 
     /// Whether it can express something for this job; the lower pass asks before it calls [`Backend::lower`] and
-    /// reports what it cannot at the line that asked for it.
+    /// reports what it cannot at the line that requests it.
     fn support(&self, capability: Capability, job: &JobPlan) -> Support;
 
     /// Whether it can express something where one place of the job asks for it; a backend whose answer depends on
@@ -46,8 +46,8 @@ pub trait Backend: Sync {
     /// as a derived name that is too long, goes to the sink.
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File>;
 
-    /// Finds what [`Backend::lower`] would find, and makes no files: for whoever only asks what is wrong. A backend whose
-    /// files are most of its work says it here without them.
+    /// Finds what [`Backend::lower`] would find, and makes no files: for callers that only need the findings. A backend
+    /// whose files are most of its work reports findings here without making them.
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
         self.lower(job, context, sink);
     }
@@ -56,9 +56,10 @@ pub trait Backend: Sync {
 /// What a backend may know besides the plan.
 #[derive(Clone)]
 pub struct Context<'a> {
-    /// Files beside the job file.
+    /// Files next to the job file.
     pub files: &'a dyn Files,
-    /// The way from the target's output folder to the job file's, such as `../../..`, for bind mounts of relative paths.
+    /// The way from the target's output directory to the job file's, such as `../../..`, for bind mounts of relative
+    /// paths.
     pub to_job: Utf8PathBuf,
     /// What of the GPU set-up OCI bundles carry; the target's choice unless the command line gives one.
     pub gpu_injection: Option<GpuInjection>,

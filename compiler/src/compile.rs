@@ -31,14 +31,14 @@ pub struct Request<'a> {
     pub set: Vec<(String, String)>,
     /// `--params FILE`, in order.
     pub params: Vec<SourceId>,
-    /// The targets asked for by name; empty: the file's defaults, else all.
+    /// The targets requested by name; empty: the file's defaults, else all.
     pub only_targets: Vec<String>,
-    /// Whether the job is to be run on this machine: for one target that has the oci backend, which is the one asked for,
-    /// else the only such one of the file's defaults, else the built-in `local`.
+    /// Whether the job will run on this host: for one target that has the oci backend, which is the one asked for, else
+    /// the only such one of the file's defaults, else the built-in `local`.
     pub run_here: bool,
-    /// Looks at the GPUs of this machine, where the job is to be run on it; asked only where the job wants some.
+    /// Looks at the GPUs of this host, where the job is to be run on it; called only if the job requests GPUs.
     pub gpus_here: Option<&'a dyn Fn() -> TargetGpus>,
-    /// The backends asked for; empty: all of each target.
+    /// The requested backends; empty: all of each target.
     pub only_backends: Vec<BackendName>,
     /// Whether what cannot be expressed becomes a warning.
     pub allow_lossy: bool,
@@ -48,9 +48,9 @@ pub struct Request<'a> {
     pub locking: Locking,
     /// What runs of the job, where that is less than all.
     pub adjustments: Adjustments,
-    /// Files beside the job file.
+    /// Files next to the job file.
     pub files: &'a dyn Files,
-    /// The way from a target's output folder to the job file's, for the job with that name.
+    /// The way from a target's output directory to the job file's, for the job with that name.
     pub to_job: &'a dyn Fn(&str) -> Utf8PathBuf,
 }
 
@@ -60,7 +60,7 @@ pub struct Planned {
     pub jobs: Vec<JobPlan>,
     /// Whether the targets were only tried because nothing was chosen.
     pub on_refusal: OnRefusal,
-    /// Roles with fewer instances than the file says, with what it says.
+    /// Roles with fewer instances than in the file, with the number in the file.
     pub scaled: IndexMap<String, u32>,
     /// The images that the jobs name, as they name them, but for those with a digest.
     pub images: BTreeSet<String>,
@@ -71,7 +71,7 @@ pub struct Planned {
 /// One file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Artifact {
-    /// The path below the target's folder.
+    /// The path below the target's directory.
     pub path: Utf8PathBuf,
     /// Permission bits.
     pub mode: u32,
@@ -198,13 +198,13 @@ fn plans(
         }
     }
     if request.adjustments.no_gpu {
-        // It is what was asked for.
+        // The user requested it.
         sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
     }
     (jobs, scaled)
 }
 
-/// Pass 4, against the GPUs of this machine where the job is run on it: the plan itself names no machine.
+/// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host.
 fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut Sink) {
     let wants = |role: &RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
     let Some(look) = request.gpus_here.filter(|_| plan.roles.iter().any(wants)) else {
@@ -215,7 +215,7 @@ fn check_for_place(job: &Job, plan: &JobPlan, request: &Request<'_>, sink: &mut 
     check::check(job, &here, sink);
 }
 
-/// The targets to build for: those asked for, else the file's defaults, else all.
+/// The targets to build for: those requested, else the file's defaults, else all.
 fn choose_targets(
     targets: Option<&Targets>,
     request: &Request<'_>,
@@ -256,7 +256,7 @@ fn choose_targets(
     places.retain(of_interest);
     if places.is_empty() && !sink.has_errors() {
         let wanted = request.only_backends.iter().map(|b| b.as_str());
-        let message = format!("no target has the backends asked for: {}", suggest::list(wanted));
+        let message = format!("no target has the requested backends: {}", suggest::list(wanted));
         sink.push(
             Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`jobc backends` lists the backends"),
         );
@@ -265,7 +265,7 @@ fn choose_targets(
     (!sink.has_errors() || !places.is_empty()).then_some((places, on_refusal))
 }
 
-/// The target of a job that is run on this machine, where none was asked for.
+/// The target of a job that is run on this host, if none was requested.
 fn choose_one_to_run(
     known: &[(&str, &Target, bool)],
     default: &[String],
@@ -284,8 +284,10 @@ fn choose_one_to_run(
         (Some(&(name, settings, built_in)), None) => Some(place(name, settings, built_in)),
         (Some((first, ..)), Some((second, ..))) => {
             let names = [*first, *second].into_iter().chain(fit.map(|(name, ..)| *name));
-            let message = format!("the job could run for {}; choose one", suggest::list(names));
-            sink.push(Diagnostic::error(codes::NO_SUCH_TARGET, message).note("`--target NAME` names it"));
+            let message = format!("several targets are possible: {}", suggest::list(names));
+            sink.push(
+                Diagnostic::error(codes::NO_SUCH_TARGET, message).note("select one with `--target NAME`"),
+            );
             None
         }
         (None, _) => {
@@ -297,7 +299,7 @@ fn choose_one_to_run(
 
 fn unknown_target(name: &str, known: &[(&str, &Target, bool)], from_file: bool) -> Diagnostic {
     let names = || known.iter().map(|(name, ..)| *name);
-    let mut diagnostic = Diagnostic::error(codes::NO_SUCH_TARGET, format!("there is no target `{name}`"));
+    let mut diagnostic = Diagnostic::error(codes::NO_SUCH_TARGET, format!("unknown target `{name}`"));
     if from_file {
         diagnostic = diagnostic.at_place(Place::target(&Pointer::ROOT.key("targets")), "");
     }
@@ -373,7 +375,7 @@ pub fn build(sources: &Sources, planned: Planned, request: &Request<'_>, sink: &
     let Planned { jobs, on_refusal, .. } = planned;
     jobs.into_iter()
         .zip(lowered)
-        // A target of which nothing is left was skipped: a note says why.
+        // A target without any output was skipped; a note has the reason.
         .filter(|(_, lowered)| on_refusal == OnRefusal::Fail || !lowered.is_empty())
         .map(|(job, lowered)| emit_job(job, lowered, &spans, sources))
         .collect()

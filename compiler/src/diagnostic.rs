@@ -17,7 +17,7 @@ pub use codes::Code;
 pub enum Severity {
     /// Worth knowing; nothing to do.
     Note,
-    /// Probably not what was meant; the build goes on.
+    /// Probably not what was meant; the build continues.
     Warning,
     /// The job cannot be built.
     Error,
@@ -37,7 +37,7 @@ impl Severity {
 /// One finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// The stable code; `jobc explain CODE` tells more.
+    /// The stable code; see `jobc explain CODE`.
     pub code: Code,
     /// How bad it is.
     pub severity: Severity,
@@ -51,12 +51,12 @@ pub struct Diagnostic {
     pub fixes: Vec<Fix>,
 }
 
-/// A place and what to say about it.
+/// A place and its label.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     /// Where.
     pub place: Place,
-    /// What to say there; may be empty on the primary label.
+    /// The text of the label; may be empty on the primary label.
     pub text: String,
 }
 
@@ -74,8 +74,8 @@ pub enum Place {
         /// The key or the value there.
         part: Part,
     },
-    /// A part of the text at a path of the job file, in bytes: shown alone where the file has the text letter by letter, else all
-    /// of the value is.
+    /// A part of the text at a path of the job file, in bytes: shown alone where the file has the text letter by
+    /// letter, else all of the value is.
     Inside {
         /// Where in the job file.
         pointer: Pointer,

@@ -1,7 +1,7 @@
 //! The `docker run` command that gives an instance the same GPUs, for people who know Docker.
 //!
-//! Sources: docker/cli `opts/gpus.go` (the value of `--gpus` is a record of comma-separated fields, so that a field with
-//! commas stands in quotes of its own); NVIDIA's MPS guide; ROCm's container toolkit.
+//! Sources: docker/cli `opts/gpus.go` (the value of `--gpus` is a record of comma-separated fields, so that a field
+//! with commas is in quotes of its own); NVIDIA's MPS guide; ROCm's container toolkit.
 
 use std::fmt::Write as _;
 
@@ -23,8 +23,8 @@ const BY_OPTION: [DriverCapability; 6] = [
 /// What of the driver a container gets unless it asks.
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
-/// The command that runs the role's first instance by Docker with the same GPUs; nothing for a role that says nothing of GPUs,
-/// one that runs on the machine's own files, and cards that Docker has no word for.
+/// The command that runs the role's first instance by Docker with the same GPUs; `None` for a role without GPUs, a role
+/// that runs on the files of the host, and cards that Docker does not support.
 pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let gpu = role.resources.gpu.as_ref()?;
     let image = job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host {}))?;
@@ -80,10 +80,10 @@ fn record(fields: &[String]) -> String {
     shell::word(&text).into_owned()
 }
 
-/// Slices: MIG instances by name, else limits of a multi-process service that runs on the machine.
+/// Slices: MIG instances by name, else limits of a multi-process service that runs on the host.
 fn slices(devices: &[String], share: &SharePlan, gpu: &GpuPlan) -> Vec<String> {
     if share.profile.is_some() {
-        // Only the machine knows its instances.
+        // Only the host knows its instances.
         let named: Vec<String> = devices.iter().map(|_| "MIG-UUID".to_owned()).collect();
         return nvidia(&named, gpu);
     }
@@ -107,12 +107,12 @@ fn slices(devices: &[String], share: &SharePlan, gpu: &GpuPlan) -> Vec<String> {
     words
 }
 
-/// Whether /dev/shm is the machine's, so that it has no size of its own.
+/// Whether /dev/shm is the host's, so that it has no size of its own.
 fn shares_memory(gpu: &GpuPlan) -> bool {
     gpu.share.as_ref().is_some_and(|share| share.profile.is_none())
 }
 
-/// The program, where it is known to the last letter and stands in a line.
+/// The program, if it is known exactly and fits on one line.
 fn program(command: &CommandPlan) -> Vec<String> {
     let words: Option<Vec<&str>> = match command {
         CommandPlan::Image {} => Some(vec![]),

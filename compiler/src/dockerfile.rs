@@ -1,4 +1,4 @@
-//! A user's own Dockerfile: read for what it tells about the image, its mistakes shown at their lines.
+//! A user's own Dockerfile: read for facts about the image, its mistakes shown at their lines.
 //!
 //! Nothing is rewritten and nothing is run. What cannot be known without a build, such as what a base image sets,
 //! stays absent.
@@ -47,5 +47,5 @@ pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
     Some(Facts { locked, ..stages.facts(file.target?) })
 }
 
-/// The platform that files are read for. What depends on it is told nobody.
+/// The platform that files are read for. Results that depend on it are not reported.
 const PLATFORM: &str = "linux/amd64";

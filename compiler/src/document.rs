@@ -14,10 +14,10 @@ pub struct Document {
     pub root: Node,
 }
 
-/// One value and where it stands.
+/// One value and its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Where the value stands; a collection's span ends at its last child.
+    /// The place of the value; a collection's span ends at its last child.
     pub span: Span,
     /// What it is.
     pub value: Value,
@@ -50,7 +50,7 @@ pub enum Value {
 pub struct Entry {
     /// The key's text.
     pub key: String,
-    /// Where the key stands.
+    /// The place of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
@@ -93,7 +93,7 @@ impl Document {
         if part == Part::Key { key } else { node.span }
     }
 
-    /// Where a part of a text stands; nothing where the file does not have the text letter by letter.
+    /// The place of a part of a text; nothing where the file does not have the text letter by letter.
     ///
     /// A scalar as long as its text is that text; one longer by two has it in quotes, and nothing escaped.
     pub fn span_inside(&self, pointer: &Pointer, text: &str, range: Range<usize>) -> Option<Span> {

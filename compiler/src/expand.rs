@@ -24,8 +24,8 @@ pub use variant::Variant;
 
 /// Fills in parameters, matrix values and the job's name wherever `${{ … }}` asks for them.
 ///
-/// There is always at least one variant, so that the passes behind find what else is wrong; where expressions of
-/// one combination are wrong, the combinations behind it are not looked at.
+/// There is always at least one variant, so that later passes find what else is wrong; where expressions of one
+/// combination are wrong, the combinations after it are not checked.
 pub fn expand(
     document: &Document,
     sources: &Sources,

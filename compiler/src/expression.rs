@@ -1,4 +1,4 @@
-//! `${{ … }}`: how expressions stand in text, which names they may use where, and what they are worth.
+//! `${{ … }}`: expressions in text, the names that are allowed at each place, and their values.
 //!
 //! Two passes use this: `expand` for what the file alone decides, `resolve` for what needs the whole job. The
 //! engine is minijinja, and only its expressions: statements, comments, `{{` and escaping do not exist here, so

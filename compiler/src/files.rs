@@ -1,36 +1,36 @@
-//! The files beside a job file, as the compiler sees them: through one small trait, so that it does no I/O itself.
+//! The files next to a job file, as the compiler sees them: through one small trait, so that it does no I/O itself.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-/// Reads files by paths relative to the job file's folder (or absolute).
+/// Reads files by paths relative to the job file's directory (or absolute).
 pub trait Files {
     /// The bytes of a file.
     ///
     /// # Errors
-    /// As the place that has the files says it.
+    /// The error of the file system, or of the caller that provides the files.
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>>;
 
-    /// Whether a file or folder is there.
+    /// Whether a file or directory is there.
     fn exists(&self, path: &Utf8Path) -> bool;
 }
 
 /// The names of a targets file.
 const TARGET_NAMES: [&str; 2] = ["targets.yaml", "targets.yml"];
 
-/// `targets.yaml` beside a job file, or in a parent folder up to the root of the repository.
+/// `targets.yaml` next to a job file, or in a parent directory up to the root of the repository.
 ///
-/// `folder` is absolute; `exists` says whether something is at a path. Outside a repository only the job file's own folder
-/// counts: a stray file in /home decides nothing.
-pub fn find_targets(folder: &Utf8Path, exists: impl Fn(&Utf8Path) -> bool) -> Option<Utf8PathBuf> {
-    let inside_repository = folder.ancestors().any(|folder| exists(&folder.join(".git")));
-    for folder in folder.ancestors() {
-        if let Some(found) = TARGET_NAMES.iter().map(|name| folder.join(name)).find(|path| exists(path)) {
+/// `directory` is absolute; `exists` returns whether a path exists. Outside a repository only the job file's own
+/// directory counts: a stray file in /home decides nothing.
+pub fn find_targets(directory: &Utf8Path, exists: impl Fn(&Utf8Path) -> bool) -> Option<Utf8PathBuf> {
+    let inside_repository = directory.ancestors().any(|directory| exists(&directory.join(".git")));
+    for directory in directory.ancestors() {
+        if let Some(found) = TARGET_NAMES.iter().map(|name| directory.join(name)).find(|path| exists(path)) {
             return Some(found);
         }
-        if !inside_repository || exists(&folder.join(".git")) {
+        if !inside_repository || exists(&directory.join(".git")) {
             return None;
         }
     }

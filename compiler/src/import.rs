@@ -1,7 +1,7 @@
 //! Pass 1b: other people's specs become documents of ours, with the spans of what their authors wrote.
 //!
-//! A file is recognised by its keys. What a later pass says about an imported job points at the lines of the
-//! original; what is wrong with the original itself is said here, in its own words.
+//! A file is recognised by its keys. What a later pass says about an imported job points at the lines of the original;
+//! errors in the original itself are reported here, in its own terms.
 
 mod fields;
 mod nodes;
@@ -14,8 +14,8 @@ use crate::source::{Sources, Span};
 
 /// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
 ///
-/// Read are OpenPAI's protocol v2, and its v1 with the short template `{jobName, image, dataDir, outputDir, taskRoles}`.
-/// Returns nothing where the file has errors.
+/// Read are OpenPAI's protocol v2, and its v1 with the short template `{jobName, image, dataDir, outputDir,
+/// taskRoles}`. Returns nothing where the file has errors.
 pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<Document> {
     match recognise(&document) {
         Form::Own => Some(document),

@@ -5,8 +5,9 @@
 //! 1. [`parse::parse`]: text to a [`document::Document`], a span for every key and value;
 //!    [`template::expand_templates`] puts in what `uses` names, [`import::import`] reads other people's formats;
 //! 2. [`validate::validate`]: the document against the schema, explained in words; [`validate::job`] makes it typed;
-//! 3. [`expand::expand`]: parameters and matrix, one document a combination; [`adjust::adjust`]: fewer instances of it, where
-//!    the command line says so; [`resolve::resolve`]: a typed job and a target to a plan in which everything is decided;
+//! 3. [`expand::expand`]: parameters and matrix, one document a combination; [`adjust::adjust`]: fewer instances of it,
+//!    where the command line says so; [`resolve::resolve`]: a typed job and a target to a plan in which everything is
+//!    decided;
 //! 4. [`check::check`]: lints over the plan;
 //! 5. [`lower::lower`]: the plan to structured files, through the [`backends`];
 //! 6. [`emit`]: structured files to bytes, with a [`source_map`].

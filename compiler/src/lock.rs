@@ -1,7 +1,8 @@
-//! `jobc.lock`: the digest that each image's name stood for when `jobc lock` was run.
+//! `jobc.lock`: the digest of each image name at the time of `jobc lock`.
 //!
-//! Nothing is looked up here: where the file lies beside the job file, names become `NAME@sha256:…` as the plan is made, at the
-//! places where a job names an image; and where it must hold every image, a name that it lacks is an error at its place.
+//! Nothing is looked up here: if the file is next to the job file, names become `NAME@sha256:…` as the plan is made, at
+//! the places where a job names an image; and where it must hold every image, a name that it lacks is an error at its
+//! place.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +16,7 @@ use crate::files::Files;
 use crate::parse;
 use crate::source::{Source, SourceId, Sources, Span};
 
-/// The file's name; it lies beside the job file.
+/// The file's name; it is next to the job file.
 pub const FILE_NAME: &str = "jobc.lock";
 
 /// What is made of `jobc.lock`.
@@ -30,7 +31,7 @@ pub enum Locking {
     Required,
 }
 
-/// The digests by name, and which names were asked for.
+/// The digests by name, and the requested names.
 #[derive(Debug, Default)]
 pub struct Lock {
     digests: BTreeMap<String, String>,
@@ -40,7 +41,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Reads the file beside a job file. Where it is absent no name has a digest.
+    /// Reads the file next to a job file. Where it is absent no name has a digest.
     ///
     /// What is wrong with the file is reported in it; nothing is returned then.
     pub fn read(
@@ -55,8 +56,8 @@ impl Lock {
             return Some(lock);
         }
         let text = files.read(Utf8Path::new(FILE_NAME)).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-        let folder = sources.get(job).path().parent().unwrap_or(Utf8Path::new(""));
-        let path = folder.join(FILE_NAME);
+        let directory = sources.get(job).path().parent().unwrap_or(Utf8Path::new(""));
+        let path = directory.join(FILE_NAME);
         let id = sources.add(Source::new(path, text.clone().unwrap_or_default()));
         if text.is_none() {
             sink.push(wrong("it cannot be read as text", Span::new(id, 0, 0)));
@@ -68,8 +69,8 @@ impl Lock {
         Some(lock)
     }
 
-    /// The digest of an image, which then stands behind its name; nothing where it is not known, the name has one already, or is
-    /// not a reference.
+    /// The digest of an image, which is then added to its name; `None` if it is not known, the name has one already, or
+    /// is not a reference.
     ///
     /// `place` is where the job, or a Dockerfile of its, names the image.
     pub(crate) fn digest(&self, name: &str, place: Place, sink: &mut Sink) -> Option<&str> {
@@ -88,7 +89,7 @@ impl Lock {
     /// Reports an image whose name only its builder knows, where every image must be locked.
     pub(crate) fn refuse_hidden(&self, place: Place, sink: &mut Sink) {
         if self.required {
-            let message = "which image this is depends on where it is built, so it cannot be locked";
+            let message = "the image depends on the platform of the build, so it cannot be locked";
             sink.push(
                 Diagnostic::error(codes::IMAGE_NOT_LOCKED, message)
                     .at_place(place, "")
@@ -97,7 +98,7 @@ impl Lock {
         }
     }
 
-    /// The names that were asked for, in their order.
+    /// The requested names, in order.
     pub fn into_asked(self) -> BTreeSet<String> {
         self.asked.into_inner()
     }
@@ -111,11 +112,11 @@ impl Lock {
         let message = if self.is_there {
             format!("the image `{name}` is not in {FILE_NAME}")
         } else {
-            format!("the image `{name}` is locked nowhere: there is no {FILE_NAME} beside the job file")
+            format!("the image `{name}` is not locked: there is no {FILE_NAME} next to the job file")
         };
         Diagnostic::error(codes::IMAGE_NOT_LOCKED, message)
             .at_place(place, "")
-            .note("`jobc lock` writes down what it stands for now")
+            .note("`jobc lock` records its current digest")
     }
 }
 
@@ -127,7 +128,7 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
     let version = root.get("version");
     if version.and_then(Node::to_scalar).is_none_or(|version| version.text != "1") {
         let span = version.map_or(root.span, |version| version.span);
-        sink.push(wrong("it does not say `version: 1`", span));
+        sink.push(wrong("missing `version: 1`", span));
     }
     for entry in root.entries() {
         match entry.key.as_str() {
@@ -137,22 +138,22 @@ fn digests(document: &Document, sink: &mut Sink) -> Option<BTreeMap<String, Stri
                     match image.value.as_str().filter(|digest| digest.parse::<Digest>().is_ok()) {
                         Some(digest) => drop(found.insert(image.key.clone(), digest.to_owned())),
                         None => sink.push(wrong(
-                            &format!("what stands for `{}` is not a digest", image.key),
+                            &format!("the value of `{}` is not a digest", image.key),
                             image.value.span,
                         )),
                     }
                 }
             }
-            other => sink.push(wrong(&format!("it holds `{other}`, which nothing knows"), entry.key_span)),
+            other => sink.push(wrong(&format!("unknown key `{other}`"), entry.key_span)),
         }
     }
     (sink.error_count() == before).then_some(found)
 }
 
 fn wrong(why: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(codes::LOCK_FORM, format!("{FILE_NAME} cannot be used: {why}"))
+    Diagnostic::error(codes::LOCK_FORM, format!("invalid {FILE_NAME}: {why}"))
         .at_span(span, "")
-        .note("`jobc lock` writes it; remove the file to have it written anew")
+        .note("`jobc lock` writes the file; remove it to write a new one")
 }
 
 #[cfg(test)]
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
     use crate::files::MemoryFiles;
 
-    /// What a name stands for by a lock file, and what is said.
+    /// The value of a name in a lock file, and the findings.
     fn check(text: Option<&str>, locking: Locking, name: &str) -> String {
         let mut sources = Sources::new();
         let job = sources.add(Source::new("jobs/job.yaml", "image: x\n"));
@@ -194,7 +195,7 @@ mod tests {
         }
         assert_eq!(
             check(None, Locking::Required, "a"),
-            "nothing J0291: the image `a` is locked nowhere: there is no jobc.lock beside the job file"
+            "nothing J0291: the image `a` is not locked: there is no jobc.lock next to the job file"
         );
         assert_eq!(check(None, Locking::Followed, "a"), "nothing");
     }
@@ -202,12 +203,10 @@ mod tests {
     #[test]
     fn a_file_of_another_form_is_refused() {
         let said = |text: &str| check(Some(text), Locking::Followed, "a");
-        assert!(
-            said("version: 2\n").contains("J0502: jobc.lock cannot be used: it does not say `version: 1`")
-        );
+        assert!(said("version: 2\n").contains("J0502: invalid jobc.lock: missing `version: 1`"));
         assert!(said("[]").contains("J0502"));
-        assert!(said("version: 1\nimages: {a: latest}\n").contains("what stands for `a` is not a digest"));
-        assert!(said("version: 1\nimages: {a: 7}\n").contains("what stands for `a` is not a digest"));
-        assert!(said("version: 1\nimage: {}\n").contains("it holds `image`"));
+        assert!(said("version: 1\nimages: {a: latest}\n").contains("the value of `a` is not a digest"));
+        assert!(said("version: 1\nimages: {a: 7}\n").contains("the value of `a` is not a digest"));
+        assert!(said("version: 1\nimage: {}\n").contains("unknown key `image`"));
     }
 }

@@ -1,7 +1,7 @@
 //! Pass 5: a plan to files, through the chosen backends.
 //!
-//! What a job asks for is compared with what a backend can express before the backend runs, so that a refusal
-//! stands at the line that asked, in the same words for every backend.
+//! What a job asks for is compared with what a backend can express before the backend runs, so that a refusal is at the
+//! line of the request, in the same words for every backend.
 
 use jobc_schema::plan::JobPlan;
 use jobc_schema::{BackendName, Pointer};
@@ -16,14 +16,14 @@ use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 pub struct Lowered {
     /// The backend.
     pub backend: BackendName,
-    /// Its files, relative to the backend's folder.
+    /// Its files, relative to the backend's directory.
     pub files: Vec<File>,
 }
 
 /// How a refusal is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnRefusal {
-    /// It is an error: the user asked for this backend.
+    /// It is an error: the user requested this backend.
     Fail,
     /// The backend is left out with a note: it was only tried because nothing was chosen.
     Skip,
@@ -31,7 +31,7 @@ pub enum OnRefusal {
 
 /// Lowers a job through its target's backends, in the order of the table.
 ///
-/// `only` narrows the backends; a backend that this binary was built without is an error where it was asked for.
+/// `only` narrows the backends; a backend that this binary was built without is an error if it was requested.
 pub fn lower(
     job: &JobPlan,
     only: &[BackendName],
@@ -86,7 +86,7 @@ fn each(
             continue;
         }
         if on_refusal == OnRefusal::Skip {
-            // Nobody asked for this target: what could go wrong there is worth knowing, and no more.
+            // This target was not requested: its findings are only notes.
             aside.for_each(|d| {
                 d.severity = if d.severity == Severity::Warning { Severity::Note } else { d.severity }
             });
@@ -116,7 +116,7 @@ fn holds_mistake(sink: &Sink) -> bool {
     sink.diagnostics().iter().any(|d| d.severity == Severity::Error && MISTAKES.contains(&d.code))
 }
 
-/// Reports everything a backend cannot express, each at the line that asked for it.
+/// Reports everything a backend cannot express, each at the line that requests it.
 fn refusals(
     backend: &dyn Backend,
     job: &JobPlan,
@@ -140,7 +140,7 @@ fn refusals(
         } else {
             Diagnostic::error(codes::REFUSED, format!("backend `{name}` cannot express {field}"))
         };
-        sink.push(diagnostic.at_key(place, "asked for here").note(why));
+        sink.push(diagnostic.at_key(place, "requested here").note(why));
     }
 }
 
@@ -159,11 +159,11 @@ fn not_built_in(job: &JobPlan, name: BackendName) -> Diagnostic {
     let message = format!("this `jobc` was built without the backend `{name}`");
     let place = Place::target(&Pointer::ROOT.keys(["targets", &job.target.name, "backends"]));
     Diagnostic::error(codes::NOT_BUILT_IN, message)
-        .at_place(place, "asked for here")
-        .note(format!("build it with `--features {name}`, or take `{name}` out of the target's `backends`"))
+        .at_place(place, "requested here")
+        .note(format!("build it with `--features {name}`, or remove `{name}` from the target's `backends`"))
 }
 
-/// The note that stands for a backend which was only tried.
+/// The note for a backend that was only tried.
 fn skipped(job: &JobPlan, name: BackendName, aside: &Sink) -> Diagnostic {
     let mut note =
         Diagnostic::info(codes::SKIPPED, format!("no `{name}` output for target `{}`", job.target.name));

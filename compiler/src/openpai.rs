@@ -53,7 +53,7 @@ pub(crate) const ROLE_FIELDS: [&str; 12] = [
 /// The key of `extras` that holds runtime plugins.
 pub const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
 
-/// What OpenPAI gives a container for `/dev/shm` where the job says nothing, in MiB (rest-server, `k8s.js`).
+/// The default size of `/dev/shm` in OpenPAI, in MiB (rest-server, `k8s.js`).
 pub const SHM_MIB: u64 = 512;
 
 /// The ports that OpenPAI gives every task besides those the job asks for (rest-server, `k8s.js`).
@@ -78,7 +78,7 @@ pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
             role.shift_remove("commands");
             role.shift_remove("prerequisites");
         }
-        // A name that comes back by itself need not be kept.
+        // A name that can be derived again need not be kept.
         roles
             .retain(|name, role| short(name) != *name || role.as_object().is_some_and(|map| !map.is_empty()));
     }

@@ -1,8 +1,8 @@
 //! Pass 1: text to [`Document`], with a span for every key and every value.
 //!
-//! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no tags of one's own,
-//! anchors and aliases within a budget. JSON may carry `//` and `/* */` comments. What is wrong is reported and,
-//! wherever the rest of the text can still be read, the pass goes on, so that one run shows every mistake.
+//! YAML is read as 1.2 with the core schema: one document, string keys, no merge keys, no tags of one's own, anchors
+//! and aliases within a budget. JSON may carry `//` and `/* */` comments. What is wrong is reported and, if the rest of
+//! the text can still be read, the pass continues, so that one run shows every mistake.
 
 mod json;
 mod keys;
@@ -44,8 +44,8 @@ fn read(source: &Source, text: &str, report: &mut Report<'_>) -> Option<Document
 
 /// Reads YAML, and JSON in a YAML file's clothes.
 ///
-/// JSON without comments is YAML already. With comments it is not, but who writes `{"jobName": …} // why` in a
-/// `.yaml` file wants to hear about JSON, not about YAML's flow maps.
+/// JSON without comments is YAML already. With comments it is not, but who writes `{"jobName": …} // why` in a `.yaml`
+/// file needs messages about JSON, not about YAML's flow maps.
 fn yaml(text: &str, report: &mut Report<'_>) -> Option<crate::document::Node> {
     if !begins_like_json(text) {
         return yaml::load(text, report);
@@ -93,10 +93,12 @@ fn readable<'t>(text: &'t str, report: &mut Report<'_>) -> Option<&'t str> {
     let control = |b: u8| (b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r')) || b == 0x7f;
     if let Some(at) = text.bytes().position(control) {
         let byte = text.as_bytes()[at];
-        let message = format!("the control character U+{byte:04X} cannot stand in the file: remove it");
-        report.push(Diagnostic::error(codes::SYNTAX, message).at_span(report.span(at, at + 1), "here").note(
-            "inside double quotes a control character is written as an escape, such as `\\e` or `\\x1b`",
-        ));
+        let message = format!("invalid control character U+{byte:04X}: remove it");
+        report.push(
+            Diagnostic::error(codes::SYNTAX, message).at_span(report.span(at, at + 1), "here").note(
+                "inside double quotes write a control character as an escape, such as `\\e` or `\\x1b`",
+            ),
+        );
         return None;
     }
     Some(text)

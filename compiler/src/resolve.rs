@@ -1,8 +1,8 @@
 //! Pass 3: a typed job to the plan, with every default filled in and every name looked up.
 //!
 //! What depends on the job alone is decided here, once, for all backends: the order of roles, ranks, GPU and port
-//! numbers, the rendezvous variables. What only a place knows (addresses, the instance's number) becomes a hole in
-//! a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
+//! numbers, the rendezvous variables. What only a place knows (addresses, the instance's number) becomes a placeholder
+//! in a [`Text`](jobc_schema::plan::Text). Nothing here grows with the number of instances.
 
 mod command;
 mod completion;
@@ -67,7 +67,7 @@ pub fn resolve(
 ) -> Option<JobPlan> {
     let mut own = Sink::new();
     let plan = decide(job, variant, target, files, lock, &mut own);
-    // What stands where an expression was wrong is a stand-in: nothing about it is news.
+    // The value of a wrong expression is a stand-in: findings about it are redundant.
     let is_news = |diagnostic: &Diagnostic| match diagnostic.labels.first().map(|label| &label.place) {
         Some(Place::Path { pointer, .. } | Place::Inside { pointer, .. }) => {
             !variant.broken.contains(pointer)
@@ -164,7 +164,7 @@ fn decide(
     Some(plan)
 }
 
-/// The target with what the job itself says for OpenPAI beneath its own settings.
+/// The target, with the OpenPAI settings of the job beneath its own.
 fn with_job_settings(target: &TargetPlan, job: &Job) -> TargetPlan {
     let mut target = target.clone();
     if let Some(own) =

@@ -1,7 +1,7 @@
 //! `jobc import`: a job of another tool, rewritten as a job file for people to go on with.
 //!
-//! Comments above a key and behind a value go with it. Commands stand in `run` alone: what the backend `openpai`
-//! would write in their place is left out, for whoever edits the file means the commands that are seen.
+//! Comments above a key and after a value go with it. Commands are only in `run`: what the backend `openpai` would
+//! write in their place is left out, because a user who edits the file means the visible commands.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Si
     Rewritten::Job(format!("# yaml-language-server: $schema={schema}\n{text}"))
 }
 
-/// Takes out of `openpai.protocol` what `run` and `setup` say.
+/// Removes from `openpai.protocol` what `run` and `setup` contain.
 fn leave_out_commands(document: &mut Document) {
     let params: Vec<String> = document
         .root
@@ -97,7 +97,7 @@ fn with_comments(text: String, document: &Document, original: &Document, source:
         Comments { lines: comment_lines(original, source), source, used: BTreeSet::new(), placed: vec![] };
     comments.walk(&document.root, &written.root, made.get(id));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    // From the end, so that lines keep their numbers; behind a line before above it, for the same reason.
+    // From the end, so that lines keep their numbers; after a line before above it, for the same reason.
     comments.placed.sort_by_key(|comment| (std::cmp::Reverse(comment.line), !comment.behind));
     for comment in comments.placed {
         if comment.behind {
@@ -159,7 +159,7 @@ impl Comments<'_> {
         }
     }
 
-    /// Places the comments above a key, behind its value and, for commands, between them.
+    /// Places the comments above a key, after its value and, for commands, between them.
     fn take(&mut self, entry: &Entry, line: usize, indent: usize, one_line: bool) {
         let key = self.source.line_column(entry.key_span.start).line as usize - 1;
         let mut above: Vec<usize> = Vec::new();

@@ -1,8 +1,8 @@
-//! What can still be looked at in a document that the schema refuses.
+//! What can still be checked in a document that the schema rejects.
 //!
-//! Names that are not there (a parameter, a needed role, an image) can be told although a quantity elsewhere is
-//! malformed, so that one run shows all mistakes. The refused values are taken out; what is left goes through the
-//! next passes, and of their findings only those about names are kept: any other might come from what was taken out.
+//! Names that are not there (a parameter, a needed role, an image) can be reported although a quantity elsewhere is
+//! malformed, so that one run shows all mistakes. The refused values are taken out; what is left goes through the next
+//! passes, and of their findings only those about names are kept: any other might come from what was taken out.
 
 use jobc_schema::Pointer;
 

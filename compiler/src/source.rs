@@ -1,7 +1,7 @@
 //! Source texts, and places in them.
 //!
-//! A [`Span`] is a byte range in one [`Source`]; lines and columns are worked out only when somebody looks,
-//! so that passes carry eight bytes and a file id.
+//! A [`Span`] is a byte range in one [`Source`]; lines and columns are computed only on demand, so that passes carry
+//! eight bytes and a file id.
 
 use camino::{Utf8Path, Utf8PathBuf};
 

@@ -55,7 +55,7 @@ pub struct SourceMap<'a> {
 }
 
 impl<'a> SourceMap<'a> {
-    /// The map of these artifacts, each with its path below the target's folder.
+    /// The map of these artifacts, each with its path below the target's directory.
     pub fn new(artifacts: &'a [(String, Vec<Origin>)], spans: &'a SpanIndex, sources: &'a Sources) -> Self {
         Self { version: 1, artifacts: Artifacts { artifacts, places: Places { spans, sources } } }
     }

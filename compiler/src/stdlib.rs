@@ -1,7 +1,7 @@
 //! Facts that the compiler knows: GPUs, CUDA, drivers, sharing systems and public images.
 //!
-//! They are YAML under `stdlib/` at the root of the repository, built into the binary and read when first asked
-//! for. `docs/reference/gpu-tables.md` tells where they come from.
+//! They are YAML under `stdlib/` at the root of the repository, built into the binary and read on first use.
+//! `docs/reference/gpu-tables.md` lists their sources.
 
 pub mod arch;
 pub mod cuda;

@@ -1,4 +1,4 @@
-//! "Did you mean": the known name nearest to one that is not known.
+//! "Did you mean": the known name that is nearest to an unknown one.
 
 /// Names a message lists before it stops.
 const LISTED: usize = 12;

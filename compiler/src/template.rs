@@ -1,9 +1,9 @@
 //! Between pass 1 and pass 2: `uses` and `with` put templates in, document over document.
 //!
 //! A template is a YAML file `{template: 1, kind: job | role, description, params, body}`;
-//! `docs/guides/sweeps-and-templates.md` tells what it may hold. Its body is laid under the user's own keys, so that what the user writes wins. Every use is a
-//! [`Source`] of its own that knows the `uses` line which brought it, so that a finding inside a template can show
-//! both places ([`show_uses`]).
+//! `docs/guides/sweeps-and-templates.md` describes its content. Its body is laid under the user's own keys, so that
+//! what the user writes wins. Every use is a [`Source`] of its own that knows the `uses` line which brought it, so that
+//! a finding inside a template can show both places ([`show_uses`]).
 
 mod built_in;
 mod fill;
@@ -72,12 +72,9 @@ impl Pass<'_> {
             {
                 let with = entries.remove(with);
                 self.sink.push(
-                    Diagnostic::error(
-                        codes::WITHOUT_USES,
-                        "`with` gives values to a template, and there is no `uses`",
-                    )
-                    .at_span(with.key_span, "")
-                    .note("write `uses: std/NAME`, or a path, beside it; or leave `with` out"),
+                    Diagnostic::error(codes::WITHOUT_USES, "`with` needs `uses`")
+                        .at_span(with.key_span, "")
+                        .note("write `uses: std/NAME`, or a path, next to it; or leave `with` out"),
                 );
             }
             return node;
@@ -109,7 +106,7 @@ impl Pass<'_> {
         let document = parse(self.sources, id, self.sink)?;
         let template = Template::read(&document.root, self.sink)?;
         if template.kind != kind {
-            let message = format!("`{name}` is a template of a {}, and is used on a {kind}", template.kind);
+            let message = format!("`{name}` is a template for a {}, but is used on a {kind}", template.kind);
             let advice = match template.kind {
                 Kind::Job => "move `uses` and `with` to the top level of the job",
                 Kind::Role => "move `uses` and `with` into one of `roles`",
@@ -135,7 +132,7 @@ impl Pass<'_> {
                 return Some(text.to_owned());
             }
             let names = || built_in().map(|(name, _)| name);
-            let message = format!("there is no built-in template `{key}`");
+            let message = format!("unknown built-in template `{key}`");
             let near = suggest::nearest(name, names()).map(|near| format!("did you mean `std/{near}`?"));
             let known = format!("known: {}", suggest::list(names()));
             let diagnostic = Diagnostic::error(codes::TEMPLATE_ABSENT, message);
@@ -143,7 +140,7 @@ impl Pass<'_> {
         } else if key.contains("${{") {
             Diagnostic::error(
                 codes::TEMPLATE_ABSENT,
-                "`uses` cannot hold an expression: templates are put in first",
+                "`uses` cannot contain an expression: templates are expanded first",
             )
             .note("write the template's name or path as it is")
         } else {
@@ -160,7 +157,7 @@ impl Pass<'_> {
                         format!("the template `{key}` cannot be read: {error}"),
                     );
                     if key.contains('/') || key.contains('.') {
-                        diagnostic.note("a path is relative to the file that says `uses`")
+                        diagnostic.note("a path is relative to the file that contains `uses`")
                     } else {
                         diagnostic.note(format!("a built-in template is written `std/{key}`, a file as a path such as `./{key}.yaml`"))
                     }
@@ -172,14 +169,15 @@ impl Pass<'_> {
     }
 }
 
-/// The name or path of a template, a path relative to the folder of the file that uses it.
+/// The name or path of a template, a path relative to the directory of the file that uses it.
 fn locate(name: &str, from: Option<&str>) -> String {
     if name.starts_with("std/") || name.contains("${{") {
         return name.to_owned();
     }
-    let folder = from.filter(|from| !from.starts_with("std/")).and_then(|from| Utf8Path::new(from).parent());
+    let directory =
+        from.filter(|from| !from.starts_with("std/")).and_then(|from| Utf8Path::new(from).parent());
     let mut path = Utf8PathBuf::new();
-    for part in folder.unwrap_or(Utf8Path::new("")).join(name).components() {
+    for part in directory.unwrap_or(Utf8Path::new("")).join(name).components() {
         match part {
             Utf8Component::CurDir => {}
             Utf8Component::ParentDir if path.file_name().is_some() => _ = path.pop(),
@@ -193,9 +191,10 @@ fn locate(name: &str, from: Option<&str>) -> String {
 fn circle(key: &str, uses: &Entry, chain: &[String]) -> Option<Diagnostic> {
     if let Some(start) = chain.iter().position(|known| known == key) {
         let round: Vec<&str> = chain[start..].iter().map(String::as_str).chain([key]).collect();
-        let message = format!("templates use each other in a circle: {}", round.join(" -> "));
+        let message = format!("template cycle: {}", round.join(" -> "));
         return Some(
-            Diagnostic::error(codes::TEMPLATE_CYCLE, message).at_span(uses.value.span, "here it closes"),
+            Diagnostic::error(codes::TEMPLATE_CYCLE, message)
+                .at_span(uses.value.span, "the cycle closes here"),
         );
     }
     (chain.len() >= MAX_DEPTH).then(|| {

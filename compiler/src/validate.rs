@@ -1,8 +1,8 @@
 //! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
 //!
-//! The schema that editors use is the one that judges here: [`jobc_validator`] is generated from it. Its errors name keywords;
-//! [`explain`] says in words of ours what each means to the person who wrote the file.
-//! What a schema cannot say, such as "exactly one of these keys", stands under `rules/`, one idea a file.
+//! The schema that editors use is the one that judges here: [`jobc_validator`] is generated from it. Its errors name
+//! keywords; [`explain`] translates each for the author of the file. What a schema cannot express, such as "exactly one
+//! of these keys", is in `rules/`, one idea per file.
 
 mod accepted;
 mod amounts;
@@ -34,7 +34,7 @@ use crate::document::Document;
 use report::{Report, SHOWN};
 use schema::Schema;
 
-/// Checks a job document against the schema and the rules, and says whether it may go on.
+/// Checks a job document against the schema and the rules, and returns whether to continue.
 ///
 /// Strings that hold `${{ … }}` are taken on trust where only their content could be wrong: validate again once they
 /// are filled in. At most 100 findings of one code are shown, and the rest counted.

@@ -95,5 +95,5 @@ def words(rules, found):
 
 def anchor(name, field):
     """The id of a field's heading: `role-instances`, `version`; those of types begin with `type-`."""
-    own = "" if name in ("Job file", "Targets file") else f"{name.lower()}-"
+    own = "" if name in ("", "Job file", "Targets file") else f"{name.lower()}-"
     return f"{own}{field.lower()}"

@@ -1,4 +1,4 @@
-"""Trains a torchvision model on a folder of images, on one GPU."""
+"""Trains a torchvision model on a directory of images, on one GPU."""
 
 import argparse
 import pathlib
@@ -20,7 +20,7 @@ def main() -> None:
     transform = transforms.Compose(
         [transforms.RandomResizedCrop(224), transforms.RandomHorizontalFlip(), transforms.ToTensor()]
     )
-    images = torchvision.datasets.ImageFolder(args.data / "train", transform)
+    images = torchvision.datasets.ImageDirectory(args.data / "train", transform)
     loader = torch.utils.data.DataLoader(images, args.batch_size, shuffle=True, num_workers=8, pin_memory=True)
     model = torchvision.models.get_model(args.arch, num_classes=len(images.classes)).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)

@@ -1,4 +1,4 @@
-//! Digests of content (image-spec, descriptor.md): what a blob is called, and the proof that it is whole.
+//! Digests of content (image-spec, descriptor.md): the name of a blob, and the proof of its integrity.
 
 use std::fmt;
 use std::str::FromStr;
@@ -72,7 +72,7 @@ impl Digest {
 pub struct DigestError {
     /// The text.
     pub text: String,
-    /// What is wrong with it, behind a colon.
+    /// What is wrong with it, after a colon.
     pub why: String,
 }
 

@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::forms;
 
-/// How the instances of a distributed framework find each other.
+/// Rendezvous of a distributed framework: how its instances find each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Distributed {
-    /// The framework whose rendezvous is set up.
+    /// The distributed framework.
     #[schemars(extend("examples" = ["torchrun"]))]
     pub framework: Framework,
-    /// The roles that take part, in rank order; with the part each plays where the framework tells them apart.
+    /// Roles that take part, in rank order. Add the part of each role if the framework distinguishes them.
     #[schemars(extend("examples" = [["train"], {"trainer": "worker", "server": "ps"}]))]
     pub roles: Members,
-    /// The rendezvous port on the first instance; the framework's usual one unless written.
+    /// Rendezvous port on the first instance. Default: the default port of the framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::port", extend("examples" = [29500]))]
     pub port: Option<u16>,
-    /// Worker processes on each instance; its GPU count, else 1, unless written.
+    /// Number of worker processes on each instance. Default: its number of GPUs, or 1 without GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("examples" = [8]))]
     pub processes_per_instance: Option<u32>,
-    /// Which instances run the command: `all`, the `first` one, or those of a role; the others serve ssh or idle.
+    /// Instances that run the command: `all`, `first`, or those of a role. The others run an SSH server or stay idle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["first", "all"]))]
     pub launch: Option<String>,
-    /// Password-less ssh between the instances; `true` for `mpi` and `horovod` unless written.
+    /// Passwordless SSH between the instances. Default: `true` for `mpi` and `horovod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [true, {"port": 2222}]))]
     pub ssh: Option<Ssh>,
@@ -44,9 +44,9 @@ pub enum Framework {
     Ddp,
     /// TensorFlow: TF_CONFIG.
     Tensorflow,
-    /// Horovod over MPI: a host file and ssh.
+    /// Horovod over MPI: a host file and SSH.
     Horovod,
-    /// MPI: a host file and ssh.
+    /// MPI: a host file and SSH.
     Mpi,
     /// DeepSpeed: a host file, and the variables of torchrun.
     Deepspeed,
@@ -54,21 +54,21 @@ pub enum Framework {
     Jax,
 }
 
-/// The roles that take part.
+/// Roles that take part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Members {
     /// Roles in rank order.
     Names(#[schemars(length(min = 1))] Vec<String>),
-    /// Roles with the part each plays.
+    /// Roles with the part of each.
     Parts(#[schemars(extend("minProperties" = 1))] IndexMap<String, MemberPart>),
 }
 
-/// The part a role plays in a framework.
+/// Part of a role in a framework.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemberPart {
-    /// The first worker, which also writes checkpoints.
+    /// The first worker. It also writes checkpoints.
     Chief,
     /// A worker.
     Worker,
@@ -76,29 +76,29 @@ pub enum MemberPart {
     Ps,
     /// An evaluator; outside the rank space.
     Evaluator,
-    /// The process that starts the others by ssh; outside the rank space.
+    /// The process that starts the others over SSH; outside the rank space.
     Launcher,
 }
 
-/// Password-less ssh between the instances.
+/// Passwordless SSH between the instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Ssh {
-    /// Whether there is.
+    /// Whether SSH is set up.
     Switch(bool),
-    /// With a port and a user.
+    /// A block with a port and a user.
     Rules(SshRules),
 }
 
-/// Where ssh listens, and for whom.
+/// Port and user of SSH.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshRules {
-    /// The port sshd listens on.
+    /// Port of sshd.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::port", extend("default" = 22, "examples" = [2222]))]
     pub port: Option<u16>,
-    /// The user that logs in.
+    /// User that logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "root", "examples" = ["mpi"]))]
     pub user: Option<String>,

@@ -78,7 +78,7 @@ impl JsonSchema for Seconds {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A span of time with its unit: s, m, h or d.",
+            "description": "A duration with a unit: s, m, h or d.",
             "type": "string",
             "pattern": r"^([0-9]+(s|m|h|d)|\$\{\{[ -~]*\}\})$",
             "examples": ["90s", "30m", "12h", "2d"]

@@ -1,8 +1,8 @@
 //! What editors read in the schemas and validators skip: documentation with an example, and whole blocks to insert.
 //!
 //! `markdownDescription`, `defaultSnippets`, `deprecationMessage` and `doNotSuggest` are keywords of the JSON language
-//! service of VS Code, which yaml-language-server understands as well. JSON Schema gives them no meaning, so what a file
-//! may hold is the same with and without them. So it is with the changes of form in [`Plain`].
+//! service of VS Code, which yaml-language-server understands as well. JSON Schema gives them no meaning, so what a
+//! file may hold is the same with and without them. So it is with the changes of form in [`Plain`].
 
 mod snippets;
 
@@ -18,11 +18,12 @@ pub(crate) fn annotate(schema: &mut Schema, yaml: &dyn Fn(&Value) -> String) {
     Plain { definitions: &definitions }.transform(schema);
 }
 
-/// Writes unions so that yaml-language-server says one true thing about a value that fits none of the branches.
+/// Writes unions so that yaml-language-server reports one correct message for a value that fits none of the branches.
 ///
-/// It tells of the first branch where several are equally wrong: a map with a misspelt key should hear about the key. It
-/// reports a word's `type` and its `const` apart: the `const` says both. And it offers a map among the `examples` of a
-/// value as `[object Object]`: the documentation shows it, and only what a key must have keeps it.
+/// It reports the first branch if several are equally wrong: for a map with a misspelled key the message should be
+/// about the key. It reports the `type` and the `const` of a word separately: the `const` implies both. And it offers a
+/// map among the `examples` of a value as `[object Object]`: the documentation shows it, and only what a key must have
+/// keeps it.
 struct Plain<'a> {
     definitions: &'a Map<String, Value>,
 }
@@ -63,7 +64,7 @@ impl Transform for Document<'_> {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         let Some(object) = schema.as_object_mut() else { return };
-        // What has no key, a type or a word, is described as it is: editors would show its backticks as they stand.
+        // What has no key, a type or a word, is described as it is: editors would show its backticks as they are.
         if let Some(text) = object.get("description").and_then(Value::as_str).map(str::to_owned) {
             object.entry("markdownDescription").or_insert(Value::String(text));
         }
@@ -82,7 +83,8 @@ impl Transform for Document<'_> {
 }
 
 impl Document<'_> {
-    /// The documentation of a key: what it means, how its value is written, the words it takes, its default, an example.
+    /// The documentation of a key: what it means, how its value is written, the words it takes, its default, an
+    /// example.
     fn page(&self, key: &str, property: &Value) -> String {
         let mut parts = vec![text(property, "description").to_owned()];
         let kind = self.kind(property);

@@ -32,7 +32,7 @@ pub(crate) fn percent(_: &mut SchemaGenerator) -> Schema {
 
 /// Takes the `null` out that schemars adds for `Option`: an empty value means nothing in a job file.
 ///
-/// The one place where null has a meaning, [`crate::EnvValue`], spells its types out beside `examples`.
+/// The one place where null has a meaning, [`crate::EnvValue`], spells its types out next to `examples`.
 #[derive(Clone, Debug)]
 pub(crate) struct ForbidNull;
 
@@ -61,7 +61,7 @@ impl Transform for ForbidNull {
                 }
             }
         }
-        // `default: null` says nothing.
+        // `default: null` has no meaning.
         if object.get("default").is_some_and(Value::is_null) {
             object.remove("default");
         }

@@ -12,53 +12,53 @@ use crate::quantity::Bytes;
 pub use class::{is_at_least, least_mib};
 pub use require::{Condition, Facts, Require, Verdict};
 
-/// GPUs of an instance: how many, or how many of which kind.
+/// GPUs of an instance: a number, or a block with number and kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Gpu {
-    /// How many; `0` hides all GPUs.
+    /// Number of GPUs. `0` hides all GPUs.
     Count(#[schemars(schema_with = "forms::count")] u32),
-    /// How many of which kind.
+    /// Number and kind.
     Rules(Box<GpuRules>),
 }
 
-/// How many GPUs of which kind.
+/// Number and kind of GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuRules {
-    /// How many GPUs, or with `share` how many slices.
+    /// Number of GPUs, or number of slices with `share`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::count", extend("default" = 1, "examples" = [8]))]
     pub count: Option<u32>,
-    /// Who makes the GPU.
+    /// Vendor of the GPU.
     #[serde(default)]
     #[schemars(extend("default" = "nvidia", "examples" = ["amd"]))]
     pub vendor: Vendor,
-    /// The model, or a list of models that will do: a family (`A100`) or a variant (`A100-80GB`), in any case.
+    /// GPU model, or a list of accepted models: a family (`A100`) or a variant (`A100-80GB`). Case does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["A100-80GB", ["A100", "H100"]]))]
     pub model: Option<OneOrMany>,
-    /// At least this much memory on each GPU, by the card's nominal class.
+    /// Minimum memory of each GPU, by the nominal class of the card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["40GiB"]))]
     pub memory: Option<Bytes>,
-    /// At least this CUDA compute capability.
+    /// Minimum CUDA compute capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("examples" = ["8.0"]))]
     pub compute_capability: Option<String>,
-    /// The CUDA version the program needs.
+    /// CUDA version that the program needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+(\.[0-9]+)?$"), extend("examples" = ["12.4"]))]
     pub cuda: Option<String>,
-    /// At least this driver version.
+    /// Minimum driver version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+){0,2}$"), extend("examples" = ["550.54.15"]))]
     pub driver: Option<String>,
-    /// What of the driver the program uses; `compute` and `utility` unless written.
+    /// Parts of the driver that the program uses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("default" = ["compute", "utility"], "examples" = [["compute", "utility", "video"]]))]
     pub capabilities: Vec<DriverCapability>,
-    /// Slices of GPUs instead of whole ones.
+    /// Slices of GPUs instead of whole GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"memory": "8GiB"}, {"profile": "1g.10gb"}]))]
     pub share: Option<Share>,
@@ -74,7 +74,7 @@ pub enum OneOrMany {
     Many(#[schemars(length(min = 1))] Vec<String>),
 }
 
-/// Who makes a GPU.
+/// Vendor of a GPU.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -142,7 +142,7 @@ impl Vendor {
     }
 }
 
-/// A part of the NVIDIA driver that a container may use.
+/// A part of the NVIDIA driver that a container can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriverCapability {
@@ -160,7 +160,7 @@ pub enum DriverCapability {
     Compat32,
     /// The NGX library.
     Ngx,
-    /// All of them.
+    /// All capabilities.
     All,
 }
 
@@ -188,44 +188,44 @@ pub struct Share {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["8GiB"]))]
     pub memory: Option<Bytes>,
-    /// Percent of the GPU's cores.
+    /// Percentage of the GPU cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::percent", extend("examples" = [30]))]
     pub cores: Option<u32>,
-    /// A MIG profile; excludes `memory` and `cores`.
+    /// MIG profile. Cannot be combined with `memory` and `cores`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["1g.10gb"]))]
     pub profile: Option<String>,
-    /// How strictly the slice must be kept.
+    /// Minimum isolation of the slice.
     #[serde(default)]
     #[schemars(extend("default" = "soft", "examples" = ["hard"]))]
     pub isolation: Isolation,
-    /// Whether all slices must be on one card; on different cards otherwise.
+    /// Whether all slices must be on one card. If false, they are on different cards.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub same_card: bool,
 }
 
-/// How strictly a slice must be kept.
+/// Minimum isolation of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolation {
-    /// Nothing enforces it.
+    /// Not enforced.
     None,
-    /// A driver or a library enforces it.
+    /// Enforced by a driver or a library.
     #[default]
     Soft,
-    /// The hardware enforces it.
+    /// Enforced by hardware.
     Hard,
 }
 
-/// What keeps a program inside its slice of a card.
+/// What enforces a slice of a GPU.
 ///
-/// Decided by whoever serves the slice: a cluster's provider at build time, this machine when the job is given its GPUs.
+/// The provider of the slice decides: on a cluster at build time, on this host when GPUs are assigned to the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Enforcement {
-    /// Nothing: the numbers only say where a program is placed.
+    /// Not enforced: the numbers are only used for placement.
     Nothing,
     /// A library between the program and the driver.
     Library,
@@ -236,7 +236,7 @@ pub enum Enforcement {
 }
 
 impl Enforcement {
-    /// Whether it keeps a slice as strictly as is asked.
+    /// Whether it isolates a slice as strictly as requested.
     pub fn satisfies(self, isolation: Isolation) -> bool {
         match isolation {
             Isolation::None => true,
@@ -245,7 +245,7 @@ impl Enforcement {
         }
     }
 
-    /// In words: `the driver`.
+    /// For messages: `the driver`.
     pub fn words(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",

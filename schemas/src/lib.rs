@@ -1,6 +1,6 @@
 //! The formats of jobc: the job and targets files as people write them, and the plan as parts of jobc read it.
 //!
-//! The Rust types are the source; `*.v1.schema.json` beside this crate's `Cargo.toml` are made from them by
+//! The Rust types are the source; `*.v1.schema.json` next to this crate's `Cargo.toml` are made from them by
 //! [`generate`] and compared by a test. The binary carries the committed files.
 #![forbid(unsafe_code)]
 

@@ -26,38 +26,39 @@ pub use role::{
 };
 pub use text::{Piece, Reference, Text};
 
-/// The decided jobs of one job file for one target.
+/// Resolved jobs of one job file for one target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "jobc plan")]
 pub struct Plan {
-    /// The version of the plan's format; always 1.
+    /// Version of the plan format. Always 1.
     pub version: u32,
-    /// The jobs: one, or one for each combination of `matrix`.
+    /// Jobs: one, or one for each combination of `matrix`.
     pub jobs: Vec<JobPlan>,
 }
 
-/// One decided job.
+/// A resolved job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobPlan {
-    /// The job's name, with `-<i>` behind it in a matrix.
+    /// Name of the job, with the suffix `-<i>` in a matrix.
     pub name: String,
-    /// One line for people.
+    /// One-line description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The combination of matrix values this job stands for.
+    /// Combination of matrix values of this job.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub matrix: IndexMap<String, Scalar>,
-    /// How many jobs of the matrix may run at once.
+    /// Maximum number of jobs of the matrix that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
-    /// The parameters with their values.
+    /// Parameters and their values.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub params: IndexMap<String, Scalar>,
-    /// The place the plan is for.
+    /// Target of the plan.
     pub target: TargetPlan,
-    /// The images the roles run in, by name: `main` is the job's own, `images` keep their names, a role's own has the role's.
+    /// Images of the roles, by name: `main` for `image` of the job, the same name for entries of `images`, the name of
+    /// the role for `image` of a role.
     pub images: IndexMap<String, ImagePlan>,
     /// Data and outputs by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
@@ -65,27 +66,27 @@ pub struct JobPlan {
     /// Where each secret's value comes from.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub secrets: IndexMap<String, SecretPlan>,
-    /// Log-ins of private registries, by host name.
+    /// Credentials for private registries, by host name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub registries: IndexMap<String, RegistryPlan>,
-    /// The roles, in the order of the file.
+    /// Roles in the order of the file.
     pub roles: Vec<RolePlan>,
-    /// Names of roles in layers: a role's needs are all in earlier layers.
+    /// Role names in stages: all roles that a role needs are in earlier stages.
     pub stages: Vec<Vec<String>>,
-    /// The rendezvous of a distributed framework.
+    /// Rendezvous of a distributed framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distributed: Option<DistributedPlan>,
-    /// Whether instances start together.
+    /// Whether all instances start together.
     pub gang: GangPlan,
-    /// How processes reach each other.
+    /// How the processes reach each other.
     pub network: Network,
-    /// How long the whole job may run.
+    /// Maximum run time of the whole job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
-    /// Other systems whose environment variables are set as well.
+    /// Other systems whose environment variables are also set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub compat: Vec<Compat>,
-    /// What all instances of all roles take together.
+    /// Total resources of all instances of all roles.
     pub totals: Totals,
 }
 
@@ -101,20 +102,20 @@ impl JobPlan {
     }
 }
 
-/// The place a plan is for.
+/// Target of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetPlan {
     /// The target's name.
     pub name: String,
-    /// Whether the target is one of the built-in ones, used because no `targets.yaml` was found.
+    /// Whether this is a built-in target, used because no `targets.yaml` was found.
     #[serde(default)]
     pub built_in: bool,
     /// Its settings, as in `targets.yaml`.
     pub settings: Target,
 }
 
-/// Something the roles read or write.
+/// Input data or output of the roles.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumePlan {
@@ -122,10 +123,10 @@ pub struct VolumePlan {
     pub kind: VolumeKind,
     /// Where it is.
     pub source: VolumeSource,
-    /// The secret that opens it.
+    /// Secret with the credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
-    /// Mount options that only the target understands.
+    /// Mount options for the target.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub options: IndexMap<String, String>,
 }
@@ -144,7 +145,7 @@ pub enum VolumeKind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum VolumeSource {
-    /// A path of the machine: absolute, or relative to the job file.
+    /// A path on the host: absolute, or relative to the job file.
     Path {
         /// The path.
         path: String,
@@ -183,7 +184,7 @@ pub enum VolumeSource {
         #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
         reference: Option<String>,
     },
-    /// Whatever the target provides under the volume's name.
+    /// A volume that the target provides under this name.
     Target {},
 }
 
@@ -191,30 +192,30 @@ pub enum VolumeSource {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum SecretPlan {
-    /// An environment variable of whoever starts the job.
+    /// Environment variable of the user who starts the job.
     Env(String),
     /// A file.
     File(String),
-    /// An entry of the place's secret store.
+    /// An entry of the secret store of the target.
     Store {
         /// The store's object.
         name: String,
-        /// The key in it.
+        /// Key in the object.
         key: String,
     },
 }
 
-/// A log-in for a private registry.
+/// Credentials for a private registry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RegistryPlan {
     /// The user.
     pub username: String,
-    /// The secret that holds the password.
+    /// Secret that holds the password.
     pub password_secret: String,
 }
 
-/// The rendezvous of a distributed framework.
+/// Rendezvous of a distributed framework.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DistributedPlan {
@@ -222,13 +223,13 @@ pub struct DistributedPlan {
     pub framework: Framework,
     /// The members in rank order, then those outside the rank space.
     pub members: Vec<MemberPlan>,
-    /// How many instances are in the rank space.
+    /// Number of instances in the rank space.
     pub instances: u32,
-    /// How many processes are in the rank space.
+    /// Number of processes in the rank space.
     pub world_size: u32,
     /// The rendezvous port of the first ranked instance.
     pub port: u16,
-    /// Password-less ssh between the instances.
+    /// Passwordless SSH between the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPlan>,
 }
@@ -239,40 +240,40 @@ pub struct DistributedPlan {
 pub struct MemberPlan {
     /// The role.
     pub role: String,
-    /// The part it plays.
+    /// Part of the role.
     pub part: MemberPart,
-    /// The instance rank of its first instance; absent outside the rank space.
+    /// Rank of its first instance. Missing outside the rank space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_rank: Option<u32>,
-    /// Processes on each instance.
+    /// Number of processes on each instance.
     pub processes: u32,
 }
 
-/// Password-less ssh between instances.
+/// Passwordless SSH between instances.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SshPlan {
-    /// The port sshd listens on.
+    /// Port of sshd.
     pub port: u16,
-    /// The user that logs in.
+    /// User that logs in.
     pub user: String,
 }
 
-/// Whether instances start together.
+/// Whether all instances start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum GangPlan {
-    /// All or nothing where the target can.
+    /// All or nothing if the target supports it.
     Auto,
     /// All or nothing.
     Required,
-    /// Each instance starts when it can.
+    /// Each instance starts on its own.
     None,
-    /// At least this many together.
+    /// At least this many instances together.
     Min(u32),
 }
 
-/// What all instances of all roles take together; what a role leaves to the target is not counted.
+/// Total resources of all instances of all roles, without values that a role leaves to the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Totals {

@@ -124,7 +124,7 @@ impl JsonSchema for Bytes {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "An amount of memory with its unit: KiB MiB GiB TiB (powers of 1024), KB MB GB TB (powers of 1000), or Ki Mi Gi Ti as in Kubernetes. A bare number is an error.",
+            "description": "An amount of memory with a unit: KiB MiB GiB TiB (powers of 1024), KB MB GB TB (powers of 1000), or Ki Mi Gi Ti as in Kubernetes. A number without a unit is an error.",
             "type": "string",
             "pattern": r"^([0-9]+(\.[0-9]+)? ?(KiB|MiB|GiB|TiB|KB|MB|GB|TB|Ki|Mi|Gi|Ti)|\$\{\{[ -~]*\}\})$",
             "examples": ["32GiB", "1.5GiB", "500MB", "64Gi"]
@@ -143,7 +143,7 @@ impl Cpus {
     /// Reads `4`, `0.5` or `500m`.
     ///
     /// # Errors
-    /// Zero, a negative number, more than three decimals, or something that is no number.
+    /// Zero, a negative number, more than three decimals, or something that is not a number.
     pub fn parse(text: &str) -> Result<Self, QuantityError> {
         let millis = match text.strip_suffix('m') {
             Some(millis) => scale(millis, 1),

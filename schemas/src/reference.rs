@@ -1,7 +1,7 @@
 //! References to images: `busybox`, `ghcr.io/org/app:1.2`, `nvcr.io/nvidia/pytorch@sha256:…`.
 //!
-//! The rules are those of the distribution project that every client follows; an absent registry is docker.io, and there a
-//! name of one word stands below `library/`.
+//! The rules are those of the distribution project that every client follows; an absent registry is docker.io, and
+//! there a name of one word is below `library/`.
 
 use std::fmt;
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub struct Reference {
     pub repository: String,
     /// The tag; there is a tag, a digest, or both.
     pub tag: Option<String>,
-    /// The digest, which says what the tag must stand for where there are both.
+    /// The digest. If there is also a tag, the tag must refer to this digest.
     pub digest: Option<Digest>,
 }
 
@@ -114,14 +114,14 @@ impl FromStr for Reference {
     }
 }
 
-/// A reference as it is written: nothing put in, and nothing looked at.
+/// A reference as it is written: without defaults and without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
     /// The registry, where it is named, and the repository.
     pub name: &'a str,
-    /// What stands behind the colon after the last slash; a colon before that begins a port.
+    /// The text after the colon after the last slash; a colon before that begins a port.
     pub tag: Option<&'a str>,
-    /// What stands behind the `@`.
+    /// The text after the `@`.
     pub digest: Option<&'a str>,
 }
 
@@ -168,9 +168,9 @@ pub enum Why {
     Repository(String),
     /// The repository is longer than 255 characters.
     TooLong(String),
-    /// What stands behind the colon is not a tag.
+    /// The text after the colon is not a tag.
     Tag(String),
-    /// What stands behind the `@` is not a digest.
+    /// The text after the `@` is not a digest.
     Digest(DigestError),
 }
 
@@ -201,10 +201,10 @@ impl ReferenceError {
                 // A tag may have capitals.
                 let name = Parts::of(&self.text).name;
                 let rest = &self.text[name.len()..];
-                format!("names of images are in lower case: `{}{rest}`", name.to_lowercase())
+                format!("image names must be lowercase: `{}{rest}`", name.to_lowercase())
             }
             Why::Uppercase(_) | Why::Repository(_) | Why::TooLong(_) => {
-                "words of a name are lower-case letters and digits, with `.`, `_`, `__` or `-` between them"
+                "the parts of a name are lowercase letters and digits, separated by `.`, `_`, `__` or `-`"
                     .to_owned()
             }
         }
@@ -215,10 +215,10 @@ impl fmt::Display for ReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
             Why::Digest(error) => error.fmt(f),
-            Why::Empty => write!(f, "`{}` names no image: it is empty", self.text),
-            Why::Tag(tag) => write!(f, "`{}` names no image: `{tag}` is no tag", self.text),
+            Why::Empty => write!(f, "invalid image reference `{}`: it is empty", self.text),
+            Why::Tag(tag) => write!(f, "invalid image reference `{}`: invalid tag `{tag}`", self.text),
             Why::Uppercase(repository) | Why::Repository(repository) | Why::TooLong(repository) => {
-                write!(f, "`{}` names no image: `{repository}` is no repository", self.text)
+                write!(f, "invalid image reference `{}`: invalid repository `{repository}`", self.text)
             }
         }
     }
@@ -329,16 +329,16 @@ mod tests {
             assert!(all.contains(part), "{text}: {all}");
         };
         check("", "it is empty");
-        check("Busybox", "in lower case: `busybox`");
-        check("a:", "`` is no tag");
-        check("a:-x", "`-x` is no tag");
-        check("a//b", "is no repository");
-        check("a..b", "is no repository");
-        check("../../etc/passwd", "is no repository");
-        check("a___b", "is no repository");
+        check("Busybox", "must be lowercase: `busybox`");
+        check("a:", "invalid tag ``");
+        check("a:-x", "invalid tag `-x`");
+        check("a//b", "invalid repository");
+        check("a..b", "invalid repository");
+        check("../../etc/passwd", "invalid repository");
+        check("a___b", "invalid repository");
         check("a@sha256:12", "64 digits");
-        check("bücher", "is no repository");
-        check("a b", "is no repository");
+        check("bücher", "invalid repository");
+        check("a b", "invalid repository");
     }
 
     #[test]

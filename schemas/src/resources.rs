@@ -1,4 +1,4 @@
-//! What an instance gets of a machine: `resources` of a role.
+//! Resources of an instance: `resources` of a role.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -8,27 +8,27 @@ use crate::forms;
 use crate::gpu::Gpu;
 use crate::quantity::{Bytes, Cpus};
 
-/// What each instance gets of the machine; what is absent is the target's default.
+/// Resources of each instance. A missing value is the default of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Resources {
-    /// Logical CPUs: what is asked for is also the limit.
+    /// Logical CPUs, both request and limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [8, "500m"]))]
     pub cpu: Option<Cpus>,
-    /// Memory: what is asked for is also the limit.
+    /// Memory, both request and limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["32GiB"]))]
     pub memory: Option<Bytes>,
-    /// The size of /dev/shm; it counts inside `memory`.
+    /// Size of /dev/shm. It counts against `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["8GiB"]))]
     pub shm: Option<Bytes>,
-    /// Room for the files an instance writes outside its mounts.
+    /// Disk space for files that an instance writes outside its mounts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["100GiB"]))]
     pub disk: Option<Bytes>,
-    /// The most processes and threads an instance may have.
+    /// Maximum number of processes and threads of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("examples" = [4096]))]
     pub pids: Option<u32>,
@@ -40,15 +40,15 @@ pub struct Resources {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::count", extend("examples" = [1]))]
     pub rdma: Option<u32>,
-    /// Limits of setrlimit(2), by their names in lower case: a number, or `unlimited`.
+    /// Limits of setrlimit(2), by lower-case name: a number or `unlimited`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"enum": ["as", "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack"]}, "examples" = [{"memlock": "unlimited", "nofile": 65536}]))]
     pub ulimits: IndexMap<String, Ulimit>,
-    /// GPUs: how many, or how many of which kind; `0` hides all GPUs.
+    /// GPUs: a number, or a block with number and kind. `0` hides all GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [1, {"count": 8, "model": "A100"}]))]
     pub gpu: Option<Gpu>,
-    /// Network ports by label; each is `JOBC_PORT_<LABEL>` in the environment.
+    /// Network ports by label. Each is in the environment as `JOBC_PORT_<LABEL>`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,13}[a-z0-9])?$"}, "examples" = [{"http": 8888, "rendezvous": "auto"}]))]
     pub ports: IndexMap<String, Port>,
@@ -79,7 +79,7 @@ impl JsonSchema for Ulimit {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
-            "description": "The soft and the hard limit, or `unlimited`.",
+            "description": "Soft and hard limit: a number or `unlimited`.",
             "type": ["integer", "string"],
             "minimum": 0,
             "maximum": 9_007_199_254_740_991_u64,
@@ -89,7 +89,7 @@ impl JsonSchema for Ulimit {
     }
 }
 
-/// A port: its number, `auto`, or more about it.
+/// A port: its number, `auto`, or a block with more settings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Port {
@@ -109,7 +109,7 @@ impl JsonSchema for Port {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let number = port_or_auto(generator);
         let rules = generator.subschema_for::<PortRules>();
-        schemars::json_schema!({"description": "A port: its number, `auto`, or more about it.", "anyOf": [number, rules]})
+        schemars::json_schema!({"description": "A port: its number, `auto`, or a block with more settings.", "anyOf": [number, rules]})
     }
 }
 
@@ -122,19 +122,19 @@ pub enum AutoWord {
     Auto,
 }
 
-/// More about a port.
+/// Settings of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortRules {
-    /// The number, or `auto`.
+    /// Port number, or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "port_or_auto", extend("default" = "auto", "examples" = [8888]))]
     pub port: Option<PortNumber>,
-    /// How many consecutive ports.
+    /// Number of consecutive ports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("default" = 1, "examples" = [2]))]
     pub count: Option<u32>,
-    /// Who can reach it: nobody outside the job, the host's address, or a service of the target.
+    /// Where the port is reachable: only in the job, at the address of the host, or through a service of the target.
     #[serde(default)]
     #[schemars(extend("default" = "none", "examples" = ["service"]))]
     pub publish: Publish,
@@ -154,15 +154,15 @@ fn port_or_auto(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": ["integer", "string"], "minimum": 1, "maximum": 65535, "pattern": r"^(auto|\$\{\{[ -~]*\}\})$"})
 }
 
-/// Who can reach a port.
+/// Where a port is reachable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Publish {
-    /// Nobody outside the job.
+    /// Only in the job.
     #[default]
     None,
-    /// Whoever reaches the host.
+    /// At the address of the host.
     Host,
-    /// A service of the target, such as a Kubernetes Service.
+    /// Through a service of the target, such as a Kubernetes Service.
     Service,
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// The key under which the compiler keeps a number's text on the way from a document to a typed job.
 ///
-/// No file can hold it: keys that begin with `$` are refused by the schema wherever a scalar may stand.
+/// No file can hold it: keys that begin with `$` are refused by the schema wherever a scalar may be.
 pub const WRITTEN: &str = "$written";
 
 /// A string, number or bool together with the text it was written as.
@@ -39,7 +39,7 @@ impl Scalar {
     }
 }
 
-/// The type of a scalar.
+/// Type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScalarKind {
@@ -109,7 +109,7 @@ impl JsonSchema for EnvValue {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A string, or a number kept as it is written (3.10 stays 3.10); null removes the variable. A bool must be quoted.",
+            "description": "A string, or a number that keeps its spelling (3.10 stays 3.10); null removes the variable. A bool must be quoted.",
             "type": ["string", "number", "null"],
             "examples": ["info", 8, "${{ secrets.wandb }}"]
         })

@@ -4,59 +4,61 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something the roles read.
+/// Input data of the roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// Where it is: a path (relative to the job file), `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or `git+https://…`; absent where the target provides it.
+    /// Location: a path (relative to the job file), `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or
+    /// `git+https://…`. Omit it if the target provides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["/data/imagenet", "nfs://filer.example.com/imagenet", "pvc:imagenet"]))]
     pub source: Option<String>,
-    /// Where the roles see it: an absolute path.
+    /// Mount point in the roles: an absolute path.
     #[schemars(regex(pattern = "^(/|\\$\\{\\{)"), extend("examples" = ["/data"]))]
     pub mount: String,
-    /// Whether the roles may write to it.
+    /// Whether the roles can write to it.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub writable: bool,
-    /// The secret that opens the source.
+    /// Secret with the credentials for the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["bucket"]))]
     pub secret: Option<String>,
-    /// The branch, tag or commit of a `git+` source.
+    /// Branch, tag or commit of a `git+` source.
     #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["v1.2"]))]
     pub reference: Option<String>,
-    /// Whether an archive from `https://` is unpacked.
+    /// Whether to unpack an archive from `https://`.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub unpack: bool,
-    /// Mount options that only the target understands.
+    /// Mount options for the target.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"region": "eu-west-1"}]))]
     pub options: IndexMap<String, String>,
 }
 
-/// Something the roles write.
+/// Output of the roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
-    /// Where it goes: a path (relative to the job file, created if missing), `nfs://HOST/PATH`, `s3://BUCKET/PATH` or `pvc:NAME`; absent where the target provides it.
+    /// Location: a path (relative to the job file, created if missing), `nfs://HOST/PATH`, `s3://BUCKET/PATH` or
+    /// `pvc:NAME`. Omit it if the target provides it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["./checkpoints", "pvc:checkpoints"]))]
     pub source: Option<String>,
-    /// Where the roles see it: an absolute path.
+    /// Mount point in the roles: an absolute path.
     #[schemars(regex(pattern = "^(/|\\$\\{\\{)"), extend("examples" = ["/output"]))]
     pub mount: String,
-    /// Whether the roles may write to it.
+    /// Whether the roles can write to it.
     #[serde(default = "yes")]
     #[schemars(extend("default" = true, "examples" = [true]))]
     pub writable: bool,
-    /// The secret that opens the place.
+    /// Secret with the credentials for the location.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["bucket"]))]
     pub secret: Option<String>,
-    /// Mount options that only the target understands.
+    /// Mount options for the target.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"region": "eu-west-1"}]))]
     pub options: IndexMap<String, String>,

@@ -1,4 +1,4 @@
-//! `targets.yaml`: how a place provides what jobs need; spec section "Targets".
+//! `targets.yaml`: targets and their settings; spec section "Targets".
 
 mod gpus;
 mod kubernetes;
@@ -15,19 +15,19 @@ pub use kubernetes::{
 };
 pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 
-/// The places a job can go to.
+/// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "jobc targets", extend("patternProperties" = {"^x-": true}))]
 pub struct Targets {
-    /// The version of the targets language; always 1.
+    /// Version of the targets format. Always 1.
     #[schemars(schema_with = "version", extend("examples" = [1]))]
     pub version: u32,
-    /// The targets `build` writes when none is named; all of them unless written.
+    /// Targets that `jobc build` writes if none is given. Default: all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["local"]]))]
     pub default: Vec<String>,
-    /// The targets by name.
+    /// Targets by name.
     #[schemars(extend("propertyNames" = {"pattern": "^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"}, "minProperties" = 1, "examples" = [{"lab": {"backends": ["kubernetes"]}}]))]
     pub targets: IndexMap<String, Target>,
 }
@@ -36,22 +36,22 @@ fn version(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({"type": "integer", "enum": [1]})
 }
 
-/// One place.
+/// A target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// The formats written for it.
+    /// Output formats of the target.
     #[schemars(length(min = 1), extend("examples" = [["dockerfile", "oci", "cgroup"]]))]
     pub backends: Vec<BackendName>,
-    /// One line for people.
+    /// One-line description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["the group's cluster in building 5"]))]
     pub description: Option<String>,
-    /// Where built images are pushed to and pulled from: a registry with a path.
+    /// Registry and path where built images are pushed to and pulled from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("examples" = ["registry.example.com/ml"]))]
     pub registry: Option<String>,
-    /// The GPUs of its machines, which jobs are checked against when they are built.
+    /// GPUs of its hosts. Jobs are checked against them at build time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"driver": "550.54.15", "cards": [{"model": "A100-80GB", "count": 8}]}]))]
     pub gpus: Option<TargetGpus>,
@@ -59,7 +59,7 @@ pub struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"gpu_injection": "hook"}]))]
     pub oci: Option<OciTarget>,
-    /// Control group settings of a machine, for OCI bundles and control group files.
+    /// Cgroup settings of a host, for OCI bundles and cgroup files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"cpuset": "0-7", "swap": "4GiB"}]))]
     pub cgroup: Option<CgroupTarget>,
@@ -73,15 +73,15 @@ pub struct Target {
     pub openpai: Option<OpenpaiTarget>,
 }
 
-/// A format that jobc writes.
+/// An output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BackendName {
-    /// Dockerfiles of the images the job builds.
+    /// Dockerfiles of the images that the job builds.
     Dockerfile,
-    /// One OCI bundle a task.
+    /// One OCI bundle per task.
     Oci,
-    /// Cgroup v1 and v2 files and systemd properties, one set a task.
+    /// Cgroup v1 and v2 files and systemd properties, one set per task.
     Cgroup,
     /// Kubernetes manifests.
     Kubernetes,
@@ -115,42 +115,41 @@ impl std::fmt::Display for BackendName {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OciTarget {
-    /// What of the GPU set-up a bundle carries besides the NVIDIA environment.
+    /// GPU setup in a bundle in addition to the NVIDIA environment variables.
     #[serde(default)]
     #[schemars(extend("default" = "none", "examples" = ["cdi"]))]
     pub gpu_injection: GpuInjection,
-    /// Folders of the machine that provide the job's data and outputs, by their names, in place of the job's sources.
+    /// Host directories for entries of `data` and `outputs`, by name. They replace the sources in the job.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": "/mnt/imagenet"}]))]
     pub storage: IndexMap<String, String>,
-    /// The machine's GPUs that jobs may have when `jobc run` carries them out, the first ones first: a list for every role, or
-    /// lists by role.
+    /// GPUs of the host that `jobc run` may use, in order of preference: a list for every role, or lists by role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [[0, 1], {"train": ["GPU-3a1b2c3d", "1:0"]}]))]
     pub devices: Option<Devices>,
-    /// What serves slices of GPUs when `jobc run` carries a job out; what suits the job and the machine unless written.
+    /// How `jobc run` shares GPUs that are not MIG instances. Default: chosen from job and host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["mps"]))]
     pub gpu_share: Option<GpuShare>,
 }
 
-/// GPUs of a machine, of every role or by role.
+/// GPUs of a host, for every role or by role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Devices {
-    /// Of every role.
+    /// For every role.
     All(Vec<DeviceName>),
-    /// By role; roles that a job does not have count for nothing.
+    /// By role. Roles that a job does not have are ignored.
     Roles(IndexMap<String, Vec<DeviceName>>),
 }
 
-/// What a machine's GPU is called.
+/// Identifier of a GPU of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DeviceName {
     /// Its number.
     Number(u32),
-    /// The beginning of its name, `GPU-3a1b2c3d` or `MIG-…`, or the number of a card and of an instance of it, `0:1`.
+    /// Prefix of the UUID, `GPU-3a1b2c3d` or `MIG-…`, or index of a card and of an instance on it, `0:1`.
     Name(String),
 }
 
@@ -163,49 +162,49 @@ impl std::fmt::Display for DeviceName {
     }
 }
 
-/// What serves slices of GPUs that are not instances of a card that is cut up.
+/// How GPUs that are not MIG instances are shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuShare {
     /// NVIDIA's Multi-Process Service.
     Mps,
-    /// HAMi-core, a library in every program.
+    /// HAMi-core, a library that is loaded into every program.
     Hami,
-    /// Nothing but the card's own time slices; nothing is enforced.
+    /// Time slicing by the card. Nothing is enforced.
     None,
 }
 
-/// Control group settings of a machine, which every task on it gets.
+/// Cgroup settings of a host. They apply to every task on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CgroupTarget {
-    /// The CPUs tasks may run on, as the kernel writes a list: `0-7,16`.
+    /// CPUs that tasks can use, in the list format of the kernel: `0-7,16`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"), extend("examples" = ["0-7,16"]))]
     pub cpuset: Option<String>,
-    /// The memory nodes tasks may use, as the kernel writes a list.
+    /// NUMA memory nodes that tasks can use, in the list format of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*$"), extend("examples" = ["0"]))]
     pub mems: Option<String>,
-    /// The weight of a task's disk traffic against others', from 10 to 1000 as OCI counts it.
+    /// Block I/O weight of a task relative to others, from 10 to 1000 as in the OCI specification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 1000), extend("examples" = [100]))]
     pub io_weight: Option<u16>,
-    /// Swap a task may use besides its memory; none unless written.
+    /// Swap that a task can use in addition to memory. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["4GiB"]))]
     pub swap: Option<crate::quantity::Bytes>,
 }
 
-/// What of the GPU set-up a bundle carries besides the NVIDIA environment variables.
+/// GPU setup in a bundle in addition to the NVIDIA environment variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuInjection {
-    /// Nothing: whoever runs the bundle adds the devices.
+    /// No setup. The user who runs the bundle adds the devices.
     #[default]
     None,
     /// NVIDIA's prestart hook.
     Hook,
-    /// CDI device names as an annotation.
+    /// CDI device names in an annotation.
     Cdi,
 }

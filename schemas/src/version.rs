@@ -11,7 +11,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads a version; nothing for text that is no list of numbers between dots.
+    /// Parses a version; `None` for text that is not a list of numbers between dots.
     pub fn parse(text: &str) -> Option<Self> {
         let parts = text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>()?;
         Some(Self { text: text.to_owned(), parts })

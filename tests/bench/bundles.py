@@ -10,9 +10,9 @@ from bundle import Roots, configuration  # noqa: E402
 from profile import docker  # noqa: E402
 
 
-def bundles(folder):
+def bundles(directory):
     """The bundle, the same with the usual seccomp profile, and their root file system."""
-    roots = Roots(folder, shutil.which("busybox") or sys.exit("`busybox` is not installed (Debian: busybox-static)"))
+    roots = Roots(directory, shutil.which("busybox") or sys.exit("`busybox` is not installed (Debian: busybox-static)"))
     made = []
     for name in ("plain", "filtered"):
         config = configuration()
@@ -20,6 +20,6 @@ def bundles(folder):
         config["linux"]["resources"] |= {"memory": {"limit": 256 << 20}, "pids": {"limit": 128}}
         if name == "filtered":
             config["linux"]["seccomp"] = docker(config["process"]["capabilities"]["bounding"])
-        (folder / name).mkdir()
-        made.append(roots.bundle(folder / name, config))
+        (directory / name).mkdir()
+        made.append(roots.bundle(directory / name, config))
     return *made, made[0] / "rootfs"

@@ -10,9 +10,9 @@ from pathlib import Path
 FLOOR_OF_GOALS = 2.5
 
 
-def built(folder):
-    """The program, compiled into `folder`."""
-    program = folder / "floor"
+def built(directory):
+    """The program, compiled into `directory`."""
+    program = directory / "floor"
     subprocess.run(["gcc", "-O2", "-static", "-o", program, Path(__file__).with_name("floor.c")], check=True)
     return program
 

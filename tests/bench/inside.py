@@ -14,18 +14,18 @@ from bundle import configuration
 GANG = 100
 
 
-def measure(folder, options, oci, yardstick, rounds, results):
+def measure(directory, options, oci, yardstick, rounds, results):
     """Adds a row to `results` for each, and gives the numbers. `yardstick` is the entrant that is the floor."""
     report = {}
     command = [str(oci)] if oci else [str(options.binary.resolve()), "oci"]
-    bundle_of_waiting(folder)
+    bundle_of_waiting(directory)
     count = 5 if options.short else 50
-    pss = waiting(lambda n: [*command, "--root", str(folder / "states/jobc"), "run", "--bundle", str(folder / "waiting"), f"w{n}"], count)
+    pss = waiting(lambda n: [*command, "--root", str(directory / "states/jobc"), "run", "--bundle", str(directory / "waiting"), f"w{n}"], count)
     report["pss_kib_of_a_waiting_command"] = pss
     results.add(f"memory of a `{Path(command[0]).name}` that waits, of {count} (PSS)", f"{pss:.0f} KiB")
     if options.in_process and options.in_process.exists():
-        bundles_of_a_supervisor(folder)
-        inside = Inside(folder, options.in_process.resolve(), yardstick, results)
+        bundles_of_a_supervisor(directory)
+        inside = Inside(directory, options.in_process.resolve(), yardstick, results)
         inside.one(rounds, 5 if options.short else 40)
         if not options.short:
             inside.gangs(max(3, rounds // 5))
@@ -36,13 +36,13 @@ def measure(folder, options, oci, yardstick, rounds, results):
 class Inside:
     """Measures `runtime/container/examples/in_process.rs`, each time beside the floor of that moment."""
 
-    def __init__(self, folder, program, yardstick, results):
-        self.folder, self.program, self.yardstick, self.results = folder, program, yardstick, results
+    def __init__(self, directory, program, yardstick, results):
+        self.directory, self.program, self.yardstick, self.results = directory, program, yardstick, results
         self.measured = {}
 
     def run(self, bundle, times, *more):
         """The milliseconds up to the end, of each time."""
-        ended = subprocess.run([self.program, self.folder / bundle, self.folder / "states/own", str(times), *more],
+        ended = subprocess.run([self.program, self.directory / bundle, self.directory / "states/own", str(times), *more],
                                capture_output=True, text=True, check=False)
         if ended.returncode:
             sys.exit(f"start: in a running process: {ended.stderr.strip()}")
@@ -78,26 +78,26 @@ class Inside:
         self.measured["gangs"] = medians
 
 
-def bundle_of_waiting(folder):
-    config = json.loads((folder / "plain/config.json").read_text())
+def bundle_of_waiting(directory):
+    config = json.loads((directory / "plain/config.json").read_text())
     config["process"]["args"] = ["/bin/sh", "-c", "echo ready; read line"]
-    write(folder, "waiting", config)
+    write(directory, "waiting", config)
 
 
-def bundles_of_a_supervisor(folder):
+def bundles_of_a_supervisor(directory):
     """Without a `cgroupsPath`, so that each container has a group of its own."""
     config = configuration()
     config["process"]["args"] = ["/bin/true"]
     config["linux"]["resources"] |= {"memory": {"limit": 256 << 20}, "pids": {"limit": 128}}
-    write(folder, "own", config)
+    write(directory, "own", config)
     config["linux"]["namespaces"] = [n for n in config["linux"]["namespaces"] if n["type"] != "network"]
-    write(folder, "shared", config)
+    write(directory, "shared", config)
 
 
-def write(folder, name, config):
-    (folder / name).mkdir()
-    (folder / name / "config.json").write_text(json.dumps(config))
-    (folder / name / "rootfs").symlink_to(folder / "plain/rootfs")
+def write(directory, name, config):
+    (directory / name).mkdir()
+    (directory / name / "config.json").write_text(json.dumps(config))
+    (directory / name / "rootfs").symlink_to(directory / "plain/rootfs")
 
 
 def waiting(command, count):

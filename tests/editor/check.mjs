@@ -59,7 +59,7 @@ export class Check {
 
     /** The path of a program; skips without it. */
     program(name) {
-        const paths = name.includes("/") ? [name] : process.env.PATH.split(delimiter).map((folder) => join(folder, name));
+        const paths = name.includes("/") ? [name] : process.env.PATH.split(delimiter).map((directory) => join(directory, name));
         return paths.find(executable) ?? this.skip(`\`${name}\` is not there; \`tests/editor/install\` installs editors, \`cargo build\` jobc`);
     }
 
@@ -82,7 +82,7 @@ function executable(path) {
     }
 }
 
-/** An empty folder below target/editor, for what a run leaves behind to be looked at until the next one. */
+/** An empty directory below target/editor, for what a run leaves behind to be looked at until the next one. */
 export function scratch(name) {
     const place = join(REPOSITORY, "target", "editor", "run", name);
     rmSync(place, { recursive: true, force: true });
@@ -90,12 +90,12 @@ export function scratch(name) {
     return place;
 }
 
-/** Every file below a folder for which `wanted` says yes, in a stable order. */
-export function files(folder, wanted) {
-    return readdirSync(folder, { withFileTypes: true })
+/** Every file below a directory for which `wanted` says yes, in a stable order. */
+export function files(directory, wanted) {
+    return readdirSync(directory, { withFileTypes: true })
         .sort((a, b) => (a.name < b.name ? -1 : 1))
         .flatMap((entry) => {
-            const path = join(folder, entry.name);
+            const path = join(directory, entry.name);
             return entry.isDirectory() ? files(path, wanted) : wanted(path) ? [path] : [];
         });
 }

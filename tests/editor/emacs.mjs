@@ -15,10 +15,10 @@ if (!existsSync("/usr/share/emacs/site-lisp/elpa-src") || spawnSync(emacs, ["--b
     check.skip("eglot is not installed; `tests/editor/install` installs it");
 }
 const place = scratch("emacs");
-const folder = join(place, "work");
-mkdirSync(folder);
-writeFileSync(join(folder, "job.yaml"), MISTAKE);
-writeFileSync(join(folder, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+const directory = join(place, "work");
+mkdirSync(directory);
+writeFileSync(join(directory, "job.yaml"), MISTAKE);
+writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
 writeFileSync(join(place, "init.el"), recipe("emacs.mjs"));
 
 /** What a person would do; batch mode has no command loop, so what a hook would start is called, and answers are waited for. */
@@ -57,9 +57,9 @@ const SCRIPT = `
 writeFileSync(join(place, "script.el"), SCRIPT);
 
 const words = ["--batch", "--no-init-file", "--load", join(place, "script.el")];
-const { status, stdout, stderr } = spawnSync(emacs, words, { cwd: folder, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
+const { status, stdout, stderr } = spawnSync(emacs, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
 if (check.equal(status, 0, `Emacs ends with ${stdout}${stderr}`)) {
-    const out = JSON.parse(readFileSync(join(folder, "out.json"), "utf8"));
+    const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
     check.equal(out.mode, "jobc-mode", "the mode of job.yaml");
     check.expect(/unknown key `intances`/.test(out.findings["6"] ?? ""), `findings: ${JSON.stringify(out.findings)}`);
     check.expect(out.offered.some((label) => label.trim() === "prepare"), `offered in \`needs\`: ${out.offered}`);

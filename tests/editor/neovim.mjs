@@ -13,11 +13,11 @@ const check = new Check("neovim");
 const jobc = check.program(JOBC);
 const nvim = check.program("nvim");
 const place = scratch("neovim");
-const folder = join(place, "work");
-mkdirSync(folder);
-const job = join(folder, "job.yaml");
+const directory = join(place, "work");
+mkdirSync(directory);
+const job = join(directory, "job.yaml");
 writeFileSync(job, MISTAKE);
-writeFileSync(join(folder, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
 writeFileSync(join(place, "init.lua"), recipe("neovim.mjs"));
 
 /** What a person would do, in Lua; its answers are written as JSON. */
@@ -58,9 +58,9 @@ vim.cmd("quitall!")
 writeFileSync(join(place, "script.lua"), SCRIPT);
 
 const words = ["--headless", "--clean", "-u", join(place, "init.lua"), "-c", `luafile ${join(place, "script.lua")}`];
-const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: folder, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
+const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
 check.equal(status, 0, `Neovim ends with ${stdout}${stderr}`);
-const out = JSON.parse(readFileSync(join(folder, "out.json"), "utf8"));
+const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
 
 writeFileSync(job, MISTAKE);
 const wanted = compilerFindings(jobc, job).map(({ code, message, start }) => ({ code, message, line: start.line - 1, column: start.column - 1 }));

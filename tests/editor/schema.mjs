@@ -77,8 +77,8 @@ check.expect(agreed > 25, `the schema reported only ${agreed} things in all case
 
 /** A job that uses a targets file. */
 function jobBeside(targets) {
-    const folder = dirname(targets);
-    return ["job.yaml", "job.json"].map((name) => join(folder, name)).find(existsSync);
+    const directory = dirname(targets);
+    return ["job.yaml", "job.json"].map((name) => join(directory, name)).find(existsSync);
 }
 
 /** Opens a text with its cursor at `|` and gives the place. */
@@ -86,8 +86,8 @@ let opened = 0;
 async function cursor(text, kind) {
     const offset = text.indexOf("|");
     const before = text.slice(0, offset).split("\n");
-    const folder = join(REPOSITORY, "target", "editor", `${(opened += 1)}`);
-    const uri = await client.open(join(folder, kind === "targets" ? "targets.yaml" : "job.yaml"), text.replace("|", ""));
+    const directory = join(REPOSITORY, "target", "editor", `${(opened += 1)}`);
+    const uri = await client.open(join(directory, kind === "targets" ? "targets.yaml" : "job.yaml"), text.replace("|", ""));
     return [uri, before.length - 1, before.at(-1).length];
 }
 

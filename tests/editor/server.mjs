@@ -102,8 +102,8 @@ roles:
     resources: {cpu: 4, memory: 16GiB, gpu: 2}
     run: train
 `;
-const folder = join(REPOSITORY, "target", "editor");
-const uri = await client.open(join(folder, "names", "job.yaml"), JOB);
+const directory = join(REPOSITORY, "target", "editor");
+const uri = await client.open(join(directory, "names", "job.yaml"), JOB);
 check.equal((await client.findings(uri)).filter(({ severity }) => severity === 1), [], "the sample job");
 
 /** The place of a text in the sample job; \`by\` goes on from its beginning. */
@@ -179,7 +179,7 @@ check.expect(/nowhere/.test(refused.message), `the message does not name the tar
 
 // --- a YAML file of another program
 
-const other = await client.open(join(folder, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
+const other = await client.open(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
 const nothing = await client.at("textDocument/completion", other, 1, 0);
 check.equal((nothing?.items ?? nothing ?? []).length, 0, "completions in a Kubernetes manifest");
 check.equal(client.diagnostics.get(other) ?? [], [], "findings in a Kubernetes manifest");

@@ -2,7 +2,7 @@
 """Judges what jobc finds of GPUs, on made-up machines: the lists, a driver that hangs or dies, jobs that the machine cannot
 serve, what tasks use, and how they talk to the driver. No GPU is needed.
 
-With `--user range` or `--user single` everything is done as a normal user.
+With `--user range` or `--user single` everything is done as an unprivileged user.
 """
 
 import json
@@ -44,7 +44,7 @@ class Machine:
     """A made-up machine, and the command line on it."""
 
     def __init__(self, jobs, judge, name):
-        self.jobs, self.root = jobs, jobs.folder / f"{name}-{time.monotonic_ns()}"
+        self.jobs, self.root = jobs, jobs.directory / f"{name}-{time.monotonic_ns()}"
         subprocess.run([fake_gpus(judge), name, str(self.root), "--nodes", "null"], check=True)
 
     def answer(self, *lines):
@@ -61,7 +61,7 @@ class Machine:
         return json.loads(answer.stdout)
 
     def job(self, name, **role):
-        path = self.jobs.folder / f"{name}.json"
+        path = self.jobs.directory / f"{name}.json"
         path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": {"main": {"shell": "sh", **role}}}))
         return str(path)
 
@@ -100,14 +100,14 @@ def lists(jobs, judge):
         for words in (["ls"], ["ls", "--wide"]):
             answer = machine.call("gpu", *words)
             rows = answer.stdout.splitlines()
-            head = "no GPUs here" if not vendors else "GPU "
+            head = "no GPUs on this host" if not vendors else "GPU "
             if answer.returncode or answer.stderr or not rows[0].startswith(head):
                 yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
 
 
 def silence(jobs, judge):
     """NVML that hangs, dies or refuses costs its knowledge, and a moment; who does not want it does not ask it."""
-    for answer, words in (("init=~", "no answer in 1 s"), ("count=~", "no answer in 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
+    for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
         machine = Machine(jobs, judge, "v100")
         machine.answer(answer)
         start = time.monotonic()
@@ -124,9 +124,9 @@ def silence(jobs, judge):
 def asked(jobs, judge):
     """`jobc-nvml` beside the program asks NVML in its place; where it cannot run, or is another's, the program does."""
     machine = Machine(jobs, judge, "h100")
-    folder = jobs.folder / "beside"
-    folder.mkdir()
-    own, program, asker = jobs.program, folder / "jobc", folder / "jobc-nvml"
+    directory = jobs.directory / "beside"
+    directory.mkdir()
+    own, program, asker = jobs.program, directory / "jobc", directory / "jobc-nvml"
     shutil.copy(own, program)
     try:
         jobs.program = program
@@ -151,9 +151,9 @@ def examined(jobs, judge):
 def refused(jobs, judge):
     """What the machine cannot serve is refused at the line that asks for it, with what there is."""
     cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
-             ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one machine"),
+             ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one host"),
              ("a100", {"memory": "96GiB"}, "J0327", "96GiB"), ("v100", {"cuda": "12.4"}, "J03", "470.223.02"),
-             ("none", {"count": 1}, "J0327", "this machine has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
+             ("none", {"count": 1}, "J0327", "this host has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
     for name, gpu, code, words in cases:
         machine = Machine(jobs, judge, name)
         path = machine.job("refused", run="true", resources={"gpu": gpu})
@@ -171,7 +171,7 @@ def required(jobs, judge):
     """A bundle whose image requires a newer driver is not started, unless it is told that it need not be so."""
     machine = Machine(jobs, judge, "v100")
     path = machine.job("required", run="true", resources={"gpu": 1})
-    out = jobs.folder / "required-out"
+    out = jobs.directory / "required-out"
     subprocess.run([str(jobs.program), "build", path, "--backend", "oci", "--output", str(out)], check=True, capture_output=True)
     bundle = next(out.glob("*/oci/main-0"))
     config = json.loads((bundle / "config.json").read_text())
@@ -210,8 +210,8 @@ def used(jobs, judge):
             break
         time.sleep(0.5)
     if jobs.account:
-        # Whose a process is tell the control groups, which this user has none of here.
-        judge.note("a normal user's task without control groups has no numbers")
+        # Whose a process is tell the cgroups, which this user has none of here.
+        judge.note("an unprivileged user's task without cgroups has no numbers")
     elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
         yield f"{row}"
     listed = machine.listed()
@@ -258,7 +258,7 @@ def traced(jobs, judge):
 def untraced(jobs, judge):
     """Who cannot trace hears why."""
     machine, name = talking(jobs, judge)
-    programs = jobs.folder / "without-strace"
+    programs = jobs.directory / "without-strace"
     programs.mkdir()
     (programs / "setpriv").symlink_to(shutil.which("setpriv"))
     answer = machine.call("trace", name, PATH=str(programs))

@@ -2,7 +2,7 @@
 """Judges how GPUs come into containers, on made-up machines: which nodes a container has and may open, what it finds of the
 driver, and what CDI files, their hooks and NVIDIA's hook do. No GPU is needed; the nodes are other devices of the machine.
 
-With `--user range` or `--user single` everything is done as a normal user.
+With `--user range` or `--user single` everything is done as an unprivileged user.
 """
 
 import json
@@ -47,7 +47,7 @@ class Machine:
     """A made-up machine of four A100, of which two are cut up, and a root file system for containers on it."""
 
     def __init__(self, jobs, judge):
-        self.jobs, self.root = jobs, jobs.folder / "machine"
+        self.jobs, self.root = jobs, jobs.directory / "machine"
         subprocess.run([fake_gpus(judge), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
         self.numbers = {}
         for number, path in enumerate(STAND_INS):
@@ -58,7 +58,7 @@ class Machine:
             os.mknod(node, stat.S_IFCHR | 0o666, device)
             node.chmod(0o666)
         self.put_a_real_library()
-        self.files = jobs.folder / "rootfs"
+        self.files = jobs.directory / "rootfs"
         for name in ("bin", "proc", "sys", "dev", "tmp", "etc", "lib64", "usr/lib64"):
             (self.files / name).mkdir(parents=True, exist_ok=True)
         shutil.copy2(judge.tool("busybox"), self.files / "bin/busybox")
@@ -70,13 +70,13 @@ class Machine:
         """A libcuda that a program can load, where no loader looks by itself."""
         for path in (self.root / "usr/lib/x86_64-linux-gnu").glob("libcuda.so*"):
             path.unlink()
-        folder = self.root / LIBRARIES
-        folder.mkdir(parents=True)
+        directory = self.root / LIBRARIES
+        directory.mkdir(parents=True)
         source = "int cuInit(unsigned flags) { return 42 + (int)flags; }"
-        library = folder / f"libcuda.so.{RELEASE}"
+        library = directory / f"libcuda.so.{RELEASE}"
         subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-xc", "-", "-o", str(library)],
                        input=source, text=True, check=True)
-        os.symlink(library.name, folder / "libcuda.so.1")
+        os.symlink(library.name, directory / "libcuda.so.1")
 
     def put_a_loader(self):
         """A program of this machine's, with its libraries and their loader, in the root file system."""
@@ -89,13 +89,13 @@ class Machine:
             shutil.copy2(path, place)
 
     def bundle(self, name, gpu, script, **role):
-        """A bundle as `jobc build` makes it, and its folder."""
-        path = self.jobs.folder / f"{name}.json"
+        """A bundle as `jobc build` makes it, and its directory."""
+        path = self.jobs.directory / f"{name}.json"
         resources = {} if gpu is None else {"resources": {"gpu": gpu}}
         job = {"version": 1, "name": name, "image": "busybox:1.36",
                "roles": {"main": {"run": script, "shell": "sh", **resources, **role}}}
         path.write_text(json.dumps(job))
-        out = self.jobs.folder / f"out-{name}"
+        out = self.jobs.directory / f"out-{name}"
         subprocess.run([str(self.jobs.program), "build", str(path), "--backend", "oci", "--output", str(out)],
                        check=True, capture_output=True)
         return next(out.glob("*/oci/main-0"))
@@ -103,7 +103,7 @@ class Machine:
     def run(self, bundle, *words, root=None, **environment):
         """Runs a bundle on a copy of the root file system."""
         if root is None:
-            root = self.jobs.folder / f"root-{time.monotonic_ns()}"
+            root = self.jobs.directory / f"root-{time.monotonic_ns()}"
             shutil.copytree(self.files, root, symlinks=True)
             if self.jobs.account:
                 for path in [root, *root.rglob("*")]:
@@ -207,7 +207,7 @@ def driver_files(machine, _):
 
 
 def loader(machine, _):
-    """A program finds libcuda by its name alone, in a folder that only the cache knows; also as another user, on a root that
+    """A program finds libcuda by its name alone, in a directory that only the cache knows; also as another user, on a root that
     is read-only for it."""
     bundle = machine.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")
     answer = machine.run(bundle, "--devices", "0")
@@ -237,19 +237,19 @@ def machine_root(machine, _):
 
 
 def cdi_spec(machine, nodes, **common):
-    folder = machine.root / "etc/cdi"
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = machine.root / "etc/cdi"
+    directory.mkdir(parents=True, exist_ok=True)
     nodes = [{"path": f"/dev/{name}", "hostPath": str(machine.root / "dev" / name)} for name in nodes]
     spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
             "devices": [{"name": "1", "containerEdits": {"deviceNodes": nodes}}], "containerEdits": common}
-    path = folder / "nvidia.json"
+    path = directory / "nvidia.json"
     path.write_text(json.dumps(spec))
     return path
 
 
 def cdi_file(machine, _):
     """A file of the machine comes first, with its mounts, variables and nodes."""
-    hello = machine.jobs.folder / "hello"
+    hello = machine.jobs.directory / "hello"
     hello.write_text("from a file\n")
     mount = {"hostPath": str(hello), "containerPath": "/opt/hello", "options": ["ro", "bind"]}
     path = cdi_spec(machine, ["nvidia1", "nvidiactl"], mounts=[mount], env=["FROM=file"])
@@ -283,7 +283,7 @@ def stale_file(machine, _):
 
 def hooks(machine, _):
     """A file's createContainer hook runs in the container's namespaces and finds its root by the bundle's config.json."""
-    program = machine.jobs.folder / "hook.py"
+    program = machine.jobs.directory / "hook.py"
     program.write_text(f"""#!/usr/bin/env -S python3 -I
 import json, os, sys
 state = json.load(sys.stdin)
@@ -309,7 +309,7 @@ open(os.path.join(root, "tmp/seen"), "w").write(" ".join([sys.argv[1], state["st
 
 def nvidia_hook(machine, _):
     """NVIDIA's hook is told of exactly the cards that were named, and is refused where the job names others."""
-    seen = machine.jobs.folder / "seen"
+    seen = machine.jobs.directory / "seen"
     seen.touch()
     seen.chmod(0o666)
     program = machine.root / "usr/bin/nvidia-container-runtime-hook"
@@ -341,7 +341,7 @@ open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(
 def own_build(machine, _):
     """Who runs a program that somebody else built, as `sudo ./jobc` does, has it for a hook too: it has its rights already."""
     jobs = machine.jobs
-    own, program = jobs.program, jobs.folder / "own-build"
+    own, program = jobs.program, jobs.directory / "own-build"
     shutil.copy(own, program)
     os.chown(program, 12345, 12345)
     program.chmod(0o775)
@@ -357,7 +357,7 @@ def refused(machine, _):
     """What cannot be given is said, with what to do."""
     bundle = machine.bundle("refused", 1, "true")
     for words, text in (((), "name them, as in `--devices 0,1`"),
-                        (("--devices", "9"), "this machine has no GPU `9`"),
+                        (("--devices", "9"), "this host has no GPU `9`"),
                         (("--devices", "0,1"), "the bundle asks for 1 GPUs, and `--devices` names 2"),
                         (("--devices", "0", "--gpu-injection", "cdi"), "no CDI file of the machine describes the GPU"),
                         (("--devices", "0", "--gpu-injection", "hook"), "NVIDIA's hook is not installed")):
@@ -379,7 +379,7 @@ def described(machine, judge):
                                       store={f"{place.as_uri()}/defs.json": defs})
     validator = jsonschema.Draft7Validator(schema, resolver=resolver)
     for name in ("v100", "a100", "h100", "h200", "amd", "intel"):
-        root = machine.jobs.folder / f"described-{name}"
+        root = machine.jobs.directory / f"described-{name}"
         subprocess.run([fake_gpus(judge), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
         answer = machine.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
         if answer.returncode:
@@ -411,8 +411,8 @@ def podman(machine, judge):
     if machine.jobs.account or not shutil.which("podman"):
         judge.note("podman is not asked: it is not installed, or this is no root")
         return
-    folder = machine.jobs.folder / "podman"
-    folder.mkdir()
+    directory = machine.jobs.directory / "podman"
+    directory.mkdir()
     # In this judge's own mount namespace.
     made = not os.path.isdir("/etc/cdi")
     os.makedirs("/etc/cdi", exist_ok=True)
@@ -420,18 +420,18 @@ def podman(machine, judge):
     try:
         answer = machine.jobs.call("gpu", "cdi", "--output", "/etc/cdi/jobc.yaml", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
         assert answer.returncode == 0, answer.stderr
-        ours = folder / "jobc-oci"
+        ours = directory / "jobc-oci"
         ours.symlink_to(machine.jobs.program)
-        (folder / "containers.conf").write_text(CONFIGURATION)
+        (directory / "containers.conf").write_text(CONFIGURATION)
         expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301", "cuInit says 42"}
         for runtime in filter(None, (str(ours), shutil.which("runc"))):
-            root = machine.jobs.folder / f"podman-root-{Path(runtime).name}"
+            root = machine.jobs.directory / f"podman-root-{Path(runtime).name}"
             shutil.copytree(machine.files, root, symlinks=True)
-            words = ["podman", "--root", f"{folder}/graph", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp",
+            words = ["podman", "--root", f"{directory}/graph", "--runroot", f"{directory}/run", "--tmpdir", f"{directory}/tmp",
                      "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", runtime, "run", "--rm", "--network", "none",
                      "--device", "nvidia.com/gpu=2:1", "--rootfs", str(root), "sh", "-c", f"{LIST}; loads"]
             answer = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=60,
-                                    env=os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf")})
+                                    env=os.environ | {"CONTAINERS_CONF": str(directory / "containers.conf")})
             if set(answer.stdout.splitlines()) != expected:
                 yield f"{Path(runtime).name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
     finally:
@@ -442,9 +442,9 @@ def podman(machine, judge):
 
 def jobs_of_files(machine, _):
     """Tasks of a job have what the job was leased, and those without have none."""
-    path = machine.jobs.folder / "whole.json"
+    path = machine.jobs.directory / "whole.json"
     tell = f"{{ {LIST}; }} > $OUT/$JOBC_ROLE-$JOBC_INDEX"
-    out = machine.jobs.folder / "told"
+    out = machine.jobs.directory / "told"
     out.mkdir(mode=0o777)
     out.chmod(0o777)
     role = {"run": tell.replace("$OUT", "/told"), "shell": "sh"}
@@ -465,7 +465,7 @@ def jobs_of_files(machine, _):
 def overhead(machine, judge):
     """What injection adds to a start."""
     plain, with_gpu = machine.bundle("plain", None, "true"), machine.bundle("timed", 2, "true")
-    root = machine.jobs.folder / "timed-root"
+    root = machine.jobs.directory / "timed-root"
     shutil.copytree(machine.files, root, symlinks=True)
     if machine.jobs.account:
         for path in [root, *root.rglob("*")]:

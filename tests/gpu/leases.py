@@ -2,7 +2,7 @@
 """Judges who gets which GPU, on a made-up machine: turns, queues, gangs, names, slices, and what is left when something is killed.
 
 The machine has two whole A100 and two that are cut up. No GPU is needed; its nodes are null devices. With `--user range` or
-`--user single` everything is done as a normal user.
+`--user single` everything is done as an unprivileged user.
 """
 
 import json
@@ -30,7 +30,7 @@ class Machine:
     """The made-up machine, and jobs on it."""
 
     def __init__(self, jobs, judge):
-        self.jobs, self.root = jobs, jobs.folder / "machine"
+        self.jobs, self.root = jobs, jobs.directory / "machine"
         subprocess.run([fake_gpus(judge), "a100", str(self.root), "--nodes", "null"], check=True)
         programs = self.root / "usr/bin"
         programs.mkdir(parents=True, exist_ok=True)
@@ -39,11 +39,11 @@ class Machine:
         # The server is there until it is ended, also where its daemon is not.
         shutil.copy2(judge.tool("sleep"), programs / "nvidia-cuda-mps-server")
         self.mps_mode = programs / "fake-mps"
-        self.told = jobs.folder / "told"
+        self.told = jobs.directory / "told"
         self.told.mkdir()
         self.told.chmod(0o1777)
         if jobs.account:
-            os.chmod(jobs.folder, 0o755)
+            os.chmod(jobs.directory, 0o755)
 
     def environment(self, **more):
         return {"JOBC_DRIVER_ROOT": str(self.root), **more}
@@ -53,13 +53,13 @@ class Machine:
         role = {"run": run, "shell": "bash", "resources": {"gpu": gpu}, **role}
         job = {"version": 1, "name": name, "image": "host", "outputs": {"told": {"source": str(self.told), "mount": "/told"}},
                "roles": {"main": role}}
-        folder = self.jobs.folder / f"job-{name}"
-        folder.mkdir(exist_ok=True)
-        (folder / "job.json").write_text(json.dumps(job))
+        directory = self.jobs.directory / f"job-{name}"
+        directory.mkdir(exist_ok=True)
+        (directory / "job.json").write_text(json.dumps(job))
         if targets is not None:
-            (folder / "targets.yaml").write_text(json.dumps({"version": 1, "default": ["here"],
+            (directory / "targets.yaml").write_text(json.dumps({"version": 1, "default": ["here"],
                                                                "targets": {"here": {"oci": targets, "backends": ["oci"]}}}))
-        return str(folder / "job.json")
+        return str(directory / "job.json")
 
     def words(self, *words):
         return [*words, *(["--allow-unenforced"] if self.jobs.account else [])]
@@ -179,8 +179,8 @@ def other_cards(machine):
     if len(nodes) != 1 or nodes == [f"nvidia{other[0]}"]:
         yield f"{nodes} beside {other}"
     three = machine.file("three", instances=3)
-    yield from expect(machine.run(three), 125, "the job needs 3 GPUs, this machine has 2", "--scale main=2", "--no-gpu")
-    yield from expect(machine.run(machine.file("large", gpu=3)), 125, "asks for 3 GPUs of one machine, and this machine has")
+    yield from expect(machine.run(three), 125, "the job needs 3 GPUs, this host has 2", "--scale main=2", "--no-gpu")
+    yield from expect(machine.run(machine.file("large", gpu=3)), 125, "asks for 3 GPUs of one host, and this host has")
     yield from expect(machine.run(machine.file("zero", gpu=0, run=f"{NODES} > /told/none")), 0)
     if machine.said("none").split():
         yield "a job with no GPU sees one"
@@ -229,8 +229,8 @@ def names(machine):
         yield from expect(machine.run(path, "--devices", *words), 0)
         if machine.said("nodes").split() != nodes:
             yield f"{words}: {machine.said('nodes')}"
-    for words, pattern in [(["9"], "this machine has no GPU `9`"), (["GPU-0000000"], "begins the names of"), (["0,0"], "name one device"),
-                           (["2"], "cut up into MIG instances"), (["other=0"], "no role `other`"), ([""], "names no device")]:
+    for words, pattern in [(["9"], "this host has no GPU `9`"), (["GPU-0000000"], "is a prefix of"), (["0,0"], "name one device"),
+                           (["2"], "partitioned into MIG instances"), (["other=0"], "unknown role `other`"), ([""], "names no device")]:
         yield from expect(machine.run(path, "--devices", *words), 125, pattern)
     yield from expect(machine.run(machine.file("pair", gpu=2), "--devices", "1"), 125, "needs 2 GPUs, and 1 are named")
     by_target = machine.file("target", run=f"{NODES} > /told/nodes", targets={"devices": {"main": [1], "other": [0]}})
@@ -362,7 +362,7 @@ def mps_fails(machine):
 
 def hami(machine):
     """Slices by HAMi-core: the library is loaded, with its limits; chosen by hand, by the target, and where MPS is not there."""
-    library = machine.jobs.folder / "libvgpu.so"
+    library = machine.jobs.directory / "libvgpu.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-xc", "-", "-o", str(library)], input="int jobc_vgpu;", text=True, check=True)
     tell = "env | grep -E 'CUDA_DEVICE|LD_PRELOAD' | sort > /told/env; grep -c libvgpu /proc/self/maps > /told/maps; touch /tmp/vgpulock/x"
     share = {"share": SLICE}
@@ -388,7 +388,7 @@ def nothing(machine):
     slots = record["claim"]["leased"]["slots"]
     if {slot["device"]["gpu"] for slot in slots} != {slots[0]["device"]["gpu"]} or slots[0]["slice"]["enforced_by"] != "nothing":
         yield f"it had {slots}"
-    if not any("nothing keeps `main` within its slices" in note for note in record["notes"]):
+    if not any("slices of `main` are not enforced" in note for note in record["notes"]):
         yield f"notes {record['notes']}"
     if not machine.jobs.account:
         soft = machine.file("soft", gpu={"share": SLICE})

@@ -2,7 +2,7 @@
 
 import struct
 
-FILE, HARD, LINK, CHARACTER, BLOCK, FOLDER, PIPE = "0", "1", "2", "3", "4", "5", "6"
+FILE, HARD, LINK, CHARACTER, BLOCK, DIRECTORY, PIPE = "0", "1", "2", "3", "4", "5", "6"
 
 
 def octal(number, width):
@@ -17,7 +17,7 @@ def header(kind, name, size=0, link=b"", mode=None, magic=b"ustar\x0000", uid=0,
     def put(at, value):
         block[at:at + len(value)] = value
     put(0, name[:100])
-    put(100, octal((0o755 if kind == FOLDER else 0o644) if mode is None else mode, 8))
+    put(100, octal((0o755 if kind == DIRECTORY else 0o644) if mode is None else mode, 8))
     put(108, octal(uid, 8))
     put(116, octal(gid, 8))
     put(124, octal(size, 12))

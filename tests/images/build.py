@@ -26,7 +26,7 @@ from runtime import binary  # noqa: E402
 
 import build_cases  # noqa: E402
 
-# Where engines mount: whether an empty file or folder stays there is nobody's business.
+# Where engines mount: whether an empty file or directory stays there is nobody's business.
 MOUNTED = {"dev", "proc", "sys", "run", "etc/hosts", "etc/resolv.conf", "etc/hostname"}
 SAME = ("User", "Env", "Cmd", "Entrypoint", "WorkingDir", "ExposedPorts", "Volumes", "Labels", "StopSignal", "OnBuild",
         "Shell", "Healthcheck")
@@ -44,11 +44,11 @@ def tree(layout, manifest):
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for entry in archive:
                 path = "" if entry.name in (".", "./") else entry.name.removeprefix("./").strip("/")
-                folder, _, name = path.rpartition("/")
+                directory, _, name = path.rpartition("/")
                 if name == ".wh..wh..opq":
-                    gone = [other for other in files if other.startswith(folder + "/")]
+                    gone = [other for other in files if other.startswith(directory + "/")]
                 elif name.startswith(".wh."):
-                    dead = f"{folder}/{name[4:]}".strip("/")
+                    dead = f"{directory}/{name[4:]}".strip("/")
                     gone = [other for other in files if other == dead or other.startswith(dead + "/")]
                 else:
                     gone = []
@@ -108,15 +108,15 @@ def settings(theirs, ours, whose="buildah"):
 class Scene:
     """The base, a context a case, and what buildah builds of them."""
 
-    def __init__(self, judge, folder):
-        self.judge, self.folder = judge, folder
+    def __init__(self, judge, directory):
+        self.judge, self.directory = judge, directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
             judge.skip("busybox-static is not installed")
-        self.program = folder / "jobc"
+        self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
-        root = folder / "base"
+        root = directory / "base"
         for name in ("bin", "etc", "tmp", "root", "home"):
             (root / name).mkdir(parents=True)
         (root / "tmp").chmod(0o1777)
@@ -127,7 +127,7 @@ class Scene:
                 (root / "bin" / applet).symlink_to("busybox")
         (root / "etc/passwd").write_text("root:x:0:0::/root:/bin/sh\ndaemon:x:1:1::/:/bin/sh\n")
         (root / "etc/group").write_text("root:x:0:\ndaemon:x:1:\nmail:x:8:daemon\n")
-        self.base = folder / "base.tar"
+        self.base = directory / "base.tar"
         subprocess.run(["tar", "--owner=0", "--group=0", "--numeric-owner", "-C", root, "-cf", self.base, "."], check=True)
         self.base.chmod(0o644)
         self.begin()
@@ -141,27 +141,27 @@ class Scene:
         self.buildah("commit", "-q", "--format", "docker", "base", "localhost/base")
 
     def buildah(self, *words):
-        options = ["--root", self.folder / "buildah", "--runroot", self.folder / "buildah-run", "--storage-driver", "vfs"]
+        options = ["--root", self.directory / "buildah", "--runroot", self.directory / "buildah-run", "--storage-driver", "vfs"]
         done = subprocess.run([self.buildah_tool, *map(str, options), *map(str, words)], capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"buildah {words[0]}: {done.stderr}")
         return done.stdout
 
     def context(self, name, text):
-        folder = self.folder / "contexts" / name
-        folder.mkdir(parents=True, exist_ok=True)
+        directory = self.directory / "contexts" / name
+        directory.mkdir(parents=True, exist_ok=True)
         for path, content in build_cases.CONTEXT.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_text(content)
-        for path in folder.rglob("*"):
+            (directory / path).parent.mkdir(parents=True, exist_ok=True)
+            (directory / path).write_text(content)
+        for path in directory.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
         for path, mode in build_cases.MODES.items():
             # Whoever builds must be able to read it.
-            (folder / path).chmod(mode | 0o044)
+            (directory / path).chmod(mode | 0o044)
         for path, target in build_cases.LINKS.items():
-            if not (folder / path).is_symlink():
-                (folder / path).symlink_to(target)
-        with tarfile.open(folder / "tree.tar.gz", "w:gz") as archive:
+            if not (directory / path).is_symlink():
+                (directory / path).symlink_to(target)
+        with tarfile.open(directory / "tree.tar.gz", "w:gz") as archive:
             for name_in, mode, owner in (("top", 0o755, (0, 0)), ("top/tool", 0o4755, (5, 6))):
                 entry = tarfile.TarInfo(name_in)
                 entry.mode, (entry.uid, entry.gid), entry.mtime = mode, owner, 1_000_000_000
@@ -171,15 +171,15 @@ class Scene:
                 else:
                     entry.size = 4
                     archive.addfile(entry, io.BytesIO(b"tool"))
-        (folder / ".dockerignore").write_text(build_cases.IGNORES.get(name, ".dockerignore\nDockerfile\ntree.tar.gz\n"
+        (directory / ".dockerignore").write_text(build_cases.IGNORES.get(name, ".dockerignore\nDockerfile\ntree.tar.gz\n"
                                               if "archive" not in name else ""))
-        (folder / "Dockerfile").write_text(text)
-        return folder
+        (directory / "Dockerfile").write_text(text)
+        return directory
 
     def theirs(self, name, context):
         self.buildah("bud", "-q", "--isolation", "chroot", "--format", "docker", "--layers=false", "-t", name,
                      "--build-arg", "TAG=localhost/base", "-f", self.their_file(context), context)
-        layout = self.folder / "theirs" / name
+        layout = self.directory / "theirs" / name
         layout.parent.mkdir(exist_ok=True)
         self.buildah("push", "-q", "--format", "oci", name, f"oci:{layout}:x")
         docker = json.loads(self.buildah("inspect", "--type", "image", name))["Docker"]
@@ -188,7 +188,7 @@ class Scene:
 
     def their_file(self, context):
         text = (context / "Dockerfile").read_text().replace("FROM base", "FROM localhost/base")
-        path = self.folder / "theirs.Dockerfile"
+        path = self.directory / "theirs.Dockerfile"
         path.write_text(text)
         return path
 
@@ -198,7 +198,7 @@ class Builder:
 
     def __init__(self, scene, who=None):
         self.scene, self.who = scene, who
-        self.home = scene.folder / f"home-{who.name if who else 'root'}"
+        self.home = scene.directory / f"home-{who.name if who else 'root'}"
         self.home.mkdir(mode=0o700)
         if who:
             os.chown(self.home, who.uid, who.gid)
@@ -292,10 +292,10 @@ def main():
     judge.parse()
     if os.geteuid() != 0:
         judge.skip("only root can become the users that builds are judged as")
-    with tempfile.TemporaryDirectory(prefix="jobc-build-") as folder:
-        folder = Path(folder)
-        folder.chmod(0o755)
-        scene = Scene(judge, folder)
+    with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
+        directory = Path(directory)
+        directory.chmod(0o755)
+        scene = Scene(judge, directory)
         people = {"root": lambda: None, "further ids": user.with_range, "one id": user.without_range}
         if not shutil.which("newuidmap"):
             people.pop("further ids")

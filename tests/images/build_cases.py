@@ -9,13 +9,13 @@ CONTEXT = {
     "scripts/run.sh": "#!/bin/sh\necho run\n", "skip/secret.log": "s\n", "skip/keep.txt": "k\n",
 }
 MODES = {"scripts/run.sh": 0o755, "notes.md": 0o600}
-LINKS = {"link.txt": "a.txt", "src/dangling": "/no/where", "folder": "src"}
+LINKS = {"link.txt": "a.txt", "src/dangling": "/no/where", "directory": "src"}
 
 CASES = {
     "copy-file": "FROM base\nCOPY a.txt /copied\n",
-    "copy-into-folder": "FROM base\nCOPY a.txt b.txt /new/folder/\n",
-    "copy-folder": "FROM base\nCOPY src /srv/src\n",
-    "copy-folder-onto-folder": "FROM base\nRUN mkdir -p -m 700 /srv/src/sub && echo x > /srv/src/kept\nCOPY src/ /srv/src/\n",
+    "copy-into-directory": "FROM base\nCOPY a.txt b.txt /new/directory/\n",
+    "copy-directory": "FROM base\nCOPY src /srv/src\n",
+    "copy-directory-onto-directory": "FROM base\nRUN mkdir -p -m 700 /srv/src/sub && echo x > /srv/src/kept\nCOPY src/ /srv/src/\n",
     "copy-all": "FROM base\nWORKDIR /app\nCOPY . .\n",
     "copy-glob": "FROM base\nCOPY *.txt /texts/\nCOPY s?c/main.* /code/\n",
     "copy-mode-of-file": "FROM base\nCOPY scripts/run.sh notes.md /usr/local/bin/\nRUN /usr/local/bin/run.sh\n",

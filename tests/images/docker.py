@@ -3,7 +3,7 @@
 `jobc image build` gives, for the cases of `build` and for the Dockerfiles that are generated for the examples.
 
 Not among the judges that `run` asks by itself, for it needs `dockerd` (Debian: docker.io), which is started in a network and with
-mounts of its own, below a folder that goes away. `--only TEXT` takes the cases whose name has it.
+mounts of its own, below a directory that goes away. `--only TEXT` takes the cases whose name has it.
 """
 
 import os
@@ -19,7 +19,7 @@ import build_cases  # noqa: E402
 from build import Builder, Judge, Scene, image, tree  # noqa: E402
 from judge import REPOSITORY  # noqa: E402
 
-# What BuildKit leaves of a cache: the folders that it was mounted on.
+# What BuildKit leaves of a cache: the directories that it was mounted on.
 CACHES = ("root/.cache", "var", "var/cache", "var/lib")
 # What stands in the base of the examples and only notes how it was called.
 PROGRAMS = ("python3", "apt-get", "install")
@@ -28,10 +28,10 @@ PROGRAMS = ("python3", "apt-get", "install")
 class Daemon:
     """A dockerd that nobody else sees."""
 
-    def __init__(self, judge, folder):
+    def __init__(self, judge, directory):
         self.dockerd, self.docker = judge.tool("dockerd"), judge.tool("docker")
-        self.socket, self.log = folder / "docker.sock", folder / "dockerd.log"
-        words = [self.dockerd, f"--host=unix://{self.socket}", f"--data-root={folder}/docker", "--exec-root=/run/docker",
+        self.socket, self.log = directory / "docker.sock", directory / "dockerd.log"
+        words = [self.dockerd, f"--host=unix://{self.socket}", f"--data-root={directory}/docker", "--exec-root=/run/docker",
                  "--pidfile=/run/dockerd.pid", "--storage-driver=vfs", "--iptables=false", "--ip6tables=false",
                  "--ip-forward=false"]
         script = 'mount --make-rprivate / && mount -t tmpfs tmpfs /run && exec "$@"'
@@ -61,7 +61,7 @@ class Judged(Scene):
     """The scene of `build` with Docker in buildah's place."""
 
     def begin(self):
-        self.daemon = Daemon(self.judge, self.folder)
+        self.daemon = Daemon(self.judge, self.directory)
 
 
 def both(ours, name, words):
@@ -80,7 +80,7 @@ def both(ours, name, words):
 
 def loaded(scene, ours):
     """An image goes to Docker, runs there, and comes back with the same tree."""
-    archive = scene.folder / "saved.tar"
+    archive = scene.directory / "saved.tar"
     context = scene.context("loaded", "FROM base\nRUN echo text > /file && chmod 2750 /file\nENV A=b\nCMD [\"cat\", \"/file\"]\n")
     for words in (["build", "--builder", "embedded", "-t", "loaded:1", context], ["save", "loaded:1", "base", "-o", archive]):
         done = ours.run("image", *words)
@@ -90,7 +90,7 @@ def loaded(scene, ours):
     problems = [f"docker load says {said}"] if "loaded:1" not in said or "base:latest" not in said else []
     if (text := scene.daemon.run("run", "--rm", "--network=none", "loaded:1")) != b"text\n":
         problems.append(f"the container says {text}")
-    back = scene.folder / "back.tar"
+    back = scene.directory / "back.tar"
     scene.daemon.run("save", "-o", back, "loaded:1")
     done = ours.run("image", "import", back, "-t", "back:1")
     if done.returncode != 0:
@@ -110,25 +110,25 @@ def examples(scene):
 
 def furnish(scene):
     """A base as the examples want theirs: the same busybox, with programs that only note how they were called."""
-    root = scene.folder / "base"
+    root = scene.directory / "base"
     for name in PROGRAMS:
         (root / "bin" / name).unlink(missing_ok=True)
         (root / "bin" / name).write_text("#!/bin/sh\necho \"$0 $*\" >>/called\n")
         (root / "bin" / name).chmod(0o755)
     (root / "bin/bash").write_text("#!/bin/sh\n[ \"$1\" = --version ] && echo bash && exit\nshift 3\nexec /bin/sh -c \"$@\"\n")
     (root / "bin/bash").chmod(0o755)
-    archive = scene.folder / "furnished.tar"
+    archive = scene.directory / "furnished.tar"
     subprocess.run(["tar", "--owner=0", "--group=0", "--numeric-owner", "-C", root, "-cf", archive, "."], check=True)
     return archive
 
 
 def bring(scene, ours, archive, name):
     """Gives an archive's image a name in our store and in Docker."""
-    for words in (["import", "-q", archive, "-t", name], ["save", "-q", name, "-o", scene.folder / "one.tar"]):
+    for words in (["import", "-q", archive, "-t", name], ["save", "-q", name, "-o", scene.directory / "one.tar"]):
         done = ours.run("image", *words)
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
-    scene.daemon.run("load", "-i", scene.folder / "one.tar")
+    scene.daemon.run("load", "-i", scene.directory / "one.tar")
 
 
 def main():
@@ -136,10 +136,10 @@ def main():
     judge.parse()
     if os.geteuid() != 0:
         judge.skip("only root starts dockerd")
-    with tempfile.TemporaryDirectory(prefix="jobc-docker-") as folder:
-        folder = Path(folder)
-        folder.chmod(0o755)
-        scene = Judged(judge, folder)
+    with tempfile.TemporaryDirectory(prefix="jobc-docker-") as directory:
+        directory = Path(directory)
+        directory.chmod(0o755)
+        scene = Judged(judge, directory)
         try:
             ours = Builder(scene)
             ours.environment |= scene.daemon.environment
@@ -157,7 +157,7 @@ def main():
                     judge.judge(f"example {example.name}", both(ours, f"example-{example.name}", ["-f", path, example]))
         finally:
             scene.daemon.end()
-            subprocess.run(["umount", "-R", folder / "docker"], capture_output=True)
+            subprocess.run(["umount", "-R", directory / "docker"], capture_output=True)
     judge.end()
 
 

@@ -105,16 +105,16 @@ def main():
         print("dockerfiles: skipped, buildah is not installed")
         sys.exit(1 if os.environ.get("JOBC_ORACLES") == "required" else 77)
     cases = [case for case in CASES if only in case[0]]
-    with tempfile.TemporaryDirectory() as folder:
-        wrong = [line for case in cases for line in judge(Path(folder), *case)]
+    with tempfile.TemporaryDirectory() as directory:
+        wrong = [line for case in cases for line in judge(Path(directory), *case)]
     for line in wrong:
         print(f"dockerfiles: {line}")
     print(f"dockerfiles: {len(cases)} cases, {len(wrong)} wrong")
     sys.exit(1 if wrong or not cases else 0)
 
 
-def judge(folder, name, who, text, *more):
-    context = folder / "context"
+def judge(directory, name, who, text, *more):
+    context = directory / "context"
     if not context.exists():
         (context / "d").mkdir(parents=True)
         for file in ("f", "a b", "d/x", "d/y.o"):
@@ -122,8 +122,8 @@ def judge(folder, name, who, text, *more):
         subprocess.run(["tar", "-C", context / "d", "-cf", context / "t.tar", "x"], check=True)
     text = text[1:] if text.startswith("!") else f"FROM scratch\n{text}"
     (context / "Dockerfile").write_bytes(text.encode())
-    ours, ours_said = by_us(folder, context, more)
-    theirs, theirs_said = by_buildah(folder, context, more)
+    ours, ours_said = by_us(directory, context, more)
+    theirs, theirs_said = by_buildah(directory, context, more)
     takes = {(True, True): BOTH, (False, False): NEITHER, (True, False): OURS, (False, True): THEIRS}
     found = takes[ours is not None, theirs is not None]
     if os.environ.get("JOBC_VERBOSE"):
@@ -148,9 +148,9 @@ def normal(config, field):
     return value
 
 
-def by_us(folder, context, more):
-    home = Home(folder / "home")
-    home.folder.mkdir(exist_ok=True)
+def by_us(directory, context, more):
+    home = Home(directory / "home")
+    home.directory.mkdir(exist_ok=True)
     done = home.run("image", "build", "--builder", "embedded", "-t", "judged:1", *more, context)
     if done.returncode not in (0, 1):
         return None, f"jobc ended with {done.returncode}: {done.stderr}"
@@ -160,8 +160,8 @@ def by_us(folder, context, more):
     return json.loads(shown.stdout)["config"].get("config", {}), ""
 
 
-def by_buildah(folder, context, more):
-    where = ["--root", folder / "root", "--runroot", folder / "run", "--storage-driver", "vfs"]
+def by_buildah(directory, context, more):
+    where = ["--root", directory / "root", "--runroot", directory / "run", "--storage-driver", "vfs"]
     done = subprocess.run(["buildah", *where, "bud", "--quiet", "--isolation", "chroot", "--format", "docker",
                            "--tag", "judged", *more, context], capture_output=True, text=True, check=False)
     if done.returncode != 0:

@@ -14,31 +14,31 @@ from runtime import binary  # noqa: E402
 class Home:
     """A person's home with settings, log-ins and a store of images."""
 
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        self.store = self.folder / "images"
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "JOBC_COLOR": "never",
+    def __init__(self, directory):
+        self.directory = Path(directory)
+        self.store = self.directory / "images"
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "JOBC_COLOR": "never",
                             "JOBC_IMAGE_ROOT": str(self.store)}
 
     def registries(self, settings):
         """Writes registries.yaml: a text, or a value that is written as JSON, which is YAML."""
-        path = self.folder / ".config/jobc/registries.yaml"
+        path = self.directory / ".config/jobc/registries.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(settings if isinstance(settings, str) else json.dumps({"registries": settings}))
         return path
 
     def login(self, **auths):
         """Writes docker's file of credentials, with an entry a registry."""
-        path = self.folder / ".docker/config.json"
+        path = self.directory / ".docker/config.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"auths": {name.replace("__", ":"): entry for name, entry in auths.items()}}))
 
     def run(self, *words, seconds=60, **environment):
-        return subprocess.run([binary(), *map(str, words)], env=self.environment | environment, cwd=self.folder,
+        return subprocess.run([binary(), *map(str, words)], env=self.environment | environment, cwd=self.directory,
                               capture_output=True, text=True, timeout=seconds, check=False)
 
     def start(self, *words):
-        return subprocess.Popen([binary(), *map(str, words)], env=self.environment, cwd=self.folder,
+        return subprocess.Popen([binary(), *map(str, words)], env=self.environment, cwd=self.directory,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def names(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Archives that nobody means well with, each as a layer, unpacked by root and by users: nothing may appear outside of the
-layer's own folder, nothing of a refused layer may be left in the store, and no archive may take much memory."""
+layer's own directory, nothing of a refused layer may be left in the store, and no archive may take much memory."""
 
 import gzip
 import hashlib
@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
-from archives import (BLOCK, CHARACTER, FILE, FOLDER, HARD, LINK, PIPE, archive, big, file, gnu, header, link, member, octal,
+from archives import (BLOCK, CHARACTER, FILE, DIRECTORY, HARD, LINK, PIPE, archive, big, file, gnu, header, link, member, octal,
                       pax, record, sparse, xattr_version_2)
 from judge import REPOSITORY, Judge
 import user
@@ -26,69 +26,69 @@ MOST_MEMORY = 100 << 10
 def cases(outside):
     """Name, archive, and what is to come of it: words of the refusal, or the paths of what the layer then has.
 
-    `outside` is a folder of the machine with a file `sentinel`; `up` leads to it from any root by `..`.
+    `outside` is a directory of the machine with a file `sentinel`; `up` leads to it from any root by `..`.
     """
     up = "../" * 16 + outside.lstrip("/")
     own = outside.lstrip("/")
     yield "a path with ..", archive(file(f"{up}/evil")), "a path with `..`"
     yield ".. in the middle", archive(file("a/../../evil")), "a path with `..`"
-    yield ".. at the end", archive(member(FOLDER, "a/..")), "a path with `..`"
+    yield ".. at the end", archive(member(DIRECTORY, "a/..")), "a path with `..`"
     yield "an absolute path", archive(file(f"{outside}/sentinel")), [f"{own}/sentinel"]
     yield "many slashes", archive(file(f"///{outside}///sentinel")), [f"{own}/sentinel"]
-    yield "a link out, absolute", archive(link("way", outside), file("way/sentinel")), "behind a link"
-    yield "a link out by ..", archive(link("way", up), file("way/sentinel")), "behind a link"
+    yield "a link out, absolute", archive(link("way", outside), file("way/sentinel")), "below a dangling link"
+    yield "a link out by ..", archive(link("way", up), file("way/sentinel")), "below a dangling link"
     yield "a link to the root", archive(link("way", "/"), file("way/inside")), ["way", "inside"]
     yield "a link above the root", archive(link("way", "../../.."), file("way/inside")), ["inside"]
-    yield "a chain of links", archive(link("a", "b"), link("b", "c"), link("c", outside), file("a/sentinel")), "behind a link"
+    yield "a chain of links", archive(link("a", "b"), link("b", "c"), link("c", outside), file("a/sentinel")), "below a dangling link"
     yield "a link to itself", archive(link("a", "a"), file("a/x")), "ELOOP"
     yield "links in a circle", archive(link("a", "b"), link("b", "a"), file("a/x")), "ELOOP"
     yield "a link that is replaced", archive(link("s", f"{outside}/sentinel"), file("s")), ["s"]
-    yield "a folder over a link", archive(link("way", outside), member(FOLDER, "way"), file("way/x")), ["way/x"]
-    yield "a link by way of a link", archive(link("way", outside), link("way/back", "x")), "behind a link"
-    yield "a link deep below a link", archive(link("a", "/"), link("a/b", outside), file("a/b/sentinel")), "behind a link"
-    yield "proc", archive(link("p", "/proc/self/root"), file(f"p/{own}/sentinel")), "behind a link"
+    yield "a directory over a link", archive(link("way", outside), member(DIRECTORY, "way"), file("way/x")), ["way/x"]
+    yield "a link by way of a link", archive(link("way", outside), link("way/back", "x")), "below a dangling link"
+    yield "a link deep below a link", archive(link("a", "/"), link("a/b", outside), file("a/b/sentinel")), "below a dangling link"
+    yield "proc", archive(link("p", "/proc/self/root"), file(f"p/{own}/sentinel")), "below a dangling link"
     yield "a hard link to a file of the machine", archive(link("shadow", "/etc/shadow", HARD)), "which is in no layer"
     yield "a hard link by ..", archive(link("stolen", f"{up}/sentinel", HARD)), "a path with `..`"
     yield "a hard link through a link", archive(link("way", outside), link("stolen", "way/sentinel", HARD)), "in no layer"
     yield "a hard link to a link, then written to", archive(
         link("way", f"{outside}/sentinel"), link("stolen", "way", HARD), file("stolen")), ["stolen", "way"]
-    yield "a hard link to a folder", archive(member(FOLDER, "d"), link("h", "d", HARD)), "not permitted"
+    yield "a hard link to a directory", archive(member(DIRECTORY, "d"), link("h", "d", HARD)), "not permitted"
     yield "a hard link to the root", archive(link("h", ".", HARD)), "the root"
-    yield "a whiteout through a link", archive(link("way", outside), file("way/.wh.sentinel", b"")), "behind a link"
-    yield "an opaque folder through a link", archive(link("way", outside), file("way/.wh..wh..opq", b"")), "behind a link"
-    yield "a whiteout of ..", archive(file(".wh...", b"")), "a whiteout of nothing"
-    yield "a whiteout of .", archive(file(".wh..", b"")), "a whiteout of nothing"
-    yield "a whiteout of nothing", archive(file("a/.wh.", b"")), "a whiteout of nothing"
+    yield "a whiteout through a link", archive(link("way", outside), file("way/.wh.sentinel", b"")), "below a dangling link"
+    yield "an opaque directory through a link", archive(link("way", outside), file("way/.wh..wh..opq", b"")), "below a dangling link"
+    yield "a whiteout of ..", archive(file(".wh...", b"")), "a whiteout without a name"
+    yield "a whiteout of .", archive(file(".wh..", b"")), "a whiteout without a name"
+    yield "a whiteout of nothing", archive(file("a/.wh.", b"")), "a whiteout without a name"
     yield "a whiteout with ..", archive(file(f"{up}/.wh.sentinel", b"")), "a path with `..`"
     yield "a whiteout that is a link", archive(link(".wh.a", outside), file("a/x")), ["a/x"]
     yield "a hard link to a whiteout", archive(file(".wh.a", b""), link("b", "a", HARD)), "in no layer"
     yield "a path of pax out of the root", archive(pax(records=[("path", f"{up}/evil")]), file("good")), "a path with `..`"
-    yield "a target of pax", archive(pax(records=[("linkpath", outside)]), link("way", "good"), file("way/sentinel")), "behind a link"
+    yield "a target of pax", archive(pax(records=[("linkpath", outside)]), link("way", "good"), file("way/sentinel")), "below a dangling link"
     yield "a path of pax, then one of GNU", archive(
         pax(records=[("path", "pax")]), gnu("L", b"gnu"), file("plain")), ["gnu"]
     yield "a path of pax with a NUL byte", archive(pax(records=[("path", b"a\0b")]), file("good")), "a NUL byte"
     yield "a size of pax that hides an entry", archive(
         pax(records=[("size", "1024")]), header(FILE, b"outer", size=0) + file("hidden") + b"\0" * 0), ["outer"]
     yield "a size of pax past the end", archive(pax(records=[("size", str(1 << 40))]), file("good")), "truncated"
-    yield "a size of pax that is none", archive(pax(records=[("size", "-1")]), file("good")), "a number in an extended header"
-    yield "a record without a line's end", archive(pax(text=b"12 path=good!"), file("x")), "an extended header that is broken"
-    yield "a record that is longer than its header", archive(pax(text=b"999 path=x\n"), file("x")), "an extended header that is broken"
-    yield "a record of length zero", archive(pax(text=b"0 path=x\n" + record("path", "x")), file("x")), "an extended header that is broken"
+    yield "a size of pax that is none", archive(pax(records=[("size", "-1")]), file("good")), "an invalid number in an extended header"
+    yield "a record without a line's end", archive(pax(text=b"12 path=good!"), file("x")), "a damaged extended header"
+    yield "a record that is longer than its header", archive(pax(text=b"999 path=x\n"), file("x")), "a damaged extended header"
+    yield "a record of length zero", archive(pax(text=b"0 path=x\n" + record("path", "x")), file("x")), "a damaged extended header"
     yield "pax for everything that follows", archive(pax("g", [("path", f"{up}/evil")]), file("good")), ["good"]
     yield "a long name of GNU out of the root", archive(gnu("L", f"{up}/evil".encode()), file("good")), "a path with `..`"
-    yield "a long target of GNU", archive(gnu("K", outside.encode()), link("way", "x"), file("way/sentinel")), "behind a link"
+    yield "a long target of GNU", archive(gnu("K", outside.encode()), link("way", "x"), file("way/sentinel")), "below a dangling link"
     yield "names without end", archive(gnu("L", b"a" * (3 << 20)), file("x")), "more than 1 MiB"
     yield "attributes without end", archive(
         *[pax(records=[("SCHILY.xattr.user.a", b"a" * 60_000)]) for _ in range(30)], file("x")), "more than 1 MiB"
     yield "a name of 5,000 bytes", archive(gnu("L", b"n" * 5000), file("x")), "ENAMETOOLONG"
-    yield "a path of 2,000 folders", archive(gnu("L", b"d/" * 2000 + b"f"), file("x")), ["d"]
+    yield "a path of 2,000 directories", archive(gnu("L", b"d/" * 2000 + b"f"), file("x")), ["d"]
     ways = [link(f"way{number}", ("top/" if number == 0 else f"way{number - 1}/") + "d/" * 100) +
             gnu("L", f"way{number}/".encode() + b"d/" * 100 + b"f") + file("x", b"") for number in range(20)]
-    yield "folders deeper than a path can say", archive(gnu("L", b"top/" + b"d/" * 100 + b"f"), file("x", b""), *ways), ["top"]
-    yield "folders that nobody can remember", gzip.compress(archive(
-        *[gnu("L", b"%d/" % number + b"d/" * 1900 + b"f") + file("x", b"") for number in range(40)]), 1), "too many folders"
+    yield "directories deeper than a path can say", archive(gnu("L", b"top/" + b"d/" * 100 + b"f"), file("x", b""), *ways), ["top"]
+    yield "directories that nobody can remember", gzip.compress(archive(
+        *[gnu("L", b"%d/" % number + b"d/" * 1900 + b"f") + file("x", b"") for number in range(40)]), 1), "too many directories"
     yield "the same name again and again", archive(*[file("x", b"%d" % number) for number in range(200)]), ["x"]
-    yield "a file where a full folder is", archive(member(FOLDER, "a"), file("a/b"), file("a")), "ENOTEMPTY"
+    yield "a file where a full directory is", archive(member(DIRECTORY, "a"), file("a/b"), file("a")), "ENOTEMPTY"
     yield "a file below a file", archive(file("a"), file("a/b")), "ENOTDIR"
     yield "a device of a disk", archive(member(BLOCK, "disk", device=(8, 0), mode=0o666)), None
     yield "a device without a place in Linux", archive(member(CHARACTER, "c", raw={329: b"\x80" + b"\xff" * 7})), "device"
@@ -97,14 +97,14 @@ def cases(outside):
     yield "attributes of overlays", archive(
         pax(records=[("SCHILY.xattr.trusted.overlay.redirect", outside), ("SCHILY.xattr.user.overlay.redirect", outside),
                      ("SCHILY.xattr.trusted.overlay.opaque", "y"), ("SCHILY.xattr.security.selinux", "x")]),
-        member(FOLDER, "d")), ["d"]
+        member(DIRECTORY, "d")), ["d"]
     yield "a capability with a line's end", archive(
         pax(records=[("SCHILY.xattr.security.capability", xattr_version_2(0x0a))]), file("tool", mode=0o755)), ["tool"]
     yield "set-user-id of somebody else", archive(file("su", mode=0o6755, uid=0, gid=0), file("mine", mode=0o4755, uid=12345)), None
-    yield "an owner that is none", archive(file("x", raw={108: b"\x80\0\0\0\xff\xff\xff\xff"})), "an owner that is no id"
+    yield "an owner that is none", archive(file("x", raw={108: b"\x80\0\0\0\xff\xff\xff\xff"})), "an owner that is not a valid id"
     yield "a sparse file of 8 PiB", archive(sparse("s", [(0, 4)], 1 << 53, b"data")), "more than 2 TiB"
-    yield "a sparse file with pieces past its end", archive(sparse("s", [(1 << 20, 4)], 16, b"data")), "map is broken"
-    yield "a sparse file with pieces over each other", archive(sparse("s", [(0, 4), (2, 2)], 99, b"dataxx")), "map is broken"
+    yield "a sparse file with pieces past its end", archive(sparse("s", [(1 << 20, 4)], 16, b"data")), "damaged map"
+    yield "a sparse file with pieces over each other", archive(sparse("s", [(0, 4), (2, 2)], 99, b"dataxx")), "damaged map"
     yield "a sparse file with more data than pieces", archive(sparse("s", [(0, 4)], 99, b"d" * 600)), "does not match"
     yield "a sparse file of pax whose map lies", archive(
         pax(records=[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.name", f"{up}/evil"),
@@ -120,7 +120,7 @@ def cases(outside):
     yield "an entry behind the end", archive(file("x")) + archive(file(f"{up}/evil")), ["x"]
     yield "no end", archive(file("x"), end=False), ["x"]
     yield "a checksum that is wrong", archive(file("x").replace(b"text", b"text"), b"x" + file("y")[1:]), "checksum"
-    yield "no archive", b"#!/bin/sh\n" * 100, "it is no tar archive"
+    yield "no archive", b"#!/bin/sh\n" * 100, "not a tar archive"
     yield "a kind that nobody knows", archive(member("M", "volume")), "an entry of type `M`"
     yield "gzip cut off", gzip.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
     yield "gzip with a bit changed", changed(gzip.compress(archive(file("x", b"text" * 5000)))), ""
@@ -189,7 +189,7 @@ def windows(judge, binary, sandbox):
         done = subprocess.run([binary, "import", store, layout], env=environment_of_unpacker(), capture_output=True, text=True,
                               timeout=300, check=False)
         problems = []
-        if done.returncode != expected or expected and "with a window of" not in done.stderr:
+        if done.returncode != expected or expected and "zstd window is" not in done.stderr:
             problems.append(f"it ended with {done.returncode}: {done.stderr.strip()}")
         elif not expected and (peak := int(done.stdout.split()[-1])) > MOST_MEMORY:
             problems.append(f"it took {peak >> 10} MiB of memory")
@@ -197,17 +197,17 @@ def windows(judge, binary, sandbox):
 
 
 def walk(top, skip):
-    """Every path below a folder with what tells whether it was changed."""
+    """Every path below a directory with what tells whether it was changed."""
     found = {}
-    for folder, names, files in os.walk(top):
-        if Path(folder) == skip:
+    for directory, names, files in os.walk(top):
+        if Path(directory) == skip:
             names.clear()
             continue
         for name in names + files:
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             data = os.lstat(path)
             text = Path(path).read_bytes() if stat.S_ISREG(data.st_mode) else b""
-            # A folder's names are compared one by one; its size is the file system's own affair.
+            # A directory's names are compared one by one; its size is the file system's own affair.
             size = 0 if stat.S_ISDIR(data.st_mode) else data.st_size
             found[path] = (data.st_mode, data.st_uid, size, text)
     return found
@@ -248,9 +248,9 @@ def judge_one(judge, who, prefix, binary, sandbox, case, layer, expected):
         for path in expected or []:
             if not os.path.lexists(os.path.join(lines[0], path)):
                 problems.append(f"the layer has no `{path}`")
-        for folder, names, files in os.walk(lines[0]):
+        for directory, names, files in os.walk(lines[0]):
             for name in names + files:
-                problems += unsafe(os.path.join(folder, name), who)
+                problems += unsafe(os.path.join(directory, name), who)
     judge.judge(f"{case}, {'as root' if who is None else who.name}", problems)
 
 
@@ -289,8 +289,8 @@ def main():
         judge.skip("only root can become the users that this is judged as")
     people = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
     for who in [account() for name, account in people.items() if options.user in (None, name)]:
-        with tempfile.TemporaryDirectory(prefix="jobc-hostile-") as folder:
-            sandbox = Path(folder)
+        with tempfile.TemporaryDirectory(prefix="jobc-hostile-") as directory:
+            sandbox = Path(directory)
             sandbox.chmod(0o755)
             outside = sandbox / "outside"
             outside.mkdir()

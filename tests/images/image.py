@@ -1,4 +1,4 @@
-"""The image that the judges of this folder share: Debian by debootstrap with three layers of changes, made once by umoci."""
+"""The image that the judges of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
 
 import fcntl
 import subprocess
@@ -7,7 +7,7 @@ from judge import REPOSITORY
 
 PLACE = REPOSITORY / "target/images-cache"
 
-# What each layer changes: files replaced, removed and added, folders removed and made again, links of both kinds, bits, owners,
+# What each layer changes: files replaced, removed and added, directories removed and made again, links of both kinds, bits, owners,
 # times, capabilities and attributes, a device, a pipe, holes, long names.
 CHANGES = ["""
 rm -rf usr/share/doc var/cache/apt

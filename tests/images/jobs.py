@@ -2,7 +2,7 @@
 """Judges jobs that name images: on a machine without a container engine `jobc run` builds, pulls or brings in what they name,
 keeps what is in use, and goes on where a kill has left it.
 
-With `--user range` or `--user single` they run as a normal user.
+With `--user range` or `--user single` they run as an unprivileged user.
 """
 
 import contextlib
@@ -16,8 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-for folder in ("runtime", "jobs", "images"):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / folder))
+for directory in ("runtime", "jobs", "images"):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / directory))
 
 from alone import jobs_of, problems  # noqa: E402
 from judge import REPOSITORY, Judge  # noqa: E402
@@ -36,7 +36,7 @@ roles:
 def main():
     judge = Judge("image jobs", __doc__)
     with jobs_of(judge) as jobs:
-        base = jobs.folder / "base.tar"
+        base = jobs.directory / "base.tar"
         with base.open("wb") as archive:
             subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
         for case in (built, archived, copied_layers, pulled, in_use, killed, refused):
@@ -51,7 +51,7 @@ def enforced(jobs):
 
 def job(jobs, name, image, run="[bash, -c, 'ls /; cat /etc/passwd']"):
     """A job file that its user may read."""
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name, image=image, run=run))
     return path
 
@@ -65,7 +65,7 @@ def ran(result, code, *words):
 
 def built(jobs, base):
     """The example: an image block on a base that was brought in; the second time every step is known."""
-    copy = jobs.folder / "local-image"
+    copy = jobs.directory / "local-image"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
     if jobs.account:
         for path in [copy, *copy.rglob("*")]:
@@ -87,20 +87,20 @@ def built(jobs, base):
 
 
 def archived(jobs, base):
-    """An archive and a folder by their paths, and the machine's own files."""
-    folder = jobs.folder / "folder"
-    folder.mkdir()
-    subprocess.run(["tar", "-C", folder, "-xf", base], check=True)
+    """An archive and a directory by their paths, and the machine's own files."""
+    directory = jobs.directory / "directory"
+    directory.mkdir()
+    subprocess.run(["tar", "-C", directory, "-xf", base], check=True)
     if jobs.account:
-        for path in [folder, *folder.rglob("*")]:
+        for path in [directory, *directory.rglob("*")]:
             os.chown(path, jobs.account.uid, jobs.account.gid, follow_symlinks=False)
     yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "archive", "./base.tar")), 0, "root:x:0:0:root:/:/bin/bash")
-    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "folder", "./folder")), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "directory", "./directory")), 0, "root:x:0:0:root:/:/bin/bash")
     yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "host", "host")), 0, "usr")
     if shutil.which("skopeo"):
         jobs.call("image", "import", base, "--tag", "example.com/team/base:1")
         store = store_of(jobs)
-        archive = jobs.folder / "saved.tar"
+        archive = jobs.directory / "saved.tar"
         subprocess.run(["skopeo", "copy", "--quiet", f"oci:{store}:example.com/team/base:1", f"docker-archive:{archive}:saved:1"], check=True)
         os.chmod(archive, 0o644)
         yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "saved", "./saved.tar")), 0, "root:x:0:0:root:/:/bin/bash")
@@ -110,7 +110,7 @@ def copied_layers(jobs, base):
     """Where no overlay is to be had each task gets a copy, which is said and which goes with the job."""
     file = job(jobs, "copied", "./base.tar", "[bash, -c, 'echo mine > /etc/passwd; cat /etc/passwd']")
     for _ in range(2):
-        yield from ran(jobs.call("run", *enforced(jobs), file, JOBC_COPY_LAYERS="1"), 0, "mine", "a copy of its image", "JOBC_COPY_LAYERS asks for it")
+        yield from ran(jobs.call("run", *enforced(jobs), file, JOBC_COPY_LAYERS="1"), 0, "mine", "a copy of its image", "JOBC_COPY_LAYERS is set")
     left = [path for path in jobs.home.rglob("roots") if path.is_dir() and any(path.iterdir())]
     if left:
         yield f"copies stay: {left}"
@@ -128,7 +128,7 @@ def pulled(jobs, base):
             print(f"image jobs: pulled: skipped: there is no {tool}")
             return
     jobs.call("image", "import", base, "--tag", "base:1")
-    with registry(jobs.folder / "registry") as host:
+    with registry(jobs.directory / "registry") as host:
         name = f"{host}/team/base:1"
         store = store_of(jobs)
         subprocess.run(["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci:{store}:docker.io/library/base:1", f"docker://{name}"], check=True)
@@ -139,7 +139,7 @@ def pulled(jobs, base):
         if jobs.account:
             for path in (settings.parent.parent, settings.parent, settings):
                 os.chown(path, jobs.account.uid, jobs.account.gid)
-        yield from ran(jobs.call("run", "--pull", "never", *enforced(jobs), job(jobs, "pulled", name)), 125, "is not here", "`image`")
+        yield from ran(jobs.call("run", "--pull", "never", *enforced(jobs), job(jobs, "pulled", name)), 125, "is not in the image store", "`image`")
         yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0, "root:x:0:0:root:/:/bin/bash")
     yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0)
     yield from ran(jobs.call("run", "--pull", "always", *enforced(jobs), job(jobs, "pulled", name)), 125, "`image`")
@@ -171,7 +171,7 @@ def in_use(jobs, base):
 
 def killed(jobs, base):
     """`jobc run` killed at any moment of bringing in, building and unpacking; the next one goes on and ends well."""
-    copy = jobs.folder / "killed"
+    copy = jobs.directory / "killed"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
     if jobs.account:
         for path in [copy, *copy.rglob("*")]:
@@ -198,13 +198,13 @@ def killed(jobs, base):
 def refused(jobs, base):
     """What is wrong is said at its place, and nothing is started."""
     yield from ran(jobs.call("run", job(jobs, "absent", "./none.tar")), 125, "`image`", "no such file")
-    (jobs.folder / "text").write_text("no archive\n" * 100)
-    yield from ran(jobs.call("run", job(jobs, "text", "./text")), 125, "no archive that can be read")
-    own = jobs.folder / "own.yaml"
+    (jobs.directory / "text").write_text("no archive\n" * 100)
+    yield from ran(jobs.call("run", job(jobs, "text", "./text")), 125, "is not a readable archive")
+    own = jobs.directory / "own.yaml"
     own.write_text("version: 1\nname: own\nimage: {dockerfile: Own}\nroles: {a: {run: x}}\n")
-    (jobs.folder / "Own").write_text("FROM base:1\nRUN --security=insecure ls\n")
+    (jobs.directory / "Own").write_text("FROM base:1\nRUN --security=insecure ls\n")
     yield from ran(jobs.call("run", own), 125, "Own:2:", "cannot be built")
-    (jobs.folder / "Own").write_text("FROM base:1\nRUN false\n")
+    (jobs.directory / "Own").write_text("FROM base:1\nRUN false\n")
     jobs.call("image", "import", base, "--tag", "base:1")
     yield from ran(jobs.call("run", own), 125, "Own:2", "exit code 1")
 

@@ -18,17 +18,17 @@ from judge import REPOSITORY, Judge, scratch
 from trees import listed
 
 
-def files(folder):
-    """What a layer's folder has; when a whiteout was made says nothing."""
-    found = listed(folder)
+def files(directory):
+    """What a layer's directory has; when a whiteout was made says nothing."""
+    found = listed(directory)
     for one in found.values():
         if one.get("device") == 0:
             del one["mtime"]
     return found
 
 
-def judge_as(judge, who, binary, layout, folder, kills):
-    store = folder / ("root" if who is None else who.name)
+def judge_as(judge, who, binary, layout, directory, kills):
+    store = directory / ("root" if who is None else who.name)
     store.mkdir()
     prefix = []
     if who:
@@ -46,8 +46,8 @@ def judge_as(judge, who, binary, layout, folder, kills):
     if once.returncode:
         judge.judge(name, [problem])
         return
-    folders = out.splitlines()[:-1]
-    expected = [files(one) for one in folders]
+    directories = out.splitlines()[:-1]
+    expected = [files(one) for one in directories]
     problems, died = [], 0
     for number in range(kills):
         subprocess.run(["rm", "-rf", store / "unpacked"], check=True)
@@ -66,12 +66,12 @@ def judge_as(judge, who, binary, layout, folder, kills):
             out, problem = process.communicate()
             if process.returncode:
                 problems.append(f"round {number}: {problem.strip()}")
-            elif out.splitlines()[:-1] != folders:
-                problems.append(f"round {number}: other folders: {out}")
+            elif out.splitlines()[:-1] != directories:
+                problems.append(f"round {number}: other directories: {out}")
         left = [path.name for path in (store / "unpacked").glob("*/*.part")]
         if left:
             problems.append(f"round {number}: {left} is left")
-        if [files(one) for one in folders] != expected:
+        if [files(one) for one in directories] != expected:
             problems.append(f"round {number}: the files are others")
     judge.judge(f"{name}, {kills} rounds, {died} killed", problems + ([] if died else ["nothing was killed"]))
 
@@ -86,10 +86,10 @@ def main():
     if os.geteuid() != 0:
         judge.skip("only root can become the users that this is judged as")
     layout = image.make(judge)
-    with scratch("jobc-kills-") as folder:
+    with scratch("jobc-kills-") as directory:
         for who in [None, user.with_range()]:
             if judge.wants("root" if who is None else who.name):
-                judge_as(judge, who, binary, layout, folder, options.rounds)
+                judge_as(judge, who, binary, layout, directory, options.rounds)
     judge.end()
 
 

@@ -29,22 +29,22 @@ def free_port():
 
 
 @contextlib.contextmanager
-def registry(folder, tls=False, password=False):
+def registry(directory, tls=False, password=False):
     """docker-registry on the loopback; gives its `HOST:PORT`."""
-    folder.mkdir()
+    directory.mkdir()
     host = f"localhost:{free_port()}"
-    settings = {"version": "0.1", "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+    settings = {"version": "0.1", "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(directory / "data")}},
                 "http": {"addr": host.replace("localhost", "127.0.0.1"), "secret": "x"}}
     if tls:
-        certificate(folder)
-        settings["http"]["tls"] = {"certificate": str(folder / "server.pem"), "key": str(folder / "server.key")}
+        certificate(directory)
+        settings["http"]["tls"] = {"certificate": str(directory / "server.pem"), "key": str(directory / "server.key")}
     if password:
         words = command("htpasswd", "-Bbn", "me", "secret").stdout
-        (folder / "htpasswd").write_text(words)
-        settings["auth"] = {"htpasswd": {"realm": "here", "path": str(folder / "htpasswd")}}
-    (folder / "config.yml").write_text(json.dumps(settings))
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(["docker-registry", "serve", str(folder / "config.yml")], stdout=log, stderr=log)
+        (directory / "htpasswd").write_text(words)
+        settings["auth"] = {"htpasswd": {"realm": "here", "path": str(directory / "htpasswd")}}
+    (directory / "config.yml").write_text(json.dumps(settings))
+    with open(directory / "log", "wb") as log:
+        process = subprocess.Popen(["docker-registry", "serve", str(directory / "config.yml")], stdout=log, stderr=log)
     try:
         for _ in range(200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", int(host.split(":")[1])), 1):
@@ -56,20 +56,20 @@ def registry(folder, tls=False, password=False):
         process.wait()
 
 
-def certificate(folder):
+def certificate(directory):
     """An authority, `ca.pem`, and a certificate for `localhost` that it vouches for."""
     command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=ours",
-            "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+            "-keyout", directory / "ca.key", "-out", directory / "ca.pem")
     command("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost",
-            "-keyout", folder / "server.key", "-out", folder / "server.csr")
-    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
-    command("openssl", "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial",
-            "-days", "2", "-extfile", folder / "names", "-out", folder / "server.pem")
+            "-keyout", directory / "server.key", "-out", directory / "server.csr")
+    (directory / "names").write_text("subjectAltName=DNS:localhost\n")
+    command("openssl", "x509", "-req", "-in", directory / "server.csr", "-CA", directory / "ca.pem", "-CAkey", directory / "ca.key", "-CAcreateserial",
+            "-days", "2", "-extfile", directory / "names", "-out", directory / "server.pem")
 
 
-def image(folder):
+def image(directory):
     """An image of two layers in a layout, by umoci."""
-    layout, files = folder / "layout", folder / "files"
+    layout, files = directory / "layout", directory / "files"
     files.mkdir()
     (files / "large").write_bytes(os.urandom(1_000_000))
     (files / "small").write_text("hello\n")
@@ -98,10 +98,10 @@ def validated(home, name):
         yield f"oci-image-tool: {result.stdout}{result.stderr}"
 
 
-def plain(judge, folder, layout):
+def plain(judge, directory, layout):
     """Plain HTTP: both formats that skopeo writes; our push, read back by skopeo; blobs taken from another repository."""
-    home = Home(folder)
-    with registry(folder / "plain") as host:
+    home = Home(directory)
+    with registry(directory / "plain") as host:
         for form in ("oci", "v2s2"):
             name = f"{host}/team/{form}:1"
             command("skopeo", "copy", "--dest-tls-verify=false", "--format", form, f"oci:{layout}:1", f"docker://{name}")
@@ -115,29 +115,29 @@ def plain(judge, folder, layout):
         ours, theirs = (command("skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{name}").stdout
                         for name in (there, f"{host}/team/oci:1"))
         judge.judge("skopeo reads the same manifest", [] if ours == theirs else [f"{ours} and {theirs}"])
-        back = folder / "back"
+        back = directory / "back"
         command("skopeo", "copy", "--src-tls-verify=false", f"docker://{there}", f"oci:{back}:1")
         result = command("oci-image-tool", "validate", "--type", "image", "--ref", "name=1", back, check=False)
         judge.judge("what skopeo copied back is whole", ran(result))
-        podman(judge, folder, there)
+        podman(judge, directory, there)
         judge.judge("a name that is not there", ran(home.run("image", "pull", "--plain-http", f"{host}/team/none:1"), 1, "has no `"))
 
 
-def podman(judge, folder, name):
+def podman(judge, directory, name):
     """podman pulls it, and loads it from an archive."""
     if not judge.tool("podman"):
         return
-    storage = ["podman", "--root", folder / "podman", "--runroot", folder / "podman-run", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
+    storage = ["podman", "--root", directory / "podman", "--runroot", directory / "podman-run", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
     judge.judge("podman pulls what we pushed", ran(command(*storage, "pull", "--quiet", "--tls-verify=false", name, check=False)))
-    archive = folder / "archive.tar"
+    archive = directory / "archive.tar"
     command("skopeo", "copy", "--src-tls-verify=false", f"docker://{name}", f"docker-archive:{archive}:load.example/app:1")
     judge.judge("podman loads what skopeo made of it", ran(command(*storage, "load", "--quiet", "-i", archive, check=False)))
 
 
-def locked(judge, folder, layout):
+def locked(judge, directory, layout):
     """`jobc lock` asks the registry what a name stands for, and what is written stays when the name is moved."""
-    home = Home(folder)
-    with registry(folder / "locked") as host:
+    home = Home(directory)
+    with registry(directory / "locked") as host:
         name = f"{host}/team/app:1"
 
         def push(number):
@@ -146,41 +146,41 @@ def locked(judge, folder, layout):
             return json.loads(command("skopeo", "inspect", "--tls-verify=false", f"docker://{name}").stdout)["Digest"]
 
         first = push(1)
-        (home.folder / "job.yaml").write_text(json.dumps({"version": 1, "name": "app", "image": name, "roles": {"main": {"run": "true"}}}))
+        (home.directory / "job.yaml").write_text(json.dumps({"version": 1, "name": "app", "image": name, "roles": {"main": {"run": "true"}}}))
         judge.judge("lock", ran(home.run("lock", "--plain-http")))
-        lock = home.folder / "jobc.lock"
+        lock = home.directory / "jobc.lock"
         judge.judge("it holds the registry's digest", [] if f'"{name}": {first}\n' in lock.read_text() else [lock.read_text()])
         second = push(2)
         judge.judge("lock again", ran(home.run("lock", "--plain-http")))
         judge.judge("it stays", [] if first in lock.read_text() else [lock.read_text()])
         judge.judge("build by it", ran(home.run("build", "--locked", "--target", "local")))
-        plan = (home.folder / "out/app/local/plan.json").read_text()
+        plan = (home.directory / "out/app/local/plan.json").read_text()
         judge.judge("the plan has the digest", [] if f"{name}@{first}" in plan else [plan])
         judge.judge("pull by it", [*ran(home.run("image", "pull", "--plain-http", f"{name}@{first}")), *home.unsound()])
         judge.judge("update it", ran(home.run("lock", "--plain-http", "--update", name)))
         judge.judge("it is another", [] if second in lock.read_text() and first != second else [lock.read_text()])
 
 
-def closed(judge, folder, layout):
+def closed(judge, directory, layout):
     """TLS by an authority of our own, and a password."""
-    home = Home(folder)
-    place = folder / "closed"
+    home = Home(directory)
+    place = directory / "closed"
     with registry(place, tls=True, password=True) as host:
         name = f"{host}/team/app:1"
         command("skopeo", "copy", "--dest-tls-verify=false", "--dest-creds", "me:secret", f"oci:{layout}:1", f"docker://{name}")
-        judge.judge("an authority that nobody knows", ran(home.run("image", "pull", name), 3, "nobody whom this machine trusts"))
+        judge.judge("an authority that nobody knows", ran(home.run("image", "pull", name), 3, "not signed by a trusted CA"))
         judge.judge("plain HTTP with TLS", ran(home.run("image", "pull", "--plain-http", name), 3))
         home.registries({host: {"ca": [str(place / "ca.pem")]}})
-        judge.judge("without a password", ran(home.run("image", "pull", name), 3, "nobody is logged in", f"docker login {host}"))
-        authfile = home.folder / ".config/containers/auth.json"
+        judge.judge("without a password", ran(home.run("image", "pull", name), 3, "requires a login", f"docker login {host}"))
+        authfile = home.directory / ".config/containers/auth.json"
         authfile.parent.mkdir(parents=True)
         command("skopeo", "login", "--tls-verify=false", "--authfile", authfile, "-u", "me", "-p", "secret", host)
         judge.judge("logged in by skopeo", [*ran(home.run("image", "pull", name)), *home.unsound()])
         judge.judge("push with TLS and a password", ran(home.run("image", "push", name, f"{host}/new/app:3")))
         pushed = command("skopeo", "inspect", "--tls-verify=false", "--creds", "me:secret", f"docker://{host}/new/app:3", check=False)
         judge.judge("skopeo reads it", ran(pushed))
-        (home.folder / ".config/jobc/registries.yaml").unlink()
-        certs = home.folder / f".config/containers/certs.d/{host}"
+        (home.directory / ".config/jobc/registries.yaml").unlink()
+        certs = home.directory / f".config/containers/certs.d/{host}"
         certs.mkdir(parents=True)
         (certs / "ca.crt").write_text((place / "ca.pem").read_text())
         judge.judge("an authority of certs.d", ran(home.run("image", "pull", name)))
@@ -190,19 +190,19 @@ def closed(judge, folder, layout):
         judge.judge("a certificate for another name", ran(home.run("image", "pull", other), 3, "certificate"))
         authfile.unlink()
         home.login(**{host.replace(":", "__"): {"auth": "bWU6d3Jvbmc="}})
-        judge.judge("a wrong password", ran(home.run("image", "pull", name), 3, "does not let you pull from `team/app` as you are logged in"))
+        judge.judge("a wrong password", ran(home.run("image", "pull", name), 3, "denied permission to pull from `team/app` with the current login"))
         helper(judge, home, host, name)
 
 
 def helper(judge, home, host, name):
     """A program keeps the password, as docker's `credsStore` names it."""
-    programs = home.folder / "bin"
+    programs = home.directory / "bin"
     programs.mkdir()
     program = programs / "docker-credential-test"
     program.write_text('#!/bin/sh\nread -r server\n[ "$1 $server" = "get ' + host + '" ] || exit 1\n'
                        'echo \'{"Username":"me","Secret":"secret"}\'\n')
     program.chmod(0o755)
-    (home.folder / ".docker/config.json").write_text(json.dumps({"auths": {host: {}}, "credsStore": "test"}))
+    (home.directory / ".docker/config.json").write_text(json.dumps({"auths": {host: {}}, "credsStore": "test"}))
     path = f"{programs}:{os.environ['PATH']}"
     judge.judge("a program keeps the password", ran(home.run("image", "pull", name, PATH=path)))
     judge.judge("a program that is not there", ran(home.run("image", "pull", name), 3, "`docker-credential-test`", "cannot be started"))
@@ -213,11 +213,11 @@ def main():
     judge.parse()
     for tool in ("docker-registry", "skopeo", "umoci", "htpasswd", "openssl", "oci-image-tool"):
         judge.tool(tool)
-    with scratch() as folder:
-        layout = image(folder)
+    with scratch() as directory:
+        layout = image(directory)
         for part in (plain, locked, closed):
             if judge.wants(part.__name__):
-                place = Path(folder, part.__name__)
+                place = Path(directory, part.__name__)
                 place.mkdir()
                 part(judge, place, layout)
     judge.end()

@@ -161,7 +161,7 @@ def other_bytes(home):
         return request.blob(content if content != image.largest else bytes(len(content)))
 
     with Fake(image, blob=blob) as fake:
-        yield from refused(home, pull(home, fake), "something else", digest(image.largest))
+        yield from refused(home, pull(home, fake), "does not match", digest(image.largest))
         if digest(image.largest) in home.blobs():
             yield "the blob is here"
         fake.blob = None
@@ -189,7 +189,7 @@ def swapped(home):
         return request.blob({one: two, two: one}.get(content, content))
 
     with Fake(image, blob=blob) as fake:
-        yield from refused(home, pull(home, fake), "something else")
+        yield from refused(home, pull(home, fake), "does not match")
         if size and {digest(one), digest(two)} & home.blobs():
             yield "one is here"
 
@@ -197,13 +197,13 @@ def swapped(home):
 def longer(home):
     image = Image()
     with Fake(image, blob=once(image, 99, lambda request, content: request.blob(content + b"more"))) as fake:
-        yield from refused(home, pull(home, fake), "something else", f"{len(image.largest) + 4} bytes")
+        yield from refused(home, pull(home, fake), "does not match", f"{len(image.largest) + 4} bytes")
 
 
 def shorter(home):
     image = Image()
     with Fake(image, blob=once(image, 99, lambda request, content: request.blob(content[:-1]))) as fake:
-        yield from refused(home, pull(home, fake), "something else", f"{len(image.largest) - 1} bytes")
+        yield from refused(home, pull(home, fake), "does not match", f"{len(image.largest) - 1} bytes")
 
 
 def endless(home):
@@ -218,7 +218,7 @@ def endless(home):
             request.wfile.write(b"10000\r\n" + bytes(0x10000) + b"\r\n")
 
     with Fake(image, blob=once(image, 99, blob)) as fake:
-        yield from refused(home, pull(home, fake), "something else", "more bytes")
+        yield from refused(home, pull(home, fake), "does not match", "more bytes")
 
 
 def manifest_of_another_digest(home):
@@ -227,7 +227,7 @@ def manifest_of_another_digest(home):
         wanted = digest(b"something")
         fake.documents[wanted] = (MANIFEST, image.manifest)
         result = home.run("image", "pull", "--plain-http", f"{fake.host}/team/app@{wanted}")
-        yield from refused(home, result, "something else", wanted, digest(image.manifest))
+        yield from refused(home, result, "does not match", wanted, digest(image.manifest))
 
 
 def manifest_of_another_promise(home):
@@ -240,7 +240,7 @@ def manifest_of_another_promise(home):
         return False
 
     with Fake(image, before=before) as fake:
-        yield from refused(home, pull(home, fake), "something else")
+        yield from refused(home, pull(home, fake), "does not match")
 
 
 def documents(home):
@@ -252,10 +252,10 @@ def documents(home):
     odd = Image.descriptor(b"x", "application/vnd.example.layer")
     for media_type, body, words, code in [
         ("application/vnd.docker.distribution.manifest.v1+prettyjws", {"schemaVersion": 1}, "schema 1", 3),
-        (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [foreign]}, "no registry may hold", 3),
+        (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [foreign]}, "registries may not distribute", 3),
         (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [odd]}, "a layer of kind `application/vnd.example.layer`", 3),
-        (MANIFEST, {"schemaVersion": 2, "config": config, "layers": []}, "is an artifact of kind", 3),
-        (MANIFEST, {"schemaVersion": 2, "manifests": []}, "looks like another kind", 3),
+        (MANIFEST, {"schemaVersion": 2, "config": config, "layers": []}, "is an artifact of type", 3),
+        (MANIFEST, {"schemaVersion": 2, "manifests": []}, "looks like another type", 3),
         (INDEX, {"schemaVersion": 2, "manifests": []}, "is for nothing, and not for", 3),
         ("text/html", "<html>", "is not a manifest", 3),
         (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [], "x": "y" * (5 << 20)}, "more than 4194304 bytes", 3),
@@ -341,7 +341,7 @@ def asks_to_wait_for_long(home):
         return True
 
     with Fake(Image(), before=before) as fake:
-        yield from refused(home, pull(home, fake), "429", "slowly (TOOMANYREQUESTS)", "come back in 86400 s")
+        yield from refused(home, pull(home, fake), "429", "slowly (TOOMANYREQUESTS)", "a retry after 86400 s")
         if len(fake.asked("")) != 1:
             yield "it was asked again"
 
@@ -403,7 +403,7 @@ def tokens(home):
             home.login(**({fake.host.replace(":", "__"): entry} if credential else {}))
             result = pull(home, fake)
             if credential == "wrong":
-                problems = (f"{word} is not said: {result.stderr}" for word in ("does not let you pull from `team/app`", "not with that")
+                problems = (f"{word} is not said: {result.stderr}" for word in ("denied permission to pull from `team/app`", "not with that")
                             if word not in result.stderr)
             else:
                 problems = fine(home, result, fake, image)
@@ -420,7 +420,7 @@ def nobody(home):
         return True
 
     with Fake(Image(), before=before) as fake:
-        yield from refused(home, pull(home, fake), "nobody is logged in", f"docker login {fake.host}")
+        yield from refused(home, pull(home, fake), "requires a login", f"docker login {fake.host}")
 
 
 # ---- settings -----------------------------------------------------------------------------------------------------------
@@ -435,7 +435,7 @@ def mirrors(home):
         yield from fine(home, result, origin, image)
         if origin.asked("") or len(mirror.asked("/blobs/")) != 4:
             yield "the mirror was not asked for all of it"
-        if "asking elsewhere" not in result.stderr:
+        if "trying the next endpoint" not in result.stderr:
             yield f"nothing is said of the others: {result.stderr}"
         home.registries({origin.host: {"plain_http": True, "mirrors": [f"http://{empty.host}"]}})
         other = Image(sizes=(77,))
@@ -562,8 +562,8 @@ def main():
     for case in CASES:
         name = case.__name__.replace("_", " ")
         if judge.wants(name):
-            with scratch() as folder:
-                judge.judge(name, case(Home(folder)))
+            with scratch() as directory:
+                judge.judge(name, case(Home(directory)))
     judge.end()
 
 

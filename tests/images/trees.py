@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """An image unpacked here and by umoci: equal file by file, by kind, bits, owner, time to the nanosecond, attributes, content and
-links. As root, and as a normal user with one id (`umoci unpack --rootless`)."""
+links. As root, and as an unprivileged user with one id (`umoci unpack --rootless`)."""
 
 import json
 import os
@@ -18,9 +18,9 @@ from judge import REPOSITORY, Judge, scratch
 LIST = """
 import hashlib, json, os, stat, sys
 top, found, inodes = sys.argv[1].encode(), {}, {}
-for folder, names, files in os.walk(top):
-    for name in [b"."] * (folder == top) + names + files:
-        path = os.path.join(folder, name)
+for directory, names, files in os.walk(top):
+    for name in [b"."] * (directory == top) + names + files:
+        path = os.path.join(directory, name)
         data = os.lstat(path)
         shown = os.path.relpath(path, top).decode(errors="surrogateescape")
         kind = stat.S_IFMT(data.st_mode)
@@ -51,9 +51,9 @@ def listed(root, prefix=()):
     return json.loads(done.stdout)
 
 
-def overlay(folders, on, in_user_namespace):
+def overlay(directories, on, in_user_namespace):
     """The words that mount layers, lowest first, and go on with what follows."""
-    options = "lowerdir=" + ":".join(reversed(folders)) + (",userxattr" if in_user_namespace else "")
+    options = "lowerdir=" + ":".join(reversed(directories)) + (",userxattr" if in_user_namespace else "")
     return ["unshare", *(["--user", "--map-root-user"] if in_user_namespace else []), "--mount", "sh", "-ec",
             'mount -t overlay overlay -o "$1" "$2"; shift 2; exec "$@"', "sh", options, str(on)]
 
@@ -80,35 +80,35 @@ def differences(ours, theirs, ignored):
     return lines[:40] + ([f"and {len(lines) - 40} more"] if len(lines) > 40 else [])
 
 
-def as_root(judge, binary, layout, folder):
-    folders = unpack(binary, layout, folder / "store")
-    subprocess.run(["umoci", "unpack", "--image", f"{layout}:debian", folder / "bundle"], check=True, capture_output=True)
-    theirs = listed(folder / "bundle/rootfs")
-    (folder / "on").mkdir()
-    ours = listed(folder / "on", overlay(folders, folder / "on", False))
+def as_root(judge, binary, layout, directory):
+    directories = unpack(binary, layout, directory / "store")
+    subprocess.run(["umoci", "unpack", "--image", f"{layout}:debian", directory / "bundle"], check=True, capture_output=True)
+    theirs = listed(directory / "bundle/rootfs")
+    (directory / "on").mkdir()
+    ours = listed(directory / "on", overlay(directories, directory / "on", False))
 
     def ignored(path, one):
-        # An opaque folder carries it for overlays in user namespaces too; to the others it is a note.
+        # An opaque directory carries it for overlays in user namespaces too; to the others it is a note.
         one["xattr"].pop("user.overlay.opaque", None)
         return one
-    judge.judge(f"as root, {len(theirs)} files in {len(folders)} folders", differences(ours, theirs, ignored))
+    judge.judge(f"as root, {len(theirs)} files in {len(directories)} directories", differences(ours, theirs, ignored))
     # What our own packing makes of the tree is, unpacked by umoci's reader, the tree again.
     return ours
 
 
-def as_user(judge, binary, layout, folder):
+def as_user(judge, binary, layout, directory):
     who = user.without_range()
-    place = folder / "user"
+    place = directory / "user"
     place.mkdir()
     os.chown(place, who.uid, who.gid)
     prefix = ["env", f"HOME={place}", *who.prefix()]
-    folders = unpack(binary, layout, place / "store", prefix)
+    directories = unpack(binary, layout, place / "store", prefix)
     subprocess.run([*prefix, "umoci", "unpack", "--rootless", "--image", f"{layout}:debian", place / "bundle"],
                    check=True, capture_output=True, cwd=place)
     theirs = listed(place / "bundle/rootfs")
     (place / "on").mkdir()
     os.chown(place / "on", who.uid, who.gid)
-    ours = listed(place / "on", [*prefix, *overlay(folders, place / "on", True)])
+    ours = listed(place / "on", [*prefix, *overlay(directories, place / "on", True)])
     devices = {path for path in theirs if path not in ours}
     for path in devices:
         # umoci makes an empty file of a device, and we leave it out and say so.
@@ -134,11 +134,11 @@ def main():
     if os.geteuid() != 0:
         judge.skip("only root can unpack what belongs to others")
     layout = image.make(judge)
-    with scratch("jobc-trees-") as folder:
+    with scratch("jobc-trees-") as directory:
         if judge.wants("root"):
-            as_root(judge, binary, layout, folder)
+            as_root(judge, binary, layout, directory)
         if judge.wants("user"):
-            as_user(judge, binary, layout, folder)
+            as_user(judge, binary, layout, directory)
     judge.end()
 
 

@@ -17,7 +17,7 @@ NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-pr
 def jobs_of(judge):
     """The command line of this tree as root, or as the user of `--user`, in a pid, mount and network namespace of its own."""
     judge.parser.add_argument("--user", choices=["root", "range", "single"], default="root",
-                              help="as root, or as a normal user with a range of ids or with one")
+                              help="as root, or as an unprivileged user with a range of ids or with one")
     options = judge.parse()
     if os.geteuid() != 0:
         judge.skip("root makes the namespaces, and becomes the users")
@@ -29,8 +29,8 @@ def jobs_of(judge):
     os.chmod("/run/lock", 0o1777)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     account = {"root": lambda: None, "range": user.with_range, "single": user.without_range}[options.user]()
-    with scratch() as folder:
-        yield Jobs(copied(folder), folder, account)
+    with scratch() as directory:
+        yield Jobs(copied(directory), directory, account)
 
 
 def problems(case, jobs, *more):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the commands about jobs in a pipe: what each prints for people and programs, its exit code, and what it does.
 
-With `--user range` or `--user single` everything is done as a normal user.
+With `--user range` or `--user single` everything is done as an unprivileged user.
 """
 
 import json
@@ -51,8 +51,8 @@ ESCAPE = "\x1b"
 def main():
     judge = Judge("commands", __doc__)
     with jobs_of(judge) as jobs:
-        (jobs.folder / "long.yaml").write_text(LONG)
-        (jobs.folder / "short.yaml").write_text(SHORT)
+        (jobs.directory / "long.yaml").write_text(LONG)
+        (jobs.directory / "short.yaml").write_text(SHORT)
         for case in (foreground, failing, unkept, dry, detached, executing, probed, freezing, killing, missing, removing):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs))
@@ -71,7 +71,7 @@ def expect(answer, code=0, out=None, error=None):
 
 def start(jobs, *words):
     """Starts the long job, and returns its id once every task has said something."""
-    path = jobs.folder / "long.yaml"
+    path = jobs.directory / "long.yaml"
     words = [*words, *(["--allow-unenforced"] if jobs.account else [])]
     name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^judged-long\.\d+\n$").stdout.strip()
     jobs.running(name)
@@ -85,7 +85,7 @@ def start(jobs, *words):
 def foreground(jobs):
     """Lines as they come, Ctrl-C as a wish, the second as an order; a client that is killed takes its job along."""
     for signals, ending in (([signal.SIGINT], "bye from 1"), ([signal.SIGTERM], "bye from 0")):
-        client = jobs.run(str(jobs.folder / "long.yaml"))
+        client = jobs.run(str(jobs.directory / "long.yaml"))
         name = "judged-long"
         jobs.running(name)
         time.sleep(0.3)
@@ -96,7 +96,7 @@ def foreground(jobs):
             yield f"{signals}: exit {client.returncode}: {out}"
         if jobs.record(name)["state"] != "stopped":
             yield f"{signals}: {jobs.record(name)['end']}"
-    client = jobs.run(str(jobs.folder / "long.yaml"))
+    client = jobs.run(str(jobs.directory / "long.yaml"))
     jobs.running("judged-long")
     client.kill()
     client.communicate(timeout=20)
@@ -107,18 +107,18 @@ def foreground(jobs):
 
 def failing(jobs):
     """The program's end is the job's, and is told in one line; it has no input."""
-    answer = jobs.call("run", str(jobs.folder / "short.yaml"))
+    answer = jobs.call("run", str(jobs.directory / "short.yaml"))
     expect(answer, code=1, out="got <>", error=r"jobc: judged-short\.\d+: failed: `only` .*exit 3")
     expect(jobs.call("wait", "judged-short"), code=1, out="failed")
-    quiet = jobs.call("run", "--quiet", str(jobs.folder / "short.yaml"))
+    quiet = jobs.call("run", "--quiet", str(jobs.directory / "short.yaml"))
     expect(quiet, code=1, out="^$", error=r"^jobc: judged-short[^\n]*\n$")
-    without = jobs.call("run", "--no-logs", str(jobs.folder / "short.yaml"))
+    without = jobs.call("run", "--no-logs", str(jobs.directory / "short.yaml"))
     expect(without, code=1, out="^$", error="only-0 ended: exit 3")
-    lines = expect(jobs.call("run", "--format", "json", str(jobs.folder / "short.yaml")), code=1).stdout.splitlines()
+    lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
     if [json.loads(line)["text"] for line in lines] != ["got <>"]:
         yield f"as JSON: {lines}"
     stdin = subprocess.run(jobs.words("run", "-"), input=SHORT, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
-                           cwd=jobs.folder)
+                           cwd=jobs.directory)
     expect(stdin, code=1, out="got <>")
     yield from ()
 
@@ -128,10 +128,10 @@ def unkept(jobs):
     if not jobs.account:
         return
     text = LONG.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
-    (jobs.folder / "limited.yaml").write_text(text.replace("judged-long", "judged-limited"))
+    (jobs.directory / "limited.yaml").write_text(text.replace("judged-long", "judged-limited"))
     for words in ([], ["--dry-run"]):
-        answer = expect(jobs.call("run", *words, str(jobs.folder / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
-        if answer.stderr.count("within their limits of") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
+        answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
+        if answer.stderr.count("are not enforced:") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
             yield f"{words}: {answer.stderr}"
     if "judged-limited" in jobs.call("ps", "--all", "--quiet").stdout:
         yield "a job that was refused is there"
@@ -141,14 +141,14 @@ def dry(jobs):
     """What would be done, and nothing done."""
     before = jobs.call("ps", "--all", "--quiet").stdout
     words = ["--allow-unenforced"] if jobs.account else []
-    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.folder / "long.yaml")), out="loud-0, and loud-1 alike")
+    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "long.yaml")), out="loud-0, and the same for loud-1")
     if "execute /bin/sh" not in answer.stdout or "network: the machine's" not in answer.stdout:
         yield answer.stdout
     if jobs.call("ps", "--all", "--quiet").stdout != before:
         yield "a dry run left a job"
     many = LONG.replace("instances: 2", "instances: 1000").replace("judged-long", "judged-many")
-    (jobs.folder / "many.yaml").write_text(many)
-    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.folder / "many.yaml")), out="loud-0, and loud-1 to loud-999 alike")
+    (jobs.directory / "many.yaml").write_text(many)
+    answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "many.yaml")), out="loud-0, and the same for loud-1 to loud-999")
     if answer.stdout.count("execute /bin/sh") != 1:
         yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand alike"
 
@@ -192,7 +192,7 @@ def detached(jobs):
 
 
 def executing(jobs):
-    """A further program in a task: its streams, its code, its user and folder."""
+    """A further program in a task: its streams, its code, its user and directory."""
     name = start(jobs)
     expect(jobs.call("exec", name, "loud-1", "--", "sh", "-c", "echo out; echo err >&2; exit 7"), code=7, out="^out\n$", error="^err\n$")
     expect(jobs.call("exec", "-w", "/usr", "-e", "A=b c", name, "loud-0", "sh", "-c", "pwd; echo $A"), out="^/usr\nb c\n$")
@@ -224,9 +224,9 @@ def executing(jobs):
 def probed(jobs):
     """What a readiness command prints goes nowhere: not to the log of its task, and not to that of the supervisor."""
     text = LONG.replace("judged-long", "judged-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
-    (jobs.folder / "probed.yaml").write_text(text)
+    (jobs.directory / "probed.yaml").write_text(text)
     words = ["--allow-unenforced"] if jobs.account else []
-    name = expect(jobs.call("run", "--detach", *words, str(jobs.folder / "probed.yaml"))).stdout.strip()
+    name = expect(jobs.call("run", "--detach", *words, str(jobs.directory / "probed.yaml"))).stdout.strip()
     jobs.until(name, lambda record: all(task["state"] == "ready" for task in record["tasks"]))
     record = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)["files"]["record"]
     said = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
@@ -254,7 +254,7 @@ def killing(jobs):
     name = start(jobs)
     expect(jobs.call("kill", "-s", "TERM", name, "loud-1"), out="sent TERM")
     jobs.until(name, lambda record: record["tasks"][1]["state"] in ("succeeded", "stopped"))
-    expect(jobs.call("kill", "-s", "NONSENSE", name), code=2, error="there is no signal `NONSENSE`")
+    expect(jobs.call("kill", "-s", "NONSENSE", name), code=2, error="unknown signal `NONSENSE`")
     expect(jobs.call("kill", name), out=f"^{re.escape(name)}: ")
     name = start(jobs)
     os.kill(jobs.record(name)["supervisor"]["pid"], signal.SIGKILL)
@@ -272,11 +272,11 @@ def missing(jobs):
     for words in (["inspect", "judged-lon"], ["logs", "judged-lon"], ["stop", "judged-lon"], ["wait", "judged-lon"], ["ps", "judged-lon"]):
         expect(jobs.call(*words), code=2, error="there is no job `judged-lon`; did you mean `judged-long`?")
     expect(jobs.call("kill", "judged-long", "lou-1"), code=2, error="has no task `lou-1`; did you mean `loud-")
-    for words, text in ((["--root", "nope=host"], "there is no role `nope`"), (["--root", "/absent"], "cannot use the root `/absent`"),
+    for words, text in ((["--root", "nope=host"], "unknown role `nope`"), (["--root", "/absent"], "cannot use the root `/absent`"),
                         (["--publish", "80:loud-0:http"], "has no port `http`"), (["--publish", "80"], "too few parts"),
-                        (["-t", "loud-7"], "there is no task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
-                        (["--id", "x"], "`--id` means nothing for a job")):
-        expect(jobs.call("run", *words, str(jobs.folder / "long.yaml")), code=125, error=re.escape(text))
+                        (["-t", "loud-7"], "unknown task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
+                        (["--id", "x"], "`--id` does not apply to a job")):
+        expect(jobs.call("run", *words, str(jobs.directory / "long.yaml")), code=125, error=re.escape(text))
     yield from ()
 
 

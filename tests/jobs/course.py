@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the course of jobs with real tasks: order, readiness, gangs, other attempts, time limits, and how each end is told.
 
-With `--user range` or `--user single` everything is done as a normal user.
+With `--user range` or `--user single` everything is done as an unprivileged user.
 """
 
 import json
@@ -32,7 +32,7 @@ def main():
 def run(jobs, name, roles, code, end, **more):
     """Runs a job to its end, which must be that; its events, and its record."""
     roles = {role: {**({"shell": "sh"} if isinstance(what["run"], str) else {}), **what} for role, what in roles.items()}
-    path = jobs.folder / f"{name}.json"
+    path = jobs.directory / f"{name}.json"
     path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles, **more}))
     words = ["--allow-unenforced"] if jobs.account else []
     answer = jobs.call("run", *words, str(path))
@@ -138,7 +138,7 @@ def attempts(jobs):
 def whole_again(jobs):
     """A role, and a job, begin again as a whole; what they wrote is there."""
     for scope, counts in (("role", {"first": 1, "a": 2}), ("job", {"first": 2, "a": 2})):
-        place = jobs.folder / f"again-{scope}"
+        place = jobs.directory / f"again-{scope}"
         place.mkdir()
         place.chmod(0o777)
         script = "echo x >> /output/a-$JOBC_INDEX; test $JOBC_INDEX = 0 || sleep 0.5; test $(wc -l < /output/a-0) = 2 || exit 1"

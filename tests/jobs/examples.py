@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the examples that run on any machine: they are run as their READMEs say, and must leave what they promise.
 
-With `--user range` or `--user single` they run as a normal user; without control groups of its own that user's limits are not
+With `--user range` or `--user single` they run as an unprivileged user; without cgroups of its own that user's limits are not
 enforced, so `--allow-unenforced` is given, and the record must say so.
 """
 
@@ -31,7 +31,7 @@ def main():
 
 def placed(jobs, example):
     """A copy of an example that its user may write to, without its golden output."""
-    copy = jobs.folder / example
+    copy = jobs.directory / example
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(REPOSITORY / "examples" / example, copy, ignore=shutil.ignore_patterns("out"))
     if jobs.account:
@@ -80,7 +80,7 @@ def pipeline(jobs):
             yield f"{after} began before {before} had ended: {times}"
     if "compare-0 | the best has degree 2" not in answer.stdout:
         yield f"its lines were not shown: {answer.stdout[-500:]}"
-    noted = [note for note in record.get("notes", []) if "memory" in note or "limit" in note or "cgroup" in note or "control group" in note]
+    noted = [note for note in record.get("notes", []) if "memory" in note or "limit" in note or "cgroup" in note or "cgroup" in note]
     enforced = not noted
     if bool(jobs.account) == enforced and not delegated(jobs):
         yield f"limits of {jobs.account.name if jobs.account else 'root'}: the notes are {record.get('notes')}"
@@ -91,7 +91,7 @@ def pipeline(jobs):
 
 
 def delegated(jobs):
-    """Whether this user was given control groups, as on a machine with systemd and version 2."""
+    """Whether this user was given cgroups, as on a machine with systemd and version 2."""
     return jobs.account and any(os.stat(path).st_uid == jobs.account.uid for path, _, _ in os.walk("/sys/fs/cgroup"))
 
 
@@ -149,8 +149,8 @@ def limits(jobs):
         groups = dict(line.split(":", 2)[1:] for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())
 
         def inside(controller, file, task=task):
-            folder = f"/sys/fs/cgroup/{controller}".rstrip("/")
-            return jobs.call("exec", name, task, "--", "cat", f"{folder}/{file}").stdout.strip()
+            directory = f"/sys/fs/cgroup/{controller}".rstrip("/")
+            return jobs.call("exec", name, task, "--", "cat", f"{directory}/{file}").stdout.strip()
 
         def outside(controller, file, groups=groups):
             mounts = {words: path for words, path in groups.items() if controller in words.split(",")}

@@ -43,11 +43,11 @@ FLOOD = "i=0; while [ $i -lt 60000 ]; do echo a line that is one of so many that
 
 
 class Jobs:
-    """The command line of this tree, as root or as a user, in a folder of its own."""
+    """The command line of this tree, as root or as a user, in a directory of its own."""
 
-    def __init__(self, program, folder, account):
-        self.program, self.folder, self.account = program, folder, account
-        self.home = folder / "home"
+    def __init__(self, program, directory, account):
+        self.program, self.directory, self.account = program, directory, account
+        self.home = directory / "home"
         self.names = set()
         self.home.mkdir(mode=0o700)
         if account:
@@ -72,13 +72,13 @@ class Jobs:
 
     def job(self, name, script=STAYS, network="host", instances=2):
         self.names.add(name)
-        path = self.folder / f"{name}.yaml"
+        path = self.directory / f"{name}.yaml"
         path.write_text(JOB.format(name=name, network=network, instances=instances, script=json.dumps(script)))
         return str(path)
 
     def run(self, path, *words, **environment):
         """Starts `jobc run` in the foreground and returns meanwhile."""
-        # A user's own control groups are not to be had on every machine; what is judged here is what stays behind.
+        # A user's own cgroups are not to be had on every machine; what is judged here is what stays behind.
         if self.account:
             words = (*words, "--allow-unenforced")
         return subprocess.Popen(self.words("run", *words, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -102,9 +102,9 @@ class Jobs:
         return self.until(name, lambda record: all(task["state"] in ("running", "ready") for task in record["tasks"]))
 
 
-def copied(folder):
+def copied(directory):
     """A copy of this tree's program where every user may run it."""
-    copy = folder / "jobc"
+    copy = directory / "jobc"
     shutil.copy2(binary(), copy)
     copy.chmod(0o755)
     return copy
@@ -125,14 +125,14 @@ def counted(jobs):
         "processes": sorted(processes),
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
         "namespaces": sorted(namespaces),
-        "control groups": sorted(groups),
+        "cgroups": sorted(groups),
         "interfaces": sorted(line.split()[1] for line in links.splitlines()),
         "files": sorted(str(path) for place in places if place.is_dir() for path in left(place)),
     }
 
 
 def groups_of(jobs, names):
-    """The control groups with one of these in their paths that belong to the jobs' user: another judge may be at work as another."""
+    """The cgroups with one of these in their paths that belong to the jobs' user: another judge may be at work as another."""
     found = []
     for path, _, _ in os.walk("/sys/fs/cgroup"):
         with contextlib.suppress(FileNotFoundError):
@@ -142,7 +142,7 @@ def groups_of(jobs, names):
 
 
 def left(place):
-    """What stands in a folder, but for lock files that nobody holds: those stay for the next one who locks them."""
+    """What stands in a directory, but for lock files that nobody holds: those stay for the next one who locks them."""
     for path in place.rglob("*"):
         if not path.is_dir() and path.is_relative_to("/run/lock") and path.stat().st_size == 0:
             continue
@@ -249,10 +249,10 @@ def first_process_killed(jobs):
         yield f"the end is not explained: {out}"
 
 
-def full_disk(jobs, folder):
+def full_disk(jobs, directory):
     """Records on a disk that is full before the job has ended: the job goes on, and what is lost is said."""
     name = "judged-full"
-    small = folder / "small"
+    small = directory / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=1777", "small", str(small)], check=True)
     try:
@@ -268,9 +268,9 @@ def full_disk(jobs, folder):
         small.rmdir()
 
 
-def unwritable(jobs, folder):
-    """A folder for records that cannot be written: refused before anything starts."""
-    closed = folder / "closed"
+def unwritable(jobs, directory):
+    """A directory for records that cannot be written: refused before anything starts."""
+    closed = directory / "closed"
     closed.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "closed", str(closed)], check=True)
     try:
@@ -286,7 +286,7 @@ def unwritable(jobs, folder):
 def clock_jumps(jobs):
     """The wall clock is set back and forth under a job with a time limit: nothing ends early, nothing hangs."""
     name = "judged-clock"
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 8"') + "timeout: 60s\n")
     run = jobs.run(str(path))
     jobs.running(name)
@@ -379,9 +379,9 @@ def main():
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
-        # What one run leaves on purpose (folders, empty lock files) is there before anything is counted.
+    with scratch() as directory:
+        jobs = Jobs(copied(directory), directory, account)
+        # What one run leaves on purpose (directories, empty lock files) is there before anything is counted.
         jobs.run(jobs.job("judged-warm", "true")).communicate(timeout=SECONDS)
         jobs.call("rm", "--force", "judged-warm")
         before = counted(jobs)
@@ -391,8 +391,8 @@ def main():
             ("the client is killed", lambda: client_killed(jobs)),
             ("the client leaves", lambda: detached(jobs)),
             ("a task's first process is killed", lambda: first_process_killed(jobs)),
-            ("a full disk", lambda: full_disk(jobs, folder)),
-            ("a folder that cannot be written", lambda: unwritable(jobs, folder)),
+            ("a full disk", lambda: full_disk(jobs, directory)),
+            ("a directory that cannot be written", lambda: unwritable(jobs, directory)),
             ("random kills", lambda: random_kills(jobs, options.kills)),
         ]
         if options.clock:

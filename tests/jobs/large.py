@@ -45,7 +45,7 @@ DISK = 5 * (64 << 20)
 
 def many(jobs, network):
     """Two hundred instances start and end."""
-    path = jobs.folder / "many.yaml"
+    path = jobs.directory / "many.yaml"
     path.write_text(MANY.format(network=network, files=FILES))
     answer = jobs.call("run", "--quiet", *unenforced(jobs), str(path), seconds=120)
     record = jobs.record("large-many")
@@ -59,7 +59,7 @@ def many(jobs, network):
 
 def long(jobs, count):
     """A task prints a lot: the supervisor's memory and the log's disk stay bounded."""
-    path = jobs.folder / "long.yaml"
+    path = jobs.directory / "long.yaml"
     path.write_text(LONG.format(bytes=count))
     started = jobs.call("run", "-d", *unenforced(jobs), str(path))
     if started.returncode:
@@ -107,8 +107,8 @@ def main():
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
+    with scratch() as directory:
+        jobs = Jobs(copied(directory), directory, account)
         cases = [("200 instances", lambda: many(jobs, "host")), ("200 instances on a network of their own", lambda: many(jobs, "job")),
                  (f"{options.megabytes} MB of output", lambda: long(jobs, options.megabytes << 20))]
         for name, attempt in cases:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the limits of a job's tasks: what the job file asks for is read back inside the container and from the kernel's files.
 
-As root everything must be enforced. As a user (`--user`) it must be where the user was given control groups; `--delegated` gives
+As root everything must be enforced. As a user (`--user`) it must be where the user was given cgroups; `--delegated` gives
 some to the user first, which changes the machine: for the kernels of tests/vm. Elsewhere a user's job is refused, and runs
 with `--allow-unenforced`, which the record tells.
 """
@@ -67,7 +67,7 @@ roles:
       i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait
 """
 
-# What a job asks for, and where each arrangement of control groups shows it, in the container and on the machine.
+# What a job asks for, and where each arrangement of cgroups shows it, in the container and on the machine.
 V2 = {"memory.max": str(96 << 20), "pids.max": "60", "cpu.max": "50000 100000"}
 V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu/cpu.cfs_quota_us": "50000"}
 
@@ -75,9 +75,9 @@ V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu
 class Jobs:
     """The command line of this tree, as root or a user."""
 
-    def __init__(self, folder, account, group):
-        self.folder, self.account, self.group = folder, account, group
-        self.home = folder / "home"
+    def __init__(self, directory, account, group):
+        self.directory, self.account, self.group = directory, account, group
+        self.home = directory / "home"
         self.home.mkdir(mode=0o700)
         if account:
             os.chown(self.home, account.uid, account.gid)
@@ -96,7 +96,7 @@ class Jobs:
             return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {SECONDS} s")
 
     def job(self, text):
-        path = self.folder / "job.yaml"
+        path = self.directory / "job.yaml"
         path.write_text(text)
         return str(path)
 
@@ -106,14 +106,14 @@ class Jobs:
 
 
 def given(account):
-    """A control group for a user, as systemd gives one: its folder and the files by which it is divided belong to the user."""
+    """A cgroup for a user, as systemd gives one: its directory and the files by which it is divided belong to the user."""
     wanted = [name for name in ("cpu", "memory", "pids", "io") if name in (TREE / "cgroup.controllers").read_text().split()]
     switch = " ".join(f"+{name}" for name in wanted)
     (TREE / "cgroup.subtree_control").write_text(switch)
     group = TREE / "judged-user"
-    for folder in (group, group / "processes"):
-        folder.mkdir()
-        for path in (folder, *(folder / name for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"))):
+    for directory in (group, group / "processes"):
+        directory.mkdir()
+        for path in (directory, *(directory / name for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"))):
             os.chown(path, account.uid, account.gid)
     (group / "cgroup.subtree_control").write_text(switch)
     return group
@@ -158,8 +158,8 @@ def compared(jobs, allowed):
     groups = groups_of(record["tasks"][0]["process"]["pid"])
     for name, value in (V1 if (TREE / "memory").is_dir() else V2).items():
         controller, _, file = name.rpartition("/")
-        folder = groups.get(controller)
-        found = (folder / file).read_text().strip() if folder else None
+        directory = groups.get(controller)
+        found = (directory / file).read_text().strip() if directory else None
         if found != value:
             yield f"outside, {name} is {found!r}, not {value!r}"
 
@@ -170,8 +170,8 @@ def groups_of(pid):
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
-            folder = TREE / controller if controller else TREE
-            found[controller] = folder / path.lstrip("/")
+            directory = TREE / controller if controller else TREE
+            found[controller] = directory / path.lstrip("/")
     return found
 
 
@@ -192,7 +192,7 @@ def forking(jobs):
 
 
 def refused(jobs):
-    """Without control groups of their own, a user's limits are refused before anything runs, with what to do."""
+    """Without cgroups of their own, a user's limits are refused before anything runs, with what to do."""
     ended = jobs.call("run", jobs.job(LIMITS))
     if ended.returncode == 0 or "--allow-unenforced" not in ended.stderr + ended.stdout:
         yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
@@ -202,15 +202,15 @@ def refused(jobs):
 def main():
     judge = Judge("limits", __doc__.split("\n", maxsplit=1)[0])
     judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--delegated", action="store_true", help="give the user control groups first")
+    judge.parser.add_argument("--delegated", action="store_true", help="give the user cgroups first")
     options = judge.parse()
     if os.geteuid() != 0:
         judge.skip("root becomes the users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     group = given(account) if options.delegated else None
-    with scratch() as folder:
-        jobs = Jobs(folder, account, group)
+    with scratch() as directory:
+        jobs = Jobs(directory, account, group)
         enforced = account is None or group is not None
         cases = [("read back", lambda: read_back(jobs, not enforced))]
         cases += [("memory", lambda: hungry(jobs)), ("processes", lambda: forking(jobs))] if enforced else [("refused", lambda: refused(jobs))]

@@ -90,7 +90,7 @@ def python(program, **more):
 
 
 def write(jobs, name, text):
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(text)
     return str(path)
 
@@ -151,25 +151,25 @@ def talk(jobs):
         yield f"`jobc exec` is elsewhere: {inside.stdout}{inside.stderr}"
 
 
-def folder_of_programs(jobs, *wanted):
+def directory_of_programs(jobs, *wanted):
     """A `PATH` with what a user needs and these programs alone."""
-    folder = jobs.folder / ("path-" + "-".join(wanted))
-    folder.mkdir(exist_ok=True)
+    directory = jobs.directory / ("path-" + "-".join(wanted))
+    directory.mkdir(exist_ok=True)
     for program in ("newuidmap", "newgidmap", "setpriv", *wanted):
-        link = folder / program
+        link = directory / program
         if not link.exists():
             link.symlink_to(shutil.which(program))
-    return str(folder)
+    return str(directory)
 
 
 def way_out(jobs, *programs):
     """With a program for it tasks reach the machine's neighbours and names, and not what listens on the machine alone."""
     name = "network-judged-out"
     job = write(jobs, name, yaml(name, {"a": python(OUT, instances=2)}))
-    run = jobs.run(job, PATH=folder_of_programs(jobs, *programs))
+    run = jobs.run(job, PATH=directory_of_programs(jobs, *programs))
     out = ended(run)
     said = answers(out)
-    notes = [note for note in jobs.record(name).get("notes", []) if "way out" in note]
+    notes = [note for note in jobs.record(name).get("notes", []) if "uplink" in note]
     if run.returncode or len(said) != 2:
         yield f"exit code {run.returncode}: {out[-2000:]}"
         return
@@ -203,7 +203,7 @@ def closed_tun(jobs):
 def killed(jobs, *programs):
     """SIGKILL to the supervisor: the process that holds the network ends, and the program of the way out with it."""
     name = "network-judged-killed"
-    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600", "instances": 2}})), PATH=folder_of_programs(jobs, *programs))
+    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600", "instances": 2}})), PATH=directory_of_programs(jobs, *programs))
     record = jobs.running(name)
     holders = named("hold-network")
     if len(holders) != 2:
@@ -229,7 +229,7 @@ def carriers(program):
 def replaced(jobs, program):
     """SIGKILL to the way out: it is said, another is started, and what tasks send leaves again."""
     name = "network-judged-replaced"
-    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600"}})), PATH=folder_of_programs(jobs, program))
+    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600"}})), PATH=directory_of_programs(jobs, program))
     jobs.running(name)
     before = carriers(program)
     for pid in before:
@@ -247,7 +247,7 @@ def replaced(jobs, program):
         yield f"processes {before}, then {after}: {changes()}: {answer.stderr}"
     jobs.call("kill", name)
     told = ended(run)
-    if f"the way out of the job's network is lost: {program} has ended" not in told or f"has a way out again: {program}" not in told:
+    if f"the uplink of the job network is lost: {program} has ended" not in told or f"the uplink of the job network is restored: {program}" not in told:
         yield f"it is not told: {told}"
 
 
@@ -341,8 +341,8 @@ def many(jobs):
 
 
 def there(jobs):
-    """What a job may leave, with the control groups of these jobs alone: another judge may be at work."""
-    return counted(jobs) | {"control groups": sorted(groups_of(jobs, ["/jobc/network-judged-"]))}
+    """What a job may leave, with the cgroups of these jobs alone: another judge may be at work."""
+    return counted(jobs) | {"cgroups": sorted(groups_of(jobs, ["/jobc/network-judged-"]))}
 
 
 def left(jobs, before, seconds=8):
@@ -388,7 +388,7 @@ def make_machine():
     for line in ("link set lo up", "link add outside type veth peer name far", "link set far up",
                  f"addr add {NEIGHBOUR}/24 dev outside", "link set outside up", "route add default via 203.0.113.254"):
         subprocess.run(["ip", *line.split()], check=True)
-    # Another file at its place would be a mount below /etc, where a normal user's tasks could then make nothing.
+    # Another file at its place would be a mount below /etc, where an unprivileged user's tasks could then make nothing.
     found = re.search(r"^nameserver +([0-9.]+)$", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
     server = found[1] if found else "127.0.0.1"
     if not server.startswith("127."):
@@ -411,8 +411,8 @@ def main():
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     make_machine()
-    with scratch() as folder:
-        jobs = Jobs(copied(folder), folder, account)
+    with scratch() as directory:
+        jobs = Jobs(copied(directory), directory, account)
         cases = [("tasks talk", lambda: talk(jobs))]
         for programs in (("pasta",), ("slirp4netns",), ()):
             if all(shutil.which(program) for program in programs):
@@ -441,7 +441,7 @@ def main():
                     problems = list(attempt())
                 except (TimeoutError, subprocess.TimeoutExpired, KeyError) as late:
                     problems = [f"hangs: {late!r}"]
-                for path in sorted(folder.glob("network-judged-*.yaml")):
+                for path in sorted(directory.glob("network-judged-*.yaml")):
                     jobs.call("kill", path.stem)
                     jobs.call("rm", "--force", path.stem)
                     path.unlink()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges limits of a normal user to whom nobody gave control groups: `jobc run` has the user's systemd make a scope.
+"""Judges limits of an unprivileged user to whom nobody gave cgroups: `jobc run` has the user's systemd make a scope.
 
 The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it. The user has
 a systemd that was given some controllers, and works in a session: a scope of the machine's systemd, out of which the user may move nobody.
@@ -61,11 +61,11 @@ targets:
 class Session:
     """The command line of this tree as the user has it in a session."""
 
-    def __init__(self, folder, account):
-        self.folder, self.account = folder, account
+    def __init__(self, directory, account):
+        self.directory, self.account = directory, account
         self.login = Login(account.uid, account.gid, DELEGATED, "judged-user", f"user.slice/user-{account.uid}.slice")
         self.session = self.login.slice / "judged-session.scope"
-        self.home = folder / "home"
+        self.home = directory / "home"
         self.home.mkdir(mode=0o700)
         os.chown(self.home, account.uid, account.gid)
         self.apps = self.login.group / "app.slice"
@@ -100,7 +100,7 @@ class Session:
         return dict(line.split("=", 1) for line in told.splitlines())
 
     def job(self, text):
-        path = self.folder / "job.yaml"
+        path = self.directory / "job.yaml"
         path.write_text(text)
         return str(path)
 
@@ -279,12 +279,12 @@ def unasked(session):
 
 def refused(session):
     """Where systemd is not to be reached, or was not given a controller, the job is refused with the reason and what to do."""
-    words = ("may not make control groups", "cannot reach this user's systemd", "log in by ssh", "--allow-unenforced")
+    words = ("cannot create cgroups", "cannot reach this user's systemd", "log in by ssh", "--allow-unenforced")
     yield from fails("without systemd", session.call("run", session.job(LIMITS), environment=session.nowhere), 125, *words)
-    targets = session.folder / "weighed.yaml"
+    targets = session.directory / "weighed.yaml"
     targets.write_text(WEIGHED)
     weighed = ["--targets", str(targets), session.job(LIMITS)]
-    words = ("was not given `io`", "Delegate=cpu cpuset io memory pids")
+    words = ("does not have the controllers `io`", "Delegate=cpu cpuset io memory pids")
     lacking = session.call("run", *weighed)
     yield from fails("a lacking controller", lacking, 125, *words)
     if "`memory`" in lacking.stderr:
@@ -304,7 +304,7 @@ def doctor(session):
     """The doctor says where limits come from."""
     report = json.loads(session.call("doctor", "--format", "json").stdout)
     found = next(check for check in report["checks"] if check["name"] == "cgroup.delegated")
-    if (found["status"], found["found"]) != ("ok", "this user's systemd makes a scope for each job, with memory, pids, cpu"):
+    if (found["status"], found["found"]) != ("ok", "this user's systemd creates a scope for each job, with memory, pids, cpu"):
         yield f"{found}"
     if report["containers"]["user"]["status"] != "ok":
         yield f"{report['containers']}"
@@ -350,8 +350,8 @@ def main():
     judge.parse()
     if "JOBC_IN_SYSTEMD" not in os.environ:
         begin(judge)
-    with scratch() as folder:
-        session = Session(folder, user.with_range())
+    with scratch() as directory:
+        session = Session(directory, user.with_range())
         session.begin()
         for case in CASES:
             name = case.__name__.replace("_", " ")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges that a job's secrets reach the task that asks for them, and nobody who looks at the job.
 
-While the job runs, after it was stopped, and after its supervisor was killed, the values are looked for in the job's folders, in
+While the job runs, after it was stopped, and after its supervisor was killed, the values are looked for in the job's directories, in
 what the commands about jobs say, and on the command line of every process of the machine.
 """
 
@@ -52,8 +52,8 @@ def texts(jobs, name):
     for words in COMMANDS:
         answer = jobs.call(*[name if word == "NAME" else word for word in words])
         yield f"jobc {words[0]}", (answer.stdout + answer.stderr).encode()
-    for folder in [state(jobs), jobs.home / ".local/state/jobc"]:
-        for path in folder.rglob("*"):
+    for directory in [state(jobs), jobs.home / ".local/state/jobc"]:
+        for path in directory.rglob("*"):
             if name in str(path) and path.is_file() and not path.is_symlink() and not in_its_place(jobs, path):
                 yield str(path), path.read_bytes()
     for process in Path("/proc").iterdir():
@@ -69,7 +69,7 @@ def state(jobs):
 
 
 def in_its_place(jobs, path):
-    """Whether a file is in the folder for secrets of a job whose state is in memory: there it belongs, for its user alone."""
+    """Whether a file is in the directory for secrets of a job whose state is in memory: there it belongs, for its user alone."""
     place = path.relative_to(state(jobs)).parts[:3] if path.is_relative_to(state(jobs)) else ()
     if place[:1] != ("jobs",) or place[2:] != ("secrets",):
         return False
@@ -108,9 +108,9 @@ def got(jobs, name):
 
 
 def run(jobs, name):
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name))
-    (jobs.folder / "key").write_text(f"{FILE}\n")
+    (jobs.directory / "key").write_text(f"{FILE}\n")
     return jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE)
 
 
@@ -149,9 +149,9 @@ def further(jobs, name):
 
 def unseen(jobs, name):
     """Other processes of the user do not look into a supervisor, also not while it waits for its turn."""
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name) + "matrix: {axes: {number: [1, 2]}, max_parallel: 1}\n")
-    (jobs.folder / "key").write_text(f"{FILE}\n")
+    (jobs.directory / "key").write_text(f"{FILE}\n")
     said = jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE).communicate(timeout=30)[0]
     names = said.split()
     problems = [] if len(names) == 2 else [f"not two jobs: {said}"]
@@ -176,9 +176,9 @@ def killed(jobs, name):
 
 
 def missing(jobs, name):
-    path = jobs.folder / f"{name}.yaml"
+    path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name))
-    (jobs.folder / "key").unlink(missing_ok=True)
+    (jobs.directory / "key").unlink(missing_ok=True)
     answer = jobs.call("run", str(path))
     said = answer.stdout + answer.stderr
     problems = [] if answer.returncode == 125 else [f"exit code {answer.returncode}, not 125"]
@@ -197,12 +197,12 @@ def main():
             name = f"{who}: {case.__name__}"
             if not judge.wants(name):
                 continue
-            with scratch() as folder:
-                folder = Path(folder)
-                folder.chmod(0o755)
-                jobs = Jobs(copied(folder), folder, account)
+            with scratch() as directory:
+                directory = Path(directory)
+                directory.chmod(0o755)
+                jobs = Jobs(copied(directory), directory, account)
                 if account:
-                    os.chown(folder, account.uid, account.gid)
+                    os.chown(directory, account.uid, account.gid)
                 try:
                     judge.judge(name, case(jobs, f"judged-{case.__name__}-{os.getpid()}"))
                 except (RuntimeError, TimeoutError) as why:

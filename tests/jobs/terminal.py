@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges the commands about jobs as a person has them: on a terminal (tmux), with keys typed and the screen read.
 
-With `--user range` or `--user single` the person is a normal user.
+With `--user range` or `--user single` the person is an unprivileged user.
 """
 
 import os
@@ -20,7 +20,7 @@ from judge import Judge  # noqa: E402
 
 SECONDS = 20
 
-# By a name of its own, which control groups have too: they are the machine's, and another judge may be at work.
+# By a name of its own, which cgroups have too: they are the machine's, and another judge may be at work.
 LONG = commands.LONG.replace("judged-long", "judged-seen")
 
 TALK = """\
@@ -44,11 +44,11 @@ class Screen:
 
     def __init__(self, jobs):
         self.jobs, self.socket = jobs, f"judge-{os.getpid()}"
-        environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.folder}:{os.environ['PATH']}",
+        environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.directory}:{os.environ['PATH']}",
                                        JOBC_COLOR="auto")
         words = [*(jobs.account.prefix() if jobs.account else []), "env", "-i", *(f"{k}={v}" for k, v in environment.items()),
                  "sh", "-i"]
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", str(jobs.folder), shlex.join(words))
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", str(jobs.directory), shlex.join(words))
         self.until(r"\$ ?$")
 
     def tmux(self, *words):
@@ -62,8 +62,8 @@ class Screen:
     def press(self, *keys):
         self.tmux("send-keys", *keys)
 
-    def read(self, colours=False):
-        return self.tmux("capture-pane", "-p", *(["-e"] if colours else []), "-S", "-200").rstrip()
+    def read(self, colors=False):
+        return self.tmux("capture-pane", "-p", *(["-e"] if colors else []), "-S", "-200").rstrip()
 
     def until(self, pattern, seconds=SECONDS):
         """The screen, once the pattern is on it."""
@@ -92,8 +92,8 @@ def main():
     judge = Judge("terminal", __doc__)
     judge.tool("tmux")
     with jobs_of(judge) as jobs:
-        (jobs.folder / "long.yaml").write_text(LONG)
-        (jobs.folder / "talk.yaml").write_text(TALK)
+        (jobs.directory / "long.yaml").write_text(LONG)
+        (jobs.directory / "talk.yaml").write_text(TALK)
         for case in (foreground, executing, following, watching, lending):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(on_a_screen(case), jobs))
@@ -126,12 +126,12 @@ def cooked(screen):
 
 
 def foreground(jobs, screen):
-    """Coloured lines with their tasks; Ctrl-C once is a wish, and the shell has its terminal back."""
+    """Colored lines with their tasks; Ctrl-C once is a wish, and the shell has its terminal back."""
     screen.type("jobc run long.yaml" + unenforced(jobs))
     screen.until(r"loud-0 \| hello from 0")
     screen.until(r"loud-1 \| hello from 1")
-    if "\x1b[3" not in screen.read(colours=True):
-        yield "no colours"
+    if "\x1b[3" not in screen.read(colors=True):
+        yield "no colors"
     screen.press("C-c")
     shown = screen.until(r"jobc: judged-seen\.\d+: stopped")
     if "Ctrl-C again kills" not in shown or "bye from" not in shown:
@@ -147,7 +147,7 @@ def foreground(jobs, screen):
     time.sleep(0.3)
     screen.press("C-c")
     screen.until(r"jobc: judged-seen\.\d+: ", seconds=10)
-    (jobs.folder / "long.yaml").write_text(LONG)
+    (jobs.directory / "long.yaml").write_text(LONG)
 
 
 def begun(jobs, screen):

@@ -33,9 +33,9 @@ def size_of(config, place):
     return None
 
 
-def bundle(folder, plan):
-    config = read(folder / "config.json")
-    got, where = config["linux"].get("resources", {}), f"oci/{folder.name}"
+def bundle(directory, plan):
+    config = read(directory / "config.json")
+    got, where = config["linux"].get("resources", {}), f"oci/{directory.name}"
     yield from differ(f"{where} memory", plan.get("memory_bytes"), got.get("memory", {}).get("limit"))
     yield from differ(f"{where} /dev/shm", plan.get("shm_bytes"), size_of(config, "/dev/shm"))
     yield from differ(f"{where} pids", plan.get("pids"), got.get("pids", {}).get("limit"))
@@ -45,11 +45,11 @@ def bundle(folder, plan):
                           1000 * cpu.get("quota", 0) / cpu.get("period", 100000))
 
 
-def group(folder, plan):
+def group(directory, plan):
     def content(path):
         version, name = path.split("/")
-        texts = [file.read_text().strip() for file in (folder / version).rglob(name)]
-        for file in (folder / version).rglob("*.conf"):
+        texts = [file.read_text().strip() for file in (directory / version).rglob(name)]
+        for file in (directory / version).rglob("*.conf"):
             texts += [line.partition("=")[2] for line in file.read_text().splitlines() if line.startswith(f"{name}=")]
         text = texts[0] if len(texts) == 1 else None
         return int(text) if text and text.isdigit() else text
@@ -57,10 +57,10 @@ def group(folder, plan):
     for key, paths in (("memory_bytes", ("v2/memory.max", "v1/memory.limit_in_bytes", "systemd/MemoryMax")),
                        ("pids", ("v2/pids.max", "v1/pids.max", "systemd/TasksMax"))):
         for path in paths:
-            yield from differ(f"cgroup/{folder.name}/{path}", plan.get(key), content(path))
+            yield from differ(f"cgroup/{directory.name}/{path}", plan.get(key), content(path))
     if plan.get("cpu_millis") is not None:
         quota, period = (str(content("v2/cpu.max") or "0 1").split() + ["1"])[:2]
-        yield from differ(f"cgroup/{folder.name}/v2/cpu.max in thousandths of a CPU", plan["cpu_millis"],
+        yield from differ(f"cgroup/{directory.name}/v2/cpu.max in thousandths of a CPU", plan["cpu_millis"],
                           1000 * int(quota) / int(period))
 
 
@@ -72,9 +72,9 @@ def pods(manifest):
     return [manifest["spec"]] if manifest["kind"] == "Pod" and built_in(manifest) else []
 
 
-def kubernetes(folder, roles):
+def kubernetes(directory, roles):
     """Manifests need not name roles, so the amounts are compared as sets over the whole job."""
-    specs = [spec for path in folder.glob("*.yaml") for manifest in documents(path) for spec in pods(manifest)]
+    specs = [spec for path in directory.glob("*.yaml") for manifest in documents(path) for spec in pods(manifest)]
     limits = [container.get("resources", {}).get("limits", {}) for spec in specs for container in spec["containers"]]
     shm = {quantity(volume["emptyDir"]["sizeLimit"]) for spec in specs for volume in spec.get("volumes", [])
            if volume.get("emptyDir", {}).get("medium") == "Memory" and "sizeLimit" in volume["emptyDir"]}
@@ -102,20 +102,20 @@ def up(amount, unit):
     return None if amount is None else math.ceil(amount / unit)
 
 
-def one_job(folder, job):
+def one_job(directory, job):
     roles = job["roles"]
     for role in roles:
         for index in range(role["instances"]):
             name = f"{role['name']}-{index}"
             for backend, compare in (("oci", bundle), ("cgroup", group)):
-                if (folder / backend / name).is_dir():
-                    yield from compare(folder / backend / name, role["resources"])
-                elif (folder / backend).is_dir():
+                if (directory / backend / name).is_dir():
+                    yield from compare(directory / backend / name, role["resources"])
+                elif (directory / backend).is_dir():
                     yield f"{backend}/{name} is absent"
-    if (folder / "kubernetes").is_dir():
-        yield from kubernetes(folder / "kubernetes", roles)
-    if (folder / "openpai" / "job.yaml").exists():
-        yield from openpai(folder / "openpai" / "job.yaml", roles)
+    if (directory / "kubernetes").is_dir():
+        yield from kubernetes(directory / "kubernetes", roles)
+    if (directory / "openpai" / "job.yaml").exists():
+        yield from openpai(directory / "openpai" / "job.yaml", roles)
 
 
 def main():

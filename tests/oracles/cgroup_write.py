@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes every task's control group files to a group of this kernel and reads them back.
+"""Writes every task's cgroup files to a group of this kernel and reads them back.
 
 The files of the version this kernel mounts are judged: `v2` on a unified tree, otherwise `v1`. A controller, device
 or CPU it lacks is counted and left out. `cgroup_uml` runs this under a kernel of its own, where v2 is mounted.
@@ -31,10 +31,10 @@ def controllers():
     return set(here)
 
 
-def judge(folder, name, available, check):
+def judge(directory, name, available, check):
     """Makes a group in each controller the files name, writes them in order and compares; the problems found."""
     problems, made = [], set()
-    files = sorted((path for path in folder.rglob("*") if path.is_file()),
+    files = sorted((path for path in directory.rglob("*") if path.is_file()),
                    key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
     try:
         for path in files:
@@ -96,11 +96,11 @@ def compare(file, lines):
 def main():
     check = Check("cgroup_write", "tasks")
     if os.geteuid() != 0 or not os.access(TREE, os.W_OK):
-        check.skip("only root can make control groups")
+        check.skip("only root can make cgroups")
     available = controllers()
     version = "v2" if UNIFIED else "v1"
-    for folder in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
-        check.judge(folder, judge(folder, f"jobc-oracle-{os.getpid()}", available, check))
+    for directory in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
+        check.judge(directory, judge(directory, f"jobc-oracle-{os.getpid()}", available, check))
     check.end()
 
 

@@ -29,7 +29,7 @@ class Check:
         self.judged, self.refused, self.notes = 0, 0, {}
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
-                            help="folders that hold built output; the examples and the providers of GPUs when absent")
+                            help="directories that hold built output; the examples and the providers of GPUs when absent")
         given = parser.parse_args().roots
         self.roots, self.given = given or [REPOSITORY / "examples", REPOSITORY / "tests" / "providers"], bool(given)
 
@@ -71,7 +71,7 @@ class Check:
     def end(self):
         """Prints the closing line and leaves with the result.
 
-        The examples hold something for every check, so judging nothing there is a failure; a folder that somebody
+        The examples hold something for every check, so judging nothing there is a failure; a directory that somebody
         names need not, and the check is skipped aloud.
         """
         for text, times in sorted(self.notes.items()):
@@ -107,7 +107,7 @@ def built_in(manifest):
 
 
 def published(*parts):
-    """A published schema beside the checkout, or None when that folder is absent."""
+    """A published schema beside the checkout, or None when that directory is absent."""
     path = PUBLISHED.joinpath(*parts)
     return path if path.exists() else None
 

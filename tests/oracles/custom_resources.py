@@ -16,8 +16,8 @@ def definitions():
     from jsonschema import Draft202012Validator
 
     out = {}
-    folder = published("kubernetes-crds")
-    for path in sorted(folder.glob("*.yaml")) if folder else []:
+    directory = published("kubernetes-crds")
+    for path in sorted(directory.glob("*.yaml")) if directory else []:
         for item in documents(path):
             group, kind = item["spec"]["group"], item["spec"]["names"]["kind"]
             for version in item["spec"]["versions"]:

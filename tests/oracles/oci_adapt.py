@@ -3,7 +3,7 @@
 Each change is counted and printed by name. Everything else in config.json is run as it was built.
 
 * process.args: the image is absent, so a busybox program stands in that waits until it has been looked at.
-* mounts: a bind mount's source outside the bundle, unless it is one every Linux has, becomes an empty folder of the
+* mounts: a bind mount's source outside the bundle, unless it is one every Linux has, becomes an empty directory of the
   test's own. A source inside the bundle must be there.
 * hooks: one whose program is absent (NVIDIA's, on a machine without a GPU) is left out.
 * linux.resources: a controller or CPU number this machine lacks is left out; amounts (memory, quota, pids) stay.
@@ -42,11 +42,11 @@ def sources(mounts, scratch):
             continue
         if source.startswith(EVERYWHERE) and os.path.exists(source):
             continue
-        folder = scratch / f"volume-{number}"
-        folder.mkdir()
-        folder.chmod(0o777)
-        mount["source"] = str(folder)
-        yield "a volume's source is an empty folder"
+        directory = scratch / f"volume-{number}"
+        directory.mkdir()
+        directory.chmod(0o777)
+        mount["source"] = str(directory)
+        yield "a volume's source is an empty directory"
 
 
 def hooks(config):

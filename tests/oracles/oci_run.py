@@ -65,7 +65,7 @@ def run(runtime, bundle, check, scratch):
 
 
 def absent_groups(path):
-    """A container's control groups and those above that its start will make, deepest first.
+    """A container's cgroups and those above that its start will make, deepest first.
 
     Runtimes leave the ones above behind, and after a failed start the container's own.
     """

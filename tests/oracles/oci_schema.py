@@ -13,13 +13,13 @@ from common import Check, explained, published, read, strict
 DEBIAN = Path("/usr/share/gocode/src/github.com/opencontainers/runtime-spec/schema")
 
 
-def validator(folder):
-    """A draft 4 validator whose references are the files of the folder."""
+def validator(directory):
+    """A draft 4 validator whose references are the files of the directory."""
     from jsonschema import Draft4Validator
     from referencing import Registry, Resource
     from referencing.jsonschema import DRAFT4
 
-    files = {path.name: strict(json.loads(path.read_text())) for path in folder.glob("*.json")}
+    files = {path.name: strict(json.loads(path.read_text())) for path in directory.glob("*.json")}
     registry = Registry().with_resources(
         (name, Resource.from_contents(content, default_specification=DRAFT4)) for name, content in files.items())
     return Draft4Validator(files["config-schema.json"], registry=registry)
@@ -27,11 +27,11 @@ def validator(folder):
 
 def main():
     check = Check("oci_schema", "bundles")
-    folder = published("oci-runtime")
-    if folder is None:
+    directory = published("oci-runtime")
+    if directory is None:
         check.note(f"the published schemas are absent; those of Debian's package are used instead")
-        folder = DEBIAN if DEBIAN.exists() else check.skip("neither the published OCI schemas nor Debian's are here")
-    oci = validator(folder)
+        directory = DEBIAN if DEBIAN.exists() else check.skip("neither the published OCI schemas nor Debian's are here")
+    oci = validator(directory)
     for path in check.find("oci/*/config.json"):
         check.judge(path, explained(oci.iter_errors(read(path))))
     check.end()

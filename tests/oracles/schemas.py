@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Our schemas against JSON Schema's own, then jobs, targets files and plans against ours, by check-jsonschema.
 
-A root that holds a `schemas` folder is judged by that one, any other by the repository's.
+A root that holds a `schemas` directory is judged by that one, any other by the repository's.
 """
 
 import subprocess

@@ -11,10 +11,10 @@ from pathlib import Path
 from common import Check
 
 
-def service(folder):
-    """The lines of a unit with the folder's properties."""
+def service(directory):
+    """The lines of a unit with the directory's properties."""
     lines = ["[Service]", "ExecStart=/bin/true"]
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
         for line in path.read_text().splitlines():
             if path.suffix == ".conf" and (line.startswith("[") or not line.strip()):
                 continue
@@ -25,8 +25,8 @@ def service(folder):
 def main():
     check = Check("systemd_unit", "tasks")
     program = check.tool("systemd-analyze")
-    for folder in sorted({path for root in check.roots for path in root.rglob("cgroup/*/systemd")}):
-        lines = service(folder)
+    for directory in sorted({path for root in check.roots for path in root.rglob("cgroup/*/systemd")}):
+        lines = service(directory)
         with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
             unit = Path(scratch, "task.service")
             unit.write_text("\n".join(lines) + "\n")
@@ -39,7 +39,7 @@ def main():
                 problems.append(about + remark.removeprefix(f"{unit}:{number}:").strip())
         if done.returncode and not problems:
             problems.append(f"exit code {done.returncode}: {done.stderr.strip()}")
-        check.judge(folder, problems)
+        check.judge(directory, problems)
     check.end()
 
 

@@ -51,8 +51,8 @@ def unlimited(config):
         config["linux"]["resources"].pop(name, None)
 
 
-def descriptor_as_folder(config):
-    """A working folder that is a descriptor of the host's: what can be reached from there is reached."""
+def descriptor_as_directory(config):
+    """A working directory that is a descriptor of the host's: what can be reached from there is reached."""
     if "fd/" in config["process"]["cwd"] or config["process"]["cwd"] == "/linked":
         config["process"]["cwd"] = "/"
         config["mounts"].append({"destination": "/.host", "type": "bind", "source": "/", "options": ["rbind"]})
@@ -65,7 +65,7 @@ CHANGES = {
     "image-mask": shown,
     "masks": unmasked,
     "pid-shared": lambda config: without(config, "pid"),
-    "working-folder": descriptor_as_folder,
+    "working-directory": descriptor_as_directory,
     "privileges": privileged,
     "groups": lambda config: config["process"]["user"].update(additionalGids=[27]),
     "agent": lambda config: config["linux"]["seccomp"].pop("listenerMetadata"),
@@ -135,11 +135,11 @@ def run(words):
         path.write_text(json.dumps(config))
         started = subprocess.Popen([REAL, *words], close_fds=False)
         if BREAK == "state-open":
-            folder = Path(words[words.index("--root") + 1], words[-1])
-            while started.poll() is None and not (folder / "state.json").exists():
+            directory = Path(words[words.index("--root") + 1], words[-1])
+            while started.poll() is None and not (directory / "state.json").exists():
                 time.sleep(0.005)
-            if folder.exists():
-                folder.chmod(0o755)
+            if directory.exists():
+                directory.chmod(0o755)
         code = started.wait()
     finally:
         path.write_text(written)
@@ -157,7 +157,7 @@ def main():
     if BREAK in ("own-program", "group-of-exec", "environment") and command == "exec":
         at = words.index("exec")
         state = json.loads(subprocess.run([REAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
-        # It enters by namespaces alone, with its own environment, in its own control group.
+        # It enters by namespaces alone, with its own environment, in its own cgroup.
         own = os.environ["JUDGE_OWN"] if BREAK == "own-program" else "nsenter"
         program = ["/bin/sleep", "0.2"] if BREAK == "environment" else words[at + 2:]
         os.execvp(own, [own, "-t", str(state["pid"]), "-m", "-p", "--", *program])

@@ -70,8 +70,8 @@ def rootless(config, user):
 class Roots:
     """Root file systems: one is made, each bundle gets a copy of its own, programs by hard link."""
 
-    def __init__(self, folder, busybox):
-        self.made = Path(folder, "rootfs-template")
+    def __init__(self, directory, busybox):
+        self.made = Path(directory, "rootfs-template")
         bin_ = self.made / "bin"
         bin_.mkdir(parents=True)
         shutil.copy2(busybox, bin_ / "busybox")
@@ -86,7 +86,7 @@ class Roots:
         shutil.copy2(HERE / "probe.sh", self.made / "probe")
 
     def bundle(self, place, config, owner=None):
-        """Writes a bundle and returns its folder; `owner` is the (uid, gid) the root's files belong to."""
+        """Writes a bundle and returns its directory; `owner` is the (uid, gid) the root's files belong to."""
         place = Path(place)
         shutil.copytree(self.made, place / "rootfs", symlinks=True, copy_function=linked, dirs_exist_ok=True)
         place.chmod(0o755)
@@ -108,7 +108,7 @@ def write(bundle, config):
     (Path(bundle) / "config.json").write_text(json.dumps(config, indent=1))
 
 
-def give(folder, owner):
-    for path in [folder, *Path(folder).rglob("*")]:
+def give(directory, owner):
+    for path in [directory, *Path(directory).rglob("*")]:
         if path.name != "busybox":
             os.chown(path, *owner, follow_symlinks=False)

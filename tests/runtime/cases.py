@@ -32,7 +32,7 @@ CASES = []
 
 
 def case(name, **more):
-    """Registers a function that changes (config, bundle's future folder) as a case."""
+    """Registers a function that changes (config, bundle's future directory) as a case."""
     def register(change):
         CASES.append(Case(name, change, **more))
         return change
@@ -44,12 +44,12 @@ def root_of(place):
 
 
 def volume(place, name="data", mode=0o777):
-    """A folder outside the root file system with a file in it."""
-    folder = Path(place, "volumes", name)
-    folder.mkdir(parents=True)
-    (folder / "file").write_text("kept\n")
-    folder.chmod(mode)
-    return folder
+    """A directory outside the root file system with a file in it."""
+    directory = Path(place, "volumes", name)
+    directory.mkdir(parents=True)
+    (directory / "file").write_text("kept\n")
+    directory.chmod(mode)
+    return directory
 
 
 def bind(config, source, destination, *options, kind="bind"):
@@ -194,11 +194,11 @@ def bind_recursive_options(config, place):
 
 
 def owned(place):
-    """A volume of root with a folder that belongs to 1000:1001."""
-    folder = volume(place)
-    (folder / "sub").mkdir()
-    os.chown(folder / "sub", 1000, 1001)
-    return folder
+    """A volume of root with a directory that belongs to 1000:1001."""
+    directory = volume(place)
+    (directory / "sub").mkdir()
+    os.chown(directory / "sub", 1000, 1001)
+    return directory
 
 
 def mapped(config, source, users, groups, *options):
@@ -239,10 +239,10 @@ def owners_mapped_in_user_namespace(config, place):
 def owners_mapped_as_the_container(config, place):
     in_user_namespace(config)
     # Beside the bundle, which belongs to the container's root: this one belongs to the machine's.
-    folder = Path(f"{place}-of-root/volumes")
-    folder.mkdir(parents=True)
-    folder.chmod(0o777)
-    bind(config, folder, "/volume", "rbind", "idmap")
+    directory = Path(f"{place}-of-root/volumes")
+    directory.mkdir(parents=True)
+    directory.chmod(0o777)
+    bind(config, directory, "/volume", "rbind", "idmap")
 
 
 for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared", "unbindable", "runbindable"):
@@ -404,13 +404,13 @@ def program_by_path(config, place):
     config["process"]["args"] = ["sh", "/probe", "one", "", "two words"]
 
 
-@case("working-folder", expect={"identity.cwd": "/home"})
-def working_folder(config, place):
+@case("working-directory", expect={"identity.cwd": "/home"})
+def working_directory(config, place):
     config["process"]["cwd"] = "/home"
 
 
-@case("working-folder-absent", expect={"identity.cwd": "/made/for/it"})
-def working_folder_absent(config, place):
+@case("working-directory-absent", expect={"identity.cwd": "/made/for/it"})
+def working_directory_absent(config, place):
     config["process"]["cwd"] = "/made/for/it"
 
 

@@ -1,4 +1,4 @@
-"""Checks 9, 10, 15 and 16: devices, control groups, failing closed, signals and ends."""
+"""Checks 9, 10, 15 and 16: devices, cgroups, failing closed, signals and ends."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ def listed_device(scene):
 
     rules = [{"allow": False, "access": "rwm"}, {"allow": True, "type": "c", "major": 10, "minor": 229, "access": "rm"}]
     ended = scene.run(["node", "c", "10", "229"], asked)
-    # A kernel without that driver says so only to whom the control group lets through.
+    # A kernel without that driver says so only to whom the cgroup lets through.
     if "opened" not in ended.stdout and "No such device" not in ended.stdout:
         yield f"a node that is allowed: {ended.stdout.strip()} {ended.stderr.strip()}"
     ended = scene.run(["node", "c", "10", "237"], asked)
@@ -193,8 +193,8 @@ STRANGE = {
     "no program": lambda c: c["process"].update(args=[]),
     "no root": lambda c: c.pop("root"),
     "a root that is not there": lambda c: c["root"].update(path="elsewhere"),
-    "a working folder that is relative": lambda c: c["process"].update(cwd="tmp"),
-    "a working folder that is a file": lambda c: c["process"].update(cwd="/etc/passwd"),
+    "a working directory that is relative": lambda c: c["process"].update(cwd="tmp"),
+    "a working directory that is a file": lambda c: c["process"].update(cwd="/etc/passwd"),
     "an oom score out of range": lambda c: c["process"].update(oomScoreAdj=5000),
     "a negative user": lambda c: c["process"]["user"].update(uid=-1),
     "a number too great": lambda c: c["process"]["user"].update(uid=1 << 33),
@@ -231,10 +231,10 @@ def unreadable(scene):
     place, name = scene.bundle(["hello"])
     whole = (place / "config.json").read_text()
     for what, text in (("empty", ""), ("cut short", whole[:400]), ("a list", "[]"), ("null", "null"), ("a number", "7"), ("no JSON", "name: x"),
-                       ("not UTF-8", None), ("deep", "[" * 100_000), ("wrong types", '{"ociVersion": 1, "process": []}'), ("a folder", "")):
+                       ("not UTF-8", None), ("deep", "[" * 100_000), ("wrong types", '{"ociVersion": 1, "process": []}'), ("a directory", "")):
         path = place / "config.json"
         path.unlink()
-        if what == "a folder":
+        if what == "a directory":
             path.mkdir()
         elif text is None:
             path.write_bytes(b'{"ociVersion": "\xff\xfe"}')

@@ -27,7 +27,7 @@ def names(scene):
                 yield f"{words[0]} of {name[:20]!r} is content"
     after = sorted(os.listdir(scene.runtime.states)), sorted(os.listdir(scene.runtime.states.parent))
     if before != after:
-        yield f"the states' folder holds {after[0]}, beside it lies {after[1]}"
+        yield f"the states' directory holds {after[0]}, beside it lies {after[1]}"
     yield from scene.untouched()
 
 
@@ -37,16 +37,16 @@ def states(scene):
     if not started:
         yield name
         return
-    folder = scene.runtime.states / name
-    if not folder.is_dir():
-        scene.judge.note("the state's folder has another name than the container")
-        folder = scene.runtime.states
-    mode = stat.S_IMODE(folder.stat().st_mode)
+    directory = scene.runtime.states / name
+    if not directory.is_dir():
+        scene.judge.note("the state's directory has another name than the container")
+        directory = scene.runtime.states
+    mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
-        yield f"the state's folder has mode {mode:o}"
+        yield f"the state's directory has mode {mode:o}"
     scene.end(started, name)
     # A link where the state would be must not be followed.
-    (scene.runtime.states / "planted").symlink_to(scene.sentinel / "folder")
+    (scene.runtime.states / "planted").symlink_to(scene.sentinel / "directory")
     place, _ = scene.bundle(["hello"])
     yield from refused(scene.runtime.call("run", "--bundle", str(place), "planted"), "a link in the place of a state")
     scene.runtime.call("delete", "--force", "planted")
@@ -107,7 +107,7 @@ def no_fewer(scene):
 
 @check(13, "a volume is private, and read-only all the way down", breaks=("volumes",))
 def volumes(scene):
-    source = scene.folder / "volume"
+    source = scene.directory / "volume"
     (source / "sub").mkdir(parents=True)
     (source / "sub/file").write_text("kept")
     if scene.account:
@@ -171,8 +171,8 @@ HOOK = "#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{out}\necho ran >>{out}\n
 
 @check(14, "a hook gets nothing of the runtime's environment", breaks=("hook-environment",), rootless=False)
 def hook_environment(scene):
-    out = scene.folder / "hook-out"
-    hook = scene.folder / "hook"
+    out = scene.directory / "hook-out"
+    hook = scene.directory / "hook"
     hook.write_text(HOOK.format(out=out))
     hook.chmod(0o755)
     os.environ["JUDGE_CANARY"] = SECRET
@@ -193,18 +193,18 @@ def hook_owner(scene):
     if scene.runtime.name in ("runc", "crun") and "JUDGE_OWN" not in os.environ:
         scene.judge.note(f"{scene.runtime.name} runs every hook, whoever wrote it")
         return
-    for what, mode, owner, folder_mode in (("writable by everyone", 0o777, None, 0o755), ("writable by a group", 0o775, (0, 12), 0o755),
-                                           ("another's", 0o755, (12345, 12345), 0o755), ("in a folder that is open", 0o755, None, 0o777)):
-        folder = scene.folder / f"hooks-{mode:o}-{folder_mode:o}-{what.split()[0]}"
-        folder.mkdir()
-        out, hook = scene.folder / f"out-{folder.name}", folder / "hook"
+    for what, mode, owner, directory_mode in (("writable by everyone", 0o777, None, 0o755), ("writable by a group", 0o775, (0, 12), 0o755),
+                                           ("another's", 0o755, (12345, 12345), 0o755), ("in a directory that is open", 0o755, None, 0o777)):
+        directory = scene.directory / f"hooks-{mode:o}-{directory_mode:o}-{what.split()[0]}"
+        directory.mkdir()
+        out, hook = scene.directory / f"out-{directory.name}", directory / "hook"
         out.write_text("")
         out.chmod(0o666)
         hook.write_text(HOOK.format(out=out))
         hook.chmod(mode)
         if owner:
             os.chown(hook, *owner)
-        folder.chmod(folder_mode)
+        directory.chmod(directory_mode)
         ended = scene.run(["hello"], lambda config, hook=hook: config.update(hooks={"createRuntime": [{"path": str(hook)}]}))
         if "ran" in out.read_text():
             yield f"a hook that is {what} runs"

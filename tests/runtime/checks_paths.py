@@ -62,7 +62,7 @@ def asking(config):
 
 
 def linked(root, target, to):
-    """Makes one place of the root file system a link, with the folders above it."""
+    """Makes one place of the root file system a link, with the directories above it."""
     path = Path(str(root) + target)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir() and not path.is_symlink():
@@ -76,7 +76,7 @@ def linked(root, target, to):
 def links(scene):
     up = "../" * 20
     for target in TARGETS:
-        for to in (scene.sentinel, scene.sentinel / "folder", scene.sentinel / "new", f"{up}{str(scene.sentinel).lstrip('/')}",
+        for to in (scene.sentinel, scene.sentinel / "directory", scene.sentinel / "new", f"{up}{str(scene.sentinel).lstrip('/')}",
                    "/proc/self/cwd", "/proc/1/root"):
             ended = scene.run(["hello"], asking, lambda root, target=target, to=to: linked(root, target, to))
             for problem in (*hung(ended), *scene.untouched()):
@@ -87,7 +87,7 @@ def links(scene):
 
 @check(2, "no link that comes and goes leads out", breaks=("follow",))
 def races(scene):
-    """A second process exchanges a folder of the image and a link to the host all the time."""
+    """A second process exchanges a directory of the image and a link to the host all the time."""
     for target in ("/race", "/race/in", "/proc", "/dev"):
         place, name = scene.bundle(["hello"], lambda config: config["mounts"].extend([
             {"destination": "/race/in/tmpfs", "type": "tmpfs", "source": "t"},

@@ -34,9 +34,9 @@ def inherited(scene):
             os.close(descriptor)
 
 
-@check(4, "the working folder is inside the root", breaks=("working-folder",))
-def working_folder(scene):
-    """CVE-2024-21626: a working folder that is a descriptor of the host's, left open by the runtime."""
+@check(4, "the working directory is inside the root", breaks=("working-directory",))
+def working_directory(scene):
+    """CVE-2024-21626: a working directory that is a descriptor of the host's, left open by the runtime."""
     up = "../" * 20
     wanted = f"{up}{str(scene.sentinel / 'secret').lstrip('/')}"
     seven = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
@@ -82,7 +82,7 @@ def own_program(scene):
     # With CAP_SYS_PTRACE, which containers are given to debug programs, no dumpable flag keeps the program away. It is
     # started by `create` and `start`: a `run` that waits would keep its program busy, which the kernel lets nobody write.
     place, name = scene.bundle(["overwrite", "3"], lambda config: capabilities(config, "CAP_SYS_PTRACE"), planted)
-    told = scene.folder / "told"
+    told = scene.directory / "told"
     with open(told, "w", encoding="utf-8") as out:
         made = subprocess.run(scene.runtime.argv("create", "--bundle", str(place), name), stdin=subprocess.DEVNULL, stdout=out,
                               stderr=out, timeout=20, env=scene.runtime.environment(), check=False)

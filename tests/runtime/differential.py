@@ -22,9 +22,9 @@ from runtime import Runtime, on_a_terminal, program
 PEERS = ("runc", "crun")
 
 
-def observed(runtime, case, roots, folder, account):
+def observed(runtime, case, roots, directory, account):
     """The fields of one container, or a single `failed` with what the runtime said."""
-    place = folder / f"{case.name}-{runtime.name}"
+    place = directory / f"{case.name}-{runtime.name}"
     place.mkdir()
     config = configuration()
     name = f"judge-{os.getpid()}-{case.name}"[:60]
@@ -100,9 +100,9 @@ def seen_on_a_terminal(runtime, case, place, name):
 def remove_groups(name):
     """What runtimes leave above a container's own group."""
     for top in ("/sys/fs/cgroup", *(f"/sys/fs/cgroup/{each}" for each in os.listdir("/sys/fs/cgroup"))):
-        for folder, _, _ in os.walk(os.path.join(top, name), topdown=False):
+        for directory, _, _ in os.walk(os.path.join(top, name), topdown=False):
             try:
-                os.rmdir(folder)
+                os.rmdir(directory)
             except OSError:
                 pass
 
@@ -137,14 +137,14 @@ def main():
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     used = set()
-    with scratch() as folder:
-        roots = Roots(folder, judge.tool("busybox"))
-        runtime = Runtime(program(judge, folder), folder, account)
-        peers = [Runtime(judge.tool(name), folder, account) for name in options.peer or PEERS if name != runtime.name]
+    with scratch() as directory:
+        roots = Roots(directory, judge.tool("busybox"))
+        runtime = Runtime(program(judge, directory), directory, account)
+        peers = [Runtime(judge.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
         for case in cases.CASES:
             if not judge.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
                 continue
-            mine = observed(runtime, case, roots, folder, account)
+            mine = observed(runtime, case, roots, directory, account)
             if options.show:
                 print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in mine.items()))
             if case.refused and runtime.name == "ours":
@@ -155,7 +155,7 @@ def main():
             for peer in peers:
                 if peer.name in case.lacking or "failed" in mine:
                     continue
-                other = observed(peer, case, roots, folder, account)
+                other = observed(peer, case, roots, directory, account)
                 if "failed" in other:
                     rule = explained.find(case.name, peer.name, "failed", None, other["failed"])
                     if rule:

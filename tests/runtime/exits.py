@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Judges how a container ends: the exit code, what was passed on, and that nothing of it stays.
 
-The codes are those of docs/cli.md: the program's own; 125 where the runtime failed; 126 and 127 where the program
-cannot be executed or found; 128 and the number of the signal that killed it.
+The codes are those of docs/reference/exit-codes.md: the program's own; 125 where the runtime failed; 126 and 127 where
+the program cannot be executed or found; 128 and the number of the signal that killed it.
 """
 
 import os
@@ -23,10 +23,10 @@ PROGRAMS = [
     ("three", ["/bin/sh", "-c", "exit 3"], 3, None),
     ("the greatest", ["/bin/sh", "-c", "exit 255"], 255, None),
     ("absent", ["/bin/not-there"], 127, "not-there"),
-    ("absent folder", ["/no/folder/here"], 127, "/no/folder/here"),
+    ("absent directory", ["/no/directory/here"], 127, "/no/directory/here"),
     ("no such name in PATH", ["not-there"], 127, "not-there"),
     ("not executable", ["/etc/passwd"], 126, "/etc/passwd"),
-    ("a folder", ["/etc"], 126, "/etc"),
+    ("a directory", ["/etc"], 126, "/etc"),
     ("neither program nor script", ["/nonsense"], 126, "/nonsense"),
     ("a script without its interpreter", ["/orphan"], 127, "/orphan"),
     ("a script", ["/script", "9"], 9, None),
@@ -60,8 +60,8 @@ def pid_shared(config):
 class Ends:
     """One judgement after another in bundles that are alike."""
 
-    def __init__(self, judge, runtime, roots, folder, account):
-        self.judge, self.runtime, self.roots, self.folder, self.account = judge, runtime, roots, folder, account
+    def __init__(self, judge, runtime, roots, directory, account):
+        self.judge, self.runtime, self.roots, self.directory, self.account = judge, runtime, roots, directory, account
         self.count = 0
 
     def bundle(self, args, change=unchanged):
@@ -71,7 +71,7 @@ class Ends:
         if self.account:
             rootless(config, self.account)
         change(config)
-        place = self.folder / f"bundle-{self.count}"
+        place = self.directory / f"bundle-{self.count}"
         place.mkdir()
         self.roots.bundle(place, config)
         files(place / "rootfs")
@@ -249,8 +249,8 @@ def main():
         judge.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    with scratch() as folder:
-        ends = Ends(judge, Runtime(program(judge, folder), folder, account), Roots(folder, judge.tool("busybox")), folder, account)
+    with scratch() as directory:
+        ends = Ends(judge, Runtime(program(judge, directory), directory, account), Roots(directory, judge.tool("busybox")), directory, account)
         for name, args, wanted, words in PROGRAMS:
             change = pid_shared if name.startswith("killed") else unchanged
             if name.startswith("killed") and account:

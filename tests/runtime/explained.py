@@ -22,7 +22,7 @@ class Rule:
 RULES = [
     # Mounts
     Rule(".*", "crun", r"mounts\./proc/(bus|fs|irq|sys)", "ours and runc keep nosuid, nodev and noexec of /proc on a read-only path below it"),
-    Rule(".*", ".*", r"mounts\./(proc/acpi|sys/firmware|secrets)", "a masked folder is an empty read-only tmpfs; ours adds nosuid, nodev, noexec"),
+    Rule(".*", ".*", r"mounts\./(proc/acpi|sys/firmware|secrets)", "a masked directory is an empty read-only tmpfs; ours adds nosuid, nodev, noexec"),
     Rule(".*", "crun", r"mounts\./(proc/keys|proc/timer_list|secret)", "a masked file is the null device; crun binds the machine's, ours the container's own, as runc"),
     Rule(".*", "runc", r"mounts\./sys", "sysfs is read-only by its mount; runc also makes the superblock so, which the machine shares"),
     Rule(".*", ".*", r"mounts\./sys/fs/cgroup", "the tmpfs above the controllers: read-only where `ro` is asked for; crun and runc leave it writable"),
@@ -41,7 +41,7 @@ RULES = [
     Rule("terminal", "crun", "terminal", "crun 1.8 gives no size to a terminal without `consoleSize`", theirs="(?!.*33 101).*"),
     Rule("terminal-size", "crun|runc", "terminal", "the size is that of the terminal the container is shown on; `consoleSize` is for one that "
          "has none. runc begins with that one too, and a program that looks at once may see it", theirs=r".*\n20 70\n.*"),
-    # Control groups
+    # Cgroups
     Rule(".*", ".*", r"outside\.cgroup\.(blkio|cpu|cpuacct|cpuset|freezer|memory|name=systemd|pids)(/.*)?",
          "ours makes a group where the configuration has a limit, others in every hierarchy", ours="/|elsewhere|None"),
     Rule(".*", "crun", r"outside\.cgroup\.", "crun does not see the v2 half of a hybrid tree here; ours keeps a group there for kill and freeze"),

@@ -38,15 +38,15 @@ echo "$stage" >>"$log/order"
 
 
 class Hooks:
-    """Bundles whose hooks write what they see into a folder that the container has as well."""
+    """Bundles whose hooks write what they see into a directory that the container has as well."""
 
-    def __init__(self, runtime, roots, folder):
-        self.runtime, self.roots, self.folder, self.count = runtime, roots, folder, 0
+    def __init__(self, runtime, roots, directory):
+        self.runtime, self.roots, self.directory, self.count = runtime, roots, directory, 0
 
     def bundle(self, hooks, args=("/bin/sh", "-c", 'echo program >>"$LOG/order"; sleep 0.2; exit 7')):
-        """A bundle with these hooks, `{stage: [hook]}`, in which LOG is replaced by the folder of the log."""
+        """A bundle with these hooks, `{stage: [hook]}`, in which LOG is replaced by the directory of the log."""
         self.count += 1
-        place = self.folder / f"hooks-{self.count}"
+        place = self.directory / f"hooks-{self.count}"
         log = place / "log"
         log.mkdir(parents=True)
         log.chmod(0o777)
@@ -189,8 +189,8 @@ def main():
     judge.parse()
     if os.geteuid() != 0:
         judge.skip("root makes the bundles")
-    with scratch() as folder:
-        hooks = Hooks(Runtime(program(judge, folder), folder), Roots(folder, judge.tool("busybox")), folder)
+    with scratch() as directory:
+        hooks = Hooks(Runtime(program(judge, directory), directory), Roots(directory, judge.tool("busybox")), directory)
 
         def case(name, check):
             if judge.wants(name):

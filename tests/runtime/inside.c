@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Leaves a chroot by a working folder above it, then prints the file at PATH if it can be seen. */
+/* Leaves a chroot by a working directory above it, then prints the file at PATH if it can be seen. */
 static int leave_root(const char *path) {
     char text[256];
     int top = open("/", O_RDONLY | O_DIRECTORY);

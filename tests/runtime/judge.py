@@ -73,7 +73,7 @@ class Judge:
 
 @contextmanager
 def scratch(prefix="jobc-judge-"):
-    """A folder that everyone may enter, removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder:
-        os.chmod(folder, 0o755)
-        yield Path(folder)
+    """A directory that everyone may enter, removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as directory:
+        os.chmod(directory, 0o755)
+        yield Path(directory)

@@ -2,7 +2,7 @@
 """Judges what stays behind: after many failing starts, many runs and many kills the machine must be as it was before.
 
 It runs in a pid and a mount namespace of its own with a /tmp of its own, so that what it counts is its own: processes,
-mounts, namespaces, control groups, states, temporary files. `--failing 1000 --runs 10000` is the long form (`just soak`); the default takes seconds.
+mounts, namespaces, cgroups, states, temporary files. `--failing 1000 --runs 10000` is the long form (`just soak`); the default takes seconds.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ def counted(runtime, group):
         "processes": sorted(processes),
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
         "namespaces": sorted(namespaces),
-        "control groups": sorted(groups),
+        "cgroups": sorted(groups),
         "states": sorted(os.listdir(runtime.states)),
         "open files": sorted(os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")),
         "temporary files": sorted(os.listdir("/tmp")),
@@ -81,8 +81,8 @@ def reap():
 class Leaks:
     """Starts of three kinds in bundles that are made once."""
 
-    def __init__(self, runtime, roots, folder, account):
-        self.runtime, self.roots, self.folder, self.account = runtime, roots, folder, account
+    def __init__(self, runtime, roots, directory, account):
+        self.runtime, self.roots, self.directory, self.account = runtime, roots, directory, account
         # Its number is 1 in its own namespace, as that of every other such judge.
         self.group = f"judge-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
         self.base = configuration()
@@ -93,7 +93,7 @@ class Leaks:
             self.base["linux"].pop("cgroupsPath")
 
     def bundle(self, name, args, change=None):
-        place = self.folder / name
+        place = self.directory / name
         config = copy.deepcopy(self.base)
         config["process"]["args"] = args
         if change:
@@ -112,7 +112,7 @@ class Leaks:
             return lambda config: config.update(hooks={stage: [{"path": "/bin/false"}]})
         causes = {name: (["/bin/true"], change) for name, change in STRANGE.items()}
         causes |= {f"{stage} fails": (["/bin/true"], hook(stage)) for stage in ("prestart", "createRuntime", "createContainer", "startContainer")}
-        causes |= {"absent": (["/not/there"], None), "a folder": (["/etc"], None),
+        causes |= {"absent": (["/not/there"], None), "a directory": (["/etc"], None),
                    "a late mount": (["/bin/true"], lambda config: config["mounts"].append({"destination": "/x", "type": "bind", "source": "/none", "options": ["bind"]}))}
         places, failures = [], 0
         for number, (name, (args, change)) in enumerate(causes.items()):
@@ -179,9 +179,9 @@ def main():
     subprocess.run([REPOSITORY / "tests/fresh", "/tmp", "1777"], check=True)
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    with scratch() as folder:
-        runtime = Runtime(program(judge, folder), folder, account)
-        leaks = Leaks(runtime, Roots(folder, judge.tool("busybox")), folder, account)
+    with scratch() as directory:
+        runtime = Runtime(program(judge, directory), directory, account)
+        leaks = Leaks(runtime, Roots(directory, judge.tool("busybox")), directory, account)
         before = counted(runtime, leaks.group)
         for name, attempt, times in (("failing starts", leaks.failing, options.failing), ("runs", leaks.runs, options.runs),
                                      ("killed starts", leaks.killed, options.killed)):

@@ -10,12 +10,12 @@ ALONE = ["--property=DefaultDependencies=no"]
 
 class Login:
     """What begins with a log-in. Whose it is has `uid` and `gid`; `delegated` is what root gives their systemd
-    (`Delegate=`), `folder` the group of the slice that it is in."""
+    (`Delegate=`), `directory` the group of the slice that it is in."""
 
-    def __init__(self, uid, gid, delegated="yes", unit="nobody", folder="system.slice"):
+    def __init__(self, uid, gid, delegated="yes", unit="nobody", directory="system.slice"):
         self.uid, self.gid, self.delegated, self.unit = uid, gid, delegated, unit
         self.place = Path(f"/run/user/{uid}")
-        self.slice = Path("/sys/fs/cgroup", folder)
+        self.slice = Path("/sys/fs/cgroup", directory)
         self.group = self.slice / f"{unit}.service"
 
     def begin(self):

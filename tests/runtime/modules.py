@@ -117,23 +117,23 @@ def main():
     for tool in ("qemu-system-x86_64", "strip"):
         judge.tool(tool)
     busybox = judge.tool("busybox")
-    with scratch() as folder:
-        compiled(judge, folder / "profiles")
+    with scratch() as directory:
+        compiled(judge, directory / "profiles")
         # Without what debuggers read it is a tenth of what the machine has to unpack.
-        small = folder / "small"
+        small = directory / "small"
         small.mkdir()
-        judged = Path(program(judge, folder))
+        judged = Path(program(judge, directory))
         runtime = small / judged.name
-        given = [folder / "profiles", runtime, folder / "all"]
+        given = [directory / "profiles", runtime, directory / "all"]
         if judged.read_bytes()[:2] == b"#!":  # the self-test's, about runc
             shutil.copy2(judged, runtime)
             given.append(judge.tool("runc"))
         else:
             subprocess.run(["strip", "-o", runtime, judged], check=True)
-        lines = [f"cat {folder}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{runtime} --root /run/judged"']
+        lines = [f"cat {directory}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{runtime} --root /run/judged"']
         wanted = [case for case in CASES if judge.wants(case[0])]
         for number, (_, change, script, command, _) in enumerate(wanted):
-            place = folder / f"bundle-{number}"
+            place = directory / f"bundle-{number}"
             place.mkdir()
             config = configuration()
             config["process"] |= {"args": ["/bin/sh", "-c", script], "apparmorProfile": "judged"}
@@ -143,9 +143,9 @@ def main():
             lines += [f"cd {place} && mkdir rootfs && for name in bin dev proc sys tmp etc; do mkdir -m 1777 rootfs/$name; done",
                       "cp /bin/busybox rootfs/bin && ln -s busybox rootfs/bin/sh && chown -R 100000:100000 rootfs/tmp",
                       f"echo '<<<{number}'; ({command}) 2>&1; code=$?; echo; echo \">>>{number} $code\""]
-        (folder / "all").write_text("\n".join([*lines, "exit 0\n"]))
+        (directory / "all").write_text("\n".join([*lines, "exit 0\n"]))
         words = [word for path in given for word in ("-f", str(path))]
-        ended = subprocess.run([vm, "-t", str(SECONDS), "-m", "1G", *words, busybox, "sh", folder / "all"], capture_output=True, text=True, check=False)
+        ended = subprocess.run([vm, "-t", str(SECONDS), "-m", "1G", *words, busybox, "sh", directory / "all"], capture_output=True, text=True, check=False)
         for number, (name, _, _, _, check) in enumerate(wanted):
             said, found, rest = ended.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
             said = "\n".join(line for line in said.split("\n") if not line.startswith("/bin/sh: "))

@@ -175,8 +175,8 @@ TRY = "mkdir /tmp/made; echo; ls /proc/self/fd; [ -d /tmp/made ] && echo made; e
 HELD = "read -r _ </tmp/go"
 
 
-def judged(runtime, case, roots, folder, account):
-    place = folder / f"{CASES.index(case)}-{runtime.name}"
+def judged(runtime, case, roots, directory, account):
+    place = directory / f"{CASES.index(case)}-{runtime.name}"
     place.mkdir()
     path = place / "agent"
     config = configuration()
@@ -268,7 +268,7 @@ def told(case, code, out, err, pids, agent, name, place, ours):
     chosen = os.strerror(CHOSEN) in err + out
     if chosen != bool(case.messages) or ("made" in out.split()) == chosen:
         yield f"mkdir was not decided as it must be: {said}"
-    # The program's three, and the one by which `ls` reads the folder.
+    # The program's three, and the one by which `ls` reads the directory.
     if [word for word in out.split() if word != "made"] != ["0", "1", "2", "3"]:
         yield f"descriptors are left open: {said}"
     for index, message in enumerate(messages):
@@ -297,17 +297,17 @@ def main():
         judge.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    with scratch() as folder:
-        roots = Roots(folder, judge.tool("busybox"))
-        runtime = Runtime(program(judge, folder), folder, account)
-        peers = [] if account else [Runtime(judge.tool(name), folder) for name in options.peer or PEERS if name != runtime.name]
+    with scratch() as directory:
+        roots = Roots(directory, judge.tool("busybox"))
+        runtime = Runtime(program(judge, directory), directory, account)
+        peers = [] if account else [Runtime(judge.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
         for case in CASES:
             if not judge.wants(case.name) or account and not case.rootless:
                 continue
             for each in (runtime, *peers):
                 if each.name not in case.lacking:
                     name = case.name if each is runtime else f"{case.name} ({each.name})"
-                    judge.judge(name, judged(each, case, roots, folder, account))
+                    judge.judge(name, judged(each, case, roots, directory, account))
     judge.end()
 
 

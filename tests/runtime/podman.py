@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges a runtime by podman, which drives it as it drives runc: run, exec, stop, kill, limits, volumes, a failing hook, a pod.
 
-podman keeps its images and states in a folder of the judge's own; the one image is busybox, imported from a tarball.
+podman keeps its images and states in a directory of the judge's own; the one image is busybox, imported from a tarball.
 """
 
 import json
@@ -31,20 +31,20 @@ default_subnet = "10.97.0.0/16"
 class Podman:
     """podman with a storage and a configuration of its own, and the runtime that is judged."""
 
-    def __init__(self, judge, folder, runtime):
-        self.judge, self.folder = judge, folder
+    def __init__(self, judge, directory, runtime):
+        self.judge, self.directory = judge, directory
         self.podman = judge.tool("podman")
-        (folder / "containers.conf").write_text(CONFIGURATION)
-        (folder / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n')
-        (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-        self.environment = os.environ | {"CONTAINERS_CONF": str(folder / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf")}
+        (directory / "containers.conf").write_text(CONFIGURATION)
+        (directory / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/graph"\nrunroot = "{directory}/run"\n')
+        (directory / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+        self.environment = os.environ | {"CONTAINERS_CONF": str(directory / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(directory / "storage.conf")}
         self.runtime = self.wrapped(runtime)
 
     def wrapped(self, runtime):
         """crun on a hybrid tree sees it without its v2 half, as `runtime.py` explains."""
         if Path(runtime).name != "crun" or not os.path.ismount("/sys/fs/cgroup/unified"):
             return runtime
-        wrapper = self.folder / "crun"
+        wrapper = self.directory / "crun"
         words = " ".join(f"'{word}'" for word in WITHOUT_V2)
         wrapper.write_text(f'#!/bin/sh\nexec {words} {runtime} "$@"\n')
         wrapper.chmod(0o755)
@@ -52,11 +52,11 @@ class Podman:
 
     def __call__(self, *words, seconds=SECONDS, flags=(), **more):
         # conmon leaves a file named `oom` where it is started, when memory runs out in a container.
-        command = [self.podman, "--root", f"{self.folder}/graph", "--runroot", f"{self.folder}/run", "--tmpdir", f"{self.folder}/tmp",
+        command = [self.podman, "--root", f"{self.directory}/graph", "--runroot", f"{self.directory}/run", "--tmpdir", f"{self.directory}/tmp",
                    "--storage-driver", "vfs", "--runtime", str(self.runtime), *flags, *words]
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=self.environment,
-                                  **({"stdin": subprocess.DEVNULL, "cwd": self.folder} | more))
+                                  **({"stdin": subprocess.DEVNULL, "cwd": self.directory} | more))
         except subprocess.TimeoutExpired as late:
             return subprocess.CompletedProcess(command, 124, late.stdout or "", f"no end within {seconds} s")
 
@@ -83,9 +83,9 @@ def image(busybox, path):
                 link.type, link.linkname = tarfile.SYMTYPE, "busybox"
                 tar.addfile(link)
         for name in ("tmp", "etc", "root", "dev", "proc", "sys", "run"):
-            folder = tarfile.TarInfo(name)
-            folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
-            tar.addfile(folder)
+            directory = tarfile.TarInfo(name)
+            directory.type, directory.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(directory)
 
 
 def simple(podman):
@@ -131,14 +131,14 @@ def limits(podman):
 
 
 def volumes(podman):
-    folder = podman.folder / "volume"
-    folder.mkdir(exist_ok=True)
-    (folder / "in").write_text("from the host")
-    ended = podman.run("--volume", f"{folder}:/v:ro", "busybox", "sh", "-c", "cat /v/in; touch /v/out || echo refused")
+    directory = podman.directory / "volume"
+    directory.mkdir(exist_ok=True)
+    (directory / "in").write_text("from the host")
+    ended = podman.run("--volume", f"{directory}:/v:ro", "busybox", "sh", "-c", "cat /v/in; touch /v/out || echo refused")
     yield from said(ended, 0, "from the host")
     yield from said(ended, 0, "refused")
-    yield from said(podman.run("--volume", f"{folder}:/v", "busybox", "touch", "/v/out"), 0)
-    if not (folder / "out").exists():
+    yield from said(podman.run("--volume", f"{directory}:/v", "busybox", "touch", "/v/out"), 0)
+    if not (directory / "out").exists():
         yield "what the container wrote is not there"
     yield from said(podman.run("--tmpfs", "/t:size=1m", "busybox", "sh", "-c", "df /t | tail -1"), 0, "1024")
     yield from said(podman.run("--read-only", "busybox", "sh", "-c", "touch /x || echo refused"), 0, "refused")
@@ -232,17 +232,17 @@ def pod(podman):
 
 
 def failing_hook(podman):
-    folder = podman.folder / "hooks"
-    folder.mkdir(exist_ok=True)
+    directory = podman.directory / "hooks"
+    directory.mkdir(exist_ok=True)
     hook = {"version": "1.0.0", "hook": {"path": "/bin/sh", "args": ["sh", "-c", "echo because >&2; exit 9"]}, "when": {"always": True},
             "stages": ["createRuntime"]}
-    (folder / "fails.json").write_text(json.dumps(hook))
-    ended = podman.run("busybox", "echo", "ran", flags=("--hooks-dir", str(folder)))
+    (directory / "fails.json").write_text(json.dumps(hook))
+    ended = podman.run("busybox", "echo", "ran", flags=("--hooks-dir", str(directory)))
     if ended.returncode == 0 or "ran" in ended.stdout:
         yield f"the container ran: {ended.stdout!r}"
     if not ended.stderr.strip():
         yield "nothing is said"
-    (folder / "fails.json").unlink()
+    (directory / "fails.json").unlink()
 
 
 def left(podman):
@@ -266,9 +266,9 @@ def main():
     judge.parse()
     if os.geteuid() != 0:
         judge.skip("root gives containers their limits")
-    with scratch() as folder:
-        podman = Podman(judge, folder, program(judge, folder))
-        tarball = folder / "busybox.tar"
+    with scratch() as directory:
+        podman = Podman(judge, directory, program(judge, directory))
+        tarball = directory / "busybox.tar"
         image(judge.tool("busybox"), tarball)
         made = podman("import", str(tarball), "localhost/busybox")
         if made.returncode:

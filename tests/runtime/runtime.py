@@ -17,14 +17,14 @@ WITHOUT_V2 = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; 
 
 
 class Runtime:
-    """A runtime's program, the folder of its states and the user it runs as (`None` for the one who judges)."""
+    """A runtime's program, the directory of its states and the user it runs as (`None` for the one who judges)."""
 
-    def __init__(self, program, folder, user=None):
+    def __init__(self, program, directory, user=None):
         self.program, self.user = Path(program), user
         self.name = "ours" if self.program.name == "jobc-oci" else self.program.name
-        self.states = Path(folder, f"states-{self.name}")
+        self.states = Path(directory, f"states-{self.name}")
         self.states.mkdir(mode=0o700, exist_ok=True)
-        self.home = Path(folder, "home")
+        self.home = Path(directory, "home")
         self.home.mkdir(mode=0o700, exist_ok=True)
         if user:
             os.chown(self.states, user.uid, user.gid)
@@ -76,9 +76,9 @@ class Runtime:
         return self.call("delete", "--force", name)
 
 
-def ours(folder, built=None):
+def ours(directory, built=None):
     """A copy of this tree's `jobc-oci`, or of the `jobc` that `JOBC` names under that name, where every user may run it."""
-    copy = Path(folder, "jobc-oci")
+    copy = Path(directory, "jobc-oci")
     if not copy.exists():
         shutil.copy2(built or binary("jobc-oci"), copy)
         copy.chmod(0o755)
@@ -96,10 +96,10 @@ def binary(name="jobc"):
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def program(judge, folder):
+def program(judge, directory):
     """The program to judge as it was asked for, ours if nothing was."""
     asked = judge.options.runtime
-    return ours(folder) if asked in (None, "ours") else judge.tool(asked)
+    return ours(directory) if asked in (None, "ours") else judge.tool(asked)
 
 
 def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):

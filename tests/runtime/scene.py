@@ -1,4 +1,4 @@
-"""Where a security check takes place: bundles with a hostile program in them, and a folder outside that must stay as it is."""
+"""Where a security check takes place: bundles with a hostile program in them, and a directory outside that must stay as it is."""
 
 import hashlib
 import os
@@ -15,20 +15,20 @@ SECRET = "the host's own words"
 class Scene:
     """One runtime, one user, and a sentinel: files of the host, which no container may read or change."""
 
-    def __init__(self, judge, runtime, roots, folder, account):
+    def __init__(self, judge, runtime, roots, directory, account):
         self.judge, self.runtime, self.roots, self.account = judge, runtime, roots, account
-        self.folder, self.count, self.running = Path(folder), 0, []
-        self.inside = self.folder / "inside"
+        self.directory, self.count, self.running = Path(directory), 0, []
+        self.inside = self.directory / "inside"
         compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
         if compiled.returncode:
             judge.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
         # In a user's case the files are that user's own, so that no other permission than the runtime's care protects them.
-        self.sentinel = self.folder / "sentinel"
-        (self.sentinel / "folder").mkdir(parents=True)
+        self.sentinel = self.directory / "sentinel"
+        (self.sentinel / "directory").mkdir(parents=True)
         (self.sentinel / "secret").write_text(SECRET)
-        (self.sentinel / "folder/file").write_text("kept")
+        (self.sentinel / "directory/file").write_text("kept")
         (self.sentinel / "link").symlink_to("secret")
-        for path in (self.sentinel, self.sentinel / "folder"):
+        for path in (self.sentinel, self.sentinel / "directory"):
             path.chmod(0o777)
         (self.sentinel / "secret").chmod(0o666)
         self.owner = (account.uid, account.gid) if account else None
@@ -56,12 +56,12 @@ class Scene:
         if self.digest() != self.before:
             there = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
             self.before = self.digest()
-            yield f"the host's folder was changed: it holds {there}"
+            yield f"the host's directory was changed: it holds {there}"
 
     def bundle(self, args, change=None, prepare=None):
         """A bundle that runs `/inside` with these words, or a whole command; `prepare` changes its root's files."""
         self.count += 1
-        place = self.folder / f"bundle-{self.count}"
+        place = self.directory / f"bundle-{self.count}"
         place.mkdir()
         config = configuration()
         config["process"]["args"] = ["/inside", *args] if not args[0].startswith("/") else list(args)

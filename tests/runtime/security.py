@@ -32,7 +32,7 @@ CHECKS = []
 
 def check(number, title, breaks, rootless=True, place="root"):
     """Registers a function that yields what is wrong; `place` is where it notices the breakages, if not for root on any machine:
-    `version 2` of control groups, or a user of a `single` id."""
+    `version 2` of cgroups, or a user of a `single` id."""
     def register(attempt):
         CHECKS.append(Check(number, title, attempt, breaks, rootless, place))
         return attempt
@@ -61,15 +61,15 @@ def main():
         judge.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    with scratch() as folder:
-        roots = Roots(folder, judge.tool("busybox"))
+    with scratch() as directory:
+        roots = Roots(directory, judge.tool("busybox"))
         for each in CHECKS:
             name = f"{each.number}. {each.title}"
             if not judge.wants(name) or account and not each.rootless:
                 continue
-            place = folder / f"check-{CHECKS.index(each)}"
+            place = directory / f"check-{CHECKS.index(each)}"
             place.mkdir()
-            scene = Scene(judge, Runtime(program(judge, folder), place, account), roots, place, account)
+            scene = Scene(judge, Runtime(program(judge, directory), place, account), roots, place, account)
             try:
                 judge.judge(name, each.attempt(scene))
             finally:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges control groups that a runtime has systemd make, in a machine whose first process is systemd.
+"""Judges cgroups that a runtime has systemd make, in a machine whose first process is systemd.
 
 The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
 runc is the yardstick: for the same bundle the unit must have the same properties and its group the same files.
@@ -34,11 +34,11 @@ SLEEP = ["/bin/sleep", "600"]
 class Machine:
     """The runtimes and the bundles in this machine."""
 
-    def __init__(self, judge, folder):
-        self.judge, self.folder = judge, folder
+    def __init__(self, judge, directory):
+        self.judge, self.directory = judge, directory
         asked = judge.options.runtime
-        self.program = ours(folder) if asked in (None, "ours") else judge.tool(asked)
-        self.roots = Roots(folder, judge.tool("busybox"))
+        self.program = ours(directory) if asked in (None, "ours") else judge.tool(asked)
+        self.roots = Roots(directory, judge.tool("busybox"))
         self.made = 0
 
     def bundle(self, path, args=None, **change):
@@ -49,7 +49,7 @@ class Machine:
         config["linux"]["resources"].update(LIMITS)
         for key, value in change.items():
             config[key] = value
-        return self.roots.bundle(self.folder / f"bundle-{self.made}", config)
+        return self.roots.bundle(self.directory / f"bundle-{self.made}", config)
 
     def call(self, *words, program=None, flags=("--systemd-cgroup",), prefix=(), **more):
         name = Path(program or self.program).name
@@ -59,7 +59,7 @@ class Machine:
 
     def detached(self, bundle, name, **more):
         """Starts a container; its streams are nobody's, as it outlives this call."""
-        with open(self.folder / f"{name}.out", "w+") as out:
+        with open(self.directory / f"{name}.out", "w+") as out:
             command = [str(more.get("program") or self.program), "--root", f"/run/judged-{Path(more.get('program') or self.program).name}",
                        "--systemd-cgroup", "run", "--detach", "--bundle", str(bundle), name]
             code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120).returncode
@@ -170,11 +170,11 @@ def life(machine):
     """Created, started, looked at, halted, let go, joined, killed: all of it in the unit's group."""
     unit, group = "jobc-living.scope", TREE / "system.slice/jobc-living.scope"
     bundle = machine.bundle("system.slice:jobc:living")
-    with open(machine.folder / "living.out", "w") as out:
+    with open(machine.directory / "living.out", "w") as out:
         created = subprocess.run([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120)
     if created.returncode:
-        yield (machine.folder / "living.out").read_text()
+        yield (machine.directory / "living.out").read_text()
         return
     for words in (["start", "living"], ["pause", "living"], ["resume", "living"]):
         ended = machine.call(*words, flags=())
@@ -329,13 +329,13 @@ def of_a_user(machine):
 
 def by_podman(machine):
     """podman with the manager that it has where systemd runs: a limit, a command in it, its end."""
-    folder = machine.folder / "podman"
-    folder.mkdir()
+    directory = machine.directory / "podman"
+    directory.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/cache"], check=True)
-    podman = Podman(machine.judge, folder, machine.program)
+    podman = Podman(machine.judge, directory, machine.program)
     conf = Path(podman.environment["CONTAINERS_CONF"])
     conf.write_text(conf.read_text().replace('cgroup_manager = "cgroupfs"', 'cgroup_manager = "systemd"'))
-    tarball = folder / "busybox.tar"
+    tarball = directory / "busybox.tar"
     image(machine.judge.tool("busybox"), tarball)
     made = podman("import", str(tarball), "localhost/busybox")
     if made.returncode:
@@ -372,8 +372,8 @@ def main():
     judge.parse()
     if "JOBC_IN_SYSTEMD" not in os.environ:
         begin(judge)
-    with scratch() as folder:
-        machine = Machine(judge, folder)
+    with scratch() as directory:
+        machine = Machine(judge, directory)
         for case in CASES:
             name = case.__name__.replace("_", " ")
             if judge.wants(name):

@@ -191,11 +191,11 @@ impl Compiled {
 
 /// Compiles a job file with the `targets.yaml` beside it and the options in the file `args` there.
 ///
-/// Findings name files by their last part alone, so that they read alike wherever the folder lies.
+/// Findings name files by their last part alone, so that they read alike wherever the directory lies.
 ///
 /// # Panics
 /// If a file of the case cannot be read.
-pub fn compile_folder(job: &Utf8Path) -> Compiled {
+pub fn compile_directory(job: &Utf8Path) -> Compiled {
     let arguments = job.with_file_name("args");
     let arguments =
         if arguments.is_file() { Arguments::parse(&text(&arguments)) } else { Arguments::default() };
@@ -207,14 +207,14 @@ pub fn compile_folder(job: &Utf8Path) -> Compiled {
 /// # Panics
 /// If a file of the case cannot be read.
 pub fn compile_with(job: &Utf8Path, arguments: Arguments) -> Compiled {
-    let folder = job.parent().expect("a job file lies in a folder");
+    let directory = job.parent().expect("a job file lies in a directory");
     let source = |path: &Utf8Path| Source::new(path.file_name().expect("a file has a name"), text(path));
-    let targets = folder.join("targets.yaml");
-    let files = DiskFiles(folder.to_owned());
+    let targets = directory.join("targets.yaml");
+    let files = DiskFiles(directory.to_owned());
     Case {
         job: source(job),
         targets: targets.is_file().then(|| source(&targets)),
-        params: arguments.params.iter().map(|path| source(&folder.join(path))).collect(),
+        params: arguments.params.iter().map(|path| source(&directory.join(path))).collect(),
         arguments,
         files: &files,
     }

@@ -5,7 +5,7 @@ use std::io;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::files::Files;
 
-/// The files below one folder; absolute paths are themselves.
+/// The files below one directory; absolute paths are themselves.
 #[derive(Clone, Debug)]
 pub struct DiskFiles(pub Utf8PathBuf);
 

@@ -235,14 +235,14 @@ fn the_catalogue_names_the_published_addresses() {
 
 #[test]
 fn a_starter_job_has_a_modeline() {
-    for folder in jobc_tests::examples() {
-        let job = jobc_tests::job_file(&folder).expect("a job");
+    for directory in jobc_tests::examples() {
+        let job = jobc_tests::job_file(&directory).expect("a job");
         if job.extension() != Some("yaml") {
             continue;
         }
         let text = std::fs::read_to_string(&job).expect("text");
         let schema = Utf8Path::new("../../schemas/job.v1.schema.json");
         assert_eq!(text.lines().next(), Some(&*format!("# yaml-language-server: $schema={schema}")), "{job}");
-        assert!(folder.join(schema).is_file());
+        assert!(directory.join(schema).is_file());
     }
 }

@@ -5,32 +5,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::Code;
-use jobc_tests::compile::{Arguments, compile_folder, compile_with, until};
+use jobc_tests::compile::{Arguments, compile_directory, compile_with, until};
 use jobc_tests::page::{self, Section, Shown};
 use jobc_tests::{entries, job_file, workspace};
 
 /// What no job file alone can cause: it takes a `jobc` that was built without a backend.
 const OF_OTHER_BUILDS: [&str; 1] = ["J0405"];
 
-/// A case: the code its folder is named after, its name, its job file.
+/// A case: the code its directory is named after, its name, its job file.
 struct Case {
     code: Code,
     name: String,
     job: Utf8PathBuf,
 }
 
-/// Every case below `tests/errors/`; a folder that is no code, and a file that is no case, are refused.
+/// Every case below `tests/errors/`; a directory that is no code, and a file that is no case, are refused.
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for folder in entries(&workspace().join("tests/errors")) {
-        let name = folder.file_name().expect("an entry has a name");
+    for directory in entries(&workspace().join("tests/errors")) {
+        let name = directory.file_name().expect("an entry has a name");
         let code = Code::parse(name).filter(|code| code.as_str() == name);
-        let code = code.unwrap_or_else(|| panic!("{folder}: `{name}` is no code of the table"));
-        for path in entries(&folder) {
+        let code = code.unwrap_or_else(|| panic!("{directory}: `{name}` is no code of the table"));
+        for path in entries(&directory) {
             let (stem, extension) =
                 (path.file_stem().unwrap_or_default(), path.extension().unwrap_or_default());
             let job = if path.is_dir() {
-                job_file(&path).unwrap_or_else(|| panic!("{path}: a folder needs job.yaml or job.json"))
+                job_file(&path).unwrap_or_else(|| panic!("{path}: a directory needs job.yaml or job.json"))
             } else if matches!(extension, "yaml" | "json") {
                 path.clone()
             } else {
@@ -52,12 +52,12 @@ fn cases() -> Vec<Case> {
 /// The input, unless it is too long to be read beside the output.
 fn shown(job: &Utf8Path) -> String {
     let mut out = String::new();
-    let folder = job.parent().expect("a job file lies in a folder");
+    let directory = job.parent().expect("a job file lies in a directory");
     let alone = job.file_stem() != Some("job");
-    let files = if alone { vec![job.to_owned()] } else { below(folder) };
+    let files = if alone { vec![job.to_owned()] } else { below(directory) };
     for path in files {
         let text = String::from_utf8_lossy(&std::fs::read(&path).expect("a file of the case")).into_owned();
-        let name = path.strip_prefix(folder).unwrap_or(&path);
+        let name = path.strip_prefix(directory).unwrap_or(&path);
         let text = if text.len() > 6000 { format!("({} bytes)\n", text.len()) } else { text };
         out += &format!("==== {name}\n{text}");
         if !text.ends_with('\n') {
@@ -67,8 +67,8 @@ fn shown(job: &Utf8Path) -> String {
     out
 }
 
-fn below(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
-    entries(folder)
+fn below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+    entries(directory)
         .into_iter()
         .flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] })
         .collect()
@@ -77,7 +77,7 @@ fn below(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 fn check(case: &Case) {
     let says = ["args", "targets.yaml"].iter().any(|name| case.job.with_file_name(name).exists());
     let (target, compiled) = if says {
-        (None, compile_folder(&case.job))
+        (None, compile_directory(&case.job))
     } else {
         until(case.code, &Arguments::default(), |arguments| compile_with(&case.job, arguments))
     };
@@ -118,10 +118,10 @@ fn every_code_has_a_case() {
 #[test]
 fn every_snapshot_has_a_case() {
     let cases = cases();
-    for folder in entries(&workspace().join("tests/errors")) {
-        for path in entries(&folder).into_iter().filter(|path| path.extension() == Some("snap")) {
+    for directory in entries(&workspace().join("tests/errors")) {
+        for path in entries(&directory).into_iter().filter(|path| path.extension() == Some("snap")) {
             let known = cases.iter().any(|c| {
-                folder.file_name() == Some(c.code.as_str()) && path.file_stem() == Some(c.name.as_str())
+                directory.file_name() == Some(c.code.as_str()) && path.file_stem() == Some(c.name.as_str())
             });
             assert!(known, "{path}: its case is gone");
         }

@@ -10,12 +10,12 @@ use jobc_compiler::backend::Content;
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
-use jobc_tests::compile::{Compiled, compile_folder};
+use jobc_tests::compile::{Compiled, compile_directory};
 use jobc_tests::{examples, job_file, workspace};
 use serde_json::Value;
 
 fn compile(example: &Utf8Path) -> Compiled {
-    compile_folder(&job_file(example).expect("an example has a job file"))
+    compile_directory(&job_file(example).expect("an example has a job file"))
 }
 
 /// The files of which somebody runs one as a program.
@@ -42,16 +42,16 @@ fn files(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     files
 }
 
-/// Every file below a folder, by its path from there.
-fn read(folder: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+/// Every file below a directory, by its path from there.
+fn read(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
-    let mut todo = vec![folder.to_owned()];
+    let mut todo = vec![directory.to_owned()];
     while let Some(next) = todo.pop() {
         for entry in next.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry")) {
             if entry.file_type().expect("its type").is_dir() {
                 todo.push(entry.path().to_owned());
             } else {
-                let path = entry.path().strip_prefix(folder).expect("it lies below").to_owned();
+                let path = entry.path().strip_prefix(directory).expect("it lies below").to_owned();
                 files.insert(path, fs::read(entry.path()).expect("its bytes"));
             }
         }
@@ -97,7 +97,7 @@ fn the_output_is_what_is_committed() {
             }
             for (path, bytes) in &made {
                 let path = out.join(path);
-                fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+                fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
                 fs::write(&path, bytes).expect("the golden file can be written");
             }
             for path in programs {
@@ -119,12 +119,12 @@ fn each_build_gives_the_same_bytes_here_and_elsewhere() {
     for example in examples() {
         let first = files(&compile(&example));
         assert_eq!(first, files(&compile(&example)), "{example} differs from build to build");
-        let elsewhere = tempfile::tempdir().expect("a folder");
+        let elsewhere = tempfile::tempdir().expect("a directory");
         let copy =
-            Utf8Path::from_path(elsewhere.path()).expect("a UTF-8 path").join("another place/深い/folder");
+            Utf8Path::from_path(elsewhere.path()).expect("a UTF-8 path").join("another place/深い/directory");
         for (path, bytes) in read(&example).into_iter().filter(|(path, _)| !path.starts_with("out")) {
             let path = copy.join(path);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+            fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
             fs::write(path, bytes).expect("the copy can be written");
         }
         assert_eq!(first, files(&compile(&copy)), "{example} differs at another place");

@@ -36,9 +36,9 @@ fn read(path: &Utf8Path) -> Value {
 }
 
 /// Compiles the two files as JSON and says whether an error names the key.
-fn is_refused(folder: &Utf8Path, job: &Value, targets: Option<&Value>) -> bool {
+fn is_refused(directory: &Utf8Path, job: &Value, targets: Option<&Value>) -> bool {
     let source = |name: &str, value: &Value| Source::new(name, value.to_string());
-    let files = DiskFiles(folder.to_owned());
+    let files = DiskFiles(directory.to_owned());
     let compiled = Case {
         job: source("job.json", job),
         targets: targets.map(|value| source("targets.json", value)),
@@ -61,12 +61,12 @@ fn insert(value: &Value, at: &Pointer) -> Value {
 #[test]
 fn an_unknown_key_is_refused_in_every_object() {
     let (mut tried, mut accepted) = (0, Vec::new());
-    for folder in examples() {
-        let job_path = job_file(&folder).expect("an example has a job file");
-        let targets_path = folder.join("targets.yaml");
+    for directory in examples() {
+        let job_path = job_file(&directory).expect("an example has a job file");
+        let targets_path = directory.join("targets.yaml");
         let job = read(&job_path);
         let targets = targets_path.is_file().then(|| read(&targets_path));
-        assert!(!is_refused(&folder, &job, targets.as_ref()), "{folder} is refused as it is");
+        assert!(!is_refused(&directory, &job, targets.as_ref()), "{directory} is refused as it is");
         let mut try_at = |value: &Value, path: &Utf8Path, refused: &dyn Fn(&Value) -> bool| {
             let mut places = Vec::new();
             objects(value, &Pointer::ROOT, &mut places);
@@ -81,9 +81,9 @@ fn an_unknown_key_is_refused_in_every_object() {
                 }
             }
         };
-        try_at(&job, &job_path, &|job| is_refused(&folder, job, targets.as_ref()));
+        try_at(&job, &job_path, &|job| is_refused(&directory, job, targets.as_ref()));
         if let Some(targets) = &targets {
-            try_at(targets, &targets_path, &|targets| is_refused(&folder, &job, Some(targets)));
+            try_at(targets, &targets_path, &|targets| is_refused(&directory, &job, Some(targets)));
         }
     }
     assert!(tried > 100, "only {tried} objects were found");

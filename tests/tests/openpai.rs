@@ -32,7 +32,7 @@ const NOT_YAML: [&str; 3] = [
 /// The project's own files that ask for more than Kubernetes does by itself.
 const SAMPLES: [&str; 2] = ["everything.yaml", "full.json"];
 
-/// Places that provide the folders `dataDir` and `outputDir`, which no place does by itself.
+/// Places that provide the directories `dataDir` and `outputDir`, which no place does by itself.
 const WITH_STORAGE: &str = "version: 1
 default: [local, kubernetes, openpai]
 targets:
@@ -53,8 +53,8 @@ fn files() -> Vec<Utf8PathBuf> {
     assert!(samples >= 4, "only {samples} samples");
     let corpus = workspace().join("../shared/corpus/openpai");
     if corpus.is_dir() {
-        let folders = ["v1", "v2/marketplace", "v2/pai", "v2/runtime"];
-        files.extend(folders.iter().flat_map(|folder| entries(&corpus.join(folder))));
+        let directories = ["v1", "v2/marketplace", "v2/pai", "v2/runtime"];
+        files.extend(directories.iter().flat_map(|directory| entries(&corpus.join(directory))));
         eprintln!(
             "openpai: {} official files and {samples} samples of the project's own",
             files.len() - samples
@@ -142,14 +142,14 @@ fn every_valid_file_comes_back() {
         let written = exported(&there);
         let back = compile("job.yaml", &written, "openpai");
         assert_eq!(back.count(Severity::Error), 0, "{path}:\n{written}\n{}", back.short());
-        // Folders, fixed ports and kinds of GPUs of protocol v1 have no words in v2.
+        // Directories, fixed ports and kinds of GPUs of protocol v1 have no words in v2.
         if !text.contains("\"dataDir\": \"/") && name(&path) != "full.json" {
             let plans = (bare(&there.outputs[0].job), bare(&back.outputs[0].job));
             assert_eq!(plans.0, plans.1, "{path}: the plan is another one");
             let (there, back) =
                 (compile(name(&path), &text, "local"), compile("job.yaml", &written, "local"));
             let plans = (bare(&there.outputs[0].job), bare(&back.outputs[0].job));
-            assert_eq!(plans.0, plans.1, "{path}: the plan of this machine is another one");
+            assert_eq!(plans.0, plans.1, "{path}: the plan of this host is another one");
         }
         assert_eq!(written, exported(&back), "{path}: the job is another one");
     }
@@ -199,7 +199,7 @@ fn examples_come_back() {
     let mut tried = 0;
     for example in jobc_tests::examples() {
         let compiled =
-            jobc_tests::compile::compile_folder(&jobc_tests::job_file(&example).expect("a job file"));
+            jobc_tests::compile::compile_directory(&jobc_tests::job_file(&example).expect("a job file"));
         for output in &compiled.outputs {
             let Some(file) = output.artifacts.iter().find(|file| file.path == "openpai/job.yaml") else {
                 continue;
@@ -235,7 +235,7 @@ fn artifact(compiled: &Compiled, path: &str) -> String {
     String::from_utf8(file.bytes.clone()).expect("text")
 }
 
-/// The variables that OpenPAI's server and runtime set, with the values they would have on one machine.
+/// The variables that OpenPAI's server and runtime set, with the values they would have on one host.
 #[test]
 fn tasks_find_the_variables_of_openpai() {
     let path = workspace().join("tests/openpai/v2/ssh.yaml");

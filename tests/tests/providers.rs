@@ -1,7 +1,8 @@
-//! The providers of GPUs: each row of the table has a case under `tests/providers/`, with what it becomes and what is said.
+//! The providers of GPUs: each row of the table has a case under `tests/providers/`, with what it becomes and what is
+//! said.
 //!
-//! A case is a folder named after the provider, with `@` and a word behind it for another case of the same; it holds a
-//! job, its targets, the manifests in `out/`, and in `says` the findings, a line each.
+//! A case is a directory named after the provider, with `@` and a word behind it for another case of the same; it holds
+//! a job, its targets, the manifests in `out/`, and in `says` the findings, a line each.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_compiler::stdlib::providers::{self, Ask, Companions, Place, Unit, Way};
-use jobc_tests::compile::{Compiled, compile_folder};
+use jobc_tests::compile::{Compiled, compile_directory};
 use jobc_tests::{entries, workspace};
 
 fn cases() -> Vec<Utf8PathBuf> {
@@ -19,7 +20,7 @@ fn cases() -> Vec<Utf8PathBuf> {
 }
 
 fn provider(case: &Utf8Path) -> &str {
-    let name = case.file_name().expect("a folder has a name");
+    let name = case.file_name().expect("a directory has a name");
     name.split_once('@').map_or(name, |(provider, _)| provider)
 }
 
@@ -35,16 +36,16 @@ fn manifests(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, String> {
         .collect()
 }
 
-fn committed(folder: &Utf8Path) -> BTreeMap<Utf8PathBuf, String> {
+fn committed(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, String> {
     let mut found = BTreeMap::new();
-    let mut todo = vec![folder.to_owned()];
+    let mut todo = vec![directory.to_owned()];
     while let Some(next) = todo.pop() {
         for path in if next.is_dir() { entries(&next) } else { vec![] } {
             if path.is_dir() {
                 todo.push(path);
             } else {
                 let text = fs::read_to_string(&path).expect("a committed manifest is text");
-                found.insert(path.strip_prefix(folder).expect("it lies below").to_owned(), text);
+                found.insert(path.strip_prefix(directory).expect("it lies below").to_owned(), text);
             }
         }
     }
@@ -68,7 +69,7 @@ fn what_each_becomes_is_committed() {
     let update = std::env::var_os("JOBC_UPDATE").is_some_and(|value| value == "1");
     let mut differ = Vec::new();
     for case in cases() {
-        let compiled = compile_folder(&case.join("job.yaml"));
+        let compiled = compile_directory(&case.join("job.yaml"));
         let row = providers::find(provider(&case)).expect("a case has its row");
         let errors = compiled.count(Severity::Error);
         match &row.unserved {
@@ -89,7 +90,7 @@ fn what_each_becomes_is_committed() {
             }
             for (path, text) in &made {
                 let path = out.join(path);
-                fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+                fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
                 fs::write(&path, text).expect("the manifest can be written");
             }
             if said.is_empty() {

@@ -73,6 +73,51 @@ mod tests {
         }
     }
 
+    /// Words that people of the field do not search for, and phrases that have to be read twice.
+    const AVOIDED: [&str; 16] = [
+        "folder",
+        "machine",
+        "normal user",
+        "control group",
+        "system call",
+        "way out",
+        "unless given",
+        "nobody",
+        "somebody",
+        "whoever",
+        "told",
+        "patience",
+        "further program",
+        "once more",
+        "in vain",
+        "colour",
+    ];
+
+    /// The places where the help of a command, or of one below it, has an avoided word.
+    fn avoided(path: &str, command: &mut Command, found: &mut Vec<String>) {
+        let help = command.render_long_help().to_string();
+        for line in help.lines() {
+            let line = line.trim().to_lowercase();
+            found.extend(
+                AVOIDED
+                    .iter()
+                    .filter(|word| line.contains(*word))
+                    .map(|word| format!("{path}: `{word}`: {line}")),
+            );
+        }
+        for below in command.get_subcommands_mut() {
+            let path = format!("{path} {}", below.get_name());
+            avoided(&path, below, found);
+        }
+    }
+
+    #[test]
+    fn help_has_the_words_of_the_field() {
+        let mut found = Vec::new();
+        avoided("jobc", &mut Args::whole(), &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
     #[test]
     fn descriptions_fit_in_80_columns() {
         // clap does not wrap the text of a template, and reads `{` as the start of a tag.

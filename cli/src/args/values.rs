@@ -1,4 +1,4 @@
-//! What the options of several commands share: value parsers, and the place in `--help`.
+//! Shared by the options of several commands: value parsers, and the order in `--help`.
 
 #[cfg(target_os = "linux")]
 use std::time::Duration;

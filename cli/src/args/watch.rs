@@ -1,4 +1,4 @@
-//! The commands that show what jobs print, use and go through.
+//! The commands that show the output, resource usage and events of jobs.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ pub(crate) struct Lines {
     pub format: FormatArg,
 }
 
-/// A moment: so long ago, or as RFC 3339 has it, with or without the zone, which is UTC.
+/// A moment: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
 fn parse_moment(text: &str) -> Result<Time, String> {
     if let Ok(ago) = parse_duration(text) {
         let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);

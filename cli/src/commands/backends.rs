@@ -1,4 +1,4 @@
-//! `jobc backends`: what each backend can express, asked of the backends themselves.
+//! `jobc backends`: what each backend can express, according to the backends.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
@@ -18,7 +18,7 @@ use crate::input::{Unusable, find_targets, read};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
-/// A job with two roles that asks for nothing special: the answers depend on the target alone.
+/// A job with two roles that requests nothing special: support depends only on the target.
 const JOB: &str = "version: 1\nname: example\nimage: busybox:1.36\nroles:\n  a: {run: [\"true\"], instances: 2}\n  b: {run: [\"true\"]}\n";
 
 pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
@@ -54,7 +54,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     Outcome::Fine
 }
 
-/// One plan a target of the example job.
+/// The plan of the example job for each target.
 fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sources, Sink)> {
     let mut sources = Sources::new();
     let job = sources.add(Source::new("example.yaml", JOB));
@@ -110,7 +110,7 @@ fn as_text(columns: &[(&dyn Backend, &JobPlan)]) -> String {
         out += line.trim_end();
         out.push('\n');
     }
-    out + "\nyes: exactly; plan: whoever runs the output does it, from plan.json; lossy: only with --allow-lossy; -: refused\n\
+    out + "\nyes: exactly; plan: by the runtime, from plan.json; lossy: only with --allow-lossy; -: refused\n\
            `jobc backends --format json` gives the reasons\n"
 }
 

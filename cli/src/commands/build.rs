@@ -1,4 +1,4 @@
-//! `jobc build`: everything a job needs to run at its targets.
+//! `jobc build`: writes everything that a job needs to run at its targets.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         Ok(input) => input,
         Err(why) => return super::unusable(&why),
     };
-    let mut place = match Place::new(build_args.output.as_deref(), &input.folder) {
+    let mut place = match Place::new(build_args.output.as_deref(), &input.directory) {
         Ok(place) => place,
         Err(why) => return super::unusable(&why),
     };
@@ -32,7 +32,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     let mut outputs = vec![];
     if let Some(planned) = planned {
         place.several = planned.jobs.iter().any(|job| !job.matrix.is_empty());
-        let to_job = |job: &str| relative(&input.folder, &place.folder(job, "target"));
+        let to_job = |job: &str| relative(&input.directory, &place.directory(job, "target"));
         outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
     }
     let outcome = report::findings(&sources, sink, args.format, build_args.stdout);
@@ -47,30 +47,30 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     } else {
         write_all(&outputs, &place, args)
     };
-    // The process ends here; taking millions of values apart first would be a tenth of a large build.
+    // The process ends here. Dropping millions of values first would take a tenth of a large build.
     std::mem::forget(outputs);
     outcome
 }
 
-/// Where outputs go.
+/// Where outputs are written.
 struct Place {
-    /// The folder of `-o`, absolute.
+    /// The directory of `-o`, absolute.
     given: Option<Utf8PathBuf>,
-    /// `out` beside the job file, absolute.
+    /// `out` next to the job file, absolute.
     beside: Utf8PathBuf,
-    /// Whether `-o` gets a folder a job, because a matrix makes several.
+    /// Whether `-o` gets one directory per job, because a matrix makes several.
     several: bool,
 }
 
 impl Place {
-    fn new(given: Option<&Utf8Path>, job_folder: &Utf8Path) -> Result<Self, crate::input::Unusable> {
+    fn new(given: Option<&Utf8Path>, job_directory: &Utf8Path) -> Result<Self, crate::input::Unusable> {
         let here = || crate::input::absolute(Utf8Path::new("."));
         let given = given.map(|path| Ok(normalise(&here()?.join(path)))).transpose()?;
-        Ok(Self { given, beside: job_folder.join("out"), several: false })
+        Ok(Self { given, beside: job_directory.join("out"), several: false })
     }
 
-    /// The folder of one job for one target.
-    fn folder(&self, job: &str, target: &str) -> Utf8PathBuf {
+    /// The directory of one job for one target.
+    fn directory(&self, job: &str, target: &str) -> Utf8PathBuf {
         match &self.given {
             Some(given) if self.several => given.join(job).join(target),
             Some(given) => given.join(target),
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// Takes `.` and `..` out of an absolute path, by names alone, since the folder may not exist yet.
+/// Removes `.` and `..` from an absolute path, lexically, since the directory may not exist yet.
 fn normalise(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {
@@ -96,11 +96,11 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
     let mut rows = Vec::new();
     for output in outputs {
         let target = &output.job.target.name;
-        let folder = place.folder(&output.job.name, target);
-        let written = match write(&folder, &output.artifacts) {
+        let directory = place.directory(&output.job.name, target);
+        let written = match write(&directory, &output.artifacts) {
             Ok(written) => written,
             Err(error) => {
-                terminal::eprint(&report::cannot_write(&shorten(&folder), &error));
+                terminal::eprint(&report::cannot_write(&shorten(&directory), &error));
                 return Outcome::Fault;
             }
         };
@@ -109,7 +109,7 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
             target: target.clone(),
             backend: backend.as_str(),
             files: *files,
-            place: format!("{}{unchanged}", shorten(&folder.join(backend.as_str()))),
+            place: format!("{}{unchanged}", shorten(&directory.join(backend.as_str()))),
         }));
     }
     if matches!(args.format, FormatArg::Text) {
@@ -126,29 +126,30 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
     Outcome::Fine
 }
 
-/// The most commands for Docker that a build says; a job may have thousands of roles.
+/// Maximum number of `docker run` commands that a build prints; a job may have thousands of roles.
 const MOST_LINES: usize = 8;
 
-/// Says for each role with GPUs of a machine's job how Docker would be asked for the same.
+/// Prints the equivalent `docker run` for each role with GPUs of a target with the oci backend.
 fn docker(outputs: &[Output]) {
     let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
     let Some(output) = outputs.iter().find(of_machine) else { return };
     let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
     let said = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
-        Some(format!("{} by Docker: {}\n", role.name, jobc_compiler::docker::command(&output.job, role)?))
+        Some(format!("{} with Docker: {}\n", role.name, jobc_compiler::docker::command(&output.job, role)?))
     });
     said.take(MOST_LINES).for_each(|line| terminal::print(&line));
 }
 
-/// Compares the outputs with what is on disk and shows how they differ.
+/// Compares the outputs with the files on disk and prints the differences.
 fn compare(outputs: &[Output], place: &Place) -> Outcome {
     let mut differs = false;
     for output in outputs {
-        let folder = place.folder(&output.job.name, &output.job.target.name);
-        let mut on_disk = if folder.is_dir() { list(&folder).unwrap_or_default() } else { BTreeSet::new() };
+        let directory = place.directory(&output.job.name, &output.job.target.name);
+        let mut on_disk =
+            if directory.is_dir() { list(&directory).unwrap_or_default() } else { BTreeSet::new() };
         for artifact in &output.artifacts {
             on_disk.remove(&artifact.path);
-            let path = folder.join(&artifact.path);
+            let path = directory.join(&artifact.path);
             let old = std::fs::read(&path);
             if old.as_ref().is_ok_and(|old| *old == artifact.bytes) {
                 continue;
@@ -163,13 +164,11 @@ fn compare(outputs: &[Output], place: &Place) -> Outcome {
         }
         for gone in on_disk {
             differs = true;
-            terminal::print(&format!("only on disk: {}\n", shorten(&folder.join(gone))));
+            terminal::print(&format!("only on disk: {}\n", shorten(&directory.join(gone))));
         }
     }
     if differs {
-        terminal::eprint(
-            "jobc: the files on disk differ from what the job builds; `jobc build` writes them\n",
-        );
+        terminal::eprint("jobc: the files on disk differ from the job; run `jobc build` to write them\n");
         return Outcome::Errors;
     }
     Outcome::Fine

@@ -1,4 +1,4 @@
-//! `jobc check`: every finding, nothing written.
+//! `jobc check`: prints all findings and writes nothing.
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{check_all, plan};

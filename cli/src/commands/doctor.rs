@@ -1,4 +1,4 @@
-//! `jobc doctor`: what this machine can do, and how to get what is missing.
+//! `jobc doctor`: what this host can do, and how to get what is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::terminal;
 pub(crate) fn run(args: &Args) -> Outcome {
     if let FormatArg::Sarif | FormatArg::Github = args.format {
         terminal::eprint(
-            "jobc: a report on a machine is neither SARIF nor annotations, which belong to lines of files; write `--format json`, `short` or `text`\n",
+            "jobc: `jobc doctor` has no SARIF or GitHub output, since its checks have no lines; use `--format json`, `short` or `text`\n",
         );
         return Outcome::WrongUse;
     }
@@ -26,10 +26,10 @@ pub(crate) fn run(args: &Args) -> Outcome {
     if report.can_run() { Outcome::Fine } else { Outcome::Errors }
 }
 
-/// Tries to make an overlay over a folder as containers get one; or why there is none. Paths that a step cannot name are not
-/// tried.
-pub(crate) fn overlay_over(folder: &Path) -> Result<(), String> {
-    let Some(path) = folder.to_str().filter(|path| !path.contains(',')) else { return Ok(()) };
+/// Tries to mount an overlay over a directory as containers do; the error is the reason. Paths that a step cannot
+/// contain are not tried.
+pub(crate) fn overlay_over(directory: &Path) -> Result<(), String> {
+    let Some(path) = directory.to_str().filter(|path| !path.contains(',')) else { return Ok(()) };
     let machine = ThisMachine::new(PROBER.map(Into::into));
     let steps = if rustix::process::geteuid().is_root() {
         format!("mount,overlay={path}")
@@ -39,10 +39,10 @@ pub(crate) fn overlay_over(folder: &Path) -> Result<(), String> {
     machine.attempt(&steps, As::Me).map(drop)
 }
 
-/// The command that carries out the steps added to it: this very program, whatever became of its path.
+/// The command for the added steps: this program, even if its path has changed.
 const PROBER: [&str; 3] = ["/proc/self/exe", "doctor", "--probe"];
 
-/// Carries out the steps of one try, for the `jobc doctor` that started this process.
+/// Runs the steps of one probe, for the `jobc doctor` that started this process.
 pub(crate) fn run_probe(steps: &str) -> Outcome {
     let mut again = || {
         let mut command = Command::new(PROBER[0]);
@@ -61,7 +61,7 @@ pub(crate) fn run_probe(steps: &str) -> Outcome {
     }
 }
 
-/// All checks below their subjects, each with what it saw; where something is missing, what for and what would help.
+/// All checks by subject, each with its result; if something is missing, also its purpose and how to fix it.
 fn text(report: &Report) -> String {
     let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -72,9 +72,9 @@ fn text(report: &Report) -> String {
             out += &format!("{gap}{BOLD}{}{PLAIN}\n", check.subject);
             subject = check.subject;
         }
-        let (word, colour) = word(check);
-        out += &format!("  {colour}{word:7}{PLAIN}  {:width$}  {}\n", check.name, check.found);
-        // What nobody needs and nobody can change, as a GPU that is not there, is said without more ado.
+        let (word, color) = word(check);
+        out += &format!("  {color}{word:7}{PLAIN}  {:width$}  {}\n", check.name, check.found);
+        // A missing check that is not needed and has no fix, such as an absent GPU, is printed without purpose and fix.
         if check.status != Status::Ok && (check.needed || !check.fix.is_empty()) {
             let margin = " ".repeat(width + 13);
             out += &format!("{margin}for {}\n", check.purpose);
@@ -84,7 +84,7 @@ fn text(report: &Report) -> String {
     out + &format!("\n{BOLD}{}{PLAIN}\n", report.summary())
 }
 
-/// A check in a line.
+/// A check in one line.
 fn short(check: &Finding) -> String {
     format!("{}: {}: {}\n", check.name, word(check).0, check.found)
 }
@@ -92,7 +92,7 @@ fn short(check: &Finding) -> String {
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// The word and the colour of a check: only what is needed and missing is alarming.
+/// The word and the color of a check; only a missing check that is needed is red.
 fn word(check: &Finding) -> (&'static str, &'static str) {
     match check.status {
         Status::Ok => ("ok", "\x1b[32m"),

@@ -1,4 +1,4 @@
-//! `jobc events`: what a job goes through.
+//! `jobc events`: prints the events of a job.
 
 use std::io;
 use std::process::ExitCode;
@@ -15,9 +15,9 @@ use crate::args::FormatArg;
 use crate::args::watch::EventsArgs;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
-    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = Jobs::open()?.record(&args.job)?;
     let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
-    let mut events = event::Reader::new(&folder);
+    let mut events = event::Reader::new(&directory);
     let mut outputs = Outputs::new(false);
     let mut show = || {
         for event in events.read().map_err(unread)? {
@@ -31,8 +31,8 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
         outputs.flush()
     };
     if args.follow {
-        let mut watch = Watch::new([folder.record.clone()]);
-        until_the_end(&folder, &mut || {
+        let mut watch = Watch::new([directory.record.clone()]);
+        until_the_end(&directory, &mut || {
             show()?;
             watch.wait(&[], Duration::from_secs(1)).map(drop)
         })?;
@@ -42,7 +42,8 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// An event in a line, with its task aligned to the longest name: `2026-11-21T13:31:53.250Z  worker-0  started  process 4711`.
+/// One event per line, with its task padded to the longest name:
+/// `2026-11-21T13:31:53.250Z  worker-0  started  process 4711`.
 fn text(event: &Event, width: usize) -> String {
     let task = event.task.as_ref().map(ToString::to_string).unwrap_or_default();
     let kind = serde_json::to_value(event.event).ok();

@@ -1,4 +1,4 @@
-//! `jobc exec`: a further program in a task.
+//! `jobc exec`: runs a command in a running task.
 
 mod lines;
 
@@ -15,7 +15,7 @@ use jobc_container::secret::Variables;
 use jobc_container::state::Id;
 use jobc_container::terminal::Relay;
 use jobc_container::user;
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record, TaskRecord};
 use jobc_job::secrets::Secrets;
 use jobc_job::submission::Submission;
@@ -32,15 +32,16 @@ use crate::args::jobs::JobExecArgs;
 use crate::input::reason;
 use lines::Output;
 
-/// Starts the program and stays until its end; the exit code is its own, or 125 to 127 as with `jobc run BUNDLE`.
+/// Starts the program and waits until its end; the exit code is that of the program, or 125 to 127 as with
+/// `jobc run BUNDLE`.
 pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
     started(args).map_err(Failure::of_a_program)
 }
 
 fn started(args: &JobExecArgs) -> Result<ExitCode> {
-    // Secrets may come out of any variable; the task has them all.
+    // Secrets may come from any environment variable, and the task has them all.
     keep_read_only(if args.secrets { Environment::Whole } else { Environment::Needed })?;
-    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = Jobs::open()?.record(&args.job)?;
     let (task, command) = split(&record, &args.words)?;
     let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {
         let message =
@@ -49,9 +50,9 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
     })?;
     if record.state == JobState::Paused {
         let error = Error::new(Kind::State, format!("job `{}` is paused", record.id));
-        return Err(error.help(format!("let it go on with `jobc resume {}`", record.id)).into());
+        return Err(error.help(format!("resume it with `jobc resume {}`", record.id)).into());
     }
-    let (store, id) = (folder.containers(), Id::new(name)?);
+    let (store, id) = (directory.containers(), Id::new(name)?);
     let user = args.user.as_deref().map(|user| number(user, task)).transpose()?;
     let changes = Changes {
         arguments: command.to_vec(),
@@ -63,14 +64,14 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
         ..Changes::default()
     };
     store.read(&id)?;
-    let process = changes.apply(&container::config(&store.folder(&id))?)?;
-    // What is typed at a terminal is what it is for.
+    let process = changes.apply(&container::config(&store.directory(&id))?)?;
+    // Input at a terminal is meant for the program.
     if !args.interactive && !args.tty {
         without_input()?;
     }
     let mut options = Options::default();
     if args.secrets {
-        options.secret_environment = secrets(&folder, task)?;
+        options.secret_environment = secrets(&directory, task)?;
     }
     let output = if args.lines.format == FormatArg::Json {
         let (ours, [output, errors]) = Output::new(&record.id, task)?;
@@ -99,8 +100,8 @@ fn started(args: &JobExecArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(exit.code()))
 }
 
-/// The task and the command of `[TASK] [--] COMMAND`: the first word is a task where the job has one of that name, or
-/// where a `--` follows it.
+/// The task and the command of `[TASK] [--] COMMAND`. The first word is a task if the job has a task of that name, or
+/// if a `--` follows it.
 fn split<'a>(record: &'a Record, words: &'a [String]) -> Result<(&'a TaskRecord, &'a [String])> {
     let named = |word: &String| record.tasks.iter().find(|task| task.task.to_string() == *word);
     let (task, command) = match words {
@@ -124,9 +125,9 @@ fn split<'a>(record: &'a Record, words: &'a [String]) -> Result<(&'a TaskRecord,
         }
     };
     if command.is_empty() {
-        let error = Error::new(Kind::State, "there is no program to start");
+        let error = Error::new(Kind::State, "missing command");
         return Err(Failure::wrong_use(
-            error.help(format!("write it behind the task: `jobc exec {} {} -- ls`", record.id, task.task)),
+            error.help(format!("write it after the task: `jobc exec {} {} -- ls`", record.id, task.task)),
         ));
     }
     Ok((task, command))
@@ -139,19 +140,19 @@ fn which(record: &Record) -> Failure {
     Failure::wrong_use(error.help(format!("its tasks are {known}")))
 }
 
-/// The numbers of a user whose name the container's own files know.
+/// The IDs of a user whose name is resolved by the files of the container.
 fn number(name: &str, task: &TaskRecord) -> Result<user::Account> {
     let pid = task.process.map_or(0, |process| process.pid);
     let root = Layers::open(&[format!("/proc/{pid}/root").into()])
-        .map_err(|errno| Error::machine(format!("see the files of task `{}`", task.task), errno))?;
+        .map_err(|errno| Error::machine(format!("access the files of task `{}`", task.task), errno))?;
     Ok(user::lookup(&root, name)?)
 }
 
-/// The secret variables of a task's role, read anew: what the supervisor has read it gives to nobody.
-fn secrets(folder: &Folder, task: &TaskRecord) -> Result<Variables> {
-    let submission: Submission = read(&folder.submission_file())?;
-    let plan: JobPlan = read(&folder.plan_file())?;
-    Ok(Secrets::variables(&plan, &task.task.role, &submission.folder)?)
+/// The secret variables of a task's role, read again: the supervisor does not pass on what it has read.
+fn secrets(directory: &Directory, task: &TaskRecord) -> Result<Variables> {
+    let submission: Submission = read(&directory.submission_file())?;
+    let plan: JobPlan = read(&directory.plan_file())?;
+    Ok(Secrets::variables(&plan, &task.task.role, &submission.directory)?)
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
@@ -161,13 +162,13 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T> {
     Ok(serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))?)
 }
 
-/// Our standard input, once more.
+/// A duplicate of our stdin.
 fn own_input() -> Result<OwnedFd> {
     let own = rustix::stdio::stdin().as_fd().try_clone_to_owned();
     Ok(own.map_err(|error| Error::new(Kind::Machine, reason(&error)))?)
 }
 
-/// Nothing is read from our standard input.
+/// Replaces our stdin by /dev/null.
 fn without_input() -> Result<()> {
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .and_then(rustix::stdio::dup2_stdin);

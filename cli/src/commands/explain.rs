@@ -1,4 +1,4 @@
-//! `jobc explain`: the page of a diagnostic code.
+//! `jobc explain`: prints the page of a diagnostic code.
 
 use jobc_compiler::diagnostic::Code;
 use jobc_compiler::suggest;
@@ -19,6 +19,6 @@ pub(crate) fn run(code: Option<&str>) -> Outcome {
     let near = suggest::nearest(&text.to_ascii_uppercase(), Code::all().map(|(code, _)| code.as_str()))
         .map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default();
-    terminal::eprint(&format!("jobc: there is no code `{text}`{near} (`jobc explain` lists all)\n"));
+    terminal::eprint(&format!("jobc: unknown code `{text}`{near} (`jobc explain` lists all codes)\n"));
     Outcome::WrongUse
 }

@@ -1,5 +1,5 @@
-//! Showing what running jobs print and go through, as it comes. Everything is read from the jobs' files, so a slow reader
-//! holds up nobody.
+//! Shows the output and events of running jobs as they are written. Everything is read from the jobs' files, so a slow
+//! reader blocks no job.
 
 pub(crate) mod output;
 pub(crate) mod printer;
@@ -10,8 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use crate::table::visible;
+use jobc_job::directory::Directory;
 use jobc_job::event;
-use jobc_job::folder::Folder;
 use jobc_job::logs::{Choice, Reader, Watch};
 use jobc_job::record::Record;
 use jobc_sys::id::TaskId;
@@ -20,22 +20,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use output::Outputs;
 use printer::{Look, Printer};
 
-/// How long to sleep at most: what happens to files is told by the kernel, but not on every file system.
+/// Maximum time to sleep: inotify reports changes of files, but not on every file system.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Lines that come within so long are shown together.
+/// Lines that are written within this time are shown together.
 const TOGETHER: Duration = Duration::from_millis(15);
 
-/// What of a job is shown.
+/// What is shown of a job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shown {
-    /// The tasks whose lines are; all where absent.
+    /// The tasks whose lines are shown; all if absent.
     pub tasks: Option<Vec<TaskId>>,
-    /// Which lines.
+    /// Which lines are shown.
     pub choice: Choice,
-    /// What happens to the job, on standard error.
+    /// Whether to show events of the job on stderr.
     pub story: bool,
-    /// Go on where standard output cannot be written to any more.
+    /// Whether to continue when stdout cannot be written any more.
     pub goes_on: bool,
 }
 
@@ -50,14 +50,15 @@ pub(crate) struct Follower {
 struct Followed {
     name: String,
     reader: Reader,
-    /// The printer's numbers for the reader's.
+    /// The printer's numbers of the reader's tasks.
     numbers: Vec<usize>,
     events: Option<event::Reader>,
 }
 
 impl Follower {
-    /// Shows these jobs, whose records are there. Lines have prefixes where there are several tasks, or `look` wants them.
-    pub(crate) fn new(jobs: &[(Folder, Record)], shown: &Shown, look: Look) -> Self {
+    /// Shows these jobs, whose records exist. Lines have prefixes if there are several tasks, or if `look` requires
+    /// them.
+    pub(crate) fn new(jobs: &[(Directory, Record)], shown: &Shown, look: Look) -> Self {
         let several = jobs.len() > 1;
         let is_shown = |task: &TaskId| shown.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
         let tasks = |record: &Record| -> Vec<(usize, TaskId)> {
@@ -68,29 +69,29 @@ impl Follower {
         let mut printer =
             Printer::new(Look { prefix: look.prefix || count > 1, ..look }, Outputs::new(shown.goes_on));
         let mut watched = vec![];
-        let followed = jobs.iter().map(|(folder, record)| {
+        let followed = jobs.iter().map(|(directory, record)| {
             let tasks = tasks(record);
-            let name = folder.id.to_string();
-            let logs: Vec<_> = tasks.iter().map(|(_, task)| folder.logs(task)).collect();
-            watched.extend([folder.record.clone(), folder.record.join("logs")]);
+            let name = directory.id.to_string();
+            let logs: Vec<_> = tasks.iter().map(|(_, task)| directory.logs(task)).collect();
+            watched.extend([directory.record.clone(), directory.record.join("logs")]);
             watched.extend(logs.iter().cloned());
             let numbers = tasks
                 .iter()
                 .map(|(place, task)| printer.add(&name, &task.to_string(), several, *place))
                 .collect();
-            let events = shown.story.then(|| event::Reader::new(folder));
+            let events = shown.story.then(|| event::Reader::new(directory));
             Followed { name, reader: Reader::new(logs, shown.choice.clone()), numbers, events }
         });
         let jobs = followed.collect();
         Self { jobs, watch: Watch::new(watched), printer, several }
     }
 
-    /// Shows what is there; says whether there may be more at once.
+    /// Shows what is available; returns whether there may be more.
     ///
     /// # Errors
     ///
-    /// Those of the files, and of standard output: `BrokenPipe` where its reader went away. None of the latter where it goes on
-    /// without.
+    /// Errors of the files and of stdout; `BrokenPipe` if the reader of stdout has closed it. No errors of stdout with
+    /// `goes_on`.
     pub(crate) fn show(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
@@ -113,7 +114,8 @@ impl Follower {
         Ok(more)
     }
 
-    /// Shows what is there and what comes, until one of these descriptors can be read, or the time is over. Says which can be.
+    /// Shows what is available and what comes, until one of these file descriptors is readable or the time is over.
+    /// Returns which are readable.
     ///
     /// # Errors
     ///
@@ -135,7 +137,7 @@ impl Follower {
         }
     }
 
-    /// Shows the rest of what is there.
+    /// Shows what is left.
     ///
     /// # Errors
     ///
@@ -145,30 +147,30 @@ impl Follower {
         self.printer.finish()
     }
 
-    /// Says how a job ended, on standard error.
-    pub(crate) fn end(&mut self, folder: &Folder, explanation: &str) {
-        self.say(&format!("{}: {explanation}", folder.id));
+    /// Prints the end of a job on stderr.
+    pub(crate) fn end(&mut self, directory: &Directory, explanation: &str) {
+        self.say(&format!("{}: {explanation}", directory.id));
     }
 
-    /// Says what a person should know of a job, on standard error.
-    pub(crate) fn note(&mut self, folder: &Folder, text: &str) {
-        let name = if self.several { format!("{} ", folder.id) } else { String::new() };
+    /// Prints a note about a job on stderr.
+    pub(crate) fn note(&mut self, directory: &Directory, text: &str) {
+        let name = if self.several { format!("{} ", directory.id) } else { String::new() };
         self.say(&format!("{name}note: {text}"));
     }
 
     fn say(&mut self, text: &str) {
-        // What cannot be written to standard error nobody can be told.
+        // An error of stderr cannot be reported.
         let _ = self.printer.remark(&visible(text)).and_then(|()| self.printer.flush());
     }
 }
 
-/// What went wrong with a job's files, in words.
+/// An error of a job's files, as text.
 #[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
 pub(super) fn unread(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }
 
-/// Lets lines come together for a moment.
+/// Waits a moment, so that lines are shown together.
 fn rest(others: &[BorrowedFd<'_>]) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> =
         others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();

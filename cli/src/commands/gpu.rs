@@ -1,4 +1,4 @@
-//! `jobc gpu`: the GPUs of this machine.
+//! `jobc gpu`: the GPUs of this host.
 
 mod cdi;
 mod leases;

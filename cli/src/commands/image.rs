@@ -1,4 +1,4 @@
-//! `jobc image`: the images of this user on this machine.
+//! `jobc image`: the images of this user on this host.
 
 mod build;
 pub(crate) mod dockerfile_errors;
@@ -24,7 +24,7 @@ use jobc_sys::error::Error;
 use super::jobs::Result;
 use crate::args::image::{ImageArgs, ImageCommand};
 
-/// Carries out a command about images.
+/// Runs a command about images.
 pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
     let open = || open(args.image_root.as_deref());
     match &args.command {
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
     }
 }
 
-/// The store of images: the one that is named, else this user's.
+/// The image store: the one that is named, or that of this user.
 pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
     match root {
         Some(root) => Store::open(root),

@@ -1,4 +1,4 @@
-//! `jobc import`: a job of OpenPAI's as a job file.
+//! `jobc import`: converts an OpenPAI job to a job file.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
         Rewritten::Job(text) => text,
         Rewritten::Refused => return outcome,
         Rewritten::Own => {
-            terminal::eprint(&format!("jobc: `{}` is a job file of jobc's already\n", import.job));
+            terminal::eprint(&format!("jobc: `{}` is already a job file of jobc\n", import.job));
             return Outcome::WrongUse;
         }
     };
@@ -35,7 +35,7 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
         return outcome;
     };
     if path.exists() && !import.force {
-        terminal::eprint(&format!("jobc: `{path}` would be replaced; `--force` does it\n"));
+        terminal::eprint(&format!("jobc: `{path}` exists; use `--force` to overwrite it\n"));
         return Outcome::WrongUse;
     }
     if let Err(error) = fs::write(path, text) {

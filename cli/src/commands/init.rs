@@ -1,4 +1,4 @@
-//! `jobc init`: a starter job, from one of the examples.
+//! `jobc init`: writes a starter job from an example.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::terminal;
 
-/// An example: its name, one line about it, its files.
+/// An example: its name, a short description, its files.
 type Example = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 macro_rules! example {
@@ -20,10 +20,10 @@ macro_rules! example {
 }
 
 const EXAMPLES: &[Example] = &[
-    example!("hello-cpu", "two instances that say hello, no GPU", "job.yaml"),
+    example!("hello-cpu", "two instances that print hello, no GPU", "job.yaml"),
     example!(
         "local-dag",
-        "prepare, train twice, compare; runs here without an image",
+        "prepare, train twice, compare; runs on this host without an image",
         "job.yaml",
         "code/prepare.py",
         "code/train.py",
@@ -31,21 +31,21 @@ const EXAMPLES: &[Example] = &[
     ),
     example!(
         "local-image",
-        "an image built here on a base of this machine, and two tasks in it",
+        "an image built on this host, and two tasks that use it",
         "job.yaml",
         "base.sh",
         "words.sh"
     ),
     example!(
         "local-ps",
-        "parameter servers and workers; runs here without an image",
+        "parameter servers and workers; runs on this host without an image",
         "job.yaml",
         "code/server.py",
         "code/worker.py"
     ),
     example!(
         "local-sweep",
-        "a sweep, two jobs at a time; runs here without an image",
+        "a sweep, two jobs at a time; runs on this host without an image",
         "job.yaml",
         "code/train.py"
     ),
@@ -90,24 +90,24 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
             .map(|near| format!("; did you mean `{near}`?"))
             .unwrap_or_default();
         terminal::eprint(&format!(
-            "jobc: there is no example `{}`{near} (`jobc init --list` shows them)\n",
+            "jobc: unknown example `{}`{near} (`jobc init --list` lists the examples)\n",
             init.example
         ));
         return Outcome::WrongUse;
     };
-    // All or nothing: a starter that is half somebody's own file helps nobody.
+    // All or nothing: a starter job mixed with the user's own files would not work.
     let present: Vec<&str> =
-        files.iter().map(|(file, _)| *file).filter(|file| init.folder.join(file).exists()).collect();
+        files.iter().map(|(file, _)| *file).filter(|file| init.directory.join(file).exists()).collect();
     if !present.is_empty() && !init.force {
         let list = suggest::list(present);
         terminal::eprint(&format!(
-            "jobc: {list} of `{}` would be replaced; `--force` does it\n",
-            init.folder
+            "jobc: {list} in `{}` would be overwritten; use `--force` to overwrite\n",
+            init.directory
         ));
         return Outcome::WrongUse;
     }
     for (file, text) in *files {
-        let path = init.folder.join(file);
+        let path = init.directory.join(file);
         if let Err(error) = write(&path, &text.replace("../../schemas/", super::PUBLISHED)) {
             terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
             return Outcome::Fault;
@@ -115,13 +115,13 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
         terminal::print(&format!("wrote {path}\n"));
     }
     let job = files.first().map_or("job.yaml", |(file, _)| file);
-    terminal::print(&format!("from the example `{name}`; next: jobc build {}\n", init.folder.join(job)));
+    terminal::print(&format!("from the example `{name}`; next: jobc build {}\n", init.directory.join(job)));
     Outcome::Fine
 }
 
 fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_str().is_empty()) {
-        fs::create_dir_all(folder)?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_str().is_empty()) {
+        fs::create_dir_all(directory)?;
     }
     fs::write(path, text)
 }

@@ -1,10 +1,10 @@
-//! `jobc inspect`: what is known of a job.
+//! `jobc inspect`: prints the details of a job.
 
 use std::process::ExitCode;
 
 use jobc_gpu::lease::Slot;
 use jobc_gpu::pins::short;
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::record::{Claim, Record};
 use jobc_job::time::Time;
 use jobc_schema::Bytes;
@@ -14,40 +14,41 @@ use super::jobs::{Jobs, Result, ago, json_text, span};
 use super::ps;
 use crate::args::FormatArg;
 use crate::args::jobs::InspectArgs;
+use crate::report::cpus;
 use crate::table::visible;
 use crate::terminal;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
-    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = Jobs::open()?.record(&args.job)?;
     if args.shown.format == FormatArg::Json {
-        terminal::print(&json_text(&whole(&folder, &record)));
+        terminal::print(&json_text(&whole(&directory, &record)));
     } else {
         let now = Time::now();
-        terminal::print(&(described(&folder, &record, now) + "\n"));
+        terminal::print(&(described(&directory, &record, now) + "\n"));
         terminal::print(&ps::tasks(&record, now).render(terminal::columns_of_stdout()));
         terminal::print(&earlier(&record));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The record, where its files are, and the plan.
-fn whole(folder: &Folder, record: &Record) -> Value {
+/// The record, the paths of its files, and the plan.
+fn whole(directory: &Directory, record: &Record) -> Value {
     let mut value = json!(record);
-    let plan = std::fs::read(folder.plan_file()).ok();
+    let plan = std::fs::read(directory.plan_file()).ok();
     let plan: Option<Value> = plan.and_then(|text| serde_json::from_slice(&text).ok());
     value["files"] = json!({
-        "record": folder.record,
-        "events": folder.events_file(),
-        "samples": folder.samples_file(),
-        "logs": folder.record.join("logs"),
-        "state": folder.state.exists().then_some(&folder.state),
+        "record": directory.record,
+        "events": directory.events_file(),
+        "samples": directory.samples_file(),
+        "logs": directory.record.join("logs"),
+        "state": directory.state.exists().then_some(&directory.state),
     });
     value["plan"] = json!(plan);
     value
 }
 
-fn described(folder: &Folder, record: &Record, now: Time) -> String {
-    let mut lines = vec![("job", folder.id.to_string())];
+fn described(directory: &Directory, record: &Record, now: Time) -> String {
+    let mut lines = vec![("job", directory.id.to_string())];
     lines.extend(record.description.clone().map(|text| ("description", text)));
     lines.push(("state", record.state.as_str().to_owned()));
     lines.extend(record.end.iter().map(|end| ("end", end.explanation.clone())));
@@ -67,27 +68,18 @@ fn described(folder: &Folder, record: &Record, now: Time) -> String {
     lines.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
     lines.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
     lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
-    lines.push(("record", folder.record.display().to_string()));
+    lines.push(("record", directory.record.display().to_string()));
     lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()
 }
 
-/// Thousandths of a CPU for people.
-pub(crate) fn cpus(millis: u64) -> String {
-    match (millis / 1000, millis % 1000) {
-        (1, 0) => "1 CPU".to_owned(),
-        (whole, 0) => format!("{whole} CPUs"),
-        (whole, rest) => format!("{} CPUs", format!("{whole}.{rest:03}").trim_end_matches('0')),
-    }
-}
-
-/// What is counted of the machine, for people.
+/// The resources of the host that are counted, as text.
 pub(crate) fn claim(claim: &Claim) -> String {
     let mut parts = Vec::new();
     if claim.cpu_millis > 0 {
         parts.push(cpus(claim.cpu_millis));
     }
     if claim.memory_bytes > 0 {
-        parts.push(format!("{} of memory", Bytes(claim.memory_bytes)));
+        parts.push(format!("{} of memory", Bytes(claim.memory_bytes).amount()));
     }
     if claim.gpus > 0 {
         parts.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
@@ -110,18 +102,18 @@ pub(crate) fn claim(claim: &Claim) -> String {
     if parts.is_empty() { "nothing that is counted".to_owned() } else { parts.join(", ") }
 }
 
-/// A GPU of a job: its number and name, and how much of it.
+/// A GPU of a job: its number, its name, and the amount.
 fn gpu(slot: &Slot) -> String {
     let device = format!("{} {}", short(slot.device), slot.name);
     let Some(slice) = &slot.slice else { return device };
-    let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes)));
+    let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes).amount()));
     let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
     let parts: Vec<String> = memory.into_iter().chain(cores).collect();
     let amount = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(" and ")) };
     format!("{device}{amount}, shared by {}, enforced by {}", slice.by.as_str(), slice.enforced_by.words())
 }
 
-/// The attempts that ended before the last one, a line each.
+/// The attempts before the last one, one per line.
 fn earlier(record: &Record) -> String {
     let attempts =
         record.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));

@@ -1,15 +1,14 @@
-//! What the commands about jobs share: finding a job, telling what went wrong, and the words for times.
+//! Shared by the commands about jobs: finding a job, reporting errors, and the text of times.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use jobc_compiler::suggest;
 use jobc_container::state::process::Process;
-use jobc_job::folder::{Folder, Places};
+use jobc_job::directory::{Directory, Places};
 use jobc_job::record::Record;
 use jobc_job::recover::{self, Lost};
 use jobc_job::time::Time;
-use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::id::TaskId;
 use rustix::event::{PollFd, PollFlags};
@@ -24,7 +23,7 @@ pub(crate) struct Jobs {
     places: Places,
 }
 
-/// Why a command about jobs was not carried out.
+/// The error of a command about jobs.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -36,26 +35,26 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        // A job in another state refuses; everything else is the machine's.
+        // A job in another state is an error of the job; everything else is one of the host.
         let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::Fault };
         Self { code: outcome as u8, error }
     }
 }
 
 impl Failure {
-    /// The command line names something that is not there.
+    /// The command line names something that does not exist.
     pub(crate) fn wrong_use(error: Error) -> Self {
         Self { code: Outcome::WrongUse as u8, error }
     }
 
-    /// The same, of a command that exits with the code of a program: its own failures are 125, and 126 and 127 where the
-    /// program cannot be executed or is not there.
+    /// The same, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
+    /// program cannot be executed or does not exist.
     pub(crate) fn of_a_program(self) -> Self {
         Self { code: self.error.exit_code(), ..self }
     }
 }
 
-/// The exit code of a command, whose failure is told.
+/// The exit code of a command, whose failure is printed.
 pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|failure| {
         terminal::eprint(&container_error(&failure.error));
@@ -64,7 +63,7 @@ pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
 }
 
 impl Jobs {
-    /// Opens the places of this user. Jobs whose supervisor was killed are cleaned up first, and said to be lost.
+    /// Opens the directories of this user. Jobs whose supervisor was killed are first recovered and reported as lost.
     pub(crate) fn open() -> std::result::Result<Self, Error> {
         let jobs = Self { places: Places::standard()? };
         jobs.settle()?;
@@ -82,24 +81,24 @@ impl Jobs {
         Ok(())
     }
 
-    /// What became of a job whose supervisor is gone; nothing where the supervisor never wrote a word.
-    pub(crate) fn settled(&self, folder: &Folder) -> std::result::Result<Option<Record>, Error> {
-        match Record::read(folder)? {
+    /// The record of a job whose supervisor has ended; none if the supervisor never wrote one.
+    pub(crate) fn settled(&self, directory: &Directory) -> std::result::Result<Option<Record>, Error> {
+        match Record::read(directory)? {
             Some(record) if record.state.is_final() => Ok(Some(record)),
             _ => {
                 self.settle()?;
-                Record::read(folder)
+                Record::read(directory)
             }
         }
     }
 
-    /// Where they are.
+    /// The directories.
     pub(crate) fn places(&self) -> &Places {
         &self.places
     }
 
-    /// The job that a word names: an id, or a name, which is its newest run.
-    pub(crate) fn find(&self, word: &str) -> Result<Folder> {
+    /// The job that a word names: an id, or a name, which means its newest run.
+    pub(crate) fn find(&self, word: &str) -> Result<Directory> {
         self.places.find(word).map_err(|error| {
             let ids = self.places.list().unwrap_or_default();
             let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
@@ -114,18 +113,18 @@ impl Jobs {
     }
 
     /// The job that a word names, with its record.
-    pub(crate) fn record(&self, word: &str) -> Result<(Folder, Record)> {
-        let folder = self.find(word)?;
-        let record = read(&folder)?;
-        Ok((folder, record))
+    pub(crate) fn record(&self, word: &str) -> Result<(Directory, Record)> {
+        let directory = self.find(word)?;
+        let record = read(&directory)?;
+        Ok((directory, record))
     }
 
-    /// Every job with its record, by name and run. What cannot be read is warned of and left out.
-    pub(crate) fn all(&self) -> Result<Vec<(Folder, Record)>> {
-        let folders = self.places.list()?.into_iter().map(|id| self.places.job(&id));
-        Ok(folders
-            .filter_map(|folder| match Record::read(&folder) {
-                Ok(record) => Some((folder, record?)),
+    /// Every job with its record, by name and run. An unreadable record is skipped with a warning.
+    pub(crate) fn all(&self) -> Result<Vec<(Directory, Record)>> {
+        let directories = self.places.list()?.into_iter().map(|id| self.places.job(&id));
+        Ok(directories
+            .filter_map(|directory| match Record::read(&directory) {
+                Ok(record) => Some((directory, record?)),
                 Err(error) => {
                     terminal::eprint(&container_warning(&error.to_string()));
                     None
@@ -135,19 +134,19 @@ impl Jobs {
     }
 
     /// Waits until a job has ended; returns its record.
-    pub(crate) fn wait_for_end(&self, folder: &Folder) -> Result<Record> {
+    pub(crate) fn wait_for_end(&self, directory: &Directory) -> Result<Record> {
         loop {
-            let record = read(folder)?;
+            let record = read(directory)?;
             if record.state.is_final() {
                 return Ok(record);
             }
             let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
             if let Some(pidfd) = supervisor {
                 let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
-                // What interrupts it makes it look again.
+                // After an interruption, check again.
                 let _ = rustix::event::poll(&mut polled, None);
             } else {
-                // It is just beginning, or its record's last words are on their way, or it was killed.
+                // It is just starting, or its record is about to be written, or it was killed.
                 std::thread::sleep(Duration::from_millis(20));
                 self.settle()?;
             }
@@ -155,15 +154,15 @@ impl Jobs {
     }
 }
 
-/// A job's record; one that its command has not written yet is an error.
-pub(crate) fn read(folder: &Folder) -> Result<Record> {
-    Record::read(folder)?.ok_or_else(|| {
-        let error = Error::new(Kind::State, format!("nothing is known of job `{}` yet", folder.id));
-        Failure::from(error.help("it is just being submitted, or the command that did so was killed"))
+/// The record of a job; an error if the command has not written it yet.
+pub(crate) fn read(directory: &Directory) -> Result<Record> {
+    Record::read(directory)?.ok_or_else(|| {
+        let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
+        Failure::from(error.help("it is being submitted, or the command that submitted it was killed"))
     })
 }
 
-/// The tasks that words name: a task, such as `worker-0`, or a role for all of its tasks.
+/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks.
 pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
     let mut found = Vec::new();
     for word in words {
@@ -193,17 +192,17 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
 }
 
-/// Says what was done to a job: its id and a word for people, an object for programs.
-pub(crate) fn done(format: FormatArg, folder: &Folder, what: &str) {
+/// Prints what was done to a job: its id and a word for people, an object for programs.
+pub(crate) fn done(format: FormatArg, directory: &Directory, what: &str) {
     if format == FormatArg::Json {
-        let line = serde_json::json!({"id": folder.id, "done": what});
+        let line = serde_json::json!({"id": directory.id, "done": what});
         terminal::print(&format!("{line}\n"));
     } else {
-        terminal::print(&format!("{}: {what}\n", folder.id));
+        terminal::print(&format!("{}: {what}\n", directory.id));
     }
 }
 
-/// A stretch of time for people, in its largest unit and one more where that says something: `45 s`, `3 min`, `2 h 5 min`.
+/// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.
 pub(crate) fn span(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
@@ -217,13 +216,7 @@ pub(crate) fn span(time: Duration) -> String {
     }
 }
 
-/// Bytes for people: whole ones of the largest unit of which there is one at least.
-pub(crate) fn rounded(bytes: u64) -> String {
-    let unit = 10 * (bytes.max(1).ilog2() / 10).min(4);
-    Bytes(bytes >> unit << unit).to_string()
-}
-
-/// How long ago a moment was, for people.
+/// The time since a moment, for people.
 pub(crate) fn ago(time: Time, now: Time) -> String {
     format!("{} ago", span(now.since(time)))
 }

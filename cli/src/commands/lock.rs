@@ -1,7 +1,7 @@
-//! `jobc lock`: writes down, beside the job file, the digest that each of its images' names stands for.
+//! `jobc lock`: records the digest of each image of a job in a file next to the job file.
 //!
-//! What is written once stays until it is asked for again, so a job runs in the same images on every day. Names of other jobs
-//! of the folder stay too: the file is theirs as well.
+//! An entry stays until an update is requested, so a job always runs in the same images. Entries of other jobs of the
+//! directory stay too, since they share the file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ use crate::input::{Input, shorten};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
-/// The comment that the file begins with.
+/// The comment at the start of the file.
 const HEAD: &str = "\
 # What the name of each image stood for when `jobc lock` was run. Keep this file with the job: `jobc run --locked` takes these
 # images and no others. `jobc lock --update IMAGE` asks again.
@@ -39,24 +39,24 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
     let not_yet = |_: &str| Utf8PathBuf::from("../../..");
     let mut request = input.request(&job, &not_yet);
     let known = Lock::read(Locking::Followed, request.job, request.files, &mut sources, &mut sink);
-    // By their names alone: what they are locked to now says nothing about which there are.
+    // By name only: existing entries do not change which images the job has.
     request.locking = Locking::Ignored;
     let planned = plan(&mut sources, &request, &mut sink);
     let (Some(known), Some(planned)) = (known, planned) else {
         return report::findings(&sources, sink, args.format, false);
     };
     let (names, old) = (planned.images, known.into_digests());
-    let path = input.folder.join(FILE_NAME);
+    let path = input.directory.join(FILE_NAME);
     if lock.check {
         return check(&names, &old, &path);
     }
     if let Some(unknown) = lock.update.iter().find(|name| !names.contains(*name)) {
         let near = suggest::nearest(unknown, names.iter().map(String::as_str));
         let help = near.map_or_else(
-            || format!("it names {}", suggest::list(names.iter().map(String::as_str))),
+            || format!("its images are {}", suggest::list(names.iter().map(String::as_str))),
             |near| format!("did you mean `{near}`?"),
         );
-        let error = Error::new(Kind::Config, format!("the job names no image `{unknown}`")).help(help);
+        let error = Error::new(Kind::Config, format!("the job has no image `{unknown}`")).help(help);
         terminal::eprint(&report::container_error(&error));
         return Outcome::WrongUse;
     }
@@ -98,7 +98,7 @@ fn job_args(lock: &LockArgs) -> JobArgs {
     }
 }
 
-/// Says which names lack a digest.
+/// Prints which names have no digest.
 fn check<'a>(
     names: impl IntoIterator<Item = &'a String>,
     old: &BTreeMap<String, String>,
@@ -110,15 +110,15 @@ fn check<'a>(
         return Outcome::Fine;
     }
     let missing = suggest::list(missing.iter().copied());
-    let what = if path.exists() { "lacks" } else { "is not there, and would hold" };
+    let what = if path.exists() { "does not have" } else { "does not exist and would have" };
     terminal::eprint(&format!(
-        "jobc: `{}` {what} {missing}; `jobc lock` adds what is missing\n",
+        "jobc: `{}` {what} {missing}; run `jobc lock` to add missing images\n",
         shorten(path)
     ));
     Outcome::Errors
 }
 
-/// What a name stands for now: by its registry, or by the store where that is asked for or the registry cannot say.
+/// The current digest of a name: from its registry, or from the store if that is requested or the registry fails.
 fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
     let reference: Reference = name.parse()?;
     let here = || -> Result<Option<Digest>, Error> {
@@ -127,16 +127,18 @@ fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
     };
     if lock.local {
         return here()?.ok_or_else(|| {
-            Error::new(Kind::State, format!("there is no image `{}` here", reference.familiar()))
-                .help("bring it in with `jobc image pull` or `jobc image import`")
+            Error::new(Kind::State, format!("the image `{}` is not in the image store", reference.familiar()))
+                .help("add it with `jobc image pull` or `jobc image import`")
         });
     }
     match ask(&reference, lock.plain_http) {
         Ok(digest) => Ok(digest),
         Err(error) => match here()? {
             Some(digest) => {
-                let text =
-                    format!("{error}; `{}` is locked to the image of that name here", reference.familiar());
+                let text = format!(
+                    "{error}; locked `{}` to the image of that name in the image store",
+                    reference.familiar()
+                );
                 terminal::eprint(&report::container_warning(&text));
                 Ok(digest)
             }
@@ -155,12 +157,12 @@ fn ask(_: &Reference, _: bool) -> Result<Digest, Error> {
     Err(crate::registries::absent())
 }
 
-/// What became of each name, a line each.
+/// What happened to each name, one per line.
 fn told(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> String {
     new.iter().fold(String::new(), |mut out, (name, digest)| {
         let how = match old.get(name) {
             None => "new",
-            Some(before) if before == digest => "as it was",
+            Some(before) if before == digest => "unchanged",
             Some(_) => "changed",
         };
         let _ = writeln!(out, "{name} {digest} ({how})");
@@ -176,7 +178,7 @@ fn written(digests: &BTreeMap<String, String>) -> String {
     }
     text += "images:\n";
     for (name, digest) in digests {
-        // A name of an image has no character that would end the quotes.
+        // The name of an image has no character that would end the quotes.
         let _ = writeln!(text, "  \"{name}\": {digest}");
     }
     text

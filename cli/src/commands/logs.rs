@@ -1,9 +1,9 @@
-//! `jobc logs`: what tasks print.
+//! `jobc logs`: prints the output of tasks.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::logs::Choice;
 use jobc_job::record::Record;
 
@@ -15,33 +15,36 @@ use crate::args::FormatArg;
 use crate::args::watch::LogsArgs;
 
 pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
-    let (folder, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = Jobs::open()?.record(&args.job)?;
     let tasks = Some(jobs::tasks(&record, &args.tasks)?).filter(|tasks| !tasks.is_empty());
     let choice = Choice::default().tail(args.tail).since(args.since).attempt(args.attempt);
     let look =
         Look { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
     let shown = Shown { tasks, choice, ..Shown::default() };
-    let mut follower = Follower::new(&[(folder.clone(), record)], &shown, look);
+    let mut follower = Follower::new(&[(directory.clone(), record)], &shown, look);
     if args.follow {
-        until_the_end(&folder, &mut || follower.wait(&[], PAUSE).map(drop))?;
+        until_the_end(&directory, &mut || follower.wait(&[], PAUSE).map(drop))?;
     }
     or_end(follower.finish());
     Ok(ExitCode::SUCCESS)
 }
 
-/// How often to look whether the job has ended.
+/// How often to check whether the job has ended.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Shows a job again and again until it has ended.
-pub(super) fn until_the_end(folder: &Folder, show: &mut dyn FnMut() -> std::io::Result<()>) -> Result<()> {
+/// Shows new output of a job until it has ended.
+pub(super) fn until_the_end(
+    directory: &Directory,
+    show: &mut dyn FnMut() -> std::io::Result<()>,
+) -> Result<()> {
     loop {
-        // Gone where the job was removed meanwhile.
-        let Some(record) = Record::read(folder)? else { return Ok(()) };
+        // None if the job was removed meanwhile.
+        let Some(record) = Record::read(directory)? else { return Ok(()) };
         if record.state.is_final() {
             return Ok(());
         }
         if record.supervisor.is_some_and(|supervisor| !supervisor.is_alive()) {
-            // Its last words may be on their way; where it was killed, this says so.
+            // Its last record may not be written yet. If the supervisor was killed, this recovers the job.
             Jobs::open()?;
         }
         or_end(show());

@@ -1,4 +1,4 @@
-//! `jobc lsp`: the language server, on standard input and output.
+//! `jobc lsp`: the language server, on stdin and stdout.
 
 use jobc_lsp::Ended;
 
@@ -7,7 +7,7 @@ use crate::outcome::Outcome;
 use crate::terminal;
 
 pub(crate) fn run() -> Outcome {
-    // A mistake of ours costs the request that met it, and the server goes on: the log says what happened.
+    // An internal error fails one request, and the server continues. The log has the error.
     std::panic::set_hook(Box::new(|panic| eprintln!("jobc lsp: internal error: {panic}")));
     match jobc_lsp::serve_stdio(&DiskFiles::new("/")) {
         Ok(Ended::Properly) => Outcome::Fine,

@@ -13,7 +13,9 @@ pub(crate) fn run(command: Option<&str>) -> Outcome {
             if let Some(found) = all.find_subcommand(name) {
                 clap_mangen::Man::new(found.clone())
             } else {
-                terminal::eprint(&format!("jobc: there is no command `{name}`; `jobc --help` lists them\n"));
+                terminal::eprint(&format!(
+                    "jobc: unknown command `{name}`; `jobc --help` lists the commands\n"
+                ));
                 return Outcome::WrongUse;
             }
         }

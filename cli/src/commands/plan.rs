@@ -1,4 +1,4 @@
-//! `jobc plan`: what was decided, with every default filled in.
+//! `jobc plan`: prints the resolved plan, with all defaults.
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{plan, plan_json};
@@ -25,7 +25,7 @@ pub(crate) fn run(plan_args: &PlanArgs, args: &Args) -> Outcome {
     let outcome = report::findings(&sources, sink, args.format, true);
     let Some(mut planned) = planned else { return outcome };
     if planned.on_refusal == OnRefusal::Skip {
-        // Nothing was chosen and the plans differ in the target's name alone: one is enough to read.
+        // No target was chosen, and the plans differ only in the name of the target: print one.
         let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
         planned.jobs.retain(|job| job.target.name == first);
     }

@@ -1,9 +1,9 @@
-//! `jobc ps`: the jobs of this user on this machine, or the tasks of one.
+//! `jobc ps`: lists the jobs of this user on this host, or the tasks of one.
 
 use std::process::ExitCode;
 
 use jobc_gpu::pins::short;
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record, TaskRecord};
 use jobc_job::time::Time;
 use serde_json::{Value, json};
@@ -32,23 +32,23 @@ fn of_one(args: &PsArgs, record: &Record) -> String {
     }
 }
 
-fn of_all(args: &PsArgs, mut found: Vec<(Folder, Record)>) -> String {
+fn of_all(args: &PsArgs, mut found: Vec<(Directory, Record)>) -> String {
     found.retain(|(_, record)| args.all || !record.state.is_final());
-    // The newest is what people look for.
+    // The newest first.
     found.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
     match args.shown.format {
         FormatArg::Json => json_text(&found.iter().map(summary).collect::<Vec<_>>()),
-        _ if args.quiet => found.iter().map(|(folder, _)| format!("{}\n", folder.id)).collect(),
+        _ if args.quiet => found.iter().map(|(directory, _)| format!("{}\n", directory.id)).collect(),
         _ => listed(&found, Time::now()).render(terminal::columns_of_stdout()),
     }
 }
 
-fn listed(found: &[(Folder, Record)], now: Time) -> Table<6> {
+fn listed(found: &[(Directory, Record)], now: Time) -> Table<6> {
     let mut table = Table::new(["JOB", "STATE", "TASKS", "SUBMITTED", "RAN", "END"]);
-    for (folder, record) in found {
+    for (directory, record) in found {
         let ran = record.started.map(|started| span(record.ended.unwrap_or(now).since(started)));
         table.row([
-            folder.id.to_string(),
+            directory.id.to_string(),
             record.state.as_str().to_owned(),
             counts(record),
             ago(record.submitted, now),
@@ -59,7 +59,7 @@ fn listed(found: &[(Folder, Record)], now: Time) -> Table<6> {
     table
 }
 
-/// How many tasks are in which state, in the order in which states come in a life: `1 succeeded, 3 running`.
+/// The number of tasks in each state, in the order of the states: `1 succeeded, 3 running`.
 pub(super) fn counts(record: &Record) -> String {
     let counts = by_state(record);
     counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
@@ -77,12 +77,12 @@ fn by_state(record: &Record) -> Vec<(&'static str, usize)> {
     counts
 }
 
-/// A job in a list for programs: what the table shows, and the exit code.
-fn summary((folder, record): &(Folder, Record)) -> Value {
+/// A job of the list for programs: the columns of the table, and the exit code.
+fn summary((directory, record): &(Directory, Record)) -> Value {
     let tasks: serde_json::Map<String, Value> =
         by_state(record).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect();
     json!({
-        "id": folder.id,
+        "id": directory.id,
         "state": record.state,
         "description": record.description,
         "source": record.source,
@@ -98,7 +98,7 @@ fn summary((folder, record): &(Folder, Record)) -> Value {
 pub(super) fn tasks(record: &Record, now: Time) -> Table<8> {
     let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN", "EXIT"]);
     for task in &record.tasks {
-        // What a lost job's tasks were doing last is not what they do.
+        // The last states of a lost job's tasks are no longer valid.
         let alive = task.state.is_alive() && record.state != JobState::Lost;
         let ran = task.started.map(|started| span(task.ended.unwrap_or(now).since(started)));
         let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
@@ -116,14 +116,14 @@ pub(super) fn tasks(record: &Record, now: Time) -> Table<8> {
     table
 }
 
-/// Where a task is reached, with its ports: `127.0.0.1 http:8080`.
+/// The address of a task, with its ports: `127.0.0.1 http:8080`.
 fn address(task: &TaskRecord) -> Option<String> {
     let ports = task.ports.iter().map(|(label, number)| format!("{label}:{number}"));
     let all: Vec<String> = task.address.iter().cloned().chain(ports).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }
 
-/// The numbers of a task's GPUs: `0,1`, `2:0` for an instance of a card that is cut up.
+/// The numbers of a task's GPUs: `0,1`, or `2:0` for a MIG instance.
 fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
     let number = |name: &String| record.claim.leased.named(name).map(|slot| short(slot.device));
     let numbers: Vec<String> =
@@ -131,7 +131,7 @@ fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
     (!numbers.is_empty()).then(|| numbers.join(","))
 }
 
-/// How an attempt ended: the code, and why where there is more to say.
+/// How an attempt ended: the code, and the reason if there is one.
 pub(super) fn exit(task: &TaskRecord) -> Option<String> {
     let parts: Vec<String> =
         task.exit_code.map(|code| code.to_string()).into_iter().chain(task.reason.clone()).collect();

@@ -1,8 +1,7 @@
-//! `jobc report`: one page about a job, in one file that loads nothing.
+//! `jobc report`: writes one page about a job, a file without external content.
 //!
-//! It is made from the job's files alone, so it can be written while the job runs, after it, and again. Charts are drawings
-//! in the page (SVG); there is no program in it, and the page forbids itself to run one, since it shows what tasks
-//! print.
+//! It is made only from the job's files, so it can be written while the job runs, after it, and again. Charts are SVG
+//! in the page. The page has no script and forbids scripts, since it shows output of tasks.
 
 mod chart;
 mod facts;
@@ -23,9 +22,9 @@ use crate::terminal;
 use facts::Facts;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let (folder, record) = Jobs::open()?.record(&args.job)?;
-    let page = page::page(&Facts::gather(&folder, record));
-    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", folder.id).into());
+    let (directory, record) = Jobs::open()?.record(&args.job)?;
+    let page = page::page(&Facts::gather(&directory, record));
+    let path = args.output.clone().unwrap_or_else(|| format!("{}.html", directory.id).into());
     if path == Path::new("-") {
         terminal::print(&page);
         return Ok(ExitCode::SUCCESS);

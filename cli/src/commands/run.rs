@@ -1,7 +1,7 @@
-//! `jobc run`: a job file, a built plan or one bundle, on this machine.
+//! `jobc run`: a job file, a built plan or one bundle, on this host.
 //!
-//! What is to be run is told from what is there, so that one command takes all three. A bundle is looked for first: its
-//! start is counted in milliseconds and touches nothing of the compiler.
+//! The type of the input is detected, so that one command runs all three. A bundle is checked first: its start takes
+//! milliseconds and uses nothing of the compiler.
 
 mod bundle;
 mod job;
@@ -16,21 +16,21 @@ use crate::args::run::RunArgs;
 use crate::report::container_error;
 use crate::terminal;
 
-/// Runs what the arguments name; returns the exit code: of a bundle its program's, of a job how it ended.
+/// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     let code = What::of(args.what.as_deref()).and_then(|what| match what {
-        What::Bundle(folder) => {
+        What::Bundle(directory) => {
             refuse(args, &OF_JOBS, "a bundle")?;
             if args.oci_runtime.is_some() {
                 refuse(args, &OF_OURS, "a bundle that another runtime runs")?;
             }
             refuse_format(format)?;
-            bundle::run(args, &folder)
+            bundle::run(args, &directory)
         }
-        What::Plan(folder) => {
+        What::Plan(directory) => {
             refuse(args, &OF_BUNDLES, "a job")?;
-            refuse(args, &OF_JOB_FILES, "the folder of a built plan")?;
-            job::run_plan(args, &folder, format)
+            refuse(args, &OF_JOB_FILES, "the directory of a built plan")?;
+            job::run_plan(args, &directory, format)
         }
         What::Job(path) => {
             refuse(args, &OF_BUNDLES, "a job")?;
@@ -43,14 +43,14 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
     })
 }
 
-/// What there is to run.
+/// The input to run.
 #[derive(Debug, PartialEq, Eq)]
 enum What {
-    /// A folder with a config.json, or one of which the bundle's reader says why it is none.
+    /// A directory with a config.json, or one for which the bundle reader reports why it is not a bundle.
     Bundle(PathBuf),
-    /// A folder with a plan.json.
+    /// A directory with a plan.json.
     Plan(Utf8PathBuf),
-    /// A job file, the folder of one, or standard input; that of this folder where absent.
+    /// A job file, its directory, or stdin; the job file of the current directory if absent.
     Job(Option<Utf8PathBuf>),
 }
 
@@ -60,7 +60,7 @@ impl What {
         let text = || {
             Utf8PathBuf::from_path_buf(given.to_owned()).map_err(|path| {
                 let message = format!("the path `{}` is not UTF-8", path.display());
-                Error::new(Kind::Config, message).help("job files become plans, which are text; rename it")
+                Error::new(Kind::Config, message).help("rename it; a plan contains the path as text")
             })
         };
         if given == "-" {
@@ -69,7 +69,7 @@ impl What {
         if let Err(error) = given.metadata() {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             return Err(Error::machine(format!("open `{}`", given.display()), errno)
-                .help("name a job file, the folder of a built plan, or a bundle"));
+                .help("name a job file, the directory of a built plan, or a bundle"));
         }
         if given.is_dir() {
             let has = |name: &str| given.join(name).is_file();
@@ -93,7 +93,7 @@ impl What {
 /// An option and whether it is given.
 type Given = (&'static str, fn(&RunArgs) -> bool);
 
-/// Options of jobs alone, of bundles alone, of our own runtime, and of what is still to be compiled.
+/// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
 const OF_JOBS: [Given; 19] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
@@ -109,7 +109,7 @@ const OF_JOBS: [Given; 19] = [
 #[rustfmt::skip]
 const OF_BUNDLES: [Given; 2] =
     [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
-/// Options of our own runtime.
+/// Options of the built-in runtime.
 const OF_OURS: [Given; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 #[rustfmt::skip]
@@ -120,21 +120,21 @@ const OF_JOB_FILES: [Given; 8] = [
     ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
 ];
 
-/// Refuses options that mean nothing for what is run: one that is passed over in silence would be taken for kept.
+/// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.
 fn refuse(args: &RunArgs, options: &[Given], what: &str) -> Result<()> {
     match options.iter().find(|(_, given)| given(args)) {
         None => Ok(()),
-        Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` means nothing for {what}"))
-            .help("`jobc run --help` says which options are for what")),
+        Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` does not apply to {what}"))
+            .help("`jobc run --help` lists the options of jobs and bundles")),
     }
 }
 
-/// Refuses a form of findings: a bundle is not compiled, so it has none, and standard output is its program's own.
+/// Rejects `--format`: a bundle is not compiled, so it has no findings, and stdout belongs to its program.
 fn refuse_format(format: FormatArg) -> Result<()> {
     if format == FormatArg::Text {
         return Ok(());
     }
-    Err(Error::new(Kind::Config, "`--format` means nothing for a bundle")
+    Err(Error::new(Kind::Config, "`--format` does not apply to a bundle")
         .help("leave it out; errors of `jobc oci --log FILE --log-format json run` are JSON"))
 }
 

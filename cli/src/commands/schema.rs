@@ -1,4 +1,4 @@
-//! `jobc schema`: the published JSON Schemas.
+//! `jobc schema`: prints the published JSON Schemas.
 
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 

@@ -1,11 +1,11 @@
-//! `jobc stats`: what tasks use, once a second.
+//! `jobc stats`: prints the resource usage of tasks, once per second.
 
 mod rows;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::logs::Watch;
 use jobc_job::metrics::Live;
 use jobc_job::record::Record;
@@ -18,17 +18,17 @@ use crate::table::Table;
 use crate::terminal;
 pub(super) use rows::{Row, Rows};
 
-/// How often tasks are looked at.
+/// Interval of samples.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long a single look takes: CPU time is compared with that so long before.
+/// Time between the two samples of a single output, which CPU time is computed from.
 const GLANCE: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let mut looked_at = LookedAt::open(args)?;
     let mut rows = Rows::default();
     let mut outputs = Outputs::new(false);
-    // The first look is what the second is compared with.
+    // The first sample is the base of the second.
     rows.take(looked_at.look()?);
     std::thread::sleep(GLANCE);
     let mut is_first = true;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
         let rows = rows.take(looked_at.look()?);
         let text = match args.shown.format {
             FormatArg::Json => rows.iter().map(|row| format!("{}\n", row.json())).collect(),
-            // A list of nothing has its headings, too.
+            // An empty list has headings, too.
             _ => table(&rows).render(terminal::columns_of_stdout()),
         };
         let gap = if is_first || args.shown.format == FormatArg::Json { "" } else { "\n" };
@@ -59,47 +59,47 @@ fn table(rows: &[Row]) -> Table<9> {
     table
 }
 
-/// The jobs that are looked at.
+/// The jobs to sample.
 pub(super) struct LookedAt {
-    /// Those that were named; all that run where none was.
+    /// Whether the jobs were named; otherwise all running jobs are sampled.
     named: bool,
-    jobs: Vec<(Folder, Live)>,
+    jobs: Vec<(Directory, Live)>,
     all: Jobs,
 }
 
 impl LookedAt {
     pub(super) fn open(args: &StatsArgs) -> Result<Self> {
         let all = Jobs::open()?;
-        let find = |word: &String| all.find(word).map(|folder| (folder.clone(), Live::new(&folder)));
+        let find = |word: &String| all.find(word).map(|directory| (directory.clone(), Live::new(&directory)));
         let jobs = args.jobs.iter().map(find).collect::<Result<_>>()?;
         Ok(Self { named: !args.jobs.is_empty(), jobs, all })
     }
 
-    /// Each job with what its tasks use now.
+    /// Each job with the current usage of its tasks.
     pub(super) fn look(&mut self) -> Result<Vec<(Record, Vec<jobc_job::metrics::Sample>)>> {
         if !self.named {
             let running = self.all.all()?.into_iter().filter(|(_, record)| !record.state.is_final());
-            let running: Vec<Folder> = running.map(|(folder, _)| folder).collect();
-            self.jobs.retain(|(folder, _)| running.contains(folder));
-            for folder in running {
-                if !self.jobs.iter().any(|(known, _)| *known == folder) {
-                    let live = Live::new(&folder);
-                    self.jobs.push((folder, live));
+            let running: Vec<Directory> = running.map(|(directory, _)| directory).collect();
+            self.jobs.retain(|(directory, _)| running.contains(directory));
+            for directory in running {
+                if !self.jobs.iter().any(|(known, _)| *known == directory) {
+                    let live = Live::new(&directory);
+                    self.jobs.push((directory, live));
                 }
             }
         }
-        let look = |(folder, live): &mut (Folder, Live)| {
-            let record = jobs::read(folder)?;
+        let look = |(directory, live): &mut (Directory, Live)| {
+            let record = jobs::read(directory)?;
             let samples = live.look(&record);
             Ok((record, samples))
         };
         self.jobs.iter_mut().map(look).collect()
     }
 
-    /// Whether all jobs that were named have ended, or none runs.
+    /// Whether all named jobs have ended, or none runs.
     fn is_over(&self) -> Result<bool> {
-        for (folder, _) in &self.jobs {
-            let record = jobs::read(folder)?;
+        for (directory, _) in &self.jobs {
+            let record = jobs::read(directory)?;
             let gone = record.supervisor.is_some_and(|supervisor| !supervisor.is_alive());
             if !record.state.is_final() && !gone {
                 return Ok(false);
@@ -108,10 +108,10 @@ impl LookedAt {
         Ok(true)
     }
 
-    /// Waits, but not for the end of a job.
+    /// Waits, but not beyond the end of the jobs.
     fn wait(&self, longest: Duration) {
         let until = std::time::Instant::now() + longest;
-        let mut watch = Watch::new(self.jobs.iter().map(|(folder, _)| folder.record.clone()));
+        let mut watch = Watch::new(self.jobs.iter().map(|(directory, _)| directory.record.clone()));
         loop {
             let left = until.saturating_duration_since(std::time::Instant::now());
             if left.is_zero() || watch.wait(&[], left).is_err() || self.is_over().unwrap_or(true) {

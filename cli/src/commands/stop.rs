@@ -1,9 +1,10 @@
-//! `jobc stop`, `kill`, `pause`, `resume`, `wait`: what is asked of a running job's supervisor, and waiting for its end.
+//! `jobc stop`, `kill`, `pause`, `resume`, `wait`: requests to the supervisor of a running job, and waiting for its
+//! end.
 
 use std::process::ExitCode;
 
 use jobc_job::control::{Connection, Request};
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::record::Record;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signal;
@@ -13,24 +14,24 @@ use crate::args::FormatArg;
 use crate::args::jobs::{JobsArgs, KillArgs, StopArgs};
 use crate::terminal;
 
-/// How long a killed supervisor may take to be gone, in milliseconds.
+/// Timeout for a killed supervisor to end, in milliseconds.
 const PATIENCE: u32 = 10_000;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let folders = all(&jobs, &args.jobs)?;
+    let directories = all(&jobs, &args.jobs)?;
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
-    for folder in &folders {
-        // One that has ended is what was asked for.
-        if !read(folder)?.state.is_final() {
-            ask(folder, &request)?;
+    for directory in &directories {
+        // A job that has ended is already stopped.
+        if !read(directory)?.state.is_final() {
+            ask(directory, &request)?;
         }
     }
-    for folder in &folders {
+    for directory in &directories {
         if args.no_wait {
-            done(args.jobs.shown.format, folder, "stopping");
+            done(args.jobs.shown.format, directory, "stopping");
         } else {
-            tell_end(args.jobs.shown.format, &jobs.wait_for_end(folder)?);
+            tell_end(args.jobs.shown.format, &jobs.wait_for_end(directory)?);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -38,44 +39,44 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
 
 pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let (folder, record) = jobs.record(&args.job)?;
+    let (directory, record) = jobs.record(&args.job)?;
     if args.force {
-        tell_end(args.shown.format, &force(&jobs, &folder, &record)?);
+        tell_end(args.shown.format, &force(&jobs, &directory, &record)?);
         return Ok(ExitCode::SUCCESS);
     }
     let signal = Signal::parse(&args.signal).map_err(Failure::wrong_use)?;
     let tasks = tasks(&record, &args.tasks)?;
     let everything = tasks.is_empty() && signal == Signal::KILL;
-    ask(&folder, &Request::Kill { signal: signal.number(), tasks })?;
+    ask(&directory, &Request::Kill { signal: signal.number(), tasks })?;
     if everything {
-        tell_end(args.shown.format, &jobs.wait_for_end(&folder)?);
+        tell_end(args.shown.format, &jobs.wait_for_end(&directory)?);
     } else {
-        done(args.shown.format, &folder, &format!("sent {signal}"));
+        done(args.shown.format, &directory, &format!("sent {signal}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Kills the supervisor: everything of the job dies with it, and what is left is cleaned up as of any lost job.
-fn force(jobs: &Jobs, folder: &Folder, record: &Record) -> Result<Record> {
+/// Kills the supervisor: all processes of the job die with it, and the rest is cleaned up like any lost job.
+fn force(jobs: &Jobs, directory: &Directory, record: &Record) -> Result<Record> {
     if let Some(process) = record.supervisor
         && let Some(pidfd) = process.open()?
     {
         Signal::KILL.send(&pidfd)?;
         if !process.wait(PATIENCE)? {
-            let message = format!("the supervisor of job `{}` was killed and is not gone", folder.id);
+            let message = format!("the supervisor of job `{}` was killed and still exists", directory.id);
             return Err(Error::new(Kind::Machine, message)
-                .help("it waits for the kernel; try again later")
+                .help("it is blocked in the kernel; try again later")
                 .into());
         }
     }
-    jobs.wait_for_end(folder)
+    jobs.wait_for_end(directory)
 }
 
 /// Ends a job at once, by its supervisor or with it.
-pub(super) fn end_now(jobs: &Jobs, folder: &Folder) -> Result<()> {
-    match ask(folder, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
-        Ok(()) => jobs.wait_for_end(folder).map(drop),
-        Err(_) => force(jobs, folder, &read(folder)?).map(drop),
+pub(super) fn end_now(jobs: &Jobs, directory: &Directory) -> Result<()> {
+    match ask(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
+        Ok(()) => jobs.wait_for_end(directory).map(drop),
+        Err(_) => force(jobs, directory, &read(directory)?).map(drop),
     }
 }
 
@@ -89,19 +90,19 @@ pub(crate) fn resume(args: &JobsArgs) -> Result<ExitCode> {
 
 fn each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    for folder in all(&jobs, args)? {
-        ask(&folder, request)?;
-        done(args.shown.format, &folder, what);
+    for directory in all(&jobs, args)? {
+        ask(&directory, request)?;
+        done(args.shown.format, &directory, what);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Waits for the end of jobs; the exit code is that of the first that did not end well.
+/// Waits for the end of jobs; the exit code is that of the first that did not succeed.
 pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let mut code = 0;
-    for folder in all(&jobs, args)? {
-        let record = jobs.wait_for_end(&folder)?;
+    for directory in all(&jobs, args)? {
+        let record = jobs.wait_for_end(&directory)?;
         tell_end(args.shown.format, &record);
         if code == 0 {
             code = exit_code(&record);
@@ -110,37 +111,39 @@ pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-/// What `jobc run` exits with for a job that has ended.
+/// The exit code of `jobc run` for an ended job.
 pub(crate) fn exit_code(record: &Record) -> u8 {
     record.end.as_ref().map_or(jobc_oci::OWN_FAILURE, |end| end.exit_code)
 }
 
-/// Every job is found before anything is done to one.
-fn all(jobs: &Jobs, args: &JobsArgs) -> Result<Vec<Folder>> {
+/// All jobs are found before any is changed.
+fn all(jobs: &Jobs, args: &JobsArgs) -> Result<Vec<Directory>> {
     args.jobs.iter().map(|word| jobs.find(word)).collect()
 }
 
-/// Asks a job's supervisor; a job that has none is told how it ended.
-pub(crate) fn ask(folder: &Folder, request: &Request) -> Result<()> {
-    if let Some(mut connection) = Connection::open(folder)? {
-        return Ok(connection.ask(folder, request)?);
+/// Sends a request to a job's supervisor; the error for an ended job has its end.
+pub(crate) fn ask(directory: &Directory, request: &Request) -> Result<()> {
+    if let Some(mut connection) = Connection::open(directory)? {
+        return Ok(connection.ask(directory, request)?);
     }
-    let record = read(folder)?;
+    let record = read(directory)?;
     let error = if record.state.is_final() {
-        let error =
-            Error::new(Kind::State, format!("job `{}` is {}, not running", folder.id, record.state.as_str()));
+        let error = Error::new(
+            Kind::State,
+            format!("job `{}` is {}, not running", directory.id, record.state.as_str()),
+        );
         match &record.end {
             Some(end) => error.help(end.explanation.clone()),
             None => error,
         }
     } else {
-        Error::new(Kind::State, format!("the supervisor of job `{}` does not answer", folder.id))
-            .help(format!("it may be just beginning; `jobc kill --force {}` ends it", folder.id))
+        Error::new(Kind::State, format!("the supervisor of job `{}` does not respond", directory.id))
+            .help(format!("it may be starting; `jobc kill --force {}` kills it", directory.id))
     };
     Err(error.into())
 }
 
-/// Says how a job ended.
+/// Prints how a job ended.
 fn tell_end(format: FormatArg, record: &Record) {
     if format == FormatArg::Json {
         let line = serde_json::json!({"id": record.id, "state": record.state, "end": record.end});

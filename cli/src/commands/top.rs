@@ -1,4 +1,4 @@
-//! `jobc top`: what tasks use, on the whole terminal; where there is none, as `jobc stats`.
+//! `jobc top`: resource usage of tasks in full screen; without a terminal, as `jobc stats`.
 
 mod screen;
 
@@ -17,10 +17,10 @@ use crate::args::FormatArg;
 use crate::args::watch::StatsArgs;
 use screen::{Key, Screen, View};
 
-/// How often tasks are looked at.
+/// Interval of samples.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// How long until the second look, which is the first that shows CPU time.
+/// Time until the second sample, the first with CPU time.
 const SOON: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
     let signals = Signals::take()?;
     let mut rows = Rows::default();
     let mut view = View::default();
-    // From here on errors are printed when the terminal is as it was.
+    // From here on, errors are printed after the terminal is restored.
     let _screen = Screen::enter();
     let mut next = Instant::now() + SOON;
     loop {

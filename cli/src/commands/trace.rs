@@ -1,4 +1,4 @@
-//! `jobc trace`: a task's calls to the drivers of GPUs.
+//! `jobc trace`: counts GPU driver calls of a task.
 
 use std::process::ExitCode;
 
@@ -26,9 +26,9 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
     })?;
     if record.state == JobState::Paused {
         let error = Error::new(Kind::State, format!("job `{}` is paused: it makes no calls", record.id));
-        return Err(error.help(format!("let it go on with `jobc resume {}`", record.id)).into());
+        return Err(error.help(format!("resume it with `jobc resume {}`", record.id)).into());
     }
-    // Ctrl-C ends the tracing, and what was counted is shown.
+    // Ctrl-C ends the tracing, and the counts so far are shown.
     let signals = Signals::take()?;
     let stop = || std::iter::from_fn(|| signals.next()).any(|signal| signal != Signal::WINCH);
     let calls = trace(&family(process.pid), args.duration, stop)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The task that was named, or the only one that runs.
+/// The task that was named, or the only running one.
 fn chosen<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> {
     if let Some(word) = word {
         let named = tasks(record, &[word.to_owned()])?;
@@ -57,12 +57,16 @@ fn chosen<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> 
     let mut alive = record.tasks.iter().filter(of_word).filter(|task| task.state.is_alive());
     match (alive.next(), alive.next()) {
         (Some(task), None) => Ok(task),
-        (None, _) => Err(Error::new(Kind::State, format!("no task of job `{}` runs", record.id)).into()),
+        (None, _) => {
+            Err(Error::new(Kind::State, format!("no task of job `{}` is running", record.id)).into())
+        }
         (Some(_), Some(_)) => {
             let names: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
             let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
-            let error =
-                Error::new(Kind::State, format!("several tasks of job `{}` run; name one", record.id));
+            let error = Error::new(
+                Kind::State,
+                format!("several tasks of job `{}` are running; name one", record.id),
+            );
             Err(Failure::wrong_use(error.help(format!("its tasks are {known}"))))
         }
     }
@@ -77,7 +81,7 @@ fn row(((node, call), counted): (&(String, &'static str), &Counted)) -> Value {
 fn text(task: &TaskRecord, calls: &Calls) -> String {
     let seconds = calls.seconds;
     if calls.nodes.is_empty() {
-        return format!("task `{}` made no call to a GPU's driver in {seconds:.1} s\n", task.task);
+        return format!("task `{}` made no GPU driver call in {seconds:.1} s\n", task.task);
     }
     let mut table = Table::new(["NODE", "CALL", "CALLS", "PER SECOND", "ERRORS", "TIME", "MEAN", "LONGEST"]);
     for ((node, call), counted) in &calls.nodes {
@@ -95,7 +99,7 @@ fn text(task: &TaskRecord, calls: &Calls) -> String {
         ]);
     }
     format!(
-        "{}\ntask `{}`, {seconds:.1} s; it ran slower meanwhile\n",
+        "{}\ntask `{}`, {seconds:.1} s; it ran slower while it was traced\n",
         table.render(terminal::columns_of_stdout()),
         task.task
     )

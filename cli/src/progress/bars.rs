@@ -1,16 +1,16 @@
-//! Bars: one a thing that is under way, and one for all of them.
+//! Bars: one per running item, and one for all of them.
 
 use std::time::Instant;
 
 use crate::quantity::bytes;
 use crate::table::cut;
 
-/// At most so many things have a bar of their own.
+/// Maximum number of items with their own bar.
 const MOST: usize = 8;
-/// Characters of a bar.
+/// Width of a bar in characters.
 const WIDTH: usize = 24;
 
-/// Something that takes time.
+/// An item with progress.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) what: &'static str,
@@ -18,9 +18,9 @@ pub(super) struct Item {
     pub(super) done: u64,
     pub(super) total: Option<u64>,
     pub(super) known: bool,
-    /// Whether its end was told.
+    /// Whether its end was reported.
     pub(super) told: bool,
-    /// When it was last told of.
+    /// When it was last reported.
     pub(super) said: Option<Instant>,
     began: Instant,
 }
@@ -44,13 +44,13 @@ impl Item {
     }
 }
 
-/// What a thing is called: its kind and the first digits of its digest, with a blank at the end.
+/// The name of an item: its kind and the first digits of its digest, followed by a space.
 pub(super) fn label(what: &str, digest: &str) -> String {
     let digits: String = digest.split(':').next_back().unwrap_or_default().chars().take(12).collect();
     if digits.is_empty() { format!("{what} ") } else { format!("{what} {digits} ") }
 }
 
-/// How the end of a thing is called.
+/// The word for the end of an item.
 pub(super) fn finished(what: &str) -> &'static str {
     if what == "layer" { "unpacked" } else { "done" }
 }
@@ -90,7 +90,7 @@ pub(super) fn lines(items: &[Item], columns: usize) -> Vec<String> {
             bytes(rate)
         ));
     }
-    // The last column is left free: some terminals begin a new line once it is written.
+    // The last column is left free: some terminals wrap when it is written.
     lines.iter().map(|line| cut(line, columns.saturating_sub(1))).collect()
 }
 

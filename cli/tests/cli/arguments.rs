@@ -3,14 +3,14 @@
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, HELLO};
+use crate::directory::{Directory, HELLO};
 
 #[test]
 fn parameters_are_set_in_order() {
-    let folder = Folder::with_job(HELLO);
-    folder.write("params.yaml", "greeting: from a file\ncount: 5\n");
-    folder.write("params.json", r#"{"greeting": "from JSON"}"#);
-    let plan = |arguments: &[&str]| folder.jobc(&[&["plan"], arguments].concat()).exits(0).out;
+    let directory = Directory::with_job(HELLO);
+    directory.write("params.yaml", "greeting: from a file\ncount: 5\n");
+    directory.write("params.json", r#"{"greeting": "from JSON"}"#);
+    let plan = |arguments: &[&str]| directory.jobc(&[&["plan"], arguments].concat()).exits(0).out;
     assert!(plan(&[]).contains("echo hello"));
     assert!(plan(&["--set", "greeting=good day"]).contains("echo good day"));
     assert!(plan(&["--set", "greeting=a=b"]).contains("echo a=b"));
@@ -24,8 +24,8 @@ fn parameters_are_set_in_order() {
 
 #[test]
 fn a_value_of_the_wrong_type_is_the_jobs_error() {
-    let folder = Folder::with_job(HELLO);
-    let run = folder.jobc(&["build", "--set", "count=many", "--format", "short"]).exits(1);
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build", "--set", "count=many", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
         str![[r"
@@ -33,16 +33,16 @@ job.yaml:4:27: error[J0203]: `many` is not an integer, which the parameter `coun
 
 "]]
     );
-    let run = folder.jobc(&["build", "--set", "cuont=3", "--format", "short"]).exits(1);
+    let run = directory.jobc(&["build", "--set", "cuont=3", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
         str![[r"
-job.yaml:4:1: error[J0201]: `hello` has no parameter `cuont`
+job.yaml:4:1: error[J0201]: unknown parameter `cuont` of `hello`
 
 "]]
     );
-    folder.write("params.yaml", "count: [1]\n");
-    let run = folder.jobc(&["build", "--params", "params.yaml", "--format", "short"]).exits(1);
+    directory.write("params.yaml", "count: [1]\n");
+    let run = directory.jobc(&["build", "--params", "params.yaml", "--format", "short"]).exits(1);
     assert_data_eq!(
         run.err,
         str![[r"
@@ -50,25 +50,25 @@ params.yaml:1:8: error[J0203]: a list is not an integer, which the parameter `co
 
 "]]
     );
-    assert!(folder.out().is_empty());
+    assert!(directory.out().is_empty());
 }
 
 #[test]
 fn what_is_no_assignment_is_wrong_use() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build", "--set", "count"]).exits(2).says("NAME=VALUE");
-    folder.jobc(&["build", "--set", "=3"]).exits(2).says("NAME=VALUE");
-    folder.jobc(&["build", "--params", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build", "--set", "count"]).exits(2).says("NAME=VALUE");
+    directory.jobc(&["build", "--set", "=3"]).exits(2).says("NAME=VALUE");
+    directory.jobc(&["build", "--params", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
 }
 
 #[test]
 fn an_unknown_target_names_the_near_one() {
-    let folder = Folder::with_job(HELLO);
-    let run = folder.jobc(&["build", "--target", "kubernets", "--format", "text"]).exits(1);
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build", "--target", "kubernets", "--format", "text"]).exits(1);
     assert_data_eq!(
         run.err,
         str![[r"
-error[J0501]: there is no target `kubernets`
+error[J0501]: unknown target `kubernets`
  |
  = note: did you mean `kubernetes`?
  = note: known: `local`, `kubernetes` and `openpai`
@@ -78,52 +78,53 @@ for more about an error, run `jobc explain J0501`
 
 "]]
     );
-    folder.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
-    folder.jobc(&["build", "--target", "lap"]).exits(1).says("did you mean `lab`?");
-    folder.jobc(&["build", "--target", "lab"]).exits(0);
-    assert!(folder.path().join("out/hello/lab/kubernetes").exists());
+    directory.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
+    directory.jobc(&["build", "--target", "lap"]).exits(1).says("did you mean `lab`?");
+    directory.jobc(&["build", "--target", "lab"]).exits(0);
+    assert!(directory.path().join("out/hello/lab/kubernetes").exists());
 }
 
 #[test]
 fn an_unknown_backend_or_option_is_wrong_use() {
-    let folder = Folder::with_job(HELLO);
-    folder
+    let directory = Directory::with_job(HELLO);
+    directory
         .jobc(&["build", "--backend", "k8s"])
         .exits(2)
         .says("known backends: dockerfile, oci, cgroup, kubernetes, openpai");
-    folder.jobc(&["build", "--tagret", "x"]).exits(2).says("--target");
-    folder.jobc(&["biuld"]).exits(2).says("build");
-    folder.jobc(&[]).exits(2).says("Usage:");
-    folder.jobc(&["build", "--check", "--stdout"]).exits(2).says("cannot be used with");
+    directory.jobc(&["build", "--tagret", "x"]).exits(2).says("--target");
+    directory.jobc(&["biuld"]).exits(2).says("build");
+    directory.jobc(&[]).exits(2).says("Usage:");
+    directory.jobc(&["build", "--check", "--stdout"]).exits(2).says("cannot be used with");
 }
 
 #[test]
 fn only_the_backend_asked_for_is_written() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build", "--backend", "cgroup"]).exits(0);
-    let out = folder.out();
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build", "--backend", "cgroup"]).exits(0);
+    let out = directory.out();
     assert!(out.keys().all(|path| path.starts_with("hello/local")), "{:?}", out.keys());
-    assert!(!folder.path().join("out/hello/local/oci").exists());
+    assert!(!directory.path().join("out/hello/local/oci").exists());
 }
 
 #[test]
 fn what_a_target_cannot_express_is_refused_or_left_out_aloud() {
     let job =
         HELLO.replace("    run:", "    labels: {team: vision}\n    security: {privileged: true}\n    run:");
-    let folder = Folder::with_job(&job);
-    let refused = folder.jobc(&["build", "--target", "openpai", "--format", "short"]).exits(1);
+    let directory = Directory::with_job(&job);
+    let refused = directory.jobc(&["build", "--target", "openpai", "--format", "short"]).exits(1);
     assert!(refused.err.contains("openpai"), "{}", refused.err);
-    assert!(folder.out().is_empty());
-    let lossy = folder.jobc(&["build", "--target", "openpai", "--allow-lossy", "--format", "short"]).exits(0);
+    assert!(directory.out().is_empty());
+    let lossy =
+        directory.jobc(&["build", "--target", "openpai", "--allow-lossy", "--format", "short"]).exits(0);
     assert!(lossy.err.contains("warning[") && lossy.err.contains("leaves out"), "{}", lossy.err);
-    assert!(folder.path().join("out/hello/openpai/openpai/job.yaml").exists());
+    assert!(directory.path().join("out/hello/openpai/openpai/job.yaml").exists());
 }
 
 #[test]
 fn warnings_are_errors_where_they_are_denied() {
-    let folder = Folder::with_job(&HELLO.replace("busybox:1.36", "busybox"));
-    let run = folder.jobc(&["check"]).exits(0);
+    let directory = Directory::with_job(&HELLO.replace("busybox:1.36", "busybox"));
+    let run = directory.jobc(&["check"]).exits(0);
     assert!(run.err.contains("warning["), "{}", run.err);
-    folder.jobc(&["check", "--deny-warnings"]).exits(1);
-    assert!(folder.out().is_empty(), "`check` writes nothing");
+    directory.jobc(&["check", "--deny-warnings"]).exits(1);
+    assert!(directory.out().is_empty(), "`check` writes nothing");
 }

@@ -7,12 +7,12 @@ use camino::Utf8PathBuf;
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, HELLO, assert_same, contents};
+use crate::directory::{Directory, HELLO, assert_same, contents};
 
 #[test]
 fn it_ends_with_a_table_of_what_was_written_and_the_total() {
-    let folder = Folder::with_job(HELLO);
-    let run = folder.jobc(&["build"]).exits(0);
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
         str![[r"
@@ -21,12 +21,12 @@ local       oci             4  out/hello/local/oci
 local       cgroup         24  out/hello/local/cgroup
 kubernetes  kubernetes      3  out/hello/kubernetes/kubernetes
 openpai     openpai         1  out/hello/openpai/openpai
-hello: 2 instances, 2 CPUs, 128MiB of memory
+hello: 2 instances, 2 CPUs, 128 MiB of memory
 
 "]]
     );
     assert_data_eq!(run.err, str![]);
-    let paths: Vec<Utf8PathBuf> = folder.out().into_keys().collect();
+    let paths: Vec<Utf8PathBuf> = directory.out().into_keys().collect();
     for path in [
         "local/plan.json",
         "local/oci/main-1/config.json",
@@ -39,25 +39,25 @@ hello: 2 instances, 2 CPUs, 128MiB of memory
 
 #[test]
 fn a_second_build_changes_nothing_and_says_so() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    let times = |folder: &Folder| -> Vec<(Utf8PathBuf, SystemTime)> {
-        let out = folder.path().join("out");
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    let times = |directory: &Directory| -> Vec<(Utf8PathBuf, SystemTime)> {
+        let out = directory.path().join("out");
         let time = |path: &Utf8PathBuf| fs::metadata(out.join(path)).unwrap().modified().unwrap();
-        folder.out().into_keys().map(|path| (path.clone(), time(&path))).collect()
+        directory.out().into_keys().map(|path| (path.clone(), time(&path))).collect()
     };
-    let before = times(&folder);
+    let before = times(&directory);
     std::thread::sleep(std::time::Duration::from_millis(20));
-    let run = folder.jobc(&["build"]).exits(0);
+    let run = directory.jobc(&["build"]).exits(0);
     let rows: Vec<&str> = run.out.lines().filter(|line| line.contains(" out/")).collect();
     assert!(!rows.is_empty() && rows.iter().all(|row| row.ends_with("(unchanged)")), "{}", run.out);
-    assert_eq!(times(&folder), before);
+    assert_eq!(times(&directory), before);
 
     // What a change does not touch keeps its time as well.
-    folder.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
-    let run = folder.jobc(&["build"]).exits(0);
+    directory.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
+    let run = directory.jobc(&["build"]).exits(0);
     assert!(!run.out.contains("unchanged"), "{}", run.out);
-    let after = times(&folder);
+    let after = times(&directory);
     let kept = |path: &str| {
         before.iter().chain(&after).filter(|(p, _)| p == path).map(|(_, time)| time).collect::<Vec<_>>()
     };
@@ -69,22 +69,22 @@ fn a_second_build_changes_nothing_and_says_so() {
 
 #[test]
 fn check_is_silent_until_something_differs_and_then_shows_how() {
-    let folder = Folder::with_job(HELLO);
-    let run = folder.jobc(&["build", "--check", "--backend", "cgroup"]).exits(1);
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build", "--check", "--backend", "cgroup"]).exits(1);
     assert!(
         run.out.contains("--- /dev/null\n+++ out/hello/local/cgroup/main-0/v2/memory.max\n"),
         "{}",
         run.out
     );
-    assert!(folder.out().is_empty(), "`--check` writes nothing");
+    assert!(directory.out().is_empty(), "`--check` writes nothing");
 
-    folder.jobc(&["build"]).exits(0);
-    let built = folder.out();
-    let run = folder.jobc(&["build", "--check"]).exits(0);
+    directory.jobc(&["build"]).exits(0);
+    let built = directory.out();
+    let run = directory.jobc(&["build", "--check"]).exits(0);
     assert_eq!((run.out, run.err), (String::new(), String::new()));
 
-    folder.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
-    let run = folder.jobc(&["build", "--check"]).exits(1).says("`jobc build` writes them");
+    directory.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
+    let run = directory.jobc(&["build", "--check"]).exits(1).says("run `jobc build` to write them");
     let diff = "\
 --- out/hello/local/cgroup/main-0/v2/memory.max
 +++ out/hello/local/cgroup/main-0/v2/memory.max
@@ -93,86 +93,90 @@ fn check_is_silent_until_something_differs_and_then_shows_how() {
 +68157440
 ";
     assert!(run.out.contains(diff), "{}", run.out);
-    assert_same(&folder.out(), &built);
+    assert_same(&directory.out(), &built);
 }
 
 #[test]
 fn check_sees_files_that_the_job_does_not_make_and_files_that_are_gone() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    folder.write("out/hello/local/oci/main-7/config.json", "{}");
-    let run = folder.jobc(&["build", "--check"]).exits(1);
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    directory.write("out/hello/local/oci/main-7/config.json", "{}");
+    let run = directory.jobc(&["build", "--check"]).exits(1);
     assert_eq!(run.out, "only on disk: out/hello/local/oci/main-7/config.json\n");
-    fs::remove_dir_all(folder.path().join("out/hello/local/oci/main-7")).unwrap();
-    fs::remove_file(folder.path().join("out/hello/local/plan.json")).unwrap();
-    let run = folder.jobc(&["build", "--check"]).exits(1);
+    fs::remove_dir_all(directory.path().join("out/hello/local/oci/main-7")).unwrap();
+    fs::remove_file(directory.path().join("out/hello/local/plan.json")).unwrap();
+    let run = directory.jobc(&["build", "--check"]).exits(1);
     assert!(run.out.starts_with("--- /dev/null\n+++ out/hello/local/plan.json\n"), "{}", run.out);
 }
 
 #[test]
 fn tasks_that_are_no_more_leave_no_files() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build", "--set", "count=3"]).exits(0);
-    assert!(folder.path().join("out/hello/local/oci/main-2").exists());
-    folder.jobc(&["build", "--set", "count=2"]).exits(0);
-    assert!(!folder.path().join("out/hello/local/oci/main-2").exists());
-    assert!(folder.path().join("out/hello/local/oci/main-1").exists());
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build", "--set", "count=3"]).exits(0);
+    assert!(directory.path().join("out/hello/local/oci/main-2").exists());
+    directory.jobc(&["build", "--set", "count=2"]).exits(0);
+    assert!(!directory.path().join("out/hello/local/oci/main-2").exists());
+    assert!(directory.path().join("out/hello/local/oci/main-1").exists());
 }
 
 #[test]
 fn stdout_prints_what_a_build_writes_and_writes_nothing() {
-    let folder = Folder::with_job(HELLO);
-    let run = folder.jobc(&["build", "--stdout", "--backend", "kubernetes"]).exits(0);
-    assert!(folder.out().is_empty());
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build", "--stdout", "--backend", "kubernetes"]).exits(0);
+    assert!(directory.out().is_empty());
     assert!(run.out.starts_with("---\n# kubernetes/"), "{}", run.out);
     assert!(!run.out.contains("==>"), "a YAML stream holds nothing else: {}", run.out);
-    let all = folder.jobc(&["build", "--stdout"]).exits(0).out;
-    folder.jobc(&["build"]).exits(0);
-    for (path, bytes) in folder.out() {
+    let all = directory.jobc(&["build", "--stdout"]).exits(0).out;
+    directory.jobc(&["build"]).exits(0);
+    for (path, bytes) in directory.out() {
         assert!(all.contains(std::str::from_utf8(&bytes).unwrap()), "{path} was not printed");
     }
 }
 
 #[test]
-fn another_folder_gets_the_same_files() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    folder.jobc(&["build", "-o", "deep/../made"]).exits(0);
+fn another_directory_gets_the_same_files() {
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    directory.jobc(&["build", "-o", "deep/../made"]).exits(0);
     assert_same(
-        &contents(&folder.path().join("made/local/cgroup")),
-        &contents(&folder.path().join("out/hello/local/cgroup")),
+        &contents(&directory.path().join("made/local/cgroup")),
+        &contents(&directory.path().join("out/hello/local/cgroup")),
     );
-    assert!(!folder.path().join("deep").exists());
-    let elsewhere = Folder::new();
+    assert!(!directory.path().join("deep").exists());
+    let elsewhere = Directory::new();
     let made = elsewhere.path().join("x");
-    folder.jobc(&["build", "--output", made.as_str()]).exits(0);
-    assert_same(&contents(&made.join("kubernetes")), &contents(&folder.path().join("out/hello/kubernetes")));
+    directory.jobc(&["build", "--output", made.as_str()]).exits(0);
+    assert_same(
+        &contents(&made.join("kubernetes")),
+        &contents(&directory.path().join("out/hello/kubernetes")),
+    );
 }
 
 /// A relative mount is found from the bundle, wherever the output lies.
 #[test]
 fn mounts_of_relative_paths_point_back_to_the_job() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let job = HELLO.replace("params:", "data: {set: {source: ./data, mount: /data}}\nparams:");
-    folder.write("here/job.yaml", &job);
-    folder.write("here/data/file", "x");
+    directory.write("here/job.yaml", &job);
+    directory.write("here/data/file", "x");
     let matrix = job.replace("roles:", "matrix: {lr: [1, 2]}\nroles:");
-    folder.write("sweep/job.yaml", &matrix);
-    folder.write("sweep/data/file", "x");
-    folder.jobc(&["build", "here/job.yaml", "-b", "oci"]).exits(0);
-    folder.jobc(&["build", "here/job.yaml", "-b", "oci", "-o", "a/b"]).exits(0);
-    folder.jobc(&["build", "sweep/job.yaml", "-b", "oci"]).exits(0);
-    folder.jobc(&["build", "sweep/job.yaml", "-b", "oci", "-o", "c"]).exits(0);
+    directory.write("sweep/job.yaml", &matrix);
+    directory.write("sweep/data/file", "x");
+    directory.jobc(&["build", "here/job.yaml", "-b", "oci"]).exits(0);
+    directory.jobc(&["build", "here/job.yaml", "-b", "oci", "-o", "a/b"]).exits(0);
+    directory.jobc(&["build", "sweep/job.yaml", "-b", "oci"]).exits(0);
+    directory.jobc(&["build", "sweep/job.yaml", "-b", "oci", "-o", "c"]).exits(0);
     let mut bundles = 0;
-    for path in contents(folder.path()).into_keys().filter(|path| path.file_name() == Some("config.json")) {
-        let config: serde_json::Value = serde_json::from_str(&folder.read(path.as_str())).unwrap();
+    for path in contents(directory.path()).into_keys().filter(|path| path.file_name() == Some("config.json"))
+    {
+        let config: serde_json::Value = serde_json::from_str(&directory.read(path.as_str())).unwrap();
         let mount = config["mounts"]
             .as_array()
             .unwrap()
             .iter()
             .find(|m| m["destination"] == "/data")
             .expect("the mount");
-        let source = folder.path().join(path.parent().unwrap()).join(mount["source"].as_str().unwrap());
+        let source = directory.path().join(path.parent().unwrap()).join(mount["source"].as_str().unwrap());
         assert!(source.join("file").exists(), "{path}: {} is not the data", mount["source"]);
         bundles += 1;
     }
@@ -180,51 +184,51 @@ fn mounts_of_relative_paths_point_back_to_the_job() {
 }
 
 #[test]
-fn a_matrix_gets_a_folder_each() {
-    let folder = Folder::with_job(&HELLO.replace("roles:", "matrix: {lr: [1, 2]}\nroles:"));
-    folder.jobc(&["build", "-b", "cgroup"]).exits(0);
-    folder.jobc(&["build", "-b", "cgroup", "-o", "made"]).exits(0);
+fn a_matrix_gets_a_directory_each() {
+    let directory = Directory::with_job(&HELLO.replace("roles:", "matrix: {lr: [1, 2]}\nroles:"));
+    directory.jobc(&["build", "-b", "cgroup"]).exits(0);
+    directory.jobc(&["build", "-b", "cgroup", "-o", "made"]).exits(0);
     for job in ["hello-0", "hello-1"] {
-        assert!(folder.path().join("out").join(job).join("local/plan.json").exists(), "{job}");
-        assert!(folder.path().join("made").join(job).join("local/plan.json").exists(), "{job}");
+        assert!(directory.path().join("out").join(job).join("local/plan.json").exists(), "{job}");
+        assert!(directory.path().join("made").join(job).join("local/plan.json").exists(), "{job}");
     }
 }
 
 #[test]
 fn somebody_elses_files_are_never_removed() {
-    let folder = Folder::with_job(HELLO);
-    folder.write("out/hello/local/thesis.tex", "mine");
-    folder.jobc(&["build"]).exits(3).says("`thesis.tex`, which jobc did not write");
-    assert_eq!(folder.read("out/hello/local/thesis.tex"), "mine");
+    let directory = Directory::with_job(HELLO);
+    directory.write("out/hello/local/thesis.tex", "mine");
+    directory.jobc(&["build"]).exits(3).says("`thesis.tex`, which jobc did not write");
+    assert_eq!(directory.read("out/hello/local/thesis.tex"), "mine");
 
     // A root file system that somebody put into a bundle, as container tools want it.
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    folder.write("out/hello/local/oci/main-0/rootfs/bin/sh", "mine");
-    folder.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
-    folder.jobc(&["build"]).exits(3).says("rootfs");
-    assert_eq!(folder.read("out/hello/local/oci/main-0/rootfs/bin/sh"), "mine");
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    directory.write("out/hello/local/oci/main-0/rootfs/bin/sh", "mine");
+    directory.write("job.yaml", &HELLO.replace("64MiB", "65MiB"));
+    directory.jobc(&["build"]).exits(3).says("rootfs");
+    assert_eq!(directory.read("out/hello/local/oci/main-0/rootfs/bin/sh"), "mine");
 
-    let folder = Folder::with_job(HELLO);
-    folder.write("out/hello/local", "a file");
-    folder.jobc(&["build"]).exits(3).says("is a file");
-    assert_eq!(folder.read("out/hello/local"), "a file");
+    let directory = Directory::with_job(HELLO);
+    directory.write("out/hello/local", "a file");
+    directory.jobc(&["build"]).exits(3).says("is a file");
+    assert_eq!(directory.read("out/hello/local"), "a file");
 }
 
 #[test]
 fn an_edited_file_is_written_again() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    let before = folder.out();
-    folder.write("out/hello/local/plan.json", "{}");
-    folder.jobc(&["build"]).exits(0);
-    assert_same(&folder.out(), &before);
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    let before = directory.out();
+    directory.write("out/hello/local/plan.json", "{}");
+    directory.jobc(&["build"]).exits(0);
+    assert_same(&directory.out(), &before);
 }
 
 #[test]
 fn the_example_builds_as_its_golden_output() {
-    let folder = Folder::example("torchrun-4x8");
-    let run = folder.jobc(&["build"]).exits(0);
+    let directory = Directory::example("torchrun-4x8");
+    let run = directory.jobc(&["build"]).exits(0);
     assert_data_eq!(
         run.out,
         str![[r#"
@@ -234,11 +238,11 @@ local   oci            12  out/gpt-small/local/oci
 local   cgroup         48  out/gpt-small/local/cgroup
 lab     kubernetes      2  out/gpt-small/lab/kubernetes
 pai     openpai         1  out/gpt-small/pai/openpai
-gpt-small: 4 instances, 256 CPUs, 2TiB of memory, 32 GPUs
-train by Docker: docker run --rm --gpus '"device=0,1,2,3,4,5,6,7"' --shm-size 68719476736 gpt-small-main:d260c6c75fd9 bash -euo pipefail -c 'torchrun train.py --data /data --output /output --batch-size 32 --lr 3e-4'
+gpt-small: 4 instances, 256 CPUs, 2 TiB of memory, 32 GPUs
+train with Docker: docker run --rm --gpus '"device=0,1,2,3,4,5,6,7"' --shm-size 68719476736 gpt-small-main:d260c6c75fd9 bash -euo pipefail -c 'torchrun train.py --data /data --output /output --batch-size 32 --lr 3e-4'
 
 "#]]
     );
     let golden = camino::Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/torchrun-4x8/out");
-    assert_same(&folder.out(), &contents(&golden));
+    assert_same(&directory.out(), &contents(&golden));
 }

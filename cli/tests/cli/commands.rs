@@ -5,12 +5,12 @@ use serde_json::Value;
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, HELLO, Run, command, examples};
+use crate::directory::{Directory, HELLO, Run, command, examples};
 
 #[test]
 fn help_names_every_command() {
-    let folder = Folder::new();
-    let run = folder.jobc(&["--help"]).exits(0);
+    let directory = Directory::new();
+    let run = directory.jobc(&["--help"]).exits(0);
     assert_data_eq!(
         run.out,
         str![[r#"
@@ -94,7 +94,7 @@ Run `jobc COMMAND --help` for the options of a command.
 
 "#]]
     );
-    let run = folder.jobc(&["build", "--help"]).exits(0);
+    let run = directory.jobc(&["build", "--help"]).exits(0);
     assert_data_eq!(
         run.out,
         str![[r#"
@@ -182,46 +182,46 @@ Options:
 
 "#]]
     );
-    let version = folder.jobc(&["--version"]).exits(0).out;
+    let version = directory.jobc(&["--version"]).exits(0).out;
     assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn explain_has_a_page_for_each_code() {
-    let folder = Folder::new();
-    let list = folder.jobc(&["explain"]).exits(0).out;
+    let directory = Directory::new();
+    let list = directory.jobc(&["explain"]).exits(0).out;
     assert!(list.lines().count() > 50, "{list}");
     for line in list.lines() {
         let (code, title) = line.split_once("  ").unwrap();
-        let page = folder.jobc(&["explain", code]).exits(0).out;
+        let page = directory.jobc(&["explain", code]).exits(0).out;
         assert_eq!(page.lines().next(), Some(format!("# {code}: {title}").as_str()));
         assert!(page.ends_with('\n'));
     }
-    assert!(folder.jobc(&["explain", "j0001"]).exits(0).out.starts_with("# J0001: "));
-    folder.jobc(&["explain", "J9999"]).exits(2).says("there is no code `J9999`");
+    assert!(directory.jobc(&["explain", "j0001"]).exits(0).out.starts_with("# J0001: "));
+    directory.jobc(&["explain", "J9999"]).exits(2).says("unknown code `J9999`");
 }
 
 #[test]
 fn the_schemas_are_the_committed_ones() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let committed = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas");
     for name in ["job", "targets", "plan"] {
         let text = std::fs::read_to_string(committed.join(format!("{name}.v1.schema.json"))).unwrap();
-        assert!(folder.jobc(&["schema", name]).exits(0).out == text, "{name}");
+        assert!(directory.jobc(&["schema", name]).exits(0).out == text, "{name}");
     }
-    assert_eq!(folder.jobc(&["schema"]).exits(0).out, folder.jobc(&["schema", "job"]).exits(0).out);
-    folder.jobc(&["schema", "jobs"]).exits(2).says("job");
+    assert_eq!(directory.jobc(&["schema"]).exits(0).out, directory.jobc(&["schema", "job"]).exits(0).out);
+    directory.jobc(&["schema", "jobs"]).exits(2).says("job");
 }
 
 #[test]
 fn backends_shows_a_table_and_its_reasons() {
-    let folder = Folder::new();
-    let run = folder.jobc(&["backends"]).exits(0);
+    let directory = Directory::new();
+    let run = directory.jobc(&["backends"]).exits(0);
     for name in ["dockerfile", "oci", "cgroup", "kubernetes", "openpai"] {
         assert!(run.out.lines().any(|line| line.starts_with(name)), "{name} is not in\n{}", run.out);
     }
     let table: Value =
-        serde_json::from_str(&folder.jobc(&["backends", "--format", "json"]).exits(0).out).unwrap();
+        serde_json::from_str(&directory.jobc(&["backends", "--format", "json"]).exits(0).out).unwrap();
     assert_eq!(table["backends"].as_array().unwrap().len(), 5);
     let features = table["features"].as_array().unwrap();
     assert!(features.len() > 20);
@@ -233,18 +233,19 @@ fn backends_shows_a_table_and_its_reasons() {
             assert_eq!(reason, matches!(support, "lossy" | "no"), "{backend}: {feature}");
         }
     }
-    folder.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
-    let lab: Value =
-        serde_json::from_str(&folder.jobc(&["backends", "--target", "lab", "--format", "json"]).exits(0).out)
-            .unwrap();
+    directory.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
+    let lab: Value = serde_json::from_str(
+        &directory.jobc(&["backends", "--target", "lab", "--format", "json"]).exits(0).out,
+    )
+    .unwrap();
     assert_eq!(lab["backends"].as_array().unwrap().len(), 1);
-    folder.jobc(&["backends", "--target", "lap"]).exits(1).says("did you mean `lab`?");
+    directory.jobc(&["backends", "--target", "lap"]).exits(1).says("did you mean `lab`?");
 }
 
 #[test]
 fn each_starter_builds() {
-    let folder = Folder::new();
-    let list = folder.jobc(&["init", "--list"]).exits(0).out;
+    let directory = Directory::new();
+    let list = directory.jobc(&["init", "--list"]).exits(0).out;
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let known: Vec<String> = examples().iter().map(|path| path.file_name().unwrap().to_owned()).collect();
     assert_eq!(
@@ -257,11 +258,11 @@ fn each_starter_builds() {
         "every example is a starter"
     );
     for name in names {
-        let run = folder.jobc(&["init", name, "--example", name]).exits(0);
+        let run = directory.jobc(&["init", name, "--example", name]).exits(0);
         assert!(run.out.contains(&format!("next: jobc build {name}/job.")), "{}", run.out);
-        let build = folder.jobc(&["build", name]).exits(0);
+        let build = directory.jobc(&["build", name]).exits(0);
         assert!(!build.err.contains("warning["), "{name}: {}", build.err);
-        for (path, bytes) in crate::folder::contents(&folder.path().join(name)) {
+        for (path, bytes) in crate::directory::contents(&directory.path().join(name)) {
             let text = String::from_utf8(bytes).unwrap();
             assert!(!text.contains("../../schemas"), "{name}/{path} names a schema that is not there");
         }
@@ -270,41 +271,41 @@ fn each_starter_builds() {
 
 #[test]
 fn a_starter_replaces_nothing_unasked() {
-    let folder = Folder::with_job("mine");
-    folder.jobc(&["init"]).exits(2).says("`job.yaml`").says("--force");
-    assert_eq!(folder.read("job.yaml"), "mine");
-    folder.jobc(&["init", "--force"]).exits(0);
-    assert!(folder.read("job.yaml").contains("name: hello"));
-    folder.jobc(&["init", "x", "--example", "torchrun"]).exits(2).says("torchrun-4x8");
-    assert!(!folder.path().join("x").exists());
+    let directory = Directory::with_job("mine");
+    directory.jobc(&["init"]).exits(2).says("`job.yaml`").says("--force");
+    assert_eq!(directory.read("job.yaml"), "mine");
+    directory.jobc(&["init", "--force"]).exits(0);
+    assert!(directory.read("job.yaml").contains("name: hello"));
+    directory.jobc(&["init", "x", "--example", "torchrun"]).exits(2).says("torchrun-4x8");
+    assert!(!directory.path().join("x").exists());
 }
 
 #[test]
 fn an_openpai_job_is_rewritten() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let job = "protocolVersion: 2\nname: Count\ntype: job\nprerequisites:\n  - {name: py, type: dockerimage, uri: 'python:3.12-slim'}\n\
         taskRoles:\n  main:\n    dockerImage: py\n    resourcePerInstance: {cpu: 1, memoryMB: 1024, gpu: 0}\n    commands: [python count.py]\n";
-    folder.write("pai.yaml", job);
-    let printed = folder.jobc(&["import", "pai.yaml"]).exits(0).says("becomes `count`").out;
+    directory.write("pai.yaml", job);
+    let printed = directory.jobc(&["import", "pai.yaml"]).exits(0).says("becomes `count`").out;
     assert!(printed.contains("run: python count.py"), "{printed}");
-    folder.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(0).says("jobc build job.yaml");
-    assert_eq!(folder.read("job.yaml"), printed);
-    folder.jobc(&["check", "job.yaml"]).exits(0);
-    folder.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(2).says("--force");
-    folder.jobc(&["import", "job.yaml"]).exits(2).says("already");
-    folder.write("broken.yaml", &job.replace("dockerImage: py", "dockerImage: python"));
-    folder.jobc(&["import", "broken.yaml", "-o", "other.yaml"]).exits(1).says("J0527");
-    assert!(!folder.path().join("other.yaml").exists());
-    folder.jobc(&["import", "absent.yaml"]).exits(2).says("no such file");
+    directory.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(0).says("jobc build job.yaml");
+    assert_eq!(directory.read("job.yaml"), printed);
+    directory.jobc(&["check", "job.yaml"]).exits(0);
+    directory.jobc(&["import", "pai.yaml", "-o", "job.yaml"]).exits(2).says("--force");
+    directory.jobc(&["import", "job.yaml"]).exits(2).says("already");
+    directory.write("broken.yaml", &job.replace("dockerImage: py", "dockerImage: python"));
+    directory.jobc(&["import", "broken.yaml", "-o", "other.yaml"]).exits(1).says("J0527");
+    assert!(!directory.path().join("other.yaml").exists());
+    directory.jobc(&["import", "absent.yaml"]).exits(2).says("no such file");
 }
 
 #[test]
 fn completions_parse() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = folder.jobc(&["completions", shell]).exits(0).out;
+        let script = directory.jobc(&["completions", shell]).exits(0).out;
         assert!(script.contains("jobc") && script.contains("backends"), "{shell}: {script}");
-        folder.write("script", &script);
+        directory.write("script", &script);
         let check: &[&str] = match shell {
             "bash" => &["bash", "-n", "script"],
             "zsh" => &["zsh", "-n", "script"],
@@ -315,18 +316,18 @@ fn completions_parse() {
             eprintln!("skipped: there is no `{shell}` to parse its script");
             continue;
         }
-        let run = Run::of(folder.command(check[0]).args(&check[1..])).exits(0);
+        let run = Run::of(directory.command(check[0]).args(&check[1..])).exits(0);
         assert_eq!(run.err, "");
     }
     // Bash offers what was asked for.
     let line = "source <($JOBC completions bash); COMP_WORDS=(jobc expl); COMP_CWORD=1; _jobc jobc expl jobc; echo ${COMPREPLY[@]}";
-    assert_eq!(folder.bash(line).exits(0).out, "explain\n");
+    assert_eq!(directory.bash(line).exits(0).out, "explain\n");
 }
 
 #[test]
 fn the_manual_pages_render() {
-    let folder = Folder::new();
-    folder.jobc(&["man", "biuld"]).exits(2).says("there is no command `biuld`");
+    let directory = Directory::new();
+    directory.jobc(&["man", "biuld"]).exits(2).says("unknown command `biuld`");
     let has_man = command("man").arg("--version").output().is_ok_and(|output| output.status.success());
     if !has_man {
         eprintln!("skipped: there is no `man` to render the pages with");
@@ -346,12 +347,12 @@ fn the_manual_pages_render() {
         "man",
     ] {
         let arguments: Vec<&str> = ["man", name].into_iter().filter(|name| !name.is_empty()).collect();
-        let page = folder.jobc(&arguments).exits(0).out;
+        let page = directory.jobc(&arguments).exits(0).out;
         assert!(page.contains(".TH jobc") && page.contains(".SH SYNOPSIS"), "{name}: {page}");
         if has_man {
-            folder.write("page.1", &page);
+            directory.write("page.1", &page);
             let run =
-                Run::of(folder.command("man").args(["--warnings", "-l", "page.1"]).env("MANPAGER", "cat"))
+                Run::of(directory.command("man").args(["--warnings", "-l", "page.1"]).env("MANPAGER", "cat"))
                     .exits(0);
             assert!(run.out.contains("SYNOPSIS"), "{name}: {}", run.out);
             assert_eq!(run.err, "", "{name}");
@@ -361,13 +362,14 @@ fn the_manual_pages_render() {
 
 #[test]
 fn a_plan_shows_the_defaults() {
-    let folder = Folder::with_job(HELLO);
-    let yaml = folder.jobc(&["plan"]).exits(0).out;
-    let json: Value = serde_json::from_str(&folder.jobc(&["plan", "--format", "json"]).exits(0).out).unwrap();
+    let directory = Directory::with_job(HELLO);
+    let yaml = directory.jobc(&["plan"]).exits(0).out;
+    let json: Value =
+        serde_json::from_str(&directory.jobc(&["plan", "--format", "json"]).exits(0).out).unwrap();
     assert_eq!(json["version"], 1);
     assert_eq!(json["jobs"].as_array().unwrap().len(), 1);
     assert!(yaml.starts_with("version: 1\njobs:\n"), "{yaml}");
-    let built = Folder::with_job(HELLO);
+    let built = Directory::with_job(HELLO);
     built.jobc(&["build", "--target", "local"]).exits(0);
     let target = built.jobc(&["plan", "--target", "local", "--format", "json"]).exits(0).out;
     assert_eq!(target, built.read("out/hello/local/plan.json"), "what is printed is what is written");

@@ -8,17 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use camino::Utf8Path;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::folder::{Folder, HELLO, binary};
+use crate::directory::{Directory, HELLO, binary};
 
 #[test]
 fn eight_builds_at_once_leave_one_sound_output() {
-    let folder = Folder::with_job(HELLO);
+    let directory = Directory::with_job(HELLO);
     let greetings = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let expected: Vec<_> = greetings
         .iter()
         .map(|greeting| {
-            folder.jobc(&["build", "--set", &format!("greeting={greeting}"), "--set", "count=20"]).exits(0);
-            folder.out()
+            directory
+                .jobc(&["build", "--set", &format!("greeting={greeting}"), "--set", "count=20"])
+                .exits(0);
+            directory.out()
         })
         .collect();
     for same in [true, false] {
@@ -27,7 +29,7 @@ fn eight_builds_at_once_leave_one_sound_output() {
                 .iter()
                 .map(|greeting| {
                     let set = format!("greeting={}", if same { "a" } else { greeting });
-                    let mut command = folder.command(binary());
+                    let mut command = directory.command(binary());
                     command.args(["build", "--set", &set, "--set", "count=20"]);
                     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
                 })
@@ -36,8 +38,8 @@ fn eight_builds_at_once_leave_one_sound_output() {
                 let output = child.wait_with_output().unwrap();
                 assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             }
-            let now = folder.out();
-            // Each target's folder is swapped in by itself, so two targets may come from two builds.
+            let now = directory.out();
+            // Each target's directory is swapped in by itself, so two targets may come from two builds.
             for target in ["local", "kubernetes", "openpai"] {
                 let of = |files: &std::collections::BTreeMap<camino::Utf8PathBuf, Vec<u8>>| -> Vec<_> {
                     let place = Utf8Path::new("hello").join(target);
@@ -52,9 +54,9 @@ fn eight_builds_at_once_leave_one_sound_output() {
     }
 }
 
-/// Reads a file of an opened folder; nothing where it is gone.
-fn read_at(folder: &File, name: &str) -> Option<String> {
-    let file = openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+/// Reads a file of an opened directory; nothing where it is gone.
+fn read_at(directory: &File, name: &str) -> Option<String> {
+    let file = openat(directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut text = String::new();
     File::from(file).read_to_string(&mut text).ok()?;
     Some(text)
@@ -69,7 +71,7 @@ struct Seen {
     mixed: AtomicU64,
 }
 
-/// Reads the output over and over: `plan.json` by its path, and two files of one folder that was opened once.
+/// Reads the output over and over: `plan.json` by its path, and two files of one directory that was opened once.
 fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Seen) {
     let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     while !over.load(Ordering::Relaxed) {
@@ -82,7 +84,7 @@ fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Seen) {
                 }
             }
         }
-        let Ok(folder) = openat(
+        let Ok(directory) = openat(
             CWD,
             target.as_std_path(),
             OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -91,10 +93,10 @@ fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Seen) {
             count(&seen.missing);
             continue;
         };
-        let folder = File::from(folder);
-        // A file is gone where the folder was replaced after it was opened; a reader then opens it again.
+        let directory = File::from(directory);
+        // A file is gone where the directory was replaced after it was opened; a reader then opens it again.
         let (Some(plan), Some(config)) =
-            (read_at(&folder, "plan.json"), read_at(&folder, "oci/main-0/config.json"))
+            (read_at(&directory, "plan.json"), read_at(&directory, "oci/main-0/config.json"))
         else {
             continue;
         };
@@ -106,16 +108,16 @@ fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Seen) {
 
 /// Builds over and over with two values in turn while two readers look; `JOBC_SWAPS` sets how often.
 #[test]
-fn a_reader_never_sees_a_missing_or_a_mixed_folder() {
+fn a_reader_never_sees_a_missing_or_a_mixed_directory() {
     let swaps: u32 =
         std::env::var("JOBC_SWAPS").map_or(200, |text| text.parse().expect("JOBC_SWAPS is a number"));
-    let folder = Folder::with_job(HELLO);
+    let directory = Directory::with_job(HELLO);
     let build = |value: &str| {
         let set = format!("greeting={value}-value");
-        folder.jobc(&["build", "--backend", "oci", "--set", "count=1", "--set", &set]).exits(0)
+        directory.jobc(&["build", "--backend", "oci", "--set", "count=1", "--set", &set]).exits(0)
     };
     build("first");
-    let target = folder.path().join("out/hello/local");
+    let target = directory.path().join("out/hello/local");
     let (over, seen) = (AtomicBool::new(false), Seen::default());
     std::thread::scope(|scope| {
         for _ in 0..2 {

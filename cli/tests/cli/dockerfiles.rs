@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::Value;
 
-use crate::folder::{Folder, Run, binary, contents};
+use crate::directory::{Directory, Run, binary, contents};
 
 /// Files that are no case of a test below, or whose bytes no snapshot shows.
 const MORE: &[&str] = &[
@@ -61,16 +61,17 @@ fn check(text: &str) {
 
 /// What `jobc check` and `jobc image build` say of a file.
 fn both(text: &str) -> (Vec<Finding>, Vec<Finding>) {
-    let folder = Folder::with_job(
+    let directory = Directory::with_job(
         "version: 1\nname: own\nimage: {dockerfile: ./Dockerfile}\nroles: {train: {run: python train.py}}\n",
     );
-    folder.write("Dockerfile", text);
-    // What the builder reads after the Dockerfile and before it fetches anything: so even a file without mistakes is not built.
-    folder.write(".dockerignore", "[\n");
-    let check = folder.jobc(&["check", "--format", "json", "job.yaml"]);
-    let mut build = folder.command(binary());
+    directory.write("Dockerfile", text);
+    // What the builder reads after the Dockerfile and before it fetches anything: so even a file without mistakes is
+    // not built.
+    directory.write(".dockerignore", "[\n");
+    let check = directory.jobc(&["check", "--format", "json", "job.yaml"]);
+    let mut build = directory.command(binary());
     build.args(["image", "build", "--builder", "embedded", "--format", "json", "."]);
-    let build = Run::of(build.env("JOBC_IMAGE_ROOT", folder.path().join("store"))).exits(1);
+    let build = Run::of(build.env("JOBC_IMAGE_ROOT", directory.path().join("store"))).exits(1);
     (findings(&check), findings(&build))
 }
 
@@ -132,7 +133,8 @@ fn of_reader(snapshot: &str) -> Vec<String> {
     files
 }
 
-/// The files that a snapshot of the compiler shows, each before a line `---- target` and behind what the one before it tells.
+/// The files that a snapshot of the compiler shows, each before a line `---- target` and behind what the one before it
+/// tells.
 fn of_compiler(snapshot: &str) -> Vec<String> {
     let body = snapshot.splitn(3, "---\n").nth(2).expect("a snapshot has a head");
     let mut files = Vec::new();

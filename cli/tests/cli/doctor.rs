@@ -1,4 +1,4 @@
-//! `jobc doctor` on the machine that runs the tests, as root and as a normal user.
+//! `jobc doctor` on the host that runs the tests, as root and as an unprivileged user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::folder::{Folder, Run, binary};
+use crate::directory::{Directory, Run, binary};
 
 /// A user who is not in /etc/passwd and has no home.
 const STRANGER: u32 = 54_321;
@@ -23,12 +23,12 @@ fn as_root() -> bool {
 }
 
 /// The binary where everybody may run it, as a user who is not root.
-fn as_stranger(folder: &Folder) -> Command {
-    let program = folder.path().join("jobc");
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+fn as_stranger(directory: &Directory) -> Command {
+    let program = directory.path().join("jobc");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::copy(binary(), &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = folder.command(program.as_str());
+    let mut command = directory.command(program.as_str());
     command.uid(STRANGER).gid(STRANGER).env_remove("HOME").env_remove("XDG_RUNTIME_DIR");
     command
 }
@@ -51,10 +51,11 @@ fn promised(report: &Value) -> i32 {
 
 #[test]
 fn the_report_is_of_one_shape_for_root_and_for_others() {
-    let folder = Folder::new();
-    let mut runs = vec![(rustix::process::geteuid().as_raw(), folder.jobc(&["doctor", "--format", "json"]))];
+    let directory = Directory::new();
+    let mut runs =
+        vec![(rustix::process::geteuid().as_raw(), directory.jobc(&["doctor", "--format", "json"]))];
     if as_root() {
-        runs.push((STRANGER, Run::of(as_stranger(&folder).args(["doctor", "--format", "json"]))));
+        runs.push((STRANGER, Run::of(as_stranger(&directory).args(["doctor", "--format", "json"]))));
     }
     for (uid, run) in runs {
         let report = json(&run);
@@ -78,13 +79,13 @@ fn the_report_is_of_one_shape_for_root_and_for_others() {
 /// A try says what the kernel did, so what this test can make itself must be there for the doctor too.
 #[test]
 fn what_unshare_can_make_is_found() {
-    let folder = Folder::new();
-    let report = json(&folder.jobc(&["doctor", "--format", "json"]));
+    let directory = Directory::new();
+    let report = json(&directory.jobc(&["doctor", "--format", "json"]));
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur " };
     for (name, option) in
         [("mount", "-m"), ("pid", "-pf"), ("ipc", "-i"), ("uts", "-u"), ("net", "-n"), ("cgroup", "-C")]
     {
-        let made = folder.bash(&format!("unshare {user}{option} true")).code == Some(0);
+        let made = directory.bash(&format!("unshare {user}{option} true")).code == Some(0);
         let found = &check(&report, &format!("namespace.{name}"))["status"];
         assert_eq!(found == "ok", made, "{name}: {found}");
     }
@@ -96,10 +97,10 @@ fn a_user_without_namespaces_is_told_so() {
         return;
     }
     // In a user namespace of its own the limit can be set to none without anybody else noticing.
-    let folder = Folder::new();
-    as_stranger(&folder);
+    let directory = Directory::new();
+    as_stranger(&directory);
     let line = "echo 0 >/proc/sys/user/max_user_namespaces && exec ./jobc doctor --format json";
-    let run = folder.bash(&format!("unshare -Ur sh -c '{line}'"));
+    let run = directory.bash(&format!("unshare -Ur sh -c '{line}'"));
     let report = json(&run);
     let user = check(&report, "namespace.user");
     assert_eq!(user["status"], "missing", "{user}");
@@ -113,42 +114,43 @@ fn a_machine_that_forbids_executable_memory_is_found() {
     if !as_root() {
         return;
     }
-    let folder = Folder::new();
-    if folder.bash("test -e /proc/sys/vm/memfd_noexec").code != Some(0) {
+    let directory = Directory::new();
+    if directory.bash("test -e /proc/sys/vm/memfd_noexec").code != Some(0) {
         eprintln!("skipped: this kernel does not know vm.memfd_noexec");
         return;
     }
     let line = "echo 2 >/proc/sys/vm/memfd_noexec && exec $JOBC doctor --format json";
-    let run = folder.bash(&format!("unshare -pf --mount-proc sh -c '{line}'")).exits(1);
+    let run = directory.bash(&format!("unshare -pf --mount-proc sh -c '{line}'")).exits(1);
     let report = json(&run);
     let memory = check(&report, "kernel.executable-memory");
     assert_eq!(memory["status"], "missing", "{memory}");
     assert!(memory["fix"][0].as_str().unwrap().contains("vm.memfd_noexec"), "{memory}");
     assert_eq!(report["containers"]["root"]["without"][0], "kernel.executable-memory");
-    let report = json(&folder.jobc(&["doctor", "--format", "json"]));
+    let report = json(&directory.jobc(&["doctor", "--format", "json"]));
     assert_eq!(check(&report, "kernel.executable-memory")["status"], "ok");
 }
 
-/// The range is granted in files that only this test's mount namespace has, and mapped by the machine's newuidmap.
+/// The range is granted in files that only this test's mount namespace has, and mapped by the host's newuidmap.
 #[test]
 fn a_range_of_ids_is_really_mapped() {
-    let folder = Folder::new();
-    let installed = folder.bash("command -v newuidmap newgidmap setpriv").code == Some(0);
+    let directory = Directory::new();
+    let installed = directory.bash("command -v newuidmap newgidmap setpriv").code == Some(0);
     if !as_root() || !installed {
         eprintln!("skipped: there is no newuidmap and no setpriv");
         return;
     }
-    as_stranger(&folder);
-    folder.write("passwd", &format!("root:x:0:0::/:/bin/sh\nstranger:x:{STRANGER}:{STRANGER}::/:/bin/sh\n"));
-    folder.write("granted", "stranger:600000:1000\n");
+    as_stranger(&directory);
+    directory
+        .write("passwd", &format!("root:x:0:0::/:/bin/sh\nstranger:x:{STRANGER}:{STRANGER}::/:/bin/sh\n"));
+    directory.write("granted", "stranger:600000:1000\n");
     let doctor = |granted: &str| {
         let binds = "mount --bind passwd /etc/passwd && mount --bind $FILE /etc/subuid && mount --bind $FILE /etc/subgid";
         let user = format!("setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups");
         let line = format!("FILE={granted}; {binds} && exec {user} ./jobc doctor --format json");
-        json(&folder.bash(&format!("unshare -m --propagation private sh -c '{line}'")))
+        json(&directory.bash(&format!("unshare -m --propagation private sh -c '{line}'")))
     };
     let with = doctor("granted");
-    assert_eq!(check(&with, "ids.range")["found"], "1000 further users, 1000 further groups");
+    assert_eq!(check(&with, "ids.range")["found"], "1000 subordinate user ids, 1000 subordinate group ids");
     assert_eq!(check(&with, "ids.mapped")["status"], "ok", "{}", check(&with, "ids.mapped"));
     let without = doctor("/dev/null");
     assert_eq!(check(&without, "ids.mapped")["status"], "missing", "{}", check(&without, "ids.mapped"));
@@ -157,35 +159,35 @@ fn a_range_of_ids_is_really_mapped() {
 
 #[test]
 fn nothing_is_mounted_and_no_program_may_hang_it() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for (name, script) in
         [("runc", "sleep 600"), ("crun", "echo crun version 9; exit 0"), ("pasta", "touch pasta-ran")]
     {
-        folder.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
-        let path = folder.path().join("bin").join(name);
+        directory.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
+        let path = directory.path().join("bin").join(name);
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let start = Instant::now();
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur" };
     let line = "cat /proc/self/mountinfo >before; PATH=$PWD/bin:$PATH $JOBC doctor --format json; cat /proc/self/mountinfo >after";
-    let run = folder.bash(&format!("unshare {user} -m --propagation private sh -c '{line}'"));
+    let run = directory.bash(&format!("unshare {user} -m --propagation private sh -c '{line}'"));
     assert!(start.elapsed() < Duration::from_mins(1), "took {:?}", start.elapsed());
     let report = json(&run);
-    assert_eq!(folder.read("before"), folder.read("after"));
+    assert_eq!(directory.read("before"), directory.read("after"));
     let runc = check(&report, "runtime.runc");
     assert_eq!(runc["status"], "limited", "{runc}");
-    assert!(runc["found"].as_str().unwrap().ends_with("no answer in 3 s"), "{runc}");
+    assert!(runc["found"].as_str().unwrap().ends_with("timed out after 3 s"), "{runc}");
     assert!(check(&report, "runtime.crun")["found"].as_str().unwrap().ends_with("/bin/crun: crun version 9"));
     assert!(check(&report, "network.pasta")["found"].as_str().unwrap().ends_with("/bin/pasta"));
-    assert!(!folder.path().join("pasta-ran").exists(), "pasta was run");
+    assert!(!directory.path().join("pasta-ran").exists(), "pasta was run");
 }
 
 #[test]
 fn people_get_subjects_and_a_summary_and_colours_on_a_terminal_only() {
-    let folder = Folder::new();
-    let plain = folder.jobc(&["doctor"]).out;
+    let directory = Directory::new();
+    let plain = directory.jobc(&["doctor"]).out;
     assert!(!plain.contains('\x1b'));
-    for subject in ["kernel", "namespaces", "control groups", "GPUs", "places"] {
+    for subject in ["kernel", "namespaces", "cgroups", "GPUs", "places"] {
         assert!(plain.lines().any(|line| line == subject), "no `{subject}` in\n{plain}");
     }
     let last = plain.lines().last().unwrap();
@@ -195,19 +197,19 @@ fn people_get_subjects_and_a_summary_and_colours_on_a_terminal_only() {
         "containers as this user ("
     };
     assert!(last.starts_with(who), "{last}");
-    let coloured = folder.jobc(&["doctor", "--color", "always"]).out;
-    assert!(coloured.contains("\x1b[32mok"), "{coloured}");
-    let short = folder.jobc(&["doctor", "--format", "short"]).out;
+    let colored = directory.jobc(&["doctor", "--color", "always"]).out;
+    assert!(colored.contains("\x1b[32mok"), "{colored}");
+    let short = directory.jobc(&["doctor", "--format", "short"]).out;
     assert!(short.lines().any(|line| line.starts_with("kernel.release: ok: Linux ")), "{short}");
 }
 
 #[test]
 fn a_form_of_findings_is_no_form_of_a_report() {
     for format in ["sarif", "github"] {
-        let run = Folder::new()
+        let run = Directory::new()
             .jobc(&["doctor", "--format", format])
             .exits(2)
-            .says("write `--format json`, `short`");
+            .says("use `--format json`, `short`");
         assert_eq!(run.out, "");
     }
 }
@@ -217,10 +219,10 @@ fn a_form_of_findings_is_no_form_of_a_report() {
 /// They are run in a mount namespace all the same, so that a broken guard hurts nobody.
 #[test]
 fn a_step_that_mounts_wants_a_namespace_first() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur" };
     let probe = |steps: &str| {
-        folder.bash(&format!("unshare {user} -m --propagation private $JOBC doctor --probe {steps}"))
+        directory.bash(&format!("unshare {user} -m --propagation private $JOBC doctor --probe {steps}"))
     };
     for steps in ["tmpfs", "proc", "overlay", "user,tmpfs", "pid,tmpfs"] {
         probe(steps).exits(1).says("only after the step `mount`");

@@ -5,42 +5,42 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::folder::{Folder, HELLO, assert_same, binary, command};
+use crate::directory::{Directory, HELLO, assert_same, binary, command};
 use crate::inputs::as_nobody;
 
-/// A folder with output of the job as it was.
-fn built() -> Folder {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    folder
+/// A directory with output of the job as it was.
+fn built() -> Directory {
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    directory
 }
 
 #[test]
 fn an_error_in_the_job_touches_nothing() {
-    let folder = built();
-    let before = folder.out();
-    folder.write("job.yaml", &HELLO.replace("cpu: 1", "cpu: none"));
-    folder.jobc(&["build"]).exits(1);
-    assert_same(&folder.out(), &before);
+    let directory = built();
+    let before = directory.out();
+    directory.write("job.yaml", &HELLO.replace("cpu: 1", "cpu: none"));
+    directory.jobc(&["build"]).exits(1);
+    assert_same(&directory.out(), &before);
 }
 
 #[test]
 fn a_limit_on_the_size_of_files_touches_nothing() {
     for limit in ["trap '' XFSZ; ulimit -f 1;", "ulimit -f 1; ulimit -c 0;"] {
-        let folder = built();
-        let before = folder.out();
-        let run = folder.bash(&format!("{limit} exec \"$JOBC\" build --set greeting=other"));
+        let directory = built();
+        let before = directory.out();
+        let run = directory.bash(&format!("{limit} exec \"$JOBC\" build --set greeting=other"));
         assert_ne!(run.code, Some(0), "a limit of 1 KiB does not hold: {}", run.out);
         assert!(!run.err.contains("panicked"), "{}", run.err);
-        assert_same(&visible(&folder), &before);
-        folder.jobc(&["build"]).exits(0);
-        assert_same(&folder.out(), &before);
+        assert_same(&visible(&directory), &before);
+        directory.jobc(&["build"]).exits(0);
+        assert_same(&directory.out(), &before);
     }
 }
 
-/// The output without what a killed build may leave until the next one: its own hidden staging folder.
-fn visible(folder: &Folder) -> std::collections::BTreeMap<camino::Utf8PathBuf, Vec<u8>> {
-    folder
+/// The output without what a killed build may leave until the next one: its own hidden staging directory.
+fn visible(directory: &Directory) -> std::collections::BTreeMap<camino::Utf8PathBuf, Vec<u8>> {
+    directory
         .out()
         .into_iter()
         .filter(|(path, _)| !path.components().any(|part| part.as_str().starts_with('.')))
@@ -51,8 +51,8 @@ fn visible(folder: &Folder) -> std::collections::BTreeMap<camino::Utf8PathBuf, V
 fn a_full_disk_touches_nothing() {
     let unshare = if rustix::process::geteuid().is_root() { "unshare -m" } else { "unshare -rm" };
     let probe = format!("mkdir -p probe && {unshare} mount -t tmpfs -o size=64k tmpfs probe");
-    let folder = Folder::with_job(HELLO);
-    if folder.bash(&probe).code != Some(0) {
+    let directory = Directory::with_job(HELLO);
+    if directory.bash(&probe).code != Some(0) {
         eprintln!("skipped: no tmpfs can be mounted here");
         return;
     }
@@ -67,29 +67,29 @@ fn a_full_disk_touches_nothing() {
         [ -z "$(ls -A out/hello | grep '^\.')" ] || exit 93
         "$JOBC" build --set greeting=again >/dev/null || exit 94
     "#;
-    let run = folder.bash(&format!("exec {unshare} bash -c '{}'", script.replace('\'', r"'\''"))).exits(0);
+    let run = directory.bash(&format!("exec {unshare} bash -c '{}'", script.replace('\'', r"'\''"))).exits(0);
     assert!(run.err.contains("no space left on device") || run.err.contains("cannot write"), "{}", run.err);
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_named() {
-    let folder = built();
-    let before = folder.out();
-    fs::set_permissions(folder.path().join("out/hello"), fs::Permissions::from_mode(0o555)).unwrap();
-    let run = as_nobody(&folder, &["build", "--set", "greeting=other"])
+fn a_directory_that_may_not_be_written_is_named() {
+    let directory = built();
+    let before = directory.out();
+    fs::set_permissions(directory.path().join("out/hello"), fs::Permissions::from_mode(0o555)).unwrap();
+    let run = as_nobody(&directory, &["build", "--set", "greeting=other"])
         .exits(3)
         .says("cannot write `out/hello/local`");
     assert!(run.err.contains("permission denied"), "{}", run.err);
-    fs::set_permissions(folder.path().join("out/hello"), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_same(&folder.out(), &before);
+    fs::set_permissions(directory.path().join("out/hello"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_same(&directory.out(), &before);
 }
 
 /// Killed at any moment, a build has happened or it has not; the next one clears up.
 #[test]
 fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
-    let folder = Folder::with_job(HELLO);
+    let directory = Directory::with_job(HELLO);
     let build = |greeting: &str| {
-        let mut command = folder.command(binary());
+        let mut command = directory.command(binary());
         let set = format!("greeting={greeting}");
         command.args(["build", "--target", "local", "--set", "count=150", "--set", &set]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -98,9 +98,9 @@ fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
     let start = std::time::Instant::now();
     assert!(build("a").status().unwrap().success());
     let whole = start.elapsed();
-    let a = folder.out();
+    let a = directory.out();
     assert!(build("b").status().unwrap().success());
-    let b = folder.out();
+    let b = directory.out();
     assert_ne!(a, b);
     let (mut killed, mut now) = (0, "b");
     for i in 0..40_u32 {
@@ -110,7 +110,7 @@ fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
         // It may have ended already.
         let _ = child.kill();
         killed += u32::from(!child.wait().unwrap().success());
-        let files = visible(&folder);
+        let files = visible(&directory);
         assert!(files == a || files == b, "after {i}/40 of a build: {} files", files.len());
         now = if files == a { "a" } else { "b" };
     }
@@ -119,19 +119,19 @@ fn a_killed_build_leaves_the_old_files_or_the_new_ones() {
     assert!(build("a").status().unwrap().success());
     // Unchanged output is written no more, so make a change as well.
     assert!(build("b").status().unwrap().success());
-    assert!(folder.out() == b, "a killed build's folder is left");
+    assert!(directory.out() == b, "a killed build's directory is left");
 }
 
-/// Every kind of ending has its number: contracts.md of the design, docs/cli.md.
+/// The exit codes of docs/reference/exit-codes.md.
 #[test]
 fn exit_codes() {
-    let folder = Folder::with_job(HELLO);
-    folder.jobc(&["build"]).exits(0);
-    folder.jobc(&["build", "--check"]).exits(0);
-    folder.jobc(&["build", "--check", "--set", "greeting=other"]).exits(1);
-    folder.jobc(&["build", "--set", "count=x"]).exits(1);
-    folder.jobc(&["build", "--no-such-option"]).exits(2);
-    folder.jobc(&["build", "absent.yaml"]).exits(2);
-    folder.bash("$JOBC plan > /dev/full").exits(3);
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build"]).exits(0);
+    directory.jobc(&["build", "--check"]).exits(0);
+    directory.jobc(&["build", "--check", "--set", "greeting=other"]).exits(1);
+    directory.jobc(&["build", "--set", "count=x"]).exits(1);
+    directory.jobc(&["build", "--no-such-option"]).exits(2);
+    directory.jobc(&["build", "absent.yaml"]).exits(2);
+    directory.bash("$JOBC plan > /dev/full").exits(3);
     assert!(command(binary()).arg("--help").output().unwrap().status.success());
 }

@@ -4,12 +4,12 @@ use serde_json::Value;
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, HELLO};
+use crate::directory::{Directory, HELLO};
 
 /// Two mistakes beside text that holds what some formats must escape.
-fn wrong() -> Folder {
+fn wrong() -> Directory {
     let job = HELLO.replace("cpu: 1,", "cpus: 1,").replace("64MiB", "64").replace("echo", "echo 世界 100%");
-    Folder::with_job(&job)
+    Directory::with_job(&job)
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn json_is_for_programs() {
 }
 "#]]
     );
-    let fine = Folder::with_job(HELLO).jobc(&["check", "--format", "json"]).exits(0);
+    let fine = Directory::with_job(HELLO).jobc(&["check", "--format", "json"]).exits(0);
     serde_json::from_str::<Value>(&fine.out).unwrap();
 }
 
@@ -276,9 +276,9 @@ fn sarif_is_complete() {
 /// `uri` in SARIF is a URI reference: blanks and other letters are escaped.
 #[test]
 fn sarif_paths_are_uris() {
-    let folder = Folder::new();
-    folder.write("训练 任务/job.yaml", "version: 2\n");
-    let run = folder.jobc(&["check", "训练 任务/job.yaml", "--format", "sarif"]).exits(1);
+    let directory = Directory::new();
+    directory.write("训练 任务/job.yaml", "version: 2\n");
+    let run = directory.jobc(&["check", "训练 任务/job.yaml", "--format", "sarif"]).exits(1);
     let log: Value = serde_json::from_str(&run.out).unwrap();
     let uri = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"];
     let uri = uri.as_str().unwrap();
@@ -288,10 +288,10 @@ fn sarif_paths_are_uris() {
 /// A build says the same as a check, and programs still find nothing else on standard output.
 #[test]
 fn a_failed_build_reports_as_a_check_does() {
-    let folder = wrong();
+    let directory = wrong();
     for format in ["text", "short", "json", "sarif", "github"] {
-        let check = folder.jobc(&["check", "--format", format]).exits(1);
-        let build = folder.jobc(&["build", "--format", format]).exits(1);
+        let check = directory.jobc(&["check", "--format", format]).exits(1);
+        let build = directory.jobc(&["build", "--format", format]).exits(1);
         assert_eq!((check.out, check.err), (build.out, build.err), "{format}");
     }
 }

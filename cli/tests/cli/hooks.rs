@@ -1,8 +1,8 @@
-//! Hooks inside a container, on the machine's own files.
+//! Hooks inside a container, on the host's own files.
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, Run};
+use crate::directory::{Directory, Run};
 
 /// Runs a program with one `startContainer` hook; nothing where this user cannot be root.
 fn run(hook: &Value, script: &str) -> Option<Run> {
@@ -10,7 +10,7 @@ fn run(hook: &Value, script: &str) -> Option<Run> {
         eprintln!("skipped: only root sees what this is about");
         return None;
     }
-    let folder = Folder::new();
+    let directory = Directory::new();
     let config = json!({
         "ociVersion": "1.1.0",
         "root": {"path": "rootfs"},
@@ -19,12 +19,12 @@ fn run(hook: &Value, script: &str) -> Option<Run> {
         "hooks": {"startContainer": [hook]},
         "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
     });
-    folder.write("config.json", &config.to_string());
+    directory.write("config.json", &config.to_string());
     Some(Run::of(
-        folder
-            .command(crate::folder::binary())
+        directory
+            .command(crate::directory::binary())
             .args(["run", "--root", "host", "."])
-            .env("XDG_RUNTIME_DIR", folder.path()),
+            .env("XDG_RUNTIME_DIR", directory.path()),
     ))
 }
 
@@ -37,12 +37,12 @@ fn a_hook_gets_the_state_and_nothing_else() {
     let (state, rest) = run.out.split_once('\n').unwrap();
     let state: Value = serde_json::from_str(state).expect("the state is JSON");
     assert_eq!((&state["status"], &state["pid"]), (&json!("created"), &json!(1)), "{state}");
-    // 3 is the folder that ls reads.
+    // 3 is the directory that ls reads.
     assert!(rest.starts_with("0\n1\n2\n3\nMINE=1\n"), "{rest}");
 }
 
 /// An image's hook that is `/proc/self/exe`, or a script of it, must not become this program: it would hold the
-/// machine's file (CVE-2019-5736).
+/// host's file (CVE-2019-5736).
 #[test]
 fn a_hook_is_never_the_program_that_starts_it() {
     let Some(run) = run(&json!({"path": "/proc/self/exe", "args": ["jobc", "--version"]}), "true") else {

@@ -1,4 +1,4 @@
-//! `jobc run --root host`: the machine's own files under a writable layer, as root and as a normal user.
+//! `jobc run --root host`: the host's own files under a writable layer, as root and as an unprivileged user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,14 +7,14 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, Run, binary};
+use crate::directory::{Directory, Run, binary};
 
 /// A user who is not in /etc/passwd.
 const STRANGER: u32 = 54_322;
 
-/// Folders for a bundle, for states and for a binary that everybody may run.
-fn place(script: &str, change: &Value) -> Folder {
-    let folder = Folder::new();
+/// Directories for a bundle, for states and for a binary that everybody may run.
+fn place(script: &str, change: &Value) -> Directory {
+    let directory = Directory::new();
     let mut config = json!({
         "ociVersion": "1.1.0",
         "root": {"path": "rootfs"},
@@ -25,38 +25,38 @@ fn place(script: &str, change: &Value) -> Folder {
     for (key, value) in change.as_object().unwrap() {
         config[key] = value.clone();
     }
-    folder.write("bundle/config.json", &config.to_string());
+    directory.write("bundle/config.json", &config.to_string());
     let open = |path: &str, mode| {
-        fs::set_permissions(folder.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(directory.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     open("", 0o755);
     for (path, uid) in [("mine", 0), ("theirs", STRANGER)] {
-        let path = folder.path().join(path);
+        let path = directory.path().join(path);
         fs::create_dir(&path).unwrap();
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(uid), Some(uid)).unwrap();
         }
     }
-    fs::copy(binary(), folder.path().join("jobc")).unwrap();
+    fs::copy(binary(), directory.path().join("jobc")).unwrap();
     open("jobc", 0o755);
-    folder
+    directory
 }
 
 /// Runs the bundle as root and as somebody else, each where it can be done here.
-fn runs(folder: &Folder) -> Vec<(&'static str, Run)> {
+fn runs(directory: &Directory) -> Vec<(&'static str, Run)> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can become another user");
         return vec![];
     }
     let command = |state: &str| {
-        let mut command: Command = folder.command(folder.path().join("jobc").as_str());
+        let mut command: Command = directory.command(directory.path().join("jobc").as_str());
         command.args(["run", "--root", "host", "bundle"]);
-        command.env("XDG_RUNTIME_DIR", folder.path().join(state));
+        command.env("XDG_RUNTIME_DIR", directory.path().join(state));
         command
     };
     let mut theirs = command("theirs");
     theirs.uid(STRANGER).gid(STRANGER);
-    vec![("root", Run::of(&mut command("mine"))), ("a normal user", Run::of(&mut theirs))]
+    vec![("root", Run::of(&mut command("mine"))), ("an unprivileged user", Run::of(&mut theirs))]
 }
 
 #[test]
@@ -67,23 +67,23 @@ fn what_is_written_stays_in_the_container() {
         assert_eq!(run.code, Some(0), "{who}: {}", run.err);
         assert_eq!(run.out, "/etc/jobc-was-here\n", "{who}");
         for path in ["/etc/jobc-was-here", "/usr/jobc-was-here"] {
-            assert!(!fs::exists(path).unwrap(), "{who} wrote `{path}` on the machine");
+            assert!(!fs::exists(path).unwrap(), "{who} wrote `{path}` on the host");
         }
     }
 }
 
 #[test]
-fn a_read_only_root_is_one_in_every_folder() {
-    let script = "for folder in / /etc /usr /var; do touch $folder/jobc-was-here 2>/dev/null && echo $folder; done; true";
+fn a_read_only_root_is_one_in_every_directory() {
+    let script = "for directory in / /etc /usr /var; do touch $directory/jobc-was-here 2>/dev/null && echo $directory; done; true";
     for (who, run) in runs(&place(script, &json!({"root": {"path": "rootfs", "readonly": true}}))) {
         assert_eq!(run.code, Some(0), "{who}: {}", run.err);
         assert_eq!(run.out, "", "{who} could write there");
     }
 }
 
-/// The programs of the machine must be found by the links that stand in `/`, and its devices and processes must not.
+/// The programs of the host must be found by the links that stand in `/`, and its devices and processes must not.
 #[test]
-fn links_lead_on_and_the_kernels_folders_are_the_containers_own() {
+fn links_lead_on_and_the_kernels_directories_are_the_containers_own() {
     let script = "test -x /bin/sh && ls /sys && ls /dev && echo /proc/[0-9]*";
     for (who, run) in runs(&place(script, &json!({}))) {
         assert_eq!(run.code, Some(0), "{who}: {}", run.err);

@@ -6,42 +6,42 @@ use camino::Utf8Path;
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, Run, binary};
+use crate::directory::{Directory, Run, binary};
 
-/// Runs the binary with a store of its own, and only the programs of these folders.
-fn image(folder: &Folder, arguments: &[&str], programs: &str) -> Run {
-    let mut command = folder.command(binary());
+/// Runs the binary with a store of its own, and only the programs of these directories.
+fn image(directory: &Directory, arguments: &[&str], programs: &str) -> Run {
+    let mut command = directory.command(binary());
     command
         .arg("image")
         .args(arguments)
-        .env("JOBC_IMAGE_ROOT", folder.path().join("store"))
+        .env("JOBC_IMAGE_ROOT", directory.path().join("store"))
         .env("PATH", programs);
     Run::of(&mut command)
 }
 
 #[test]
 fn every_mistake_of_a_dockerfile_is_shown_at_its_place() {
-    let folder = Folder::new();
-    folder.write("Dockerfile", "FROM scratch AS one\nRUNN x\nCOPY --from=two a /\nENV A=1 B\n");
-    let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+    let directory = Directory::new();
+    directory.write("Dockerfile", "FROM scratch AS one\nRUNN x\nCOPY --from=two a /\nENV A=1 B\n");
+    let run = image(&directory, &["build", "."], "/nowhere").exits(1);
     assert_data_eq!(
         run.err,
         str![[r#"
-error[J0601]: `RUNN` is no instruction
+error[J0601]: unknown instruction `RUNN`
  --> ./Dockerfile:2:1
   |
 2 | RUNN x
   | ^^^^
   |
-  = note: did you mean `RUN`? A line goes on in the next where it ends with `/`
+  = note: did you mean `RUN`? A line that ends with `/` continues on the next line
 
-error[J0601]: `B` is no `NAME=VALUE`
+error[J0601]: `B` is not `NAME=VALUE`
  --> ./Dockerfile:4:9
   |
 4 | ENV A=1 B
   |         ^
   |
-  = note: a value with blanks needs quotes: `NAME="a b"`
+  = note: a value with spaces needs quotes: `NAME="a b"`
 
 for more about an error, run `jobc explain J0601`
 2 errors
@@ -50,24 +50,24 @@ for more about an error, run `jobc explain J0601`
     );
     assert_eq!(run.out, "");
     assert!(
-        image(&folder, &["build", "--format", "json", "."], "/nowhere").exits(1).err.contains("\"J0601\"")
+        image(&directory, &["build", "--format", "json", "."], "/nowhere").exits(1).err.contains("\"J0601\"")
     );
-    folder.write_bytes("Dockerfile", b"FROM scratch\nRUN \xffx\n");
-    let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+    directory.write_bytes("Dockerfile", b"FROM scratch\nRUN \xffx\n");
+    let run = image(&directory, &["build", "."], "/nowhere").exits(1);
     assert!(run.err.contains("this is not UTF-8") && run.err.contains("Dockerfile:2:5"), "{}", run.err);
 }
 
 #[test]
 fn what_cannot_be_meant_is_wrong_use() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let check = |arguments: &[&str], expected: &str| {
-        let run = image(&folder, arguments, "/nowhere").exits(2);
+        let run = image(&directory, arguments, "/nowhere").exits(2);
         assert!(run.err.contains(expected), "{arguments:?}: {}", run.err);
     };
     check(&["build", "."], "cannot read `./Dockerfile`");
-    check(&["build", "https://example.com/x.git"], "a context of another machine is not supported");
-    folder.write("Dockerfile", "FROM scratch\n");
-    check(&["build", "-t", "Name", "."], "names of images are in lower case");
+    check(&["build", "https://example.com/x.git"], "remote build contexts are not supported");
+    directory.write("Dockerfile", "FROM scratch\n");
+    check(&["build", "-t", "Name", "."], "image names must be lowercase");
     check(&["build", "--secret", "src=x", "."], "the secret `src=x` has no name");
     check(&["build", "--platform", "linux", "."], "platform");
     check(&["build", "--builder", "buildah", "."], "`buildah` is not installed");
@@ -76,28 +76,29 @@ fn what_cannot_be_meant_is_wrong_use() {
 
 #[test]
 fn an_image_is_built_and_named() {
-    let folder = Folder::new();
-    folder.write(
+    let directory = Directory::new();
+    directory.write(
         "Dockerfile",
         "ARG V=1\nFROM scratch AS first\nCOPY . /all/\nFROM first\nARG V\nENV A=$V\nLABEL a=b\n",
     );
-    folder.write("Dockerfile.dockerignore", "*\n!hello\n");
-    folder.write(".dockerignore", "hello\n");
-    folder.write("hello", "hi\n");
+    directory.write("Dockerfile.dockerignore", "*\n!hello\n");
+    directory.write(".dockerignore", "hello\n");
+    directory.write("hello", "hi\n");
     let words = ["build", "-t", "local/a:1", "-t", "local/b", "--build-arg", "V=2", "--label", "c=d", "."];
-    let built = image(&folder, &words, "/nowhere").exits(0);
+    let built = image(&directory, &words, "/nowhere").exits(0);
     assert_eq!(built.out.lines().count(), 2, "{}", built.out);
     assert!(built.err.contains("COPY . /all/"), "{}", built.err);
-    let inspected = image(&folder, &["inspect", "local/b"], "/nowhere").exits(0);
+    let inspected = image(&directory, &["inspect", "local/b"], "/nowhere").exits(0);
     for part in ["\"A=2\"", "\"a\": \"b\"", "\"c\": \"d\""] {
         assert!(inspected.out.contains(part), "{part} is not in {}", inspected.out);
     }
     // The same again is found, and nothing else than its digest is said where that is asked for.
     let again =
-        image(&folder, &["build", "--quiet", "--build-arg", "V=2", "--label", "c=d", "."], "/nowhere")
+        image(&directory, &["build", "--quiet", "--build-arg", "V=2", "--label", "c=d", "."], "/nowhere")
             .exits(0);
     assert!(again.out.starts_with("sha256:") && again.err.is_empty(), "{}{}", again.out, again.err);
-    let json = image(&folder, &["build", "--format", "json", "--target", "first", "."], "/nowhere").exits(0);
+    let json =
+        image(&directory, &["build", "--format", "json", "--target", "first", "."], "/nowhere").exits(0);
     let events: Vec<serde_json::Value> =
         json.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(
@@ -110,52 +111,52 @@ fn an_image_is_built_and_named() {
 
 #[test]
 fn what_goes_wrong_while_building_is_told_with_its_line() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let check = |dockerfile: &str, expected: &str| {
-        folder.write("Dockerfile", dockerfile);
-        let run = image(&folder, &["build", "."], "/nowhere").exits(1);
+        directory.write("Dockerfile", dockerfile);
+        let run = image(&directory, &["build", "."], "/nowhere").exits(1);
         assert!(run.err.contains(expected), "{expected} is not in {}", run.err);
         assert_eq!(run.out, "");
     };
-    check("FROM scratch\n\nCOPY nowhere /\n", "error: ./Dockerfile:3: `nowhere` is not there");
+    check("FROM scratch\n\nCOPY nowhere /\n", "error: ./Dockerfile:3: `nowhere`: no such file or directory");
     check("FROM scratch\nARG M=x\nCOPY --chmod=$M . /\n", "./Dockerfile:3:14");
     check("FROM scratch\nWORKDIR ${N:?say where}\n", "`N`: say where");
-    folder.write(".dockerignore", "ok\n[\n");
+    directory.write(".dockerignore", "ok\n[\n");
     check("FROM scratch\n", "./.dockerignore:2:1");
 }
 
 /// A program that says how it was called, and then does what it is told.
-fn program(folder: &Folder, name: &str, then: &str) {
-    folder.write(&format!("bin/{name}"), &format!("#!/bin/sh\necho \"{name} $*\" >>\"$LOG\"\n{then}\n"));
-    let path = folder.path().join("bin").join(name);
+fn program(directory: &Directory, name: &str, then: &str) {
+    directory.write(&format!("bin/{name}"), &format!("#!/bin/sh\necho \"{name} $*\" >>\"$LOG\"\n{then}\n"));
+    let path = directory.path().join("bin").join(name);
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
 fn another_builder_gets_the_same_file_and_arguments() {
-    let folder = Folder::new();
-    let log = folder.path().join("log");
-    program(&folder, "buildah", "[ \"$1\" != --version ] && { cat >\"$LOG.in\"; exit 3; }; exit 0");
-    folder.write("Dockerfile", "FROM scratch\nRUN --security=insecure x\n");
-    let programs = format!("{}:/usr/bin:/bin", folder.path().join("bin"));
+    let directory = Directory::new();
+    let log = directory.path().join("log");
+    program(&directory, "buildah", "[ \"$1\" != --version ] && { cat >\"$LOG.in\"; exit 3; }; exit 0");
+    directory.write("Dockerfile", "FROM scratch\nRUN --security=insecure x\n");
+    let programs = format!("{}:/usr/bin:/bin", directory.path().join("bin"));
     let run = |arguments: &[&str]| {
         std::fs::write(&log, "").unwrap();
-        let mut command = folder.command(binary());
-        command.arg("image").args(arguments).env("JOBC_IMAGE_ROOT", folder.path().join("store"));
+        let mut command = directory.command(binary());
+        command.arg("image").args(arguments).env("JOBC_IMAGE_ROOT", directory.path().join("store"));
         command
             .env("PATH", &programs)
             .env("LOG", &log)
-            .env("TMPDIR", folder.path())
+            .env("TMPDIR", directory.path())
             .env_remove("SOURCE_DATE_EPOCH");
         let run = Run::of(&mut command).exits(1);
         let log = std::fs::read_to_string(&log).unwrap();
-        let own = without_folder(&log, folder.path());
+        let own = without_directory(&log, directory.path());
         (run, own)
     };
     // By itself only where that one can do what this program cannot.
     let (by_itself, log_of) =
         run(&["build", "--target", "x", "--build-arg", "A=b c", "-t", "n:1", "--timestamp", "5", "."]);
-    assert!(by_itself.err.contains("there is no stage `x` to build") && log_of.is_empty(), "{log_of}");
+    assert!(by_itself.err.contains("unknown stage `x`") && log_of.is_empty(), "{log_of}");
     let (by_itself, log_of) = run(&["build", "--build-arg", "A=b c", "-t", "n:1", "--timestamp", "5", "."]);
     assert!(
         by_itself.err.contains("`--security=insecure` is not supported, so buildah builds"),
@@ -173,7 +174,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
         run(&["build", "--builder", "buildah", "--no-cache", "-f", "-", "--secret", "id=A,env=LOG", "."]);
     assert_eq!(log_of, "buildah build --iidfile ID --file - --secret id=A,env=LOG --no-cache .\n");
     // Nothing of it is left.
-    let left = std::fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
+    let left = std::fs::read_dir(directory.path()).unwrap().filter_map(Result::ok);
     assert!(
         left.map(|entry| entry.file_name()).all(|name| !name.to_string_lossy().starts_with("jobc-build-"))
     );
@@ -182,20 +183,20 @@ fn another_builder_gets_the_same_file_and_arguments() {
 /// Docker before version 23 has BuildKit and does not take it by itself.
 #[test]
 fn an_old_docker_is_told_of_buildkit() {
-    let folder = Folder::new();
-    folder.write("Dockerfile", "FROM scratch\n");
-    let programs = format!("{}:/usr/bin:/bin", folder.path().join("bin"));
+    let directory = Directory::new();
+    directory.write("Dockerfile", "FROM scratch\n");
+    let programs = format!("{}:/usr/bin:/bin", directory.path().join("bin"));
     let check = |version: &str, given: Option<&str>, expected: &str| {
         let then = format!(
             "[ \"$1\" = --version ] && echo '{version}' && exit 0\necho \"by $DOCKER_BUILDKIT\"; exit 3"
         );
-        program(&folder, "docker", &then);
-        let mut command = folder.command(binary());
+        program(&directory, "docker", &then);
+        let mut command = directory.command(binary());
         command
             .args(["image", "build", "--builder", "docker", "."])
             .env("LOG", "/dev/null")
             .env("PATH", &programs);
-        command.env("JOBC_IMAGE_ROOT", folder.path().join("store")).env("TMPDIR", folder.path());
+        command.env("JOBC_IMAGE_ROOT", directory.path().join("store")).env("TMPDIR", directory.path());
         match given {
             Some(given) => command.env("DOCKER_BUILDKIT", given),
             None => command.env_remove("DOCKER_BUILDKIT"),
@@ -212,41 +213,43 @@ fn an_old_docker_is_told_of_buildkit() {
 /// An image goes from one store to another in a file, or through a pipe.
 #[test]
 fn an_image_is_saved_and_brought_in_elsewhere() {
-    let folder = Folder::new();
-    folder.write("Dockerfile", "FROM scratch\nCOPY Dockerfile /\n");
-    let built = image(&folder, &["build", "-t", "local/a:1", "."], "/nowhere").exits(0);
-    let archive = folder.path().join("a.tar");
-    let saved = image(&folder, &["save", "local/a:1", "-o", archive.as_str()], "/nowhere").exits(0);
+    let directory = Directory::new();
+    directory.write("Dockerfile", "FROM scratch\nCOPY Dockerfile /\n");
+    let built = image(&directory, &["build", "-t", "local/a:1", "."], "/nowhere").exits(0);
+    let archive = directory.path().join("a.tar");
+    let saved = image(&directory, &["save", "local/a:1", "-o", archive.as_str()], "/nowhere").exits(0);
     assert!(saved.out.starts_with(archive.as_str()), "{}", saved.out);
     let bytes = std::fs::read(&archive).unwrap();
-    let mut command = folder.command(binary());
+    let mut command = directory.command(binary());
     command
         .args(["image", "save", "--quiet", "local/a:1"])
-        .env("JOBC_IMAGE_ROOT", folder.path().join("store"));
+        .env("JOBC_IMAGE_ROOT", directory.path().join("store"));
     assert!(command.output().unwrap().stdout == bytes, "the same in a pipe");
     // A device is written to and stays one.
-    image(&folder, &["save", "local/a:1", "-o", "/dev/null"], "/nowhere").exits(0);
+    image(&directory, &["save", "local/a:1", "-o", "/dev/null"], "/nowhere").exits(0);
     assert!(!std::fs::metadata("/dev/null").unwrap().is_file());
-    let mut command = folder.command(binary());
-    command.args(["image", "import", archive.as_str()]).env("JOBC_IMAGE_ROOT", folder.path().join("other"));
+    let mut command = directory.command(binary());
+    command
+        .args(["image", "import", archive.as_str()])
+        .env("JOBC_IMAGE_ROOT", directory.path().join("other"));
     Run::of(&mut command).exits(0);
-    let mut command = folder.command(binary());
-    command.args(["image", "ls", "--format", "json"]).env("JOBC_IMAGE_ROOT", folder.path().join("other"));
+    let mut command = directory.command(binary());
+    command.args(["image", "ls", "--format", "json"]).env("JOBC_IMAGE_ROOT", directory.path().join("other"));
     let listed: serde_json::Value = serde_json::from_str(&Run::of(&mut command).exits(0).out).unwrap();
     assert_eq!(listed[0]["name"], "docker.io/local/a:1");
     assert!(built.out.trim_end().ends_with(listed[0]["digest"].as_str().unwrap()), "{}", built.out);
     // What fails leaves no file.
-    let other = folder.path().join("none/b.tar");
-    let run = image(&folder, &["save", "local/a:1", "-o", other.as_str()], "/nowhere").exits(3);
+    let other = directory.path().join("none/b.tar");
+    let run = image(&directory, &["save", "local/a:1", "-o", other.as_str()], "/nowhere").exits(3);
     assert!(run.err.contains("cannot write"), "{}", run.err);
-    let run = image(&folder, &["save", "local/b:1", "-o", archive.as_str()], "/nowhere").exits(2);
-    assert!(run.err.contains("there is no image `local/b:1` here"), "{}", run.err);
+    let run = image(&directory, &["save", "local/b:1", "-o", archive.as_str()], "/nowhere").exits(2);
+    assert!(run.err.contains("the image `local/b:1` is not in the image store"), "{}", run.err);
     assert!(std::fs::read(&archive).unwrap() == bytes);
 }
 
 /// The log with the name of the file for the image's id left out.
-fn without_folder(log: &str, folder: &Utf8Path) -> String {
-    let begin = format!("--iidfile {folder}/jobc-build-");
+fn without_directory(log: &str, directory: &Utf8Path) -> String {
+    let begin = format!("--iidfile {directory}/jobc-build-");
     match log.split_once(&begin) {
         Some((before, after)) => {
             let after = after.split_once("/id").map_or("", |(_, after)| after);
@@ -259,17 +262,17 @@ fn without_folder(log: &str, folder: &Utf8Path) -> String {
 /// The real one, where it is installed: what it built lies in the store.
 #[test]
 fn what_buildah_builds_is_brought_in() {
-    let folder = Folder::new();
-    folder.write("Dockerfile", "FROM scratch\nARG V=1\nCOPY hello /\nENV A=$V\n");
-    folder.write("hello", "hi\n");
+    let directory = Directory::new();
+    directory.write("Dockerfile", "FROM scratch\nARG V=1\nCOPY hello /\nENV A=$V\n");
+    directory.write("hello", "hi\n");
     let programs = std::env::var("PATH").unwrap_or_default();
     if std::process::Command::new("buildah").arg("--version").output().is_err() {
         assert_ne!(std::env::var("JOBC_ORACLES").as_deref(), Ok("required"), "buildah is not installed");
         eprintln!("skipped: buildah is not installed");
         return;
     }
-    let root = folder.path().join("containers");
-    let mut command = folder.command(binary());
+    let root = directory.path().join("containers");
+    let mut command = directory.command(binary());
     command.args([
         "image",
         "build",
@@ -283,14 +286,14 @@ fn what_buildah_builds_is_brought_in() {
         "json",
         ".",
     ]);
-    command.env("JOBC_IMAGE_ROOT", folder.path().join("store")).env("PATH", &programs);
-    // A store of its own, and no overlay, which may not be mounted in a folder for tests.
+    command.env("JOBC_IMAGE_ROOT", directory.path().join("store")).env("PATH", &programs);
+    // A store of its own, and no overlay, which may not be mounted in a directory for tests.
     command
         .env("STORAGE_DRIVER", "vfs")
         .env("CONTAINERS_STORAGE_CONF", "/dev/null")
         .env("XDG_DATA_HOME", &root);
     let run = Run::of(&mut command).exits(0);
     assert!(run.out.contains("\"names\":[\"docker.io/local/t:1\"]"), "{}{}", run.out, run.err);
-    let inspected = image(&folder, &["inspect", "local/t:1"], &programs).exits(0);
+    let inspected = image(&directory, &["inspect", "local/t:1"], &programs).exits(0);
     assert!(inspected.out.contains("\"A=2\""), "{}", inspected.out);
 }

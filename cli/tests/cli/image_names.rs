@@ -1,6 +1,6 @@
 //! A wrong name of an image is an error of `jobc check` at the character at fault, whichever field it stands in.
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 /// Names, the byte where each is wrong, and what is said beyond `invalid reference format`.
 const WRONG: &[(&str, usize, &str)] = &[
@@ -40,7 +40,7 @@ fn check(field: &str, name: &str, at: usize, more: &str) {
     let before = &field[..field.find('@').unwrap()];
     let (line, column) = (before.matches('\n').count() + 1, before.len() - before.rfind('\n').unwrap() + at);
     let job = field.replacen('@', name, 1);
-    let run = Folder::with_job(&job).jobc(&["check", "--format", "short", "job.yaml"]).exits(1);
+    let run = Directory::with_job(&job).jobc(&["check", "--format", "short", "job.yaml"]).exits(1);
     let expected = format!(
         "job.yaml:{line}:{column}: error[J0223]: `{name}` is not an image reference: invalid reference format{more}"
     );

@@ -9,40 +9,43 @@ use std::process::Stdio;
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, HELLO, Run, binary};
+use crate::directory::{Directory, HELLO, Run, binary};
 
 /// Says what `check` says of a job file with these bytes.
 #[track_caller]
 fn says(bytes: &[u8], text: &str) {
-    let folder = Folder::new();
-    folder.write_bytes("job.yaml", bytes);
-    folder.jobc(&["check"]).exits(2).says(text);
-    folder.jobc(&["build"]).exits(2).says(text);
-    folder.jobc(&["plan"]).exits(2).says(text);
-    assert!(folder.out().is_empty());
+    let directory = Directory::new();
+    directory.write_bytes("job.yaml", bytes);
+    directory.jobc(&["check"]).exits(2).says(text);
+    directory.jobc(&["build"]).exits(2).says(text);
+    directory.jobc(&["plan"]).exits(2).says(text);
+    assert!(directory.out().is_empty());
 }
 
 #[test]
 fn a_file_that_is_not_there_is_wrong_use() {
-    let folder = Folder::new();
-    folder.jobc(&["build"]).exits(2).says("there is no job.yaml here");
-    folder.jobc(&["build", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`: no such file");
-    folder.jobc(&["build", "absent/job.yaml"]).exits(2).says("cannot read `absent/job.yaml`: no such file");
-    folder.write("empty/x", "");
-    folder.jobc(&["build", "empty"]).exits(2).says("`empty` is a folder without a job.yaml");
-    folder.write("job.yaml", HELLO);
-    folder.jobc(&["build", "--targets", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
+    let directory = Directory::new();
+    directory.jobc(&["build"]).exits(2).says("no job.yaml in the current directory");
+    directory.jobc(&["build", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`: no such file");
+    directory
+        .jobc(&["build", "absent/job.yaml"])
+        .exits(2)
+        .says("cannot read `absent/job.yaml`: no such file");
+    directory.write("empty/x", "");
+    directory.jobc(&["build", "empty"]).exits(2).says("`empty` is a directory without a job.yaml");
+    directory.write("job.yaml", HELLO);
+    directory.jobc(&["build", "--targets", "absent.yaml"]).exits(2).says("cannot read `absent.yaml`");
 }
 
 #[test]
-fn a_folder_stands_for_its_job_file() {
-    let folder = Folder::new();
-    folder.write("a/job.yaml", HELLO);
-    folder.write("b/job.json", r#"{"version": 1, "name": "hello", "image": "busybox:1.36", "roles": {"main": {"run": "true", "resources": {"cpu": 1, "memory": "64MiB"}}}}"#);
-    folder.write("c/job.yml", HELLO);
+fn a_directory_stands_for_its_job_file() {
+    let directory = Directory::new();
+    directory.write("a/job.yaml", HELLO);
+    directory.write("b/job.json", r#"{"version": 1, "name": "hello", "image": "busybox:1.36", "roles": {"main": {"run": "true", "resources": {"cpu": 1, "memory": "64MiB"}}}}"#);
+    directory.write("c/job.yml", HELLO);
     for name in ["a", "b", "c"] {
-        folder.jobc(&["build", name]).exits(0);
-        assert!(folder.path().join(name).join("out/hello/local/plan.json").exists(), "{name}");
+        directory.jobc(&["build", name]).exits(0);
+        assert!(directory.path().join(name).join("out/hello/local/plan.json").exists(), "{name}");
     }
 }
 
@@ -57,11 +60,11 @@ fn text_in_another_encoding_is_named() {
 
 #[test]
 fn what_windows_and_editors_leave_in_a_file_is_read() {
-    let folder = Folder::with_job(&format!("\u{feff}{}", HELLO.replace('\n', "\r\n")));
-    folder.jobc(&["build"]).exits(0);
-    let plain = Folder::with_job(HELLO);
+    let directory = Directory::with_job(&format!("\u{feff}{}", HELLO.replace('\n', "\r\n")));
+    directory.jobc(&["build"]).exits(0);
+    let plain = Directory::with_job(HELLO);
     plain.jobc(&["build"]).exits(0);
-    assert_eq!(folder.read("out/hello/local/plan.json"), plain.read("out/hello/local/plan.json"));
+    assert_eq!(directory.read("out/hello/local/plan.json"), plain.read("out/hello/local/plan.json"));
 }
 
 #[test]
@@ -79,28 +82,28 @@ fn odd_files_are_errors_and_no_crash() {
         "{",
         "- a\n- b\n",
     ] {
-        let folder = Folder::with_job(text);
-        let run = folder.jobc(&["check", "--format", "short"]).exits(1);
+        let directory = Directory::with_job(text);
+        let run = directory.jobc(&["check", "--format", "short"]).exits(1);
         assert!(run.err.contains("error[J"), "{text:?}: {}", run.err);
     }
 }
 
 #[test]
 fn what_is_no_regular_file_is_read_or_refused() {
-    let folder = Folder::with_job(HELLO);
-    folder.bash("$JOBC plan <(cat job.yaml) >/dev/null").exits(0);
-    folder.jobc(&["check", "/dev/null"]).exits(1);
-    std::os::unix::fs::symlink("job.yaml", folder.path().join("link.yaml")).unwrap();
-    folder.jobc(&["check", "link.yaml"]).exits(0);
-    std::os::unix::fs::symlink("loop.yaml", folder.path().join("loop.yaml")).unwrap();
-    folder.jobc(&["check", "loop.yaml"]).exits(2).says("cannot read `loop.yaml`");
+    let directory = Directory::with_job(HELLO);
+    directory.bash("$JOBC plan <(cat job.yaml) >/dev/null").exits(0);
+    directory.jobc(&["check", "/dev/null"]).exits(1);
+    std::os::unix::fs::symlink("job.yaml", directory.path().join("link.yaml")).unwrap();
+    directory.jobc(&["check", "link.yaml"]).exits(0);
+    std::os::unix::fs::symlink("loop.yaml", directory.path().join("loop.yaml")).unwrap();
+    directory.jobc(&["check", "loop.yaml"]).exits(2).says("cannot read `loop.yaml`");
 }
 
 #[test]
 fn standard_input_is_a_job_file() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let from_stdin = |text: &str, arguments: &[&str]| {
-        let mut child = folder
+        let mut child = directory
             .command(binary())
             .args(arguments)
             .stdin(Stdio::piped())
@@ -114,7 +117,7 @@ fn standard_input_is_a_job_file() {
         Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     };
     from_stdin(HELLO, &["build", "-"]).exits(0);
-    assert!(folder.path().join("out/hello/local/plan.json").exists());
+    assert!(directory.path().join("out/hello/local/plan.json").exists());
     let json = r#"{"version": 1, "name": "hello", "image": "busybox:1.36", /* why */ "roles": {"main": {"run": "true"}}}"#;
     from_stdin(json, &["check", "-"]).exits(0);
     let run = from_stdin("version: 2\n", &["check", "-", "--format", "short"]).exits(1);
@@ -123,50 +126,50 @@ fn standard_input_is_a_job_file() {
 
 #[test]
 fn a_file_that_may_not_be_read_is_named() {
-    let folder = Folder::with_job(HELLO);
-    let job = folder.path().join("job.yaml");
-    let run = |arguments: &[&str]| as_nobody(&folder, arguments);
+    let directory = Directory::with_job(HELLO);
+    let job = directory.path().join("job.yaml");
+    let run = |arguments: &[&str]| as_nobody(&directory, arguments);
     fs::set_permissions(&job, fs::Permissions::from_mode(0o000)).unwrap();
     run(&["build", "job.yaml"]).exits(2).says("cannot read `job.yaml`: permission denied");
     fs::set_permissions(&job, fs::Permissions::from_mode(0o644)).unwrap();
     run(&["check", "job.yaml"]).exits(0);
     run(&["build", "job.yaml"]).exits(3).says("permission denied");
-    assert!(folder.out().is_empty());
+    assert!(directory.out().is_empty());
 }
 
 /// Runs the binary as a user without rights: root could read everything.
-pub(crate) fn as_nobody(folder: &Folder, arguments: &[&str]) -> Run {
-    let mut command = folder.command(binary());
+pub(crate) fn as_nobody(directory: &Directory, arguments: &[&str]) -> Run {
+    let mut command = directory.command(binary());
     if rustix::process::geteuid().is_root() {
-        // The build folder may lie where others cannot go.
-        let copy = folder.path().join(".jobc-of-the-test");
+        // The build directory may lie where others cannot go.
+        let copy = directory.path().join(".jobc-of-the-test");
         if !copy.exists() {
             fs::copy(binary(), &copy).unwrap();
         }
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        command = folder.command(copy.as_str());
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        command = directory.command(copy.as_str());
         command.uid(65534).gid(65534);
     } else {
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
     }
     let run = Run::of(command.args(arguments));
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     run
 }
 
 #[test]
 fn names_and_texts_of_the_world_are_kept() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let job = HELLO.replace("hello, count", "\"你好，世界 😀 — naïve\", count");
-    folder.write("训练 任务/任务.yaml", &job);
-    folder.jobc(&["build", "训练 任务/任务.yaml"]).exits(0);
-    let plan = folder.read("训练 任务/out/hello/local/plan.json");
+    directory.write("训练 任务/任务.yaml", &job);
+    directory.jobc(&["build", "训练 任务/任务.yaml"]).exits(0);
+    let plan = directory.read("训练 任务/out/hello/local/plan.json");
     assert!(plan.contains("你好，世界 😀 — naïve"), "{plan}");
-    let run = folder.jobc(&["build", "-o", "輸出", "训练 任务/任务.yaml"]).exits(0);
+    let run = directory.jobc(&["build", "-o", "輸出", "训练 任务/任务.yaml"]).exits(0);
     assert!(run.out.contains("輸出/local/oci"), "{}", run.out);
 
-    folder.write("训练 任务/任务.yaml", &job.replace("memory: 64MiB", "mémoire: 64MiB"));
-    let run = folder.jobc(&["check", "训练 任务/任务.yaml"]).exits(1);
+    directory.write("训练 任务/任务.yaml", &job.replace("memory: 64MiB", "mémoire: 64MiB"));
+    let run = directory.jobc(&["check", "训练 任务/任务.yaml"]).exits(1);
     assert_data_eq!(
         run.err,
         str![[r"
@@ -187,35 +190,35 @@ for more about an error, run `jobc explain J0101`
 
 #[test]
 fn json_may_hold_comments_and_says_where_it_is_wrong() {
-    let folder = Folder::new();
-    folder.write("job.json", "{\n  // the short template\n  \"jobName\": \"demo\", /* and */\n  \"image\": \"a/b:1\",\n  \"taskRoles\": [{\"taskNumber\": 1, \"cpuNumber\": 1, \"memoryMB\": 1024, \"gpuNumber\": 0, \"command\": \"true\"}]\n}\n");
-    folder.jobc(&["build"]).exits(0);
-    assert!(folder.path().join("out/demo/local/plan.json").exists());
-    folder.write("job.json", "{\n  \"jobName\": \"demo\",\n  \"taskRoles\": [...]\n}\n");
-    let run = folder.jobc(&["check", "--format", "short"]).exits(1);
+    let directory = Directory::new();
+    directory.write("job.json", "{\n  // the short template\n  \"jobName\": \"demo\", /* and */\n  \"image\": \"a/b:1\",\n  \"taskRoles\": [{\"taskNumber\": 1, \"cpuNumber\": 1, \"memoryMB\": 1024, \"gpuNumber\": 0, \"command\": \"true\"}]\n}\n");
+    directory.jobc(&["build"]).exits(0);
+    assert!(directory.path().join("out/demo/local/plan.json").exists());
+    directory.write("job.json", "{\n  \"jobName\": \"demo\",\n  \"taskRoles\": [...]\n}\n");
+    let run = directory.jobc(&["check", "--format", "short"]).exits(1);
     assert!(run.err.contains("job.json:3:16: error[J0018]"), "{}", run.err);
 }
 
 #[test]
 fn targets_are_found_up_to_the_root_of_the_repository_and_not_beyond() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let targets = |name: &str| format!("version: 1\ntargets:\n  {name}: {{backends: [cgroup]}}\n");
-    folder.write("targets.yaml", &targets("outside"));
-    folder.write("repository/.git/HEAD", "");
-    folder.write("repository/jobs/a/job.yaml", HELLO);
-    folder.write("repository/jobs/b/job.yaml", HELLO);
-    folder.write("repository/jobs/b/targets.yaml", &targets("beside"));
-    folder.write("stray/job.yaml", HELLO);
+    directory.write("targets.yaml", &targets("outside"));
+    directory.write("repository/.git/HEAD", "");
+    directory.write("repository/jobs/a/job.yaml", HELLO);
+    directory.write("repository/jobs/b/job.yaml", HELLO);
+    directory.write("repository/jobs/b/targets.yaml", &targets("beside"));
+    directory.write("stray/job.yaml", HELLO);
     let built = |job: &str| {
-        folder.jobc(&["build", job]).exits(0);
-        folder.path().join(job).parent().unwrap().join("out/hello").read_dir_utf8().unwrap().count()
+        directory.jobc(&["build", job]).exits(0);
+        directory.path().join(job).parent().unwrap().join("out/hello").read_dir_utf8().unwrap().count()
     };
     assert_eq!(built("repository/jobs/a/job.yaml"), 3, "no targets file counts");
-    folder.write("repository/targets.yaml", &targets("root"));
-    fs::remove_dir_all(folder.path().join("repository/jobs/a/out")).unwrap();
+    directory.write("repository/targets.yaml", &targets("root"));
+    fs::remove_dir_all(directory.path().join("repository/jobs/a/out")).unwrap();
     assert_eq!(built("repository/jobs/a/job.yaml"), 1);
-    assert!(folder.path().join("repository/jobs/a/out/hello/root").exists());
+    assert!(directory.path().join("repository/jobs/a/out/hello/root").exists());
     assert_eq!(built("repository/jobs/b/job.yaml"), 1);
-    assert!(folder.path().join("repository/jobs/b/out/hello/beside").exists());
-    assert_eq!(built("stray/job.yaml"), 3, "outside of a repository only the folder itself counts");
+    assert!(directory.path().join("repository/jobs/b/out/hello/beside").exists());
+    assert_eq!(built("stray/job.yaml"), 3, "outside of a repository only the directory itself counts");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 const JOB: &str = "\
 version: 1
@@ -14,88 +14,88 @@ roles:
   built: {image: {from: 'other:2', run: ['true']}, run: 'true'}
 ";
 
-/// A folder with a job, and a store of images in it that has those it names.
-fn folder() -> Folder {
-    let folder = Folder::with_job(JOB);
-    import(&folder, "base:1", "one");
-    import(&folder, "other:2", "two");
-    folder
+/// A directory with a job, and a store of images in it that has those it names.
+fn directory() -> Directory {
+    let directory = Directory::with_job(JOB);
+    import(&directory, "base:1", "one");
+    import(&directory, "other:2", "two");
+    directory
 }
 
 /// Brings in an image of one file under a name.
-fn import(folder: &Folder, name: &str, content: &str) {
-    fs::write(folder.path().join("file"), content).unwrap();
-    let path = folder.path();
+fn import(directory: &Directory, name: &str, content: &str) {
+    fs::write(directory.path().join("file"), content).unwrap();
+    let path = directory.path();
     let made = Command::new("tar")
         .current_dir(path)
         .args(["--mtime=@1700000000", "-cf", "root.tar", "file"])
         .status();
     assert!(made.unwrap().success());
-    folder.jobc(&["image", "--image-root", "images", "import", "root.tar", "--tag", name]).exits(0);
+    directory.jobc(&["image", "--image-root", "images", "import", "root.tar", "--tag", name]).exits(0);
 }
 
-fn digests(folder: &Folder) -> Vec<String> {
-    let text = fs::read_to_string(folder.path().join("jobc.lock")).unwrap();
+fn digests(directory: &Directory) -> Vec<String> {
+    let text = fs::read_to_string(directory.path().join("jobc.lock")).unwrap();
     text.lines().filter_map(|line| Some(line.split_once("\": ")?.1.to_owned())).collect()
 }
 
 #[test]
 fn names_get_the_digests_of_the_store() {
-    let folder = folder();
-    folder
+    let directory = directory();
+    directory
         .jobc(&["lock", "--check"])
         .exits(1)
-        .says("`jobc.lock` is not there")
+        .says("`jobc.lock` does not exist")
         .says("`base:1` and `other:2`");
-    folder.jobc(&["lock", "--local", "--image-root", "images"]).exits(0);
-    let [base, other] = &digests(&folder)[..] else { panic!("two images have digests") };
+    directory.jobc(&["lock", "--local", "--image-root", "images"]).exits(0);
+    let [base, other] = &digests(&directory)[..] else { panic!("two images have digests") };
     assert!(base.starts_with("sha256:") && other.starts_with("sha256:") && base != other);
-    folder.jobc(&["lock", "--check"]).exits(0);
-    folder.jobc(&["build", "--locked", "--target", "local"]).exits(0);
-    let plan = fs::read_to_string(folder.path().join("out/locked/local/plan.json")).unwrap();
+    directory.jobc(&["lock", "--check"]).exits(0);
+    directory.jobc(&["build", "--locked", "--target", "local"]).exits(0);
+    let plan = fs::read_to_string(directory.path().join("out/locked/local/plan.json")).unwrap();
     assert!(plan.contains(&format!("base:1@{base}")) && plan.contains(&format!("other:2@{other}")), "{plan}");
 }
 
 #[test]
 fn what_is_written_stays_until_it_is_asked_for_again() {
-    let folder = folder();
+    let directory = directory();
     let lock = |more: &[&str]| {
-        folder.jobc(&[&["lock", "--local", "--image-root", "images"], more].concat()).exits(0);
-        digests(&folder)
+        directory.jobc(&[&["lock", "--local", "--image-root", "images"], more].concat()).exits(0);
+        digests(&directory)
     };
     let before = lock(&[]);
-    import(&folder, "base:1", "three");
-    import(&folder, "other:2", "three");
+    import(&directory, "base:1", "three");
+    import(&directory, "other:2", "three");
     assert_eq!(lock(&[]), before);
     let one = lock(&["--update", "base:1"]);
     assert!(one[0] != before[0] && one[1] == before[1]);
     let all = lock(&["--update-all"]);
     assert!(all[0] == one[0] && all[1] == all[0]);
-    folder.jobc(&["lock", "--update", "bass:1"]).exits(2).says("did you mean `base:1`?");
+    directory.jobc(&["lock", "--update", "bass:1"]).exits(2).says("did you mean `base:1`?");
 }
 
 #[test]
 fn an_image_that_is_not_locked_is_refused_where_that_is_asked_for() {
-    let folder = folder();
-    folder
+    let directory = directory();
+    directory
         .jobc(&["build", "--locked"])
         .exits(1)
         .says("J0291")
-        .says("there is no jobc.lock beside the job file");
-    folder.jobc(&["run", "--locked"]).exits(125).says("J0291");
-    folder.jobc(&["build", "--target", "local"]).exits(0);
-    folder.jobc(&["run", "--locked", "out/locked/local"]).exits(125).says("`--locked` means nothing");
-    fs::write(folder.path().join("jobc.lock"), "version: 2\n").unwrap();
-    folder.jobc(&["build"]).exits(1).says("J0502");
-    folder.jobc(&["lock", "--local"]).exits(1).says("J0502");
+        .says("there is no jobc.lock next to the job file");
+    directory.jobc(&["run", "--locked"]).exits(125).says("J0291");
+    directory.jobc(&["build", "--target", "local"]).exits(0);
+    directory.jobc(&["run", "--locked", "out/locked/local"]).exits(125).says("`--locked` does not apply to");
+    fs::write(directory.path().join("jobc.lock"), "version: 2\n").unwrap();
+    directory.jobc(&["build"]).exits(1).says("J0502");
+    directory.jobc(&["lock", "--local"]).exits(1).says("J0502");
 }
 
 #[test]
 fn an_image_that_is_nowhere_leaves_the_file_as_it_was() {
-    let folder = Folder::with_job(JOB);
-    folder
+    let directory = Directory::with_job(JOB);
+    directory
         .jobc(&["lock", "--local", "--image-root", "images"])
         .exits(3)
-        .says("there is no image `base:1` here");
-    assert!(!folder.path().join("jobc.lock").exists());
+        .says("the image `base:1` is not in the image store");
+    assert!(!directory.path().join("jobc.lock").exists());
 }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use camino::{Utf8Path, Utf8PathBuf};
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, HELLO};
+use crate::directory::{Directory, HELLO};
 
 /// A server as a process.
 struct Server {
@@ -112,7 +112,7 @@ fn position(text: &str, offset: usize) -> Value {
 fn checked(job: &Utf8Path) -> Option<Vec<(String, Value, Value, Value)>> {
     let run = Command::new(env!("CARGO_BIN_EXE_jobc"))
         .args(["check", "--format", "json", job.as_str()])
-        .current_dir(job.parent().expect("a folder"))
+        .current_dir(job.parent().expect("a directory"))
         .output()
         .expect("jobc runs");
     if run.status.code() == Some(2) {
@@ -148,9 +148,9 @@ fn jobs() -> Vec<Utf8PathBuf> {
         Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize_utf8().expect("the workspace");
     let mut found = vec![];
     for place in ["examples", "tests/errors"] {
-        let mut folders = vec![root.join(place)];
-        while let Some(folder) = folders.pop() {
-            for entry in folder.read_dir_utf8().expect("a folder") {
+        let mut directories = vec![root.join(place)];
+        while let Some(directory) = directories.pop() {
+            for entry in directory.read_dir_utf8().expect("a directory") {
                 let path = entry.expect("an entry").into_path();
                 let name = path.file_name().unwrap_or_default().to_owned();
                 let alone = path
@@ -158,7 +158,7 @@ fn jobs() -> Vec<Utf8PathBuf> {
                     .and_then(Utf8Path::parent)
                     .is_some_and(|above| above.ends_with("tests/errors"));
                 if path.is_dir() && name != "out" {
-                    folders.push(path);
+                    directories.push(path);
                 } else if matches!(path.extension(), Some("yaml" | "json"))
                     && (alone || path.file_stem() == Some("job"))
                 {
@@ -171,12 +171,12 @@ fn jobs() -> Vec<Utf8PathBuf> {
     found
 }
 
-/// Compares what both say about a job: how many findings there are, or how they differ; nothing where `check` cannot read
-/// the job.
+/// Compares what both say about a job: how many findings there are, or how they differ; nothing where `check` cannot
+/// read the job.
 fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>> {
     let expected = checked(job)?;
     let text = std::fs::read_to_string(job).expect("`check` has read it as text");
-    // Under another name in the same folder, so that the server takes it for a job.
+    // Under another name in the same directory, so that the server takes it for a job.
     let extension = job.extension().unwrap_or_default();
     let named = job.file_stem() == Some("job");
     let shown = if named { job.to_owned() } else { job.with_extension(format!("job.{extension}")) };
@@ -211,9 +211,9 @@ fn findings_are_those_of_check() {
 fn columns_behind_letters_of_several_bytes_are_those_of_check() {
     let job = HELLO.replace("{cpu: 1,", "{\"名\u{1f600}\": 3, cpus: 1,");
     assert_ne!(job, HELLO);
-    let folder = Folder::with_job(&job);
+    let directory = Directory::with_job(&job);
     let mut server = Server::start();
-    let path = folder.path().join("job.yaml").canonicalize_utf8().expect("it is there");
+    let path = directory.path().join("job.yaml").canonicalize_utf8().expect("it is there");
     assert_eq!(compare(&mut server, &path), Some(Ok(2)));
     assert!(server.end().success());
 }

@@ -5,12 +5,12 @@ mod arguments;
 mod build;
 mod commands;
 mod concurrent;
+mod directory;
 #[cfg(target_os = "linux")]
 mod dockerfiles;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod failures;
-mod folder;
 mod formats;
 #[cfg(target_os = "linux")]
 mod hooks;

@@ -1,18 +1,18 @@
-//! `jobc oci` as those who drive a runtime use it, on the machine's own files.
+//! `jobc oci` as those who drive a runtime use it, on the host's own files.
 
 use serde_json::{Value, json};
 use snapbox::assert_data_eq;
 use snapbox::str;
 
-use crate::folder::{Folder, Run, binary, command};
+use crate::directory::{Directory, Run, binary, command};
 
-/// A folder with a bundle, whose program is a line for a shell; nothing where this user cannot be root.
-pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Folder> {
+/// A directory with a bundle, whose program is a line for a shell; nothing where this user cannot be root.
+pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Directory> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root sees what this is about");
         return None;
     }
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut config = json!({
         "ociVersion": "1.1.0",
         "root": {"path": "rootfs"},
@@ -25,17 +25,17 @@ pub(crate) fn bundle(script: &str, change: impl FnOnce(&mut Value)) -> Option<Fo
         "annotations": {"dev.jobc.image": "host", "who": "a test"},
         "linux": {"namespaces": [{"type": "pid"}, {"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]}
     });
-    // Tests run side by side, each with a state root of its own; the control groups are the machine's.
-    let own = folder.path().file_name().unwrap_or_default().trim_start_matches('.').to_owned();
+    // Tests run side by side, each with a state root of its own; the cgroups are the host's.
+    let own = directory.path().file_name().unwrap_or_default().trim_start_matches('.').to_owned();
     config["linux"]["cgroupsPath"] = json!(format!("/jobc/{own}"));
     change(&mut config);
-    folder.write("config.json", &config.to_string());
-    Some(folder)
+    directory.write("config.json", &config.to_string());
+    Some(directory)
 }
 
 /// Runs a script with `$J` for `jobc oci` on a state root of the test's own, and `status ID` for a container's status.
-fn script(folder: &Folder, lines: &str) -> Run {
-    folder.bash(&format!(
+fn script(directory: &Directory, lines: &str) -> Run {
+    directory.bash(&format!(
         "J=\"$JOBC oci --root state\"
         status() {{ $J state $1 | sed -n 's/.*\"status\": \"\\(.*\\)\".*/\\1/p'; }}
         until_is() {{ for i in $(seq 100); do [ \"$(status $1)\" = $2 ] && break; sleep 0.05; done; status $1; }}
@@ -47,9 +47,9 @@ const FOREVER: &str = "trap 'exit 5' TERM; while :; do sleep 0.05; done";
 
 #[test]
 fn a_container_is_created_started_killed_and_deleted() {
-    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let Some(directory) = bundle(FOREVER, |_| {}) else { return };
     let run = script(
-        &folder,
+        &directory,
         "
         $J create --bundle . --pid-file pid a </dev/null >out 2>&1; echo create $?
         status a
@@ -96,16 +96,16 @@ force 0
     assert_data_eq!(
         run.err,
         str![[r#"
-error: there is a container `a` already
- = help: take another name, or remove it with `jobc oci delete --force a`
+error: container `a` already exists
+ = help: use another name, or remove it with `jobc oci delete --force a`
 error: container `a` is running, not created
 error: container `a` is running, not stopped
  = help: end it first, or delete it with `--force`
 error: container `a` is not running
 error: container `a` does not exist
- = help: `jobc oci list` shows those that do
+ = help: `jobc oci list` shows the existing ones
 error: container `a` does not exist
- = help: `jobc oci list` shows those that do
+ = help: `jobc oci list` shows the existing ones
 
 "#]]
     );
@@ -113,9 +113,9 @@ error: container `a` does not exist
 
 #[test]
 fn what_is_forced_away_leaves_nothing() {
-    let Some(folder) = bundle("sleep 1000", |_| {}) else { return };
+    let Some(directory) = bundle("sleep 1000", |_| {}) else { return };
     let run = script(
-        &folder,
+        &directory,
         "
         for id in created running frozen; do
             mkdir $id; sed \"s,/jobc/[^\\\"]*,&-$id,\" config.json >$id/config.json
@@ -146,13 +146,13 @@ broken 0
 
 #[test]
 fn a_command_killed_half_way_leaves_what_delete_cleans() {
-    let Some(folder) = bundle("sleep 1000", |config| {
+    let Some(directory) = bundle("sleep 1000", |config| {
         config["hooks"] = json!({"createRuntime": [{"path": "/bin/sleep", "args": ["sleep", "3"]}]});
     }) else {
         return;
     };
     let run = script(
-        &folder,
+        &directory,
         "
         $J create --bundle . a </dev/null >out 2>&1 & creating=$!
         for i in $(seq 200); do grep -q cgroup state/a/state.json 2>/dev/null && break; sleep 0.05; done
@@ -176,9 +176,9 @@ delete 0
 
 #[test]
 fn a_frozen_container_does_nothing_until_it_goes_on() {
-    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let Some(directory) = bundle(FOREVER, |_| {}) else { return };
     let run = script(
-        &folder,
+        &directory,
         "
         $J run -d -b . a </dev/null >out 2>&1
         $J resume a; echo resume $?
@@ -210,7 +210,7 @@ pause 125
         str![[r#"
 error: container `a` is running, not paused
 error: container `a` is paused
- = help: let it go on with `jobc oci resume a`, or give `--ignore-paused`
+ = help: resume it with `jobc oci resume a`, or pass `--ignore-paused`
 error: container `a` is stopped, not running
 
 "#]]
@@ -219,9 +219,9 @@ error: container `a` is stopped, not running
 
 #[test]
 fn limits_of_a_running_container_are_changed() {
-    let Some(folder) = bundle(FOREVER, |_| {}) else { return };
+    let Some(directory) = bundle(FOREVER, |_| {}) else { return };
     let run = script(
-        &folder,
+        &directory,
         "
         limit() { $J events --stats a | grep -o '\"pids\":{[^}]*}' | grep -o '\"limit\":[0-9]*'; }
         $J run -d -b . a </dev/null >out 2>&1
@@ -264,10 +264,10 @@ update 125
     assert_data_eq!(
         run.err,
         str![[r#"
-error: `/linux/resources/devices`: the rules about devices of a container that is there stay
- = help: make the container anew
-error: `/linux/resources/disk`: `disk` is no part of a container's resources
- = help: there are `memory`, `cpu`, `pids`, `blockIO`, `hugepageLimits`, `network`, `rdma`, `unified`
+error: `/linux/resources/devices`: device rules of an existing container cannot be changed
+ = help: create the container again
+error: `/linux/resources/disk`: unknown resource `disk`
+ = help: known resources: `memory`, `cpu`, `pids`, `blockIO`, `hugepageLimits`, `network`, `rdma`, `unified`
 error: the resources are not JSON: expected ident at line 1 column 2
 error: `/linux/resources/memory`: `5` is not an object
 error: container `a` is stopped, not running
@@ -278,18 +278,18 @@ error: container `a` is stopped, not running
 
 #[test]
 fn a_further_program_is_in_the_container() {
-    let Some(folder) = bundle(FOREVER, |config| {
+    let Some(directory) = bundle(FOREVER, |config| {
         config["process"]["env"] = json!(["PATH=/usr/bin:/bin", "FROM=config"]);
         config["linux"]["resources"] = json!({"pids": {"limit": 50}});
     }) else {
         return;
     };
-    folder.write(
+    directory.write(
         "process.json",
         r#"{"args": ["sh", "-c", "id -u; pwd; echo $FROM"], "cwd": "/tmp", "env": ["PATH=/bin", "FROM=file"], "user": {"uid": 7, "gid": 8}}"#,
     );
     let run = script(
-        &folder,
+        &directory,
         "
         $J run -d -b . a </dev/null >out 2>&1
         $J exec a sh -c 'tr \"\\0\" \" \" </proc/1/cmdline; echo; echo $FROM; exit 9'; echo exec $?
@@ -341,12 +341,12 @@ exec 125
         run.err,
         str![[r#"
 error: cannot execute `/no/such/program`: no such file or directory (ENOENT)
- = help: it is looked for in the container, along its `PATH`; a script's interpreter must be there too
+ = help: it must be in the container, in a directory of its `PATH`; a script's interpreter must be there too
 error: cannot execute `/tmp`: permission denied (EACCES)
-error: there is no program to start
- = help: write it behind the container's name, or give `--process FILE`
+error: no program to start
+ = help: write it after the container name, or pass `--process FILE`
 error: container `a` does not exist
- = help: `jobc oci list` shows those that do
+ = help: `jobc oci list` shows the existing ones
 
 "#]]
     );
@@ -354,35 +354,35 @@ error: container `a` does not exist
 
 #[test]
 fn run_returns_the_programs_exit_code() {
-    let Some(folder) = bundle("exit 3", |_| {}) else { return };
-    let run = |arguments: &str| script(&folder, &format!("$J run {arguments} -b . a </dev/null"));
+    let Some(directory) = bundle("exit 3", |_| {}) else { return };
+    let run = |arguments: &str| script(&directory, &format!("$J run {arguments} -b . a </dev/null"));
     run("").exits(3);
     run("--keep").exits(3);
-    let run = script(&folder, "status a; $J delete a").exits(0);
+    let run = script(&directory, "status a; $J delete a").exits(0);
     assert_eq!(run.out, "stopped\n");
-    let Some(folder) = bundle("kill -SEGV $$", |config| {
+    let Some(directory) = bundle("kill -SEGV $$", |config| {
         // The kernel spares the first process of a pid namespace its own signals.
         config["linux"]["namespaces"] = json!([{"type": "mount"}, {"type": "ipc"}, {"type": "uts"}]);
     }) else {
         return;
     };
-    script(&folder, "$J run -b . a </dev/null").exits(139);
+    script(&directory, "$J run -b . a </dev/null").exits(139);
     for (args, code, says) in [
         (json!(["/no/such/program"]), 127, "no such file or directory"),
         (json!(["/tmp"]), 126, "permission denied"),
         (json!([]), 125, "/process/args"),
     ] {
-        let Some(folder) = bundle("", |config| config["process"]["args"] = args.clone()) else { return };
-        script(&folder, "$J run -b . a </dev/null").exits(code).says(says);
-        assert_eq!(script(&folder, "ls state").out, "", "{args}");
+        let Some(directory) = bundle("", |config| config["process"]["args"] = args.clone()) else { return };
+        script(&directory, "$J run -b . a </dev/null").exits(code).says(says);
+        assert_eq!(script(&directory, "ls state").out, "", "{args}");
     }
 }
 
 #[test]
 fn errors_are_logged_as_callers_read_them() {
-    let Some(folder) = bundle("true", |config| config["extra"] = json!(1)) else { return };
+    let Some(directory) = bundle("true", |config| config["extra"] = json!(1)) else { return };
     let run = script(
-        &folder,
+        &directory,
         "
         $J --log json.log --log-format json run -b . a </dev/null; echo run $?
         $J --log json.log --log-format json run -b absent b; echo run $?
@@ -396,9 +396,9 @@ fn errors_are_logged_as_callers_read_them() {
 run 0
 run 125
 start 125
-{"level":"warning","msg":"config.json: /extra: nobody knows this property; it is ignored","time":"TIME"}
+{"level":"warning","msg":"config.json: /extra: unknown property, ignored","time":"TIME"}
 {"level":"error","msg":"cannot open `absent`: no such file or directory (ENOENT)","time":"TIME"}
-time="TIME" level=error msg="container `c` does not exist; `jobc oci list` shows those that do"
+time="TIME" level=error msg="container `c` does not exist; `jobc oci list` shows the existing ones"
 list 125
 
 "#]]
@@ -406,10 +406,10 @@ list 125
     assert_data_eq!(
         run.err,
         str![[r#"
-warning: config.json: /extra: nobody knows this property; it is ignored
+warning: config.json: /extra: unknown property, ignored
 error: cannot open `absent`: no such file or directory (ENOENT)
 error: container `c` does not exist
- = help: `jobc oci list` shows those that do
+ = help: `jobc oci list` shows the existing ones
 error: cannot open the log `absent/log`: no such file or directory (ENOENT)
 
 "#]]
@@ -418,13 +418,13 @@ error: cannot open the log `absent/log`: no such file or directory (ENOENT)
 
 #[test]
 fn a_systemd_that_cannot_be_reached_makes_nothing() {
-    let Some(folder) =
+    let Some(directory) =
         bundle("exit 3", |config| config["linux"]["cgroupsPath"] = json!("system.slice:jobc:demo"))
     else {
         return;
     };
     let run = script(
-        &folder,
+        &directory,
         "export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$PWD/nobody
         $J --systemd-cgroup run a; echo $?
         $J --cgroup-manager systemd create a </dev/null; echo $?
@@ -439,13 +439,13 @@ fn a_systemd_that_cannot_be_reached_makes_nothing() {
         run.err,
         str![[r#"
 error: cannot reach systemd: no such file or directory (ENOENT)
- = help: have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+ = help: let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
 error: cannot reach systemd: no such file or directory (ENOENT)
- = help: have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
-error: config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, and systemd is to make the control group
+ = help: let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+error: config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, but systemd creates the cgroup
  = help: write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty
-error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a unit of systemd's, and control groups are not made by it here
- = help: give `jobc oci` the option `--systemd-cgroup`, or write the group's path, such as `/jobc/demo`
+error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a systemd unit, but systemd does not create the cgroup here
+ = help: pass `--systemd-cgroup` to `jobc oci`, or write a cgroup path, such as `/jobc/demo`
 
 "#]]
     );
@@ -453,35 +453,35 @@ error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a unit of
 
 #[test]
 fn what_is_not_there_is_said() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for (arguments, says) in [
         (&["create", "--no-pivot", "a"][..], "pivot_root"),
         (&["create", "../a"], "has the character `/`"),
         (&["create", "a"], "it has no config.json"),
-        (&["kill", "a", "NOSUCH"], "there is no signal `NOSUCH`"),
+        (&["kill", "a", "NOSUCH"], "unknown signal `NOSUCH`"),
         (&["kill", "a"], "container `a` does not exist"),
         (&["exec", "a", "true"], "container `a` does not exist"),
         (&["exec", "--user", "root", "a", "true"], "write UID or UID:GID"),
         (&["checkpoint", "a"], "unrecognized subcommand 'checkpoint'"),
         (&["run"], "<ID>"),
-        (&[], "there is no command"),
+        (&[], "no command given"),
     ] {
         let all: Vec<&str> = ["oci", "--root", "state"].iter().chain(arguments).copied().collect();
-        folder.jobc(&all).exits(125).says(says);
+        directory.jobc(&all).exits(125).says(says);
     }
-    assert!(!folder.path().join("state").exists(), "nothing is made for what cannot be");
+    assert!(!directory.path().join("state").exists(), "nothing is made for what cannot be");
     assert_eq!(
-        folder.jobc(&["oci", "--root", "state", "list"]).exits(0).out,
+        directory.jobc(&["oci", "--root", "state", "list"]).exits(0).out,
         "ID  PID  STATUS  BUNDLE  CREATED  OWNER\n"
     );
-    assert_eq!(folder.jobc(&["oci", "--root", "state", "list", "--format", "json"]).exits(0).out, "[]\n");
-    folder.jobc(&["oci", "--root", "state", "delete", "--force", "a"]).exits(0);
+    assert_eq!(directory.jobc(&["oci", "--root", "state", "list", "--format", "json"]).exits(0).out, "[]\n");
+    directory.jobc(&["oci", "--root", "state", "delete", "--force", "a"]).exits(0);
 }
 
 #[test]
 fn the_name_jobc_oci_is_the_runtime() {
-    let folder = Folder::new();
-    let version = folder.jobc(&["oci", "--version"]).exits(0).out;
+    let directory = Directory::new();
+    let version = directory.jobc(&["oci", "--version"]).exits(0).out;
     assert_data_eq!(
         version.clone(),
         str![[r#"
@@ -490,13 +490,13 @@ spec: 1.2.1
 
 "#]]
     );
-    assert_eq!(folder.jobc(&["--color", "never", "oci", "--version"]).exits(0).out, version);
-    assert!(folder.jobc(&["help", "oci"]).exits(0).out.contains("Usage: jobc oci"));
+    assert_eq!(directory.jobc(&["--color", "never", "oci", "--version"]).exits(0).out, version);
+    assert!(directory.jobc(&["help", "oci"]).exits(0).out.contains("Usage: jobc oci"));
     let list =
-        folder.jobc(&["--color", "never", "oci", "--root", "states", "list", "--format", "json"]).exits(0);
+        directory.jobc(&["--color", "never", "oci", "--root", "states", "list", "--format", "json"]).exits(0);
     assert_eq!(list.out, "[]\n");
-    std::os::unix::fs::symlink(binary(), folder.path().join("jobc-oci")).unwrap();
-    let run = |argument| Run::of(folder.command(folder.path().join("jobc-oci").as_str()).arg(argument));
+    std::os::unix::fs::symlink(binary(), directory.path().join("jobc-oci")).unwrap();
+    let run = |argument| Run::of(directory.command(directory.path().join("jobc-oci").as_str()).arg(argument));
     assert_eq!(run("--version").exits(0).out, version);
     assert_eq!(run("-v").exits(0).out, version);
     assert!(run("--help").exits(0).out.contains("Usage: jobc oci"));
@@ -511,13 +511,13 @@ fn a_terminals_other_side_goes_to_the_socket() {
         eprintln!("skipped: there is no `python3` to listen at a socket");
         return;
     }
-    let Some(folder) = bundle("tty; stty size; read line; echo \"got $line\"", |config| {
+    let Some(directory) = bundle("tty; stty size; read line; echo \"got $line\"", |config| {
         config["process"]["terminal"] = json!(true);
         config["process"]["consoleSize"] = json!({"height": 30, "width": 90});
     }) else {
         return;
     };
-    folder.write(
+    directory.write(
         "listen.py",
         "import array, os, socket, subprocess, sys
 listener = socket.socket(socket.AF_UNIX)
@@ -538,7 +538,7 @@ print(shown.decode().replace('\\r', ''))
 subprocess.run([*jobc, 'delete', '--force', 'a'], check=True)
 ",
     );
-    let run = Run::of(folder.command("timeout").args(["30", "python3", "listen.py", binary()])).exits(0);
+    let run = Run::of(directory.command("timeout").args(["30", "python3", "listen.py", binary()])).exits(0);
     assert_data_eq!(
         run.out,
         str![[r#"
@@ -552,8 +552,11 @@ got typed
 "#]]
     );
     // A terminal that nobody takes, and a socket without a terminal.
-    folder.jobc(&["oci", "--root", "state", "create", "b"]).exits(125).says("nobody takes its other side");
-    let Some(folder) = bundle("true", |_| {}) else { return };
-    let refused = folder.jobc(&["oci", "--root", "state", "create", "--console-socket", "console", "b"]);
-    refused.exits(125).says("no terminal is asked for");
+    directory
+        .jobc(&["oci", "--root", "state", "create", "b"])
+        .exits(125)
+        .says("`terminal` is true, but no console socket is given");
+    let Some(directory) = bundle("true", |_| {}) else { return };
+    let refused = directory.jobc(&["oci", "--root", "state", "create", "--console-socket", "console", "b"]);
+    refused.exits(125).says("a console socket is given, but `terminal` is not true");
 }

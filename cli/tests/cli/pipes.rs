@@ -1,12 +1,12 @@
-//! Pipes that close, and colours.
+//! Pipes that close, and colors.
 
-use crate::folder::{Folder, HELLO, Run, binary, command};
+use crate::directory::{Directory, HELLO, Run, binary, command};
 
 const ESCAPE: char = '\u{1b}';
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let folder = Folder::with_job(HELLO);
+    let directory = Directory::with_job(HELLO);
     for line in [
         "$JOBC build --stdout --set count=400",
         "$JOBC explain",
@@ -15,43 +15,43 @@ fn a_reader_that_leaves_is_no_error() {
         "$JOBC man",
         "$JOBC completions zsh",
     ] {
-        let run = folder.bash(&format!("{line} | head -1; echo ${{PIPESTATUS[0]}} >&2"));
+        let run = directory.bash(&format!("{line} | head -1; echo ${{PIPESTATUS[0]}} >&2"));
         assert_eq!(run.err, "0\n", "{line}");
         assert_eq!(run.out.lines().count(), 1, "{line}");
     }
     // Nobody reads at all, on either side.
-    let run = folder.bash("$JOBC check absent.yaml 2>&-; echo $?; $JOBC schema >&-; echo $?");
+    let run = directory.bash("$JOBC check absent.yaml 2>&-; echo $?; $JOBC schema >&-; echo $?");
     assert!(run.out.starts_with("2\n"), "{}", run.out);
     assert!(!run.err.contains("panicked"), "{}", run.err);
 }
 
 #[test]
 fn a_full_device_is_an_error() {
-    let folder = Folder::with_job(HELLO);
-    folder.bash("$JOBC schema > /dev/full").exits(3).says("cannot write to standard output");
+    let directory = Directory::with_job(HELLO);
+    directory.bash("$JOBC schema > /dev/full").exits(3).says("cannot write to standard output");
 }
 
-fn wrong() -> Folder {
-    Folder::with_job(&HELLO.replace("cpu: 1,", "cpus: 1,"))
+fn wrong() -> Directory {
+    Directory::with_job(&HELLO.replace("cpu: 1,", "cpus: 1,"))
 }
 
 #[test]
 fn a_pipe_gets_no_colours() {
-    let folder = wrong();
-    let colourful = |run: Run| format!("{}{}", run.out, run.err).contains(ESCAPE);
-    assert!(!colourful(folder.jobc(&["check"])));
-    assert!(colourful(folder.jobc(&["check", "--color", "always"])));
-    assert!(colourful(folder.jobc(&["check", "--colour", "always"])));
-    assert!(colourful(Run::of(folder.command(binary()).arg("check").env("JOBC_COLOR", "always"))));
+    let directory = wrong();
+    let colorful = |run: Run| format!("{}{}", run.out, run.err).contains(ESCAPE);
+    assert!(!colorful(directory.jobc(&["check"])));
+    assert!(colorful(directory.jobc(&["check", "--color", "always"])));
+    assert!(colorful(directory.jobc(&["check", "--color", "always"])));
+    assert!(colorful(Run::of(directory.command(binary()).arg("check").env("JOBC_COLOR", "always"))));
     // What was asked for on the command line wins over the environment.
-    assert!(colourful(Run::of(
-        folder.command(binary()).args(["check", "--color", "always"]).env("NO_COLOR", "1")
+    assert!(colorful(Run::of(
+        directory.command(binary()).args(["check", "--color", "always"]).env("NO_COLOR", "1")
     )));
-    assert!(!colourful(folder.jobc(&["check", "--color", "never"])));
-    folder.jobc(&["check", "--color", "sometimes"]).exits(2);
+    assert!(!colorful(directory.jobc(&["check", "--color", "never"])));
+    directory.jobc(&["check", "--color", "sometimes"]).exits(2);
     // Programs get none, whatever was asked for.
     for format in ["json", "sarif", "github", "short"] {
-        assert!(!colourful(folder.jobc(&["check", "--color", "always", "--format", format])), "{format}");
+        assert!(!colorful(directory.jobc(&["check", "--color", "always", "--format", format])), "{format}");
     }
 }
 
@@ -62,10 +62,10 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
         eprintln!("skipped: there is no `script` to make a terminal with");
         return;
     }
-    let folder = wrong();
+    let directory = wrong();
     let on_terminal = |environment: &[(&str, &str)]| {
         let line = format!("stty cols 100; {} check", binary());
-        let mut script = folder.command("script");
+        let mut script = directory.command("script");
         script
             .args(["-qec", &line, "/dev/null"])
             .env("TERM", "xterm-256color")

@@ -5,9 +5,9 @@ use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::folder::{Folder, Run, binary, command};
+use crate::directory::{Directory, Run, binary, command};
 
-/// A user of the machine who starts containers.
+/// A user of the host who starts containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct User {
     uid: u32,
@@ -56,17 +56,17 @@ fn ranges() -> Vec<u32> {
 
 /// A bundle that runs a line of sh, and a place for the user's containers.
 struct Bundle {
-    folder: Folder,
+    directory: Directory,
     user: User,
     id: String,
 }
 
 impl Bundle {
     fn new(user: User, name: &str, line: &str) -> Self {
-        let folder = Folder::new();
+        let directory = Directory::new();
         let capabilities = r#"["CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE"]"#;
         let line = line.replace('\\', "\\\\").replace('"', "\\\"");
-        folder.write(
+        directory.write(
             "config.json",
             &format!(
                 r#"{{
@@ -82,29 +82,29 @@ impl Bundle {
 }}"#
             ),
         );
-        fs::create_dir(folder.path().join("state")).unwrap();
-        fs::set_permissions(folder.path().join("state"), fs::Permissions::from_mode(0o700)).unwrap();
-        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(directory.path().join("state")).unwrap();
+        fs::set_permissions(directory.path().join("state"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         if rustix::process::geteuid().is_root() {
-            chown(folder.path().join("state"), Some(user.uid), Some(user.uid)).unwrap();
-            // The build folder may lie where others cannot go.
-            fs::copy(binary(), folder.path().join("jobc")).unwrap();
+            chown(directory.path().join("state"), Some(user.uid), Some(user.uid)).unwrap();
+            // The build directory may lie where others cannot go.
+            fs::copy(binary(), directory.path().join("jobc")).unwrap();
         }
-        Self { folder, user, id: format!("{name}-{}-{}", std::process::id(), user.uid) }
+        Self { directory, user, id: format!("{name}-{}-{}", std::process::id(), user.uid) }
     }
 
     /// Runs it; sees that nothing is left of the container.
     fn run(&self, options: &[&str]) -> Run {
-        let copy = self.folder.path().join("jobc");
-        let mut command = self.folder.command(if copy.exists() { copy.as_str() } else { binary() });
+        let copy = self.directory.path().join("jobc");
+        let mut command = self.directory.command(if copy.exists() { copy.as_str() } else { binary() });
         if rustix::process::geteuid().is_root() && self.user.uid != 0 {
             command.uid(self.user.uid).gid(self.user.uid);
         }
-        command.env("XDG_RUNTIME_DIR", self.folder.path().join("state")).env("HOME", "/");
+        command.env("XDG_RUNTIME_DIR", self.directory.path().join("state")).env("HOME", "/");
         command.args(["run", "--allow-unenforced", "--id", &self.id]).args(options).arg(".");
         let run = Run::of(&mut command);
         let below =
-            if self.user.uid == 0 { "/run/jobc".into() } else { self.folder.path().join("state/jobc") };
+            if self.user.uid == 0 { "/run/jobc".into() } else { self.directory.path().join("state/jobc") };
         assert!(!below.join("containers").join(&self.id).exists(), "the container is gone: {}", run.err);
         run
     }
@@ -121,7 +121,7 @@ impl Bundle {
              tar -czf ../rootfs.tar.gz .",
             busybox.display()
         );
-        self.folder
+        self.directory
             .bash(&format!("umask 022; {line}; code=$?; cd ..; chmod -R u+w tree; rm -r tree; exit $code"))
             .exits(0);
         true
@@ -170,13 +170,13 @@ fn an_archive_is_unpacked_for_one_container_and_removed_with_it() {
 fn a_root_that_cannot_be_had_leaves_nothing() {
     for user in users() {
         let bundle = Bundle::new(user, "absent", "true");
-        bundle.run(&[]).exits(125).says("/root/path: the root `rootfs` is absent");
-        bundle.run(&["--root", "/"]).exits(125).says("the machine's own root would be writable");
-        bundle.folder.write("rootfs.tar", "this is no archive at all");
+        bundle.run(&[]).exits(125).says("/root/path: the root `rootfs` does not exist");
+        bundle.run(&["--root", "/"]).exits(125).says("the host's own root would be writable");
+        bundle.directory.write("rootfs.tar", "this is no archive at all");
         bundle.run(&[]).exits(125).says("rootfs.tar` is truncated");
         if bundle.archive("true") {
-            fs::remove_file(bundle.folder.path().join("rootfs.tar")).unwrap();
-            bundle.folder.bash("truncate -s -100 rootfs.tar.gz").exits(0);
+            fs::remove_file(bundle.directory.path().join("rootfs.tar")).unwrap();
+            bundle.directory.bash("truncate -s -100 rootfs.tar.gz").exits(0);
             bundle.run(&[]).exits(125).says("rootfs.tar.gz` is truncated");
         }
     }
@@ -186,12 +186,12 @@ fn a_root_that_cannot_be_had_leaves_nothing() {
 fn a_bundle_is_checked_before_anything_is_made() {
     let user = users()[0];
     let bundle = Bundle::new(user, "checked", "true");
-    let text = bundle.folder.read("config.json");
+    let text = bundle.directory.read("config.json");
     bundle
-        .folder
+        .directory
         .write("config.json", &text.replace("\"/proc\", \"type\"", "\"proc\", \"typ\": \"\", \"type\""));
-    bundle.run(&["--root", "host"]).exits(125).says("config.json: /mounts/0/typ: nobody knows this property");
-    bundle.folder.write(
+    bundle.run(&["--root", "host"]).exits(125).says("config.json: /mounts/0/typ: unknown property");
+    bundle.directory.write(
         "config.json",
         &text.replace("\"/proc\"", "\"proc\"").replace("\"cwd\": \"/\"", "\"cwd\": \"\""),
     );

@@ -1,6 +1,6 @@
 //! A secret's value never gets anywhere: not into a file, not onto a terminal.
 
-use crate::folder::{Folder, Run, binary, contents, examples};
+use crate::directory::{Directory, Run, binary, contents, examples};
 
 /// What nobody may see.
 const VALUE: &str = "hunter2-Zm9vYmFy";
@@ -29,9 +29,9 @@ roles:
 ";
 
 /// Runs the binary where every secret has the value.
-fn run(folder: &Folder, arguments: &[&str]) -> Run {
+fn run(directory: &Directory, arguments: &[&str]) -> Run {
     let names = ["PIP_TOKEN", "WANDB_API_KEY", "JUPYTER_TOKEN", "HF_TOKEN"];
-    Run::of(folder.command(binary()).args(arguments).envs(names.map(|name| (name, VALUE))))
+    Run::of(directory.command(binary()).args(arguments).envs(names.map(|name| (name, VALUE))))
 }
 
 #[track_caller]
@@ -40,9 +40,9 @@ fn assert_silent(run: &Run) {
 }
 
 /// Builds in every way and looks at each byte that came of it.
-fn check(folder: &Folder, job: &str) {
-    folder.write("key.pem", VALUE);
-    let before = contents(folder.path());
+fn check(directory: &Directory, job: &str) {
+    directory.write("key.pem", VALUE);
+    let before = contents(directory.path());
     for arguments in [
         &["build", job][..],
         &["build", job, "--stdout"],
@@ -50,26 +50,27 @@ fn check(folder: &Folder, job: &str) {
         &["check", job, "--format", "json"],
         &["build", job, "--allow-lossy"],
     ] {
-        assert_silent(&run(folder, arguments));
+        assert_silent(&run(directory, arguments));
     }
-    for (path, bytes) in contents(folder.path()).into_iter().filter(|(path, _)| !before.contains_key(path)) {
+    for (path, bytes) in contents(directory.path()).into_iter().filter(|(path, _)| !before.contains_key(path))
+    {
         assert!(!String::from_utf8_lossy(&bytes).contains(VALUE), "{path} holds the value of a secret");
     }
 }
 
 #[test]
 fn no_output_holds_a_value() {
-    let folder = Folder::with_job(EVERYWHERE);
-    run(&folder, &["build", "--target", "kubernetes", "--allow-lossy"]).exits(0);
-    check(&folder, "job.yaml");
+    let directory = Directory::with_job(EVERYWHERE);
+    run(&directory, &["build", "--target", "kubernetes", "--allow-lossy"]).exits(0);
+    check(&directory, "job.yaml");
 }
 
 #[test]
 fn no_example_leaks() {
     for example in examples() {
         let name = example.file_name().unwrap();
-        let folder = Folder::example(name);
-        check(&folder, if folder.path().join("job.json").exists() { "job.json" } else { "job.yaml" });
+        let directory = Directory::example(name);
+        check(&directory, if directory.path().join("job.json").exists() { "job.json" } else { "job.yaml" });
     }
 }
 
@@ -84,12 +85,12 @@ fn no_finding_holds_a_value() {
         ("{secret: key}", "{secret: kye}"),
     ] {
         assert!(EVERYWHERE.contains(from));
-        let folder = Folder::with_job(&EVERYWHERE.replace(from, to));
-        folder.write("key.pem", VALUE);
+        let directory = Directory::with_job(&EVERYWHERE.replace(from, to));
+        directory.write("key.pem", VALUE);
         for format in ["text", "short", "json", "sarif", "github"] {
-            let run = run(&folder, &["check", "--format", format]).exits(1);
+            let run = run(&directory, &["check", "--format", format]).exits(1);
             assert_silent(&run);
         }
-        assert!(folder.out().is_empty());
+        assert!(directory.out().is_empty());
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::folder::{Folder, Run, binary};
+use crate::directory::{Directory, Run, binary};
 
 /// A job of a server and two workers that has ended, with logs, events and no samples.
-fn ended() -> Folder {
-    let folder = Folder::new();
+fn ended() -> Directory {
+    let directory = Directory::new();
     let task = |name: &str, exit_code: u8| {
         json!({
             "task": name, "state": if exit_code == 0 { "succeeded" } else { "failed" }, "attempt": 1,
@@ -21,28 +21,28 @@ fn ended() -> Folder {
         "tasks": [task("ps-0", 0), task("worker-0", 0), task("worker-10", 1)],
         "end": {"explanation": "failed: `worker` reached min_failed 1", "exit_code": 1},
     });
-    folder.write("state/jobc/jobs/watched.1/job.json", &record.to_string());
+    directory.write("state/jobc/jobs/watched.1/job.json", &record.to_string());
     let events = [
         json!({"time": "2026-11-21T13:00:00.000Z", "event": "submitted", "detail": {"tasks": 3}}),
         json!({"time": "2026-11-21T13:00:00.500Z", "event": "started", "task": "worker-10", "attempt": 1, "detail": {"pid": 7}}),
         json!({"time": "2026-11-21T13:00:09.000Z", "event": "ended", "task": "worker-10", "attempt": 1, "detail": {"exit_code": 1}}),
     ];
     let lines: String = events.iter().map(|event| format!("{event}\n")).collect();
-    folder.write("state/jobc/jobs/watched.1/events.jsonl", &lines);
+    directory.write("state/jobc/jobs/watched.1/events.jsonl", &lines);
     let log = |task: &str, lines: &[(u32, &str)]| {
         let text: String = lines
             .iter()
             .map(|(second, rest)| format!("2026-11-21T13:00:{second:02}.000000Z {rest}\n"))
             .collect();
-        folder.write(&format!("state/jobc/jobs/watched.1/logs/{task}/000001.log"), &text);
+        directory.write(&format!("state/jobc/jobs/watched.1/logs/{task}/000001.log"), &text);
     };
     log("ps-0", &[(1, "stdout F 1 listening"), (8, "stderr F 1 bye")]);
     log("worker-0", &[(2, "stdout F 1 epoch 1"), (3, "stdout P 1 half "), (4, "stdout F 1 a line")]);
     log("worker-10", &[(2, "stdout F 1 epoch 1"), (5, "stderr F 1 Killed"), (6, "stdout F 2 訓練")]);
-    folder
+    directory
 }
 
-impl Folder {
+impl Directory {
     fn about_jobs(&self, arguments: &[&str]) -> Run {
         Run::of(self.command(binary()).args(arguments).env("XDG_STATE_HOME", self.path().join("state")))
     }
@@ -70,9 +70,9 @@ fn logs_are_merged_and_say_whose_they_are() {
 
 #[test]
 fn a_task_alone_is_shown_as_it_printed() {
-    let folder = ended();
+    let directory = ended();
     let shown =
-        |arguments: &[&str]| folder.about_jobs(&[&["logs", "watched.1"], arguments].concat()).exits(0).out;
+        |arguments: &[&str]| directory.about_jobs(&[&["logs", "watched.1"], arguments].concat()).exits(0).out;
     assert_eq!(shown(&["worker-0"]), "epoch 1\nhalf a line\n");
     assert_eq!(shown(&["ps"]), "listening\n");
     assert_eq!(shown(&["worker", "-n", "1", "--attempt", "1"]), "worker-0  | half a line\n");
@@ -84,20 +84,23 @@ fn a_task_alone_is_shown_as_it_printed() {
 
 #[test]
 fn what_is_not_there_is_said() {
-    let folder = ended();
-    folder.about_jobs(&["logs", "wached"]).exits(2).says("did you mean `watched`?");
-    folder.about_jobs(&["logs", "watched", "worker-1"]).exits(2).says("has no task `worker-1`");
-    folder.about_jobs(&["logs", "watched", "--since", "soon"]).exits(2).says("write a time such as `10m`");
-    folder.about_jobs(&["events", "watched", "--format", "xml"]).exits(2).says("possible values: text, json");
+    let directory = ended();
+    directory.about_jobs(&["logs", "wached"]).exits(2).says("did you mean `watched`?");
+    directory.about_jobs(&["logs", "watched", "worker-1"]).exits(2).says("has no task `worker-1`");
+    directory.about_jobs(&["logs", "watched", "--since", "soon"]).exits(2).says("write a time such as `10m`");
+    directory
+        .about_jobs(&["events", "watched", "--format", "xml"])
+        .exits(2)
+        .says("possible values: text, json");
 }
 
 #[test]
 fn programs_get_an_object_a_line() {
-    let folder = ended();
+    let directory = ended();
     let objects = |run: Run| -> Vec<Value> {
         run.exits(0).out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     };
-    let lines = objects(folder.about_jobs(&["logs", "watched", "--format", "json"]));
+    let lines = objects(directory.about_jobs(&["logs", "watched", "--format", "json"]));
     assert_eq!(lines.len(), 7);
     assert_eq!(
         lines[3],
@@ -106,9 +109,9 @@ fn programs_get_an_object_a_line() {
             "stream": "stdout", "text": "half a line", "ends": true,
         })
     );
-    let events = objects(folder.about_jobs(&["events", "watched", "--format", "json"]));
+    let events = objects(directory.about_jobs(&["events", "watched", "--format", "json"]));
     assert_eq!(events[2]["detail"]["exit_code"], 1);
-    assert_eq!(objects(folder.about_jobs(&["stats", "watched", "--format", "json"])).len(), 0);
+    assert_eq!(objects(directory.about_jobs(&["stats", "watched", "--format", "json"])).len(), 0);
 }
 
 #[test]
@@ -124,50 +127,50 @@ fn events_are_lines() {
 
 #[test]
 fn nothing_is_used_by_a_job_that_has_ended() {
-    let folder = ended();
+    let directory = ended();
     for command in ["stats", "top"] {
-        let run = folder.about_jobs(&[command, "watched"]).exits(0);
+        let run = directory.about_jobs(&[command, "watched"]).exits(0);
         assert_eq!(run.out, "JOB  TASK  CPU  MEMORY  LIMIT  READ  WRITTEN  PIDS  GPU\n");
     }
 }
 
 #[test]
 fn a_reader_that_leaves_is_no_error() {
-    let folder = ended();
+    let directory = ended();
     let long: String = (0..20_000).map(|n| format!("2026-11-21T13:00:30.000000Z stdout F 1 {n}\n")).collect();
-    folder.write("state/jobc/jobs/watched.1/logs/worker-0/000002.log", &long);
+    directory.write("state/jobc/jobs/watched.1/logs/worker-0/000002.log", &long);
     for command in
         ["logs watched", "logs -f watched worker-0", "logs --format json watched", "report watched -o -"]
     {
-        let run = folder
+        let run = directory
             .line(&format!("$JOBC {command} 2>/dev/null | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}"));
         assert_eq!(run.out, "0\n", "{command}");
     }
-    folder.line("$JOBC logs watched >/dev/full").exits(3).says("cannot write to standard output");
+    directory.line("$JOBC logs watched >/dev/full").exits(3).says("cannot write to standard output");
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_who_asks() {
-    let folder = ended();
-    let plain = folder.about_jobs(&["logs", "watched"]);
+fn colors_are_for_terminals_and_for_who_asks() {
+    let directory = ended();
+    let plain = directory.about_jobs(&["logs", "watched"]);
     assert!(!plain.out.contains('\u{1b}'));
-    let coloured = folder.about_jobs(&["logs", "watched", "--color", "always"]).out;
-    let of = |task: &str| coloured.lines().find(|line| line.contains(task)).unwrap()[..5].to_owned();
+    let colored = directory.about_jobs(&["logs", "watched", "--color", "always"]).out;
+    let of = |task: &str| colored.lines().find(|line| line.contains(task)).unwrap()[..5].to_owned();
     assert_eq!(of("ps-0"), "\u{1b}[36m");
     assert_eq!(of("worker-0"), "\u{1b}[33m");
-    // The same colour, whichever tasks are shown.
-    let alone = folder.about_jobs(&["logs", "watched", "worker", "--color", "always"]).out;
+    // The same color, whichever tasks are shown.
+    let alone = directory.about_jobs(&["logs", "watched", "worker", "--color", "always"]).out;
     assert!(alone.starts_with("\u{1b}[33mworker-0  |"), "{alone}");
 }
 
 #[test]
 fn a_page_is_written() {
-    let folder = ended();
-    let run = folder.about_jobs(&["report", "watched"]).exits(0);
+    let directory = ended();
+    let run = directory.about_jobs(&["report", "watched"]).exits(0);
     assert_eq!(run.out, "watched.1.html\n");
-    let page = folder.read("watched.1.html");
+    let page = directory.read("watched.1.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<code>worker</code> reached min_failed 1"));
-    folder
+    directory
         .about_jobs(&["report", "watched", "-o", "absent/page.html"])
         .exits(3)
         .says("cannot write `absent/page.html`");

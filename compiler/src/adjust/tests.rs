@@ -93,7 +93,7 @@ fn without_gpus_everything_that_counts_them_changes() {
 fn a_number_is_from_one_to_what_the_file_says() {
     let job = "version: 1\nname: a\nimage: host\nroles:\n  w: {run: [a], instances: 2}\n  one: {run: [a]}\n";
     assert_snapshot!(check(job, &[("w", 3), ("one", 2), ("W", 1), ("other", 1), ("w", 0)], false));
-    // What the file says anyway changes nothing.
+    // A value equal to the one in the file changes nothing.
     assert!(check(job, &[("w", 2), ("one", 1)], false).contains("scaled: {}"));
 }
 

@@ -1,8 +1,8 @@
-//! How a target fills the holes of a text: addresses, ports, the instance's number.
+//! How a target fills the placeholders of a text: addresses, ports, the instance's number.
 
 use jobc_schema::plan::{Reference, Text};
 
-/// What a place answers for the holes of a text.
+/// What a place answers for the placeholders of a text.
 pub trait Address {
     /// The number of the instance that reads the text, or what expands to it there.
     fn index(&self) -> String;
@@ -20,7 +20,7 @@ pub trait Address {
     fn instances(&self, role: &str) -> u32;
 }
 
-/// Fills one hole.
+/// Fills one placeholder.
 pub fn fill(reference: &Reference, at: &dyn Address) -> String {
     match reference {
         Reference::Index {} => at.index(),

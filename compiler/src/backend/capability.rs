@@ -58,11 +58,11 @@ pub enum Capability {
     FileSecret,
     /// Environment variables with a secret.
     EnvSecret,
-    /// A secret of a kind `env` or `file`, which whoever starts the job must hand over.
+    /// A secret of kind `env` or `file`, which the user who starts the job provides.
     SecretFromStarter,
     /// A secret in the place's own store.
     SecretFromStore,
-    /// A bare path of the machine.
+    /// A bare path of the host.
     VolumePath,
     /// An NFS export.
     VolumeNfs,
@@ -110,7 +110,7 @@ pub enum Capability {
     GpuProfile,
     /// A user other than the image's.
     User,
-    /// A working folder other than the image's.
+    /// A working directory other than the image's.
     Workdir,
     /// The image's own command, or arguments for its ENTRYPOINT.
     ImageCommand,
@@ -122,9 +122,9 @@ pub enum Capability {
     LinuxCapabilities,
     /// All privileges.
     Privileged,
-    /// The machine's own files as the image.
+    /// The host's own files as the image.
     ImageHost,
-    /// An archive or a folder of the machine as the image.
+    /// An archive or a directory of the host as the image.
     ImageFile,
     /// An image that is built.
     ImageBuild,
@@ -220,7 +220,7 @@ impl Capability {
 pub enum Support {
     /// Exactly.
     Full,
-    /// Not in this format, but whoever carries the plan out does it: `jobc run` reads it from plan.json.
+    /// Not in this format, but the executor of the plan does it: `jobc run` reads it from plan.json.
     Plan,
     /// Not exactly: what happens instead; refused unless `--allow-lossy`.
     Lossy(String),

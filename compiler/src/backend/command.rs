@@ -4,23 +4,23 @@ use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPl
 
 use crate::openpai::has_ssh;
 
-/// Sets up what sshd needs. The host keys are made on the spot, for nobody checks them inside a job; the user's
-/// keys come from `/etc/jobc/ssh`, which whoever carries the plan out mounts there.
+/// Sets up what sshd needs. The host keys are made on the spot, because they are not checked inside a job; the user's
+/// keys come from `/etc/jobc/ssh`, which the executor of the plan mounts there.
 const SSH_SERVER: &str = include_str!("command/ssh_server.sh");
 
-/// What the instances that do not launch do, behind [`SSH_SERVER`].
+/// What the instances that do not launch do, after [`SSH_SERVER`].
 const SSH_SERVE: &str = "exec \"$jobc_sshd\" -D -e $jobc_sshd_options\n";
 
-/// What instances do that both launch and serve, behind [`SSH_SERVER`].
+/// What instances do that both launch and serve, after [`SSH_SERVER`].
 const SSH_SERVE_BESIDE: &str = "\"$jobc_sshd\" $jobc_sshd_options\n";
 
 /// Sets up the key and the settings with which an instance logs in to the others.
 const SSH_CLIENT: &str = include_str!("command/ssh_client.sh");
 
-/// Waits until every peer answers by ssh; run by the instance that launches, behind [`SSH_CLIENT`].
+/// Waits until every peer answers by ssh; run by the instance that launches, after [`SSH_CLIENT`].
 const SSH_BARRIER: &str = include_str!("command/ssh_barrier.sh");
 
-/// Sets up ssh between the tasks of a job from OpenPAI, where the image has an sshd; says so where it has none.
+/// Sets up ssh between the tasks of a job from OpenPAI, if the image has an sshd; prints a message if it has none.
 const SSH_OPENPAI: &str = include_str!("command/ssh_openpai.sh");
 
 /// Idles until the job ends.
@@ -58,8 +58,8 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
     match role.launch {
         Launch::All if ssh.is_some() => {
             let ssh = ssh?;
-            // A launcher outside the rank space waits for the others; ranked instances that all launch serve
-            // each other, and nobody has to be waited for.
+            // A launcher outside the rank space waits for the others; ranked instances that all launch serve each
+            // other, and there is nothing to wait for.
             let parts: &[&str] = if is_ranked(job, role) {
                 &[SSH_SERVER, SSH_SERVE_BESIDE, SSH_CLIENT]
             } else {

@@ -1,4 +1,4 @@
-//! What the kernel holds a task to: the numbers that bundles and control group files share.
+//! What the kernel holds a task to: the numbers that bundles and cgroup files share.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, RolePlan};
@@ -28,7 +28,7 @@ pub struct Limits {
     pub huge_pages: Vec<HugePageLimit>,
     /// The weight of its disk traffic.
     pub io: Option<IoWeight>,
-    /// Whether it may open every device of the machine, and not only [`DEVICES`].
+    /// Whether it may open every device of the host, and not only [`DEVICES`].
     pub all_devices: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct DeviceRule {
 /// The devices a task may use, in the order of the rules; everything else is denied before.
 ///
 /// The set that container runtimes allow by themselves: making any node, but using only those that every Linux has.
-/// GPUs and RDMA devices have numbers of the machine's own, so whoever runs a task allows them.
+/// GPUs and RDMA devices have numbers of the host's own, so the executor of a task allows them.
 pub const DEVICES: &[DeviceRule] = &[
     device('c', None, None, "m", "char-*"),
     device('b', None, None, "m", "block-*"),
@@ -113,7 +113,8 @@ const fn device(
 impl CpuLimit {
     /// The limit of so many thousandths of a CPU, exact to the microsecond.
     ///
-    /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel takes, so the period is longer.
+    /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel takes, so the period is
+    /// longer.
     pub fn of(millis: u64) -> Self {
         let period = if millis < 10 { LONGEST_PERIOD } else { PERIOD };
         let quota = millis.saturating_mul(period / 1000);
@@ -123,8 +124,9 @@ impl CpuLimit {
 
     /// The weight that cgroup v2 has in place of shares, from 1 to 10,000.
     ///
-    /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other. Later
-    /// ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for the same shares.
+    /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other.
+    /// Later ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for
+    /// the same shares.
     pub fn weight(self) -> u64 {
         1 + (self.shares - 2) * 9_999 / 262_142
     }
@@ -172,7 +174,7 @@ pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(
                     codes::KERNEL_LIST,
-                    format!("`{list}` is not a list of numbers the kernel takes"),
+                    format!("invalid list of CPUs or memory nodes `{list}`"),
                 )
                 .at_place(Place::target(&at.key(key)), why)
                 .note("write numbers and ranges in ascending order, such as `0-7,16`"),
@@ -187,7 +189,9 @@ fn check_list(written: &str) -> Result<(), String> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         match (first.parse::<u16>(), last.parse::<u16>()) {
             (Ok(first), Ok(last)) if first <= last => {}
-            (Ok(first), Ok(last)) => return Err(format!("the range runs backwards; write `{last}-{first}`")),
+            (Ok(first), Ok(last)) => {
+                return Err(format!("the range is in descending order; write `{last}-{first}`"));
+            }
             _ => return Err(format!("`{part}` is neither a number nor a range of numbers below 65536")),
         }
     }

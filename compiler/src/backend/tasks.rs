@@ -27,7 +27,7 @@ impl Task<'_> {
         format!("{}-{}", self.role.name, self.index)
     }
 
-    /// The task's control group, as a path from the root of the tree; contracts "Bundle".
+    /// The task's cgroup, as a path from the root of the tree; contracts "Bundle".
     pub fn cgroup_path(&self, job: &JobPlan) -> String {
         format!("/jobc/{}/{}", job.name, self.name())
     }
@@ -45,7 +45,7 @@ pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Ve
 
 fn too_many(job: &JobPlan, count: u64, lossy: bool) -> Diagnostic {
     let message = format!(
-        "bundles and control group files are written for each task, and the job has {count} tasks; at most {MOST} are"
+        "the job has {count} tasks, but bundles and cgroup files are written for at most {MOST} tasks"
     );
     let finding = if lossy {
         Diagnostic::warning(codes::TOO_MANY_TASKS, message)

@@ -31,7 +31,7 @@ impl Backend for CgroupBackend {
         "cgroup v2 and v1 files and systemd properties, one set a task"
     }
 
-    /// Control groups express limits; all else of a job is for whoever starts the tasks.
+    /// Cgroups express limits; the executor of the tasks handles the rest of a job.
     fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
         use Capability as C;
         match capability {
@@ -59,28 +59,28 @@ fn checked<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<
 
 fn task_files(job: &JobPlan, task: Task<'_>) -> Vec<File> {
     let limits = Limits::of(job, task.role);
-    let folder = Utf8PathBuf::from(task.name());
+    let directory = Utf8PathBuf::from(task.name());
     let settings = |version: &str, list: Vec<Setting>| {
-        let folder = folder.join(version);
-        list.into_iter().map(|setting| setting.file(&folder, task.role)).collect::<Vec<_>>()
+        let directory = directory.join(version);
+        list.into_iter().map(|setting| setting.file(&directory, task.role)).collect::<Vec<_>>()
     };
     let mut files = settings("v2", v2::files(&limits));
     files.extend(settings("v1", v1::files(&limits)));
     let unit = format!("systemd/jobc-{}-{}.scope.d/50-jobc.conf", job.name, task.name());
-    let mut drop_in = File::new(folder.join(unit), Content::Text(systemd::drop_in(&limits)));
+    let mut drop_in = File::new(directory.join(unit), Content::Text(systemd::drop_in(&limits)));
     drop_in.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(task.role.at().key("resources")) });
     files.push(drop_in);
     files
 }
 
-/// What is written to one file of the kernel's, and who asked for it.
+/// The content of one kernel file, and the setting that requests it.
 struct Setting {
     path: String,
     text: String,
     from: Asked,
 }
 
-/// Who asked for a setting.
+/// The origin of a setting.
 enum Asked {
     /// A field of the role's resources.
     Resource(Vec<String>),
@@ -109,7 +109,7 @@ impl Setting {
         Self { path: path.to_owned(), text, from: Asked::Usual }
     }
 
-    fn file(self, folder: &Utf8PathBuf, role: &RolePlan) -> File {
+    fn file(self, directory: &Utf8PathBuf, role: &RolePlan) -> File {
         let from = match self.from {
             Asked::Resource(keys) => {
                 From::Spec(role.at().key("resources").keys(keys.iter().map(String::as_str)))
@@ -117,7 +117,7 @@ impl Setting {
             Asked::Target(key) => From::Target(Pointer::ROOT.keys(["cgroup", key])),
             Asked::Usual => From::Default("the devices of every container"),
         };
-        let mut file = File::new(folder.join(self.path), Content::Text(self.text + "\n"));
+        let mut file = File::new(directory.join(self.path), Content::Text(self.text + "\n"));
         file.origins.push(Origin { part: PartOf::Line(1), from });
         file
     }

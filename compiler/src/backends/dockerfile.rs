@@ -1,9 +1,9 @@
 //! Backend `dockerfile`: what builds the images of a job.
 //!
 //! For an image block `<image>/Dockerfile`, `<image>/Dockerfile.dockerignore` and `<image>/build.sh`; for a Dockerfile
-//! of the user's own only `<image>/build.sh`, since the file itself is left as it is. Docker reads an ignore file
-//! beside a Dockerfile only under the name `<Dockerfile>.dockerignore`; a `.dockerignore` counts in the context's
-//! root alone. `docs/reference/dockerfile.md` gives the reasons for the order and form of the instructions.
+//! of the user's own only `<image>/build.sh`, since the file itself is left as it is. Docker reads an ignore file next
+//! to a Dockerfile only under the name `<Dockerfile>.dockerignore`; a `.dockerignore` counts in the context's root
+//! alone. `docs/reference/dockerfile.md` gives the reasons for the order and form of the instructions.
 
 mod apt;
 mod base;
@@ -40,7 +40,7 @@ impl Backend for DockerfileBackend {
         "Dockerfiles of the images a job builds"
     }
 
-    /// An image says nothing about where and how a job runs, so all of that stays with the plan.
+    /// An image does not define where and how a job runs, so all of that stays in the plan.
     fn support(&self, capability: Capability, _job: &JobPlan) -> Support {
         match capability {
             Capability::ImageBuild => Support::Full,
@@ -128,20 +128,20 @@ fn lower_image(
     sink: &mut Sink,
     files: &mut Vec<File>,
 ) {
-    let folder = Utf8PathBuf::from(name);
+    let directory = Utf8PathBuf::from(name);
     match &image.source {
         ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
         ImageSource::Build { .. } => {
             let built = steps::lower(job, name, image, context, sink);
-            let mut file = File::new(folder.join("Dockerfile"), Content::Dockerfile(built.dockerfile));
+            let mut file = File::new(directory.join("Dockerfile"), Content::Dockerfile(built.dockerfile));
             file.origins = built.origins;
             files.push(file);
             let ignored = ignore::rules(job, &built.copied, context);
-            files.push(File::new(folder.join("Dockerfile.dockerignore"), Content::Text(ignored)));
-            files.push(command::build_script(&folder, job, name, image, context, sink));
+            files.push(File::new(directory.join("Dockerfile.dockerignore"), Content::Text(ignored)));
+            files.push(command::build_script(&directory, job, name, image, context, sink));
         }
         ImageSource::Dockerfile { .. } => {
-            files.push(command::build_script(&folder, job, name, image, context, sink));
+            files.push(command::build_script(&directory, job, name, image, context, sink));
         }
     }
 }

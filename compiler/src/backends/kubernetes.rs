@@ -1,6 +1,7 @@
-//! Backend `kubernetes`: a Job, an Indexed Job with its Service, or a JobSet, with ConfigMaps and references to Secrets.
+//! Backend `kubernetes`: a Job, an Indexed Job with its Service, or a JobSet, with ConfigMaps and references to
+//! Secrets.
 //!
-//! Read `workload` first, then `job`, `jobset` and `pod`; `support` says what cannot be expressed and why, and
+//! Read `workload` first, then `job`, `jobset` and `pod`; `support` lists what cannot be expressed and why, and
 //! `docs/reference/kubernetes.md` says for users what becomes what.
 
 mod address;

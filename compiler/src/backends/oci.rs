@@ -1,8 +1,8 @@
 //! Backend `oci`: one OCI bundle a task, `<role>-<i>/config.json` and the small files it binds.
 //!
-//! A bundle is neutral of any machine: its root is absent and named by an annotation, its GPU numbers are logical, and
-//! what only a machine knows (image, devices, secrets, fetched data) is put in by `jobc run`, or by hand as docs/reference/oci.md
-//! says. config.json is of the runtime specification 1.1.0, which runc 1.1 and crun 1.8 accept.
+//! A bundle does not depend on a host: its root is absent and named by an annotation, its GPU numbers are logical, and
+//! what only a host knows (image, devices, secrets, fetched data) is put in by `jobc run`, or by hand as
+//! docs/reference/oci.md says. config.json is of the runtime specification 1.1.0, which runc 1.1 and crun 1.8 accept.
 
 mod address;
 mod annotations;

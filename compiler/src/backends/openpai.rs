@@ -159,7 +159,7 @@ impl Lowering<'_> {
         all.into()
     }
 
-    /// Notes that a secret is used and tells what stands for its value.
+    /// Records that a secret is used and returns the placeholder of its value.
     fn secret(&mut self, name: &str) -> String {
         let placeholder = match self.job.secrets.get(name) {
             Some(SecretPlan::Env(variable)) => format!("${{env:{variable}}}"),

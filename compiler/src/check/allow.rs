@@ -1,4 +1,4 @@
-//! `x-jobc-allow`: the codes a user has looked at and wants to keep.
+//! `x-jobc-allow`: the codes that a user has reviewed and wants to keep.
 
 use jobc_schema::Pointer;
 
@@ -18,7 +18,7 @@ pub fn allowed(document: &Document) -> Vec<Code> {
     items.iter().filter_map(|item| Code::parse(item.as_str()?)).collect()
 }
 
-/// Reports what is no code in `x-jobc-allow`.
+/// Reports unknown codes in `x-jobc-allow`.
 pub(super) fn check(document: &Document, sink: &mut Sink) {
     let Some(node) = document.root.get(KEY) else { return };
     let at = Pointer::ROOT.key(KEY);
@@ -31,7 +31,7 @@ pub(super) fn check(document: &Document, sink: &mut Sink) {
         if item.as_str().and_then(Code::parse).is_some() {
             continue;
         }
-        let message = format!("`{KEY}` holds {}, which is no code of jobc", item.describe());
+        let message = format!("`{KEY}` contains {}, which is not a diagnostic code", item.describe());
         let near = item.as_str().map(str::to_ascii_uppercase).and_then(|text| {
             suggest::nearest(
                 &text,

@@ -15,7 +15,7 @@ pub(crate) struct Command {
 }
 
 impl Command {
-    /// The program's name without its folder.
+    /// The program's name without its directory.
     pub(crate) fn program(&self) -> &str {
         self.words.first().map_or("", |word| word.rsplit('/').next().unwrap_or(word))
     }
@@ -57,7 +57,7 @@ impl Command {
     }
 }
 
-/// All text of a role's command, holes as `$`.
+/// All text of a role's command, placeholders as `$`.
 pub(crate) fn text(role: &RolePlan) -> String {
     let list = |texts: &[Text]| texts.iter().map(plain).collect::<Vec<_>>().join(" ");
     let before = |setup: &Option<Text>| setup.as_ref().map(|s| plain(s) + "\n").unwrap_or_default();
@@ -151,7 +151,7 @@ pub(crate) fn split(script: &str) -> Vec<Command> {
 
 type Chars<'s> = std::iter::Peekable<std::str::Chars<'s>>;
 
-/// Reads the word behind `<<` that ends a text in place.
+/// Reads the word after `<<` that ends a text in place.
 fn delimiter(chars: &mut Chars<'_>) -> Option<String> {
     chars.next();
     if chars.next_if_eq(&'<').is_some() {
@@ -178,7 +178,7 @@ fn skip_here(chars: &mut Chars<'_>, end: &str) {
     }
 }
 
-/// The program behind assignments, keywords and programs that start another.
+/// The program after assignments, keywords and programs that start another.
 fn unwrap(words: &[String], background: bool) -> Option<Command> {
     let mut rest = words;
     while let Some(first) = rest.first() {

@@ -44,7 +44,7 @@ const MODULES: [&str; 6] = [
     "visdom.server",
 ];
 
-/// The program with which a role's command never ends by itself, as far as its last program tells.
+/// The program of a role's command that never exits, judging by its last program.
 pub(super) fn never_ends(role: &RoleView<'_>) -> Option<String> {
     if role.member.is_some_and(|member| member.part == MemberPart::Ps) {
         return role.commands.last().map(|command| command.program().to_owned());

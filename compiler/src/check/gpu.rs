@@ -15,7 +15,7 @@ pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
     role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && gpu.vendor == Vendor::Nvidia)
 }
 
-/// A CUDA version and where the job file tells of it.
+/// A CUDA version and its place in the job file.
 pub(super) struct Toolkit {
     /// The version.
     pub(super) version: Version,
@@ -25,7 +25,7 @@ pub(super) struct Toolkit {
     pub(super) whose: String,
 }
 
-/// The CUDA version of a role's image, as its tag or its Dockerfile's CUDA_VERSION tells.
+/// The CUDA version of a role's image, from its tag or CUDA_VERSION in its Dockerfile.
 pub(super) fn image_toolkit(view: &View<'_>, role: &RoleView<'_>) -> Option<Toolkit> {
     let image = view.plan.image_of(role.plan)?;
     let (version, at) = cuda_of(view, image)?;
@@ -65,7 +65,7 @@ pub(super) fn model_at(role: &RoleView<'_>, index: usize) -> Pointer {
     }
 }
 
-/// The cards that names stand for; those that no table has are left out.
+/// The cards with these names; unknown names are left out.
 pub(super) fn cards(names: &[String]) -> Vec<(&str, models::Found)> {
     names.iter().filter_map(|name| Some((name.as_str(), models::find(name)?))).collect()
 }

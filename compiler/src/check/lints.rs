@@ -1,4 +1,4 @@
-//! The lints of a decided job, in the order they are asked.
+//! The lints of a resolved job, in the order they run.
 
 mod background;
 mod card_too_small;
@@ -36,7 +36,7 @@ mod unpinned_package;
 use super::view::View;
 use crate::diagnostic::Sink;
 
-/// A lint looks at a job and says what it finds.
+/// A lint checks a job and reports its findings.
 type Lint = fn(&View<'_>, &mut Sink);
 
 /// All of them.

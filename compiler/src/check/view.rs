@@ -51,7 +51,7 @@ impl<'a> View<'a> {
         self.plan.target.settings.backends.contains(&backend)
     }
 
-    /// Where a setting of the target stands in `targets.yaml`.
+    /// The place of a setting of the target in `targets.yaml`.
     pub(crate) fn target_at(&self, keys: &[&str]) -> Pointer {
         Pointer::ROOT.keys(["targets", &self.plan.target.name]).keys(keys.iter().copied())
     }
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         if let Some(Image::Block(block)) = declared { Some(block) } else { None }
     }
 
-    /// The reference an image stands on, and where the job file writes it.
+    /// The reference of a base image, and its place in the job file.
     pub(crate) fn base(&self, image: &'a ImagePlan) -> Option<(&'a str, Pointer)> {
         let at = &image.declared_at;
         match &image.source {
@@ -90,7 +90,7 @@ impl RoleView<'_> {
         self.plan.at()
     }
 
-    /// Where the job file says what the role runs.
+    /// The place of the role's command in the job file.
     pub(crate) fn run_at(&self) -> Pointer {
         let args = self.spec.is_some_and(|s| s.run.is_none() && s.args.is_some());
         self.at().key(if args { "args" } else { "run" })

@@ -39,11 +39,11 @@ fn check_source(source: &str, word: &Word, request: &Request<'_>, sink: &mut Sin
     let whole = join(request.context, &inside);
     if !request.files.exists(&whole) {
         let mut found =
-            Diagnostic::warning(codes::DOCKERFILE_SOURCE, format!("there is no `{whole}` to copy"))
+            Diagnostic::warning(codes::DOCKERFILE_SOURCE, format!("no such file or directory: `{whole}`"))
                 .at_span(span, "")
                 .note(format!("paths are relative to the build context, `{}`", request.context));
         if word.text.contains(['"', '\'']) {
-            found = found.note("a path with blanks needs the form `COPY [\"a b\", \"/to\"]`");
+            found = found.note("a path with spaces needs the form `COPY [\"a b\", \"/to\"]`");
         }
         sink.push(found);
     }

@@ -1,12 +1,12 @@
-//! What a Dockerfile tells about the image that it builds.
+//! Facts about the image that a Dockerfile builds.
 
 use indexmap::IndexMap;
 use jobc_dockerfile::{Command, From, Inspection, Instruction, Kind, Refusal, Stage, Variables, Word};
 
-/// What a Dockerfile tells about the image it builds.
+/// Facts about the image that a Dockerfile builds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The image that the built stage stands on in the end; absent where a variable hides it.
+    /// The final base image of the built stage; `None` if a variable hides it.
     pub base: Option<String>,
     /// `ENV` values of the built stage and those below it, with known variables filled in.
     pub env: IndexMap<String, String>,
@@ -24,7 +24,7 @@ pub struct Facts {
     pub locked: IndexMap<String, String>,
 }
 
-/// The stages of a file with what each tells, and what its variables are at each instruction.
+/// The stages of a file with their facts, and the variables at each instruction.
 pub(super) struct Stages<'f> {
     pub(super) file: &'f Inspection,
     facts: Vec<Facts>,
@@ -43,7 +43,7 @@ impl<'f> Stages<'f> {
         stages
     }
 
-    /// What a stage tells, with what it stands on in the end.
+    /// Facts about a stage, with its final base image.
     pub(super) fn facts(&self, stage: usize) -> Facts {
         self.facts.get(stage).cloned().unwrap_or_default()
     }
@@ -59,7 +59,7 @@ impl<'f> Stages<'f> {
         // A stage inherits variables of the environment, but no arguments.
         let mut variables = Variables::without_base(self.file, facts.env.clone());
         for instruction in &stage.instructions {
-            // What cannot be filled in was reported where it could be seen; else the builder says it.
+            // Values that cannot be expanded were reported where visible; otherwise the builder reports them.
             let _ = self.take(instruction, &mut variables, &mut facts);
         }
         facts.env.clone_from(variables.env());
@@ -76,14 +76,14 @@ impl<'f> Stages<'f> {
             Kind::Arg(args) => variables.declare(args)?,
             Kind::Env(pairs) => drop(variables.set(pairs)?),
             Kind::User(user) => facts.user = Some(variables.expand(user)?),
-            Kind::Workdir(folder) => {
-                let folder = variables.expand(folder)?;
+            Kind::Workdir(directory) => {
+                let directory = variables.expand(directory)?;
                 let joined = match &facts.workdir {
-                    _ if folder.starts_with(['/', '$']) => folder,
-                    Some(before) => format!("{}/{folder}", before.trim_end_matches('/')),
-                    // The base image's own folder is not known.
-                    None if facts.base.as_deref() == Some("scratch") => format!("/{folder}"),
-                    None => folder,
+                    _ if directory.starts_with(['/', '$']) => directory,
+                    Some(before) => format!("{}/{directory}", before.trim_end_matches('/')),
+                    // The base image's own directory is not known.
+                    None if facts.base.as_deref() == Some("scratch") => format!("/{directory}"),
+                    None => directory,
                 };
                 facts.workdir = Some(joined);
             }
@@ -101,7 +101,7 @@ impl<'f> Stages<'f> {
             Kind::Copy(copy) | Kind::Add(copy) if copy.from.is_none() => {
                 for source in &copy.sources {
                     if let jobc_dockerfile::Source::Path(word) = source {
-                        // A quote that is not closed is part of a path to the lint, which knows what to say of it.
+                        // A quote that is not closed is part of a path to the lint, which reports it.
                         let text = variables.expand(word).unwrap_or_else(|_| word.text.clone());
                         self.copied.push((text, word));
                     }

@@ -1,4 +1,4 @@
-//! What the reader of Dockerfiles says, as diagnostics: the same under `jobc check` and `jobc image build`.
+//! Findings of the Dockerfile parser, as diagnostics: the same under `jobc check` and `jobc image build`.
 
 use jobc_dockerfile::{Refusal, Rule};
 
@@ -19,12 +19,13 @@ fn code(rule: &Rule) -> Code {
     }
 }
 
-/// A refusal or a remark of a Dockerfile, which is `bytes`. What is wrong with the command line, or the job, has no place in it.
+/// A refusal or a remark of a Dockerfile, which is `bytes`. What is wrong with the command line, or the job, has no
+/// place in it.
 pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes: &[u8]) -> Diagnostic {
     let mut found = Diagnostic::new(code(&refusal.rule), severity, refusal.message.as_str());
     if !refusal.span.is_empty() {
         let (start, end) = (refusal.span.start, refusal.span.end);
-        // Bytes that are no text stand as one character in the excerpt; nothing before them is told of.
+        // Bytes that are not text are one character in the excerpt; nothing before them is reported.
         let end = if std::str::from_utf8(bytes).is_ok() { end } else { start + '\u{fffd}'.len_utf8() };
         found = found.at_span(Span::new(source, start, end), "");
     }

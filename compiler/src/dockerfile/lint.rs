@@ -63,8 +63,10 @@ impl Lints<'_> {
         let parts = Parts::of(image);
         let message = match parts.tag {
             _ if parts.digest.is_some() => return,
-            None => format!("`FROM {image}` has no tag, so each build may take another image"),
-            Some("latest") => format!("`FROM {image}` takes whatever is the latest when it is built"),
+            None => format!("`FROM {image}` has no tag, so each build may use another image"),
+            Some("latest") => {
+                format!("the tag of `FROM {image}` can change, so each build may use another image")
+            }
             Some(_) => return,
         };
         sink.push(
@@ -103,12 +105,12 @@ impl Lints<'_> {
         Diagnostic::warning(
             codes::DOCKERFILE_SECRET,
             format!(
-                "`{keyword} {name}` keeps a secret in the image, where everybody who pulls it can read it"
+                "`{keyword} {name}` keeps a secret in the image, where everyone who pulls it can read it"
             ),
         )
         .at_span(self.request.span(span), "")
         .note(
-            "read it in `RUN --mount=type=secret,id=…`, or hand it to the role: `env: {…: ${{ secrets.… }}}`",
+            "read it in `RUN --mount=type=secret,id=…`, or pass it to the role: `env: {…: ${{ secrets.… }}}`",
         ),
     );
     }
@@ -124,7 +126,7 @@ impl Lints<'_> {
             sink.push(
                 Diagnostic::warning(
                     codes::DOCKERFILE_EXEC,
-                    "`RUN [\"…\"]` takes the whole string as a program's name",
+                    "`RUN [\"…\"]` uses the whole string as the program name",
                 )
                 .at_span(self.request.span(&span), "")
                 .note("write the command without brackets, or each argument as a string of its own"),
@@ -159,10 +161,12 @@ impl Lints<'_> {
                 sink.push(
                     Diagnostic::warning(
                         codes::DOCKERFILE_ADD,
-                        format!("`ADD` takes whatever `{text}` holds when it is built"),
+                        format!(
+                            "the content of `{text}` in `ADD` can change, so each build may use another file"
+                        ),
                     )
                     .at_span(self.request.span(&path.span), "")
-                    .note("write `ADD --checksum=sha256:… URL DEST`, so that the same file comes every time"),
+                    .note("write `ADD --checksum=sha256:… URL DEST` to get the same file in every build"),
                 );
             }
         }

@@ -8,7 +8,8 @@ use jobc_dockerfile::{From, Inspection};
 use super::request::Request;
 use crate::diagnostic::{Place, Sink};
 
-/// The digests of the images that the file names, in their order; an image without one is reported where there must be one.
+/// The digests of the images that the file names, in their order; an image without one is reported where there must be
+/// one.
 pub(super) fn locked(file: &Inspection, request: &Request<'_>, sink: &mut Sink) -> IndexMap<String, String> {
     let mut found = IndexMap::new();
     for stage in file.stages.iter().filter(|stage| stage.by_platform) {

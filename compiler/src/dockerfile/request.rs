@@ -1,4 +1,4 @@
-//! A Dockerfile with all that its job says of it, and where its findings are reported.
+//! A Dockerfile with all settings of its job, and where its findings are reported.
 
 use camino::Utf8Path;
 use indexmap::IndexMap;
@@ -23,9 +23,9 @@ pub struct Request<'a> {
     pub target: Option<&'a str>,
     /// Build arguments the job gives.
     pub args: &'a IndexMap<String, String>,
-    /// Where the job file declares the image: `target` and `args` stand below.
+    /// Where the job file declares the image: `target` and `args` are below.
     pub declared_at: &'a Pointer,
-    /// Files beside the job file.
+    /// Files next to the job file.
     pub files: &'a dyn Files,
     /// The digests of `jobc.lock`.
     pub lock: &'a Lock,
@@ -37,7 +37,7 @@ impl Request<'_> {
         Span::new(self.source, range.start, range.end)
     }
 
-    /// Reports what the reader says: at its line, or where the job asks for what is not there.
+    /// Reports what the parser finds: at its line, or where the job requests something that does not exist.
     pub(super) fn push(&self, refusal: &Refusal, severity: Severity, sink: &mut Sink) {
         let found = diagnostic(refusal, severity, self.source, self.bytes);
         sink.push(match &refusal.rule {

@@ -47,7 +47,7 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
     (facts, shown)
 }
 
-/// The file, what is found in it, and what it tells.
+/// The file, its findings and its facts.
 fn check(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> String {
     let (facts, shown) = inspect_with(text, target, args);
     let facts = facts.map_or("nothing\n".to_owned(), |facts| format!("{facts:#?}\n"));
@@ -181,10 +181,10 @@ proptest::proptest! {
     }
 }
 
-/// Codes of what only the compiler says, for it knows the context and the job.
+/// Codes that only the compiler reports, because it knows the context and the job.
 const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0610", "J0611"];
 
-/// What the reader says to a builder and what `inspect` says of the same file: codes and lines.
+/// The findings of the parser for a builder and those of `inspect` for the same file: codes and lines.
 #[test]
 fn the_compiler_says_what_the_builder_says() {
     let cases = [

@@ -92,11 +92,11 @@ pub enum Kind {
 /// Something that is there only while a command of a build runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mount {
-    /// A folder kept from build to build.
+    /// A directory kept from build to build.
     Cache {
         /// Where.
         target: String,
-        /// Whether builds use it one after another, as apt's folders need.
+        /// Whether builds use it one after another, as apt's directories need.
         locked: bool,
     },
     /// A secret, at `/run/secrets/ID`.
@@ -111,19 +111,19 @@ pub enum Mount {
 pub enum Command {
     /// Lines of one shell command of our own, to be joined by `\`; the second and later ones may be indented.
     Lines(Vec<String>),
-    /// A script as somebody wrote it: on the line of `RUN` where that keeps its meaning, else as a here-document.
+    /// A script as written: on the line of `RUN` where that keeps its meaning, else as a here-document.
     Script(String),
     /// Arguments, without a shell.
     Exec(Vec<String>),
 }
 
 impl Dockerfile {
-    /// Adds an instruction and tells its number.
+    /// Adds an instruction and returns its index.
     pub fn push(&mut self, kind: Kind) -> usize {
         self.push_with(kind, Vec::<String>::new())
     }
 
-    /// Adds an instruction below lines of comment and tells its number.
+    /// Adds an instruction below lines of comment and returns its index.
     pub fn push_with(&mut self, kind: Kind, comments: impl IntoIterator<Item = impl Into<String>>) -> usize {
         let comments = comments.into_iter().map(Into::into).collect();
         self.instructions.push(Instruction { comments, kind });
@@ -147,7 +147,7 @@ impl Dockerfile {
             let body = instruction.kind.to_string();
             let large = body.contains('\n') || !instruction.comments.is_empty();
             let kind = std::mem::discriminant(&instruction.kind);
-            // Small instructions of one kind stand together, everything else apart.
+            // Small instructions of one kind are together, everything else apart.
             let apart = match before {
                 None => !self.head.is_empty(),
                 Some((kind_before, large_before)) => large || large_before || kind != kind_before,

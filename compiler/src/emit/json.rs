@@ -8,7 +8,7 @@ use serde_json::ser::Formatter;
 /// Writes a value as JSON with two spaces of indentation and a line end, keys in the order of the value.
 ///
 /// # Panics
-/// If the value is not plain JSON: a map with keys that are no strings.
+/// If the value is not plain JSON: a map with keys that are not strings.
 pub fn to_json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("artifacts are plain JSON");
     text.push('\n');
@@ -19,7 +19,7 @@ pub fn to_json(value: &impl Serialize) -> String {
 /// are a third of the size, and a difference shows whole rows.
 ///
 /// # Panics
-/// If the value is not plain JSON: a map with keys that are no strings.
+/// If the value is not plain JSON: a map with keys that are not strings.
 pub fn to_json_rows(value: &impl Serialize, levels: usize) -> String {
     let mut bytes = Vec::new();
     let mut serializer =

@@ -1,7 +1,7 @@
 //! YAML that every reader reads alike, and nothing of the writer's names beyond this file.
 //!
-//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). What is left to decide here is when a
-//! text of several lines becomes a `|` block: wherever the block says exactly the same.
+//! The writer quotes what YAML 1.1 would misread (`on`, `1_000`, `12:30`). What is left to decide here is when a text
+//! of several lines becomes a `|` block: if the block has exactly the same value.
 
 use serde::ser::{Serialize, SerializeMap as _, SerializeSeq as _, Serializer};
 use serde_json::Value;

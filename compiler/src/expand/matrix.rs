@@ -55,7 +55,7 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
         sink.push(
             Diagnostic::error(codes::MATRIX_SIZE, format!("the matrix has {size} combinations"))
                 .at_span(key, format!("at most {MAX_COMBINATIONS} are allowed"))
-                .note("every combination becomes a job of its own; list fewer values"),
+                .note("every combination becomes a separate job; list fewer values"),
         );
         return matrix(vec![fallback]);
     }
@@ -76,7 +76,7 @@ pub(super) fn read(document: &Document, sink: &mut Sink) -> Matrix {
 fn read_axes<'a>(entries: &'a [Entry], sink: &mut Sink) -> Axes<'a> {
     let mut axes = Axes::new();
     for entry in entries {
-        // What is no list of scalars is the schema's to report.
+        // The schema reports values that are not lists of scalars.
         let Value::Sequence(items) = &entry.value.value else { continue };
         if items.is_empty() {
             sink.push(
@@ -126,7 +126,7 @@ fn leave_out(exclude: Option<&Node>, axes: &Axes<'_>, combinations: &mut Vec<Com
         if combinations.len() == before {
             sink.push(
                 Diagnostic::error(codes::MATRIX_COMBINATION, "`exclude` leaves nothing out")
-                    .at_span(node.span, "no combination agrees with these values")
+                    .at_span(node.span, "no combination matches these values")
                     .note("write values that the axes list, or remove the line"),
             );
         }
@@ -134,7 +134,7 @@ fn leave_out(exclude: Option<&Node>, axes: &Axes<'_>, combinations: &mut Vec<Com
 }
 
 fn add(include: Option<&Node>, axes: &Axes<'_>, combinations: &mut Vec<Combination>, sink: &mut Sink) {
-    // Without axes the first entry says what they are.
+    // Without axes the first entry defines them.
     let mut names: Vec<String> = axes.keys().map(|name| (*name).to_owned()).collect();
     for node in include.map_or(&[][..], Node::items) {
         let combination: Combination =
@@ -155,10 +155,10 @@ fn add(include: Option<&Node>, axes: &Axes<'_>, combinations: &mut Vec<Combinati
                 sink.push(
                     Diagnostic::error(
                         codes::MATRIX_COMBINATION,
-                        format!("`include` does not say what `{name}` is"),
+                        format!("`include` has no value for `{name}`"),
                     )
                     .at_span(node.span, "")
-                    .note("a combination that is added gives every axis a value"),
+                    .note("an added combination must have a value for every axis"),
                 );
             }
         }
@@ -178,7 +178,8 @@ fn axis_is_known(name: &str, at: Span, axes: &Axes<'_>, sink: &mut Sink) -> bool
 }
 
 fn unknown_axis<'a>(name: &str, at: Span, axes: impl Iterator<Item = &'a str> + Clone) -> Diagnostic {
-    let diagnostic = Diagnostic::error(codes::MATRIX_COMBINATION, format!("the matrix has no axis `{name}`"));
+    let diagnostic =
+        Diagnostic::error(codes::MATRIX_COMBINATION, format!("unknown axis `{name}` in the matrix"));
     match suggest::nearest(name, axes.clone()) {
         Some(near) => diagnostic.at_span(at, format!("did you mean `{near}`?")),
         None => diagnostic.at_span(at, "").note(format!("its axes are {}", suggest::list(axes))),

@@ -24,7 +24,7 @@ struct Declared<'a> {
     name: &'a str,
     key: Span,
     kind: ScalarKind,
-    /// Whether `type` says so, and not the default.
+    /// Whether the type is from `type` and not from the default.
     typed: bool,
     default: Option<(Scalar, Span)>,
     choices: Vec<Scalar>,
@@ -170,7 +170,7 @@ fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
     {
         sink.push(
             Diagnostic::error(codes::PARAM_RULES, format!("no value of the parameter `{name}` is allowed"))
-                .at_span(at, "the least value is above")
+                .at_span(at, "the minimum is greater")
                 .at_span(other, "the greatest"),
         );
     }
@@ -185,7 +185,7 @@ fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
                     ),
                 )
                 .at_span(param.key, "")
-                .note("write `type:` where the default does not tell the type"),
+                .note("write `type:` if the default does not determine the type"),
             );
         }
     }
@@ -227,13 +227,13 @@ fn checked(
     if let (Some((min, _)), Some(number)) = (param.min, number)
         && number < min
     {
-        refuse(format!("less than {min}"), format!("the least value allowed is {min}"));
+        refuse(format!("less than {min}"), format!("the minimum is {min}"));
         return None;
     }
     if let (Some((max, _)), Some(number)) = (param.max, number)
         && number > max
     {
-        refuse(format!("more than {max}"), format!("the greatest value allowed is {max}"));
+        refuse(format!("more than {max}"), format!("the maximum is {max}"));
         return None;
     }
     Some(value)
@@ -299,7 +299,8 @@ fn wrong_type(found: &str, param: &Declared<'_>) -> Diagnostic {
 
 fn unknown(name: &str, declared: &IndexMap<&str, Declared<'_>>, document: &Document) -> Diagnostic {
     let job = document.root.get("name").and_then(Node::as_str).unwrap_or("the job");
-    let diagnostic = Diagnostic::error(codes::PARAM_UNKNOWN, format!("`{job}` has no parameter `{name}`"));
+    let diagnostic =
+        Diagnostic::error(codes::PARAM_UNKNOWN, format!("unknown parameter `{name}` of `{job}`"));
     if declared.is_empty() {
         return diagnostic.note("the job has no `params`");
     }

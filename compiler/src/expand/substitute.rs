@@ -31,7 +31,7 @@ pub(super) fn substitute(
     if variant.suffix.is_some() {
         names.insert_written(Scope::Matrix, &Arc::new(variant.matrix.clone()));
     }
-    // The name comes first: the others may use it. What is wrong with it is said when its turn comes.
+    // The name comes first: the others may use it. Its errors are reported later.
     if let Some(node) = document.root.get("name") {
         let mut quiet = Sink::new();
         let mut walk = Walk::new(sources, engine, names.clone(), &mut quiet);
@@ -114,7 +114,7 @@ impl<'a, 's> Walk<'a, 's> {
             .map(|entry| {
                 if has_expression(&entry.key) {
                     self.sink.push(
-                        Diagnostic::error(codes::EXPRESSION_PLACE, "an expression cannot stand in a key")
+                        Diagnostic::error(codes::EXPRESSION_PLACE, "an expression is not allowed in a key")
                             .at_span(entry.key_span, "")
                             .note("keys are taken as they are; use the expression in the value"),
                     );
@@ -149,7 +149,7 @@ impl<'a, 's> Walk<'a, 's> {
             Err(unclosed) => {
                 let at = CodeSpan::open(self.sources, node.span, text, unclosed.start);
                 self.sink.push(
-                    Diagnostic::error(codes::EXPRESSION_SYNTAX, "`${{` has no `}}` behind it")
+                    Diagnostic::error(codes::EXPRESSION_SYNTAX, "`${{` has no closing `}}`")
                         .at_span(at, "the expression begins here")
                         .note("close it with `}}`; to have `${{` in the text, write `${{ \"${{\" }}`"),
                 );
@@ -181,7 +181,7 @@ impl<'a, 's> Walk<'a, 's> {
         node.clone()
     }
 
-    /// Checks what one expression says and whether it may say it here; tells whether it must wait.
+    /// Checks one expression and whether it is allowed here; returns whether it must wait.
     fn read(
         &mut self,
         node: &Node,
@@ -255,7 +255,7 @@ impl<'a, 's> Walk<'a, 's> {
                 self.sink.push(
                     Diagnostic::error(
                         codes::EXPRESSION_VALUE,
-                        "the value holds `${{`, which cannot stand here",
+                        "the value contains `${{`, which is not allowed here",
                     )
                     .at_span(node.span, "")
                     .note("values of parameters are not evaluated again"),
@@ -269,13 +269,13 @@ impl<'a, 's> Walk<'a, 's> {
     fn not_here(&self, scope: Scope, allowed: &[Scope]) -> (Diagnostic, String) {
         let name = scope.as_str();
         let why = match scope {
-            Scope::Args => "only an image's own block knows its `args`",
-            Scope::Instance => "which instance it is, only the instance knows: in `run`, `env` and `files`",
+            Scope::Args => "`args` are known only in the block of the image",
+            Scope::Instance => "the instance is known only at run time: in `run`, `env` and `files`",
             Scope::Hosts | Scope::Ports => "addresses and ports are known only when the job runs",
-            _ => "the job must be known before this value is",
+            _ => "this value is needed before the job is known",
         };
         let diagnostic = Diagnostic::error(codes::EXPRESSION_PLACE, format!("`{name}` cannot be used here"))
-            .note(format!("{why}; here are known {}", self.known(allowed)));
+            .note(format!("{why}; known here: {}", self.known(allowed)));
         (diagnostic, String::new())
     }
 
@@ -311,7 +311,7 @@ impl<'a, 's> Walk<'a, 's> {
 
 fn secret_place() -> (Diagnostic, String) {
     let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be used here").note(
-        "secrets go whole into `env` values and `files`, and by name into `secret:` of `registries`, `data`, `outputs` and into `image.secrets`",
+        "use secrets as whole `env` values and `files`, and by name in `secret:` of `registries`, `data`, `outputs` and in `image.secrets`",
     );
     (diagnostic, "its value would be seen".to_owned())
 }
@@ -319,7 +319,7 @@ fn secret_place() -> (Diagnostic, String) {
 fn secret_inside(path: &Path) -> (Diagnostic, String) {
     let name = path.name(1).unwrap_or("name");
     let diagnostic = Diagnostic::error(codes::SECRET_PLACE, "a secret cannot be part of a longer value")
-        .note(format!("give it a variable of its own, `TOKEN: ${{{{ secrets.{name} }}}}`, and put `$TOKEN` into the command"));
+        .note(format!("put it into a separate variable, `TOKEN: ${{{{ secrets.{name} }}}}`, and write `$TOKEN` in the command"));
     (diagnostic, "must be the whole value".to_owned())
 }
 
@@ -338,7 +338,7 @@ fn stand_in(path: &[&str]) -> Value {
 fn typed(node: &Node, scalar: Scalar) -> Node {
     let value = match scalar.value {
         serde_json::Value::Bool(b) => Value::Bool(b),
-        // `${{ params.gpus / 8 }}` is 2.0 to the engine and 2 to everybody else.
+        // `${{ params.gpus / 8 }}` is 2.0 to the engine and 2 everywhere else.
         serde_json::Value::Number(number) => match whole(&number) {
             Some(whole) => Value::Number { number: whole.into(), text: whole.to_string() },
             None => Value::Number { number, text: scalar.text },

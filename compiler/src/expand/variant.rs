@@ -13,7 +13,7 @@ use crate::expression::CodeSpan;
 pub struct Variant {
     /// The document with its early expressions filled in.
     pub document: Document,
-    /// The number behind the job's name, in a matrix.
+    /// The number after the job's name, in a matrix.
     pub suffix: Option<u32>,
     /// The combination of matrix values.
     pub matrix: IndexMap<String, Scalar>,
@@ -21,7 +21,7 @@ pub struct Variant {
     pub params: IndexMap<String, Scalar>,
     /// How many jobs of the matrix may run at once.
     pub max_parallel: Option<u32>,
-    /// Where strings stand whose expressions have been reported: what later passes find there is no news.
+    /// Where strings stand whose expressions have been reported: findings of later passes there are redundant.
     pub broken: BTreeSet<Pointer>,
     /// Where the expressions that were left stand, by the pointer of their string, in order.
     pub late: BTreeMap<Pointer, Vec<CodeSpan>>,

@@ -104,7 +104,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An engine with the usual filters, `sh`, and a `join` that knows lists of holes.
+    /// An engine with the usual filters, `sh`, and a `join` that knows lists of placeholders.
     pub fn new() -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -140,7 +140,7 @@ impl Engine {
     /// Whether the code can be read at all.
     ///
     /// # Errors
-    /// What the engine says.
+    /// The error of the engine.
     pub fn check(&self, code: &str) -> Result<(), Failure> {
         if code.len() > LONGEST {
             return Err(too_long(LONGEST));
@@ -158,7 +158,7 @@ impl Engine {
     /// What an expression is worth.
     ///
     /// # Errors
-    /// A name that is not defined, or what the engine says.
+    /// A name that is not defined, or the error of the engine.
     pub fn evaluate(&self, code: &str, names: &Names) -> Result<Outcome, Failure> {
         if code.len() > LONGEST {
             return Err(too_long(LONGEST));
@@ -204,13 +204,13 @@ impl Outcome {
                 ValueKind::String | ValueKind::Number | ValueKind::Bool => Ok(value.to_string()),
                 ValueKind::Seq | ValueKind::Iterable => Err(Failure::new(
                     codes::EXPRESSION_VALUE,
-                    "the expression is a list, which cannot stand in text",
+                    "the expression is a list, which cannot be part of text",
                     "a list",
                 )
                 .note("write `| join(\",\")` behind it, or pick one with `[0]`")),
                 ValueKind::Map => Err(Failure::new(
                     codes::EXPRESSION_VALUE,
-                    "the expression is a map, which cannot stand in text",
+                    "the expression is a map, which cannot be part of text",
                     "a map",
                 )
                 .note(keys_note(value))),

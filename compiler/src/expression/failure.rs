@@ -19,7 +19,7 @@ pub struct Failure {
     pub message: String,
     /// Where in the code, in bytes; the whole of it where absent.
     pub range: Option<Range<usize>>,
-    /// What to say at that place.
+    /// The label at that place.
     pub label: String,
     /// What else helps.
     pub notes: Vec<String>,
@@ -98,10 +98,10 @@ pub(super) fn undefined<'a>(
         if list == "none" {
             format!("there is nothing in `{above}` here")
         } else {
-            format!("in `{above}` there is {list}")
+            format!("known in `{above}`: {list}")
         }
     } else if let Some(scope) = Scope::parse(name) {
-        format!("`{}` is not known here; known are {list}", scope.as_str())
+        format!("`{}` is not known here; known: {list}", scope.as_str())
     } else {
         format!("names begin with {list}; text goes in quotes: `\"{name}\"`")
     };
@@ -141,7 +141,7 @@ pub(super) fn keys_note(map: &Value) -> String {
 
 /// `${{ }}`.
 pub(super) fn empty() -> Failure {
-    Failure::new(codes::EXPRESSION_SYNTAX, "the expression is empty", "nothing stands here")
+    Failure::new(codes::EXPRESSION_SYNTAX, "the expression is empty", "empty")
         .note("write for example `${{ params.batch_size }}`")
 }
 

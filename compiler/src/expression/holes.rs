@@ -1,8 +1,8 @@
-//! Holes in the value of an expression: what only a target knows, as marks inside plain strings.
+//! Placeholders in the value of an expression: what only a target knows, as marks inside plain strings.
 //!
-//! The engine knows strings, not holes. So a hole goes through it as a string between two characters of a private
-//! plane, and whoever asked for the value takes it apart again. A mark holds digits and dots only, so that
-//! filters such as `upper` leave it whole.
+//! The engine knows strings, not placeholders. So a placeholder goes through it as a string between two characters of a
+//! private plane, and the caller splits the value again. A mark holds digits and dots only, so that filters such as
+//! `upper` leave it whole.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Stretch<'a> {
     Mark(&'a str),
 }
 
-/// The string that stands for a hole.
+/// The string that marks a placeholder.
 pub fn mark(inside: &str) -> String {
     format!("{OPEN}{inside}{CLOSE}")
 }
@@ -45,7 +45,7 @@ pub fn stretches(text: &str) -> Vec<Stretch<'_>> {
     found
 }
 
-/// A list of holes, made only when somebody looks: a role may have 100,000 instances.
+/// A list of placeholders, made only on demand: a role may have 100,000 instances.
 pub struct HoleList {
     /// How many there are.
     pub length: usize,

@@ -1,7 +1,7 @@
 //! The names an expression uses, found without running it.
 //!
-//! Expressions have no variables of their own, so every name that is not behind a `.`, a `|` or an `is`, and is
-//! not called, is looked up in the scopes. Knowing them before lets a message point at the name itself.
+//! Expressions have no variables of their own, so every name that is not after a `.`, a `|` or an `is`, and is not
+//! called, is looked up in the scopes. Knowing them before lets a message point at the name itself.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use super::scopes::Scope;
 /// A name with what follows it: `hosts.train[0]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// Where it stands in the code, in bytes.
+    /// Its byte range in the code.
     pub range: Range<usize>,
-    /// The name and the steps behind it, as far as they are written out.
+    /// The name and the steps after it, as far as they are written out.
     pub steps: Vec<Step>,
 }
 
 /// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Where it stands in the code, in bytes.
+    /// Its byte range in the code.
     pub range: Range<usize>,
     /// The key, or the number of an item.
     pub key: Key,
@@ -49,18 +49,18 @@ impl Path {
     }
 }
 
-/// Words of the expression language that are no names.
+/// Keywords of the expression language, which are not names.
 const WORDS: &[&str] =
     &["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"];
 
 /// The paths of an expression in order.
 ///
-/// Names behind `hosts`, `roles`, `ports`, `data`, `outputs` and `secrets` may hold `-`, as in
-/// `hosts.data-server[0]`: nothing there can be subtracted from.
+/// Names after `hosts`, `roles`, `ports`, `data`, `outputs` and `secrets` may hold `-`, as in `hosts.data-server[0]`:
+/// nothing there can be subtracted from.
 pub fn paths(code: &str) -> Vec<Path> {
     let mut found = Vec::new();
     let mut at = 0;
-    // What stood before: `.`, `|` and `is` say that a word is no name.
+    // The text before: after `.`, `|` and `is` a word is not a name.
     let mut before = "";
     while let Some(c) = code[at..].chars().next() {
         if c == '"' || c == '\'' {

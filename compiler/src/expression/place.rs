@@ -1,4 +1,4 @@
-//! Where an expression stands in a source, and its failures shown there.
+//! The place of an expression in a source, and errors at that place.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use super::split::{Expression, OPEN};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::source::{Sources, Span};
 
-/// Where the code of an expression stands in a source.
+/// The place of the code of an expression in a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeSpan {
     /// The code, or the whole value where the source spells it differently: with escapes, or folded.
@@ -49,7 +49,7 @@ impl CodeSpan {
         Self { span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end), exact: false }
     }
 
-    /// Where a `${{` without its end stands.
+    /// The place of a `${{` without its end.
     pub fn open(sources: &Sources, value: Span, text: &str, start: usize) -> Span {
         let nth = text[..start].matches(OPEN).count();
         match sources.slice(value).match_indices(OPEN).nth(nth) {

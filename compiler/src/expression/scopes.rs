@@ -82,7 +82,7 @@ impl Scope {
 const COMMAND: &[Scope] = &[Role, Roles, Distributed, Hosts, Ports, Data, Outputs, Instance];
 const TEXT: &[Scope] = &[Role, Roles, Distributed, Hosts, Ports, Data, Outputs, Secrets, Instance];
 const PROBE: &[Scope] = &[Role, Roles, Distributed, Hosts, Ports, Data, Outputs];
-const FOLDER: &[Scope] = &[Role, Roles, Distributed, Data, Outputs];
+const DIRECTORY: &[Scope] = &[Role, Roles, Distributed, Data, Outputs];
 
 /// The scopes besides `params`, `matrix` and `job` that a place of the job file may use; spec section "Expressions".
 ///
@@ -92,7 +92,7 @@ pub fn scopes_at(path: &[&str]) -> &'static [Scope] {
         ["env", _] | ["roles", _, "env", _] | ["roles", _, "files", _, "content"] => TEXT,
         ["roles", _, "run" | "setup"] | ["roles", _, "run" | "args", "*"] => COMMAND,
         ["roles", _, "ready", "exec", "*"] => PROBE,
-        ["roles", _, "workdir"] => FOLDER,
+        ["roles", _, "workdir"] => DIRECTORY,
         ["image", block @ ..] | ["images", _, block @ ..] | ["roles", _, "image", block @ ..] => {
             match block {
                 [] | ["args" | "use" | "dockerfile" | "context" | "target" | "secrets", ..] => &[],

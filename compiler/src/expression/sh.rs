@@ -4,7 +4,7 @@ use super::holes::{Stretch, mark, stretches};
 
 /// Quotes a text so that a POSIX shell reads it as one word.
 ///
-/// Holes stay outside the quotes: some targets fill them with a variable of the shell.
+/// Placeholders stay outside the quotes: some targets fill them with a variable of the shell.
 pub(super) fn quote(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if text.is_empty() {

@@ -14,16 +14,16 @@ pub enum Part<'a> {
 /// One `${{ … }}` of a string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression<'a> {
-    /// What stands between `${{` and `}}`, blanks included.
+    /// The text between `${{` and `}}`, blanks included.
     pub code: &'a str,
-    /// Where the whole of it stands in the string, in bytes.
+    /// The byte range of the whole expression in the string.
     pub range: Range<usize>,
     /// Its number in the string, from 0.
     pub number: usize,
 }
 
 impl Expression<'_> {
-    /// Where the code stands in the string, in bytes.
+    /// The byte range of the code in the string.
     pub fn code_start(&self) -> usize {
         self.range.start + OPEN.len()
     }
@@ -32,7 +32,7 @@ impl Expression<'_> {
 /// A `${{` without its `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclosed {
-    /// Where the `${{` stands in the string, in bytes.
+    /// The byte offset of the `${{` in the string.
     pub start: usize,
     /// The number of the expression it would have been.
     pub number: usize,
@@ -81,7 +81,7 @@ pub fn expressions(text: &str) -> Vec<Expression<'_>> {
     split(text).unwrap_or_default().into_iter().filter_map(keep).collect()
 }
 
-/// Where the `}}` stands that ends the code: outside quotes and outside brackets of its own.
+/// The place of the `}}` that ends the code: outside quotes and outside brackets of its own.
 fn closing(code: &str) -> Option<usize> {
     let bytes = code.as_bytes();
     let mut depth = 0_usize;

@@ -204,9 +204,9 @@ pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
     let diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(entry.value.span, "");
     match entry.key.as_str() {
         "memoryMB" | "shmMB" => diagnostic.note("it counts MiB and has no unit: 32 GiB is `32768`"),
-        "ports" => {
-            diagnostic.note("a map says how many of each: `ports: {http: 1}`; OpenPAI chooses the numbers")
-        }
+        "ports" => diagnostic.note(
+            "write a map with the number of each: `ports: {http: 1}`; OpenPAI chooses the port numbers",
+        ),
         _ => diagnostic,
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes of ours that stand where somebody else's text stands.
+//! Nodes in the format of jobc with the spans of imported text.
 
 use serde_json::Value as Json;
 

@@ -2,10 +2,11 @@
 //!
 //! Rules of meaning: `memoryMB` and `shmMB` count in 1024 (OpenPAI hands them to `docker --memory=Nm`); `retryCount`
 //! retries the whole job; `minFailedTaskCount` defaults to 1 and `minSucceededTaskCount` to "all must end", which are
-//! the defaults of `completion`; a role without `gpuNumber` sees no GPU. Folders of the machine are mounted at the path
-//! they have outside; what lies in the cluster's file system is named by `PAI_DATA_DIR` and its kin, as it is there.
+//! the defaults of `completion`; a role without `gpuNumber` sees no GPU. Directories of the host are mounted at the
+//! path they have outside; what lies in the cluster's file system is named by `PAI_DATA_DIR` and its kin, as it is
+//! there.
 
-mod folders;
+mod directories;
 mod role;
 
 use serde_json::{Map, Value as Json, json};
@@ -42,16 +43,16 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     let job = Fields { node: root, place: first.key_span, within: String::new() };
     job.refuse_others(KNOWN, sink);
 
-    let folders = folders::read(&job, sink);
+    let directories = directories::read(&job, sink);
     let gpu_type = job.text("gpuType", sink);
     let mut entries = vec![entry("version", first.key_span, number(first.key_span, 1))];
     entries.extend(job.required("jobName", sink).and_then(|field| name(field, &job, sink)));
     entries.extend(job.required("image", sink).and_then(|_| image(&job, sink)));
-    entries.extend(folders.volumes);
+    entries.extend(directories.volumes);
     entries.extend(retry(&job, sink));
     let roles = job
         .required("taskRoles", sink)
-        .and_then(|field| roles(field, &role::Shared { gpu_type, setup: &folders.setup }, sink));
+        .and_then(|field| roles(field, &role::Shared { gpu_type, setup: &directories.setup }, sink));
     let kept = kept(&job, roles.as_ref(), gpu_type.map(|(_, text)| text), sink);
     entries.extend(roles);
     let at = first.key_span;
@@ -75,7 +76,7 @@ fn kept(
     if let Some((field, cluster)) = job.text("virtualCluster", sink) {
         if cluster != "default" {
             let message =
-                format!("the virtual cluster `{cluster}` is kept for OpenPAI; other targets do without");
+                format!("the virtual cluster `{cluster}` is kept for OpenPAI; other targets ignore it");
             sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(field.value.span, ""));
         }
         settings.insert("virtual_cluster".to_owned(), cluster.into());
@@ -101,7 +102,7 @@ fn kept(
         .filter_map(|role| {
             let name = role.get("name")?.as_str().filter(|name| named(name, "_"))?;
             let labels = role::labels(role);
-            // A name that comes back by itself need not be kept.
+            // A name that can be derived again need not be kept.
             if labels.is_empty() && short(name) == name {
                 return None;
             }
@@ -114,7 +115,7 @@ fn kept(
         protocol.insert("taskRoles".to_owned(), task_roles.into());
     }
     if let Some(extras) = job.entry("extras").filter(|entry| !entry.value.entries().is_empty()) {
-        let message = "`extras` is kept for OpenPAI; other targets do without";
+        let message = "`extras` is kept for OpenPAI; other targets ignore it";
         sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(extras.key_span, ""));
         protocol.insert("extras".to_owned(), extras.value.to_json());
     }
@@ -133,7 +134,7 @@ fn note_absent(job: &Fields<'_>, sink: &mut Sink) {
     ];
     for (name, instead) in absent {
         let Some(field) = job.entry(name) else { continue };
-        // OpenPAI reads an empty text as nothing, and so it says nothing here.
+        // OpenPAI reads an empty text as nothing, and so it has no effect here.
         if matches!(&field.value.value, Value::Null) || field.value.as_str().is_some_and(str::is_empty) {
             continue;
         }
@@ -185,8 +186,8 @@ fn retry(job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     let (field, count) = job.integer("retryCount", -2, sink)?;
     if count < 0 {
         let message =
-            format!("`retryCount: {count}` chooses by the kind of failure, which has no equal here");
-        let note = "nothing is tried again; write how often, such as `\"retryCount\": 3`";
+            format!("`retryCount: {count}` depends on the kind of failure, which is not supported here");
+        let note = "there are no retries; write a number, such as `\"retryCount\": 3`";
         sink.push(
             Diagnostic::warning(codes::OPENPAI_IGNORED, message).at_span(field.value.span, "").note(note),
         );

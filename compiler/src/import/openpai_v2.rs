@@ -1,8 +1,8 @@
 //! OpenPAI protocol version 2, as a rest-server reads it.
 //!
-//! What has a meaning here becomes fields of ours; the rest is kept under `openpai`, typed where a target has a
-//! setting for it, else in the protocol's own words under `protocol`, so that the backend can write it again.
-//! `docs/reference/openpai.md` has the table. What OpenPAI accepts in silence, and does not do, is said here.
+//! What has a meaning here becomes fields of ours; the rest is kept under `openpai`, typed where a target has a setting
+//! for it, else in the protocol's own words under `protocol`, so that the backend can write it again.
+//! `docs/reference/openpai.md` has the table. What OpenPAI accepts silently and ignores is reported here.
 
 mod deployment;
 mod extras;
@@ -32,7 +32,7 @@ use prerequisites::Pool;
 use role::{Job, TaskRole};
 use template::{Scope, is_param, number_text};
 
-/// Turns a job of protocol v2 into a document of ours; `apart` tells that its secrets are given in another document.
+/// Turns a job of protocol v2 into a document of ours; `apart` is set if its secrets are in another document.
 pub(super) fn import(
     document: &Document,
     sources: &Sources,
@@ -82,7 +82,7 @@ pub(super) fn import(
     }
     let mut kept = kept::Kept::new(&fields, &task_roles, &job, &deployments, sink);
     if let Some((field, count)) = retries.filter(|(_, count)| *count > 0 && retries_tasks(&task_roles)) {
-        let message = "elsewhere than on OpenPAI, task roles with a `taskRetryCount` do not retry the whole job as well";
+        let message = "on targets other than OpenPAI, task roles with a `taskRetryCount` do not also retry the whole job";
         sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(field.key_span, ""));
         kept.keep("jobRetryCount", count.into());
     }

@@ -1,4 +1,4 @@
-//! What a template becomes, and what is said about one that cannot be read.
+//! The result of a template, and the findings for one that cannot be read.
 
 use std::fmt::Write as _;
 
@@ -38,7 +38,7 @@ fn describe(out: &mut String, sources: &Sources, diagnostic: &Diagnostic) {
     }
 }
 
-/// Each text, what is said about it, and what it becomes; that must be a job.
+/// Each text, its findings and its result, which must be a job.
 fn check(texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {
@@ -201,7 +201,7 @@ fn secrets_given_apart() {
     assert!(sink.diagnostics().iter().all(|d| d.severity == Severity::Note), "{:#?}", sink.diagnostics());
 }
 
-/// The path of each part and the beginning of the text where it stands.
+/// The path of each part and the beginning of the text at its place.
 fn walk(sources: &Sources, node: &Node, path: &str, out: &mut String) {
     let slice = sources.slice(node.span);
     assert!(!slice.is_empty(), "{path}");

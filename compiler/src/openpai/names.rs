@@ -12,8 +12,8 @@ pub const LONGEST_ROLE: usize = 32;
 /// The longest port label of ours.
 pub const LONGEST_LABEL: usize = 15;
 
-/// A name of OpenPAI's as ours: lower case, `-` for other marks, a letter first where that is asked for, and at most
-/// so many characters. Nothing where no letter or digit is left.
+/// A name of OpenPAI's as ours: lower case, `-` for other marks, a letter first if requested, and at most so many
+/// characters. Nothing where no letter or digit is left.
 pub fn converted(name: &str, longest: usize, letter_first: bool) -> Option<String> {
     let mut ours = String::with_capacity(name.len());
     for c in name.chars() {
@@ -49,7 +49,7 @@ struct Role<'a> {
     name: &'a str,
     /// The labels there by ours.
     labels: BTreeMap<String, &'a str>,
-    /// Whether it said how much shared memory it wants.
+    /// Whether it requested shared memory.
     states_shm: bool,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Names<'a> {
         self.cluster.unwrap_or("default")
     }
 
-    /// Whether a role said there that it wants as much shared memory as it would get unasked.
+    /// Whether a role requested there as much shared memory as the default.
     pub fn states_shm(&self, ours: &str) -> bool {
         self.roles.get(ours).is_some_and(|role| role.states_shm)
     }

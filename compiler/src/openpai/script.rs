@@ -1,14 +1,15 @@
-//! The parts of a script that jobc wrote for OpenPAI, told apart by comments, so that it can be read back.
+//! The parts of a script that jobc wrote for OpenPAI, separated by comments, so that it can be read back.
 //!
 //! A part that was made of more than text (an address, a framework's variables) does not read back, and then no part
 //! of the script does: it is one command like any other.
 
 use indexmap::IndexMap;
 
-/// A part of a script; its comment stands above it.
+/// A part of a script; its comment is above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// What jobc tells every process, which comes by itself; the job also has `compat: [openpai]` or not.
+    /// The variables for every process, which are added again automatically; the job also has `compat: [openpai]` or
+    /// not.
     Provided {
         /// Whether the job has it.
         compat: bool,
@@ -19,7 +20,7 @@ pub enum Section {
     Env,
     /// The files the user put in.
     Files,
-    /// The folder the command starts in.
+    /// The directory the command starts in.
     Workdir,
     /// What runs before the command.
     Setup,
@@ -59,7 +60,7 @@ impl Section {
     }
 }
 
-/// What a script says.
+/// The content of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sections {
     /// The role's name of ours.
@@ -70,7 +71,7 @@ pub struct Sections {
     pub env: IndexMap<String, Value>,
     /// Files by path: what is in them, and the permission bits in octal.
     pub files: IndexMap<String, (Value, String)>,
-    /// The folder the command starts in.
+    /// The directory the command starts in.
     pub workdir: Option<String>,
     /// What runs before.
     pub setup: Option<String>,
@@ -193,7 +194,7 @@ impl Sections {
     }
 }
 
-/// A script as the user wrote it: not one that is put together when it runs.
+/// A script as the user wrote it: not a script that is assembled at run time.
 fn own(text: &str) -> Option<&str> {
     let made = ["eval ", "exec ", "if [ \"$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX\" != 0 ]; then\n  trap "];
     (!made.iter().any(|start| text.starts_with(start))).then_some(text)

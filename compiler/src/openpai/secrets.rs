@@ -1,18 +1,18 @@
 //! Secrets in commands: OpenPAI puts a value in place of `<% $secrets.x %>`, other targets set a variable.
 
-/// Secrets by the variables that stand for them, in the order of their first use.
+/// Secrets by their variables, in the order of their first use.
 pub type Variables = indexmap::IndexMap<String, String>;
 
-/// The variable that stands for a secret.
+/// The variable of a secret.
 pub fn variable_of(secret: &str) -> String {
     let upper = secret.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("SECRET_{upper}")
 }
 
-/// A script with variables in place of the templates `<% $secrets.NAME %>`, and what the variables stand for.
+/// A script with variables in place of the templates `<% $secrets.NAME %>`, and the secrets of the variables.
 ///
 /// A template is text to OpenPAI, wherever it stands; a variable is filled in outside single quotes only, and must be
-/// quoted not to be split. So what surrounds a template is looked at: single quotes are closed around it, and where
+/// quoted not to be split. So the text around a template is checked: single quotes are closed around it, and where
 /// there are none it gets double quotes.
 pub fn with_variables(script: &str, used: &mut Variables) -> String {
     let mut out = String::with_capacity(script.len());
@@ -58,7 +58,7 @@ enum Quote {
 }
 
 impl Quote {
-    /// What quotes the place behind a text that begins in this state.
+    /// What quotes the place after a text that begins in this state.
     fn behind(self, text: &str) -> Self {
         let mut quote = self;
         let mut before = ' ';

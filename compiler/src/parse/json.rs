@@ -1,7 +1,7 @@
 //! JSON text, with comments, to a tree.
 //!
 //! Most mistakes in hand-written JSON leave no doubt about what was meant: a trailing comma, single quotes, a key
-//! without quotes. They are reported with the edit that mends them, and the reading goes on.
+//! without quotes. They are reported with the edit that mends them, and parsing continues.
 
 mod blank;
 mod number;
@@ -49,7 +49,7 @@ struct Loader<'t, 'r, 's> {
     report: &'r mut Report<'s>,
 }
 
-/// What stands between two entries.
+/// The text between two entries.
 enum Next {
     /// Another entry.
     Entry,
@@ -137,7 +137,7 @@ impl Loader<'_, '_, '_> {
                 Some(',') => {
                     if !elided {
                         let cut = self.report.span(self.at, self.at + 1);
-                        self.spelling("a comma stands where a value belongs: remove it", cut, "");
+                        self.spelling("expected a value, found a comma: remove it", cut, "");
                     }
                     comma = Some(self.at);
                     self.at += 1;
@@ -184,7 +184,7 @@ impl Loader<'_, '_, '_> {
                 Some(None)
             }
             Some(c) => {
-                self.stop(format!("`{c}` stands where a comma or a closing bracket belongs"), "");
+                self.stop(format!("expected a comma or a closing bracket, found `{c}`"), "");
                 None
             }
         }
@@ -204,7 +204,7 @@ impl Loader<'_, '_, '_> {
                 Some(key)
             }
             _ => {
-                self.stop("a quoted key must stand here", "expected `\"key\": value`");
+                self.stop("expected a quoted key", "expected `\"key\": value`");
                 None
             }
         }
@@ -250,13 +250,13 @@ impl Loader<'_, '_, '_> {
         value
     }
 
-    /// Refuses what stands after the root.
+    /// Refuses the text after the root.
     fn end(&mut self) {
         let Some(next) = self.peek() else { return };
         let (code, message) = match next {
-            '{' | '[' => (codes::SEVERAL_DOCUMENTS, "the file holds more than one document"),
-            '}' | ']' => (codes::SYNTAX, "a closing bracket stands where nothing is open: remove it"),
-            _ => (codes::SYNTAX, "more text stands after the end of the value"),
+            '{' | '[' => (codes::SEVERAL_DOCUMENTS, "the file contains more than one document"),
+            '}' | ']' => (codes::SYNTAX, "unmatched closing bracket: remove it"),
+            _ => (codes::SYNTAX, "unexpected text after the end of the value"),
         };
         let here = self.here();
         self.report.push(Diagnostic::error(code, message).at_span(here, ""));
@@ -264,7 +264,7 @@ impl Loader<'_, '_, '_> {
 
     fn trailing_comma(&mut self, comma: usize) {
         let cut = self.report.span(comma, comma + 1);
-        self.spelling("a comma stands after the last entry: remove it", cut, "");
+        self.spelling("trailing comma: remove it", cut, "");
     }
 
     /// Reports a spelling that JSON does not have, with the one it has.

@@ -1,4 +1,4 @@
-//! Keys that stand twice in one map, found without comparing each with each.
+//! Keys that occur twice in one map, found without comparing each with each.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Where a key stands already among the entries so far.
+    /// The place of an equal key among the entries so far, if any.
     pub(super) fn find(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
         if entries.len() <= SEARCHED {
             return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
@@ -31,16 +31,16 @@ impl Keys {
         self.index.get(key).copied()
     }
 
-    /// Finds and reports a key that stands already; `true` where it does.
+    /// Finds and reports a duplicate key; `true` if there is one.
     pub(super) fn twice(&mut self, entries: &[Entry], key: &str, at: Span, report: &mut Report<'_>) -> bool {
         let Some(first) = self.find(entries, key) else { return false };
         if report.wants(codes::DUPLICATE_KEY, at) {
-            let message = format!("the key `{}` stands twice in one map", shorten(key));
+            let message = format!("duplicate key `{}`", shorten(key));
             report.push(
                 Diagnostic::error(codes::DUPLICATE_KEY, message)
                     .at_span(at, "here again")
                     .at_span(first, "first here")
-                    .note("keep one of the two; nothing says which one should win"),
+                    .note("keep one of the two"),
             );
         }
         true

@@ -3,7 +3,7 @@
 /// The largest text that is read, in bytes: 64 MiB.
 pub const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// How deep lists and maps may nest, aliases counted as what they stand for.
+/// How deep lists and maps may nest, aliases counted with their values.
 ///
 /// Later passes walk the tree by recursion; this is what keeps their stack small.
 pub const MAX_DEPTH: usize = 128;

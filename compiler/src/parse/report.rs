@@ -62,7 +62,7 @@ impl<'s> Report<'s> {
         let what = if text.trim_start_matches('\u{feff}').trim().is_empty() {
             "the file is empty"
         } else {
-            "the file holds no value, only comments or markers"
+            "the file contains no value, only comments or markers"
         };
         self.push(
             Diagnostic::error(codes::EMPTY, what)
@@ -76,7 +76,7 @@ impl<'s> Report<'s> {
         for (code, (count, hidden)) in self.counts {
             if let Some(span) = hidden {
                 let more = count - SHOWN_PER_CODE;
-                let message = format!("{more} more of these from here on are not shown");
+                let message = format!("{more} more of these are not shown");
                 self.sink
                     .push(Diagnostic::new(code, Severity::Note, message).at_place(Place::Span(span), ""));
             }

@@ -96,7 +96,7 @@ pub(super) fn misread(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a key is one that YAML 1.1 reads as a boolean; `n` and `y` are left alone, they are common names.
+/// Whether a key is one that YAML 1.1 reads as a boolean; `n` and `y` are allowed, because they are common names.
 pub(super) fn misread_key(text: &str) -> bool {
     text.len() > 1 && boolean(text)
 }

@@ -164,7 +164,7 @@ fn several_documents(
     let (first, second) =
         (builder.report.span(first.start, first_end), builder.report.span(second.start, second_end));
     builder.report.push(
-        Diagnostic::error(codes::SEVERAL_DOCUMENTS, "the file holds more than one document")
+        Diagnostic::error(codes::SEVERAL_DOCUMENTS, "the file contains more than one document")
             .at_span(second, text)
             .at_span(first, "the first begins here")
             .note("write each job to a file of its own, or remove the `---`"),

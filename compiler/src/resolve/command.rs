@@ -29,7 +29,7 @@ pub(super) fn resolve_command(texts: &Texts<'_>, role: &Role, at: &Pointer, sink
     }
 }
 
-/// The folder the command starts in.
+/// The directory the command starts in.
 pub(super) fn resolve_workdir(
     texts: &Texts<'_>,
     role: &Role,
@@ -40,10 +40,10 @@ pub(super) fn resolve_workdir(
     let workdir = texts.literal(role.workdir.as_ref()?, &at, sink);
     if !workdir.starts_with('/') {
         sink.push(
-            Diagnostic::error(codes::COMMAND, format!("the folder `{workdir}` is not absolute"))
+            Diagnostic::error(codes::COMMAND, format!("the directory `{workdir}` is not absolute"))
                 .at(&at, "")
                 .note(format!(
-                    "write `/{}`: there is no folder it could be relative to",
+                    "write `/{}`: a relative directory is not allowed",
                     workdir.trim_start_matches("./")
                 )),
         );
@@ -57,7 +57,7 @@ fn report_shell(role: &Role, at: &Pointer, sink: &mut Sink) {
         sink.push(
             Diagnostic::error(codes::COMMAND, "`shell` does not go with a `run` that is a list")
                 .at_key(&at.key("shell"), "")
-                .at(&at.key("run"), "run by no shell")
+                .at(&at.key("run"), "runs without a shell")
                 .note("write `run` as a string; before a list, `setup` is run by bash"),
         );
     }

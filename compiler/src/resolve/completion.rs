@@ -7,7 +7,7 @@ use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
 use super::context::Context;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// The thresholds of a role: never by success and at the first failure unless written.
+/// The thresholds of a role: by default never by success, and at the first failure.
 pub(super) fn resolve_completion(
     context: &Context<'_>,
     name: &str,

@@ -45,7 +45,7 @@ impl Rendezvous {
     }
 }
 
-/// The port a framework uses unless told otherwise.
+/// The default port of a framework.
 ///
 /// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234; MPI goes by ssh.
 fn usual_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
@@ -68,7 +68,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
     let root = Pointer::ROOT.key("distributed");
     let mut named = name_members(context, spec, &root.key("roles"), sink);
     check_parts(context, spec.framework, &named, sink);
-    // Chief first, then workers as they are listed; those outside the rank space behind them.
+    // Chief first, then workers as they are listed; those outside the rank space after them.
     named.sort_by_key(|(_, part, _)| match part {
         MemberPart::Chief => 0,
         MemberPart::Worker => 1,
@@ -180,7 +180,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
             named.push((role, part, place));
             continue;
         }
-        let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("there is no role `{role}`"));
+        let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("unknown role `{role}`"));
         let roles = || context.table.keys().map(String::as_str);
         sink.push(match suggest::nearest(&role, roles()) {
             Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
@@ -190,7 +190,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
     named
 }
 
-/// The part a role plays that is only listed: by its name where the framework tells parts apart.
+/// The part a role plays that is only listed: by its name if the framework distinguishes parts.
 fn usual_part(framework: Framework, role: &str) -> MemberPart {
     match (framework, role) {
         (Framework::Tensorflow, "chief") => MemberPart::Chief,
@@ -229,7 +229,7 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink:
                 Diagnostic::error(codes::MEMBER_PART, format!("there are two roles that are `{name}`"))
                     .at_key(second, "the second")
                     .at_key(first, "the first")
-                    .note("one role can be it; make the others `worker`"),
+                    .note("only one role can have this part; make the others `worker`"),
             );
         }
         let count = |role: &str| context.table.get(role).map_or(1, |facts| facts.instances);
@@ -258,7 +258,7 @@ fn resolve_ssh(spec: &Distributed, launch: &launch::Launchers) -> Option<SshPlan
             user: rules.user.clone().unwrap_or_else(|| "root".to_owned()),
         }),
         None => match spec.framework {
-            // Where every instance runs the command nobody starts the others, so nobody needs to reach them.
+            // If every instance runs the command, no instance starts the others, so none needs to reach them.
             Framework::Mpi | Framework::Horovod | Framework::Deepspeed if !launch.is_all() => Some(usual()),
             _ => None,
         },

@@ -45,7 +45,7 @@ pub(super) fn resolve_env(
 fn report_reserved(name: &str, at: &Pointer, sink: &mut Sink) {
     let note = match name {
         "NVIDIA_VISIBLE_DEVICES" => {
-            "the place that runs the job sets it from `resources.gpu`; `gpu: 0` hides all GPUs, and which ones are used is the target's or `jobc run --devices`'s matter"
+            "the target sets it from `resources.gpu`; `gpu: 0` hides all GPUs, and the target or `jobc run --devices` selects the GPUs"
         }
         name if name.starts_with("JOBC_") => {
             "jobc sets the names that begin with `JOBC_` itself; choose another"

@@ -39,17 +39,15 @@ fn check_path(path: &str, plans: &[FilePlan], mounts: &[MountPlan], at: &Pointer
     let tidy = tidy(path);
     let refuse = |message: String| Diagnostic::error(codes::FILE, message).at_key(at, "");
     if path.ends_with('/') {
-        sink.push(
-            refuse(format!("`{path}` is a folder, not a file")).note("write the file's name behind it"),
-        );
+        sink.push(refuse(format!("`{path}` is a directory, not a file")).note("add the name of the file"));
     }
     if plans.iter().any(|other| other.path == tidy) {
-        sink.push(refuse(format!("`{tidy}` is written twice")).note("remove one of them"));
+        sink.push(refuse(format!("duplicate file `{tidy}`")).note("remove one of them"));
     }
     if let Some(mount) = mounts.iter().find(|mount| mount.path == tidy) {
         sink.push(
             refuse(format!("`{tidy}` is where `{}` is mounted", mount.volume))
-                .note("put the file into another folder, or mount the volume elsewhere"),
+                .note("put the file into another directory, or mount the volume elsewhere"),
         );
     }
 }
@@ -77,7 +75,7 @@ fn resolve_content(
     Some(FileContent::Secret { secret: secret.clone() })
 }
 
-/// The text of a file beside the job file; what is wrong with it is reported.
+/// The text of a file next to the job file; what is wrong with it is reported.
 pub(super) fn read(context: &Context<'_>, path: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
     let bytes = match context.files.read(Utf8Path::new(path)) {
         Ok(bytes) => bytes,
@@ -85,7 +83,7 @@ pub(super) fn read(context: &Context<'_>, path: &str, at: &Pointer, sink: &mut S
             let diagnostic = Diagnostic::error(codes::MISSING_FILE, format!("`{path}` cannot be read"));
             sink.push(match error.kind() {
                 std::io::ErrorKind::NotFound => {
-                    diagnostic.at(at, "no such file").note("paths are relative to the job file's folder")
+                    diagnostic.at(at, "no such file").note("paths are relative to the job file's directory")
                 }
                 kind => diagnostic.at(at, kind.to_string()),
             });

@@ -15,7 +15,7 @@ use crate::stdlib::providers;
 /// Above so many roles with GPUs they are simply numbered one after the other.
 const COMPARED_ROLES: usize = 64;
 
-/// What is used of the driver unless written; what NVIDIA's runtime takes for granted too.
+/// The default driver capabilities, which are also the default of NVIDIA's runtime.
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// The GPUs of an instance whose role's first is `first`.
@@ -97,16 +97,15 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
                 Diagnostic::error(codes::GPU_RULES, format!("`profile` and `{key}` exclude each other"))
                     .at_key(&at.key(key), "")
                     .at_key(&at.key("profile"), "a MIG profile fixes both memory and cores")
-                    .note(format!("remove `{key}`, or remove `profile` and say how much")),
+                    .note(format!("remove `{key}`, or remove `profile` and write `memory` or `cores`")),
             );
         }
     }
     if share.profile.is_none() && share.memory.is_none() && share.cores.is_none() {
-        sink.push(
-            Diagnostic::error(codes::GPU_RULES, "`share` does not say how large a slice is")
-                .at_key(at, "")
-                .note("write for example `share: {memory: 8GiB}`, `share: {cores: 30}` or `share: {profile: 1g.10gb}`"),
-        );
+        sink
+            .push(Diagnostic::error(codes::GPU_RULES, "`share` has no size of the slice").at_key(at, "").note(
+            "write for example `share: {memory: 8GiB}`, `share: {cores: 30}` or `share: {profile: 1g.10gb}`",
+        ));
     }
     SharePlan {
         memory_bytes: share.memory.map(|bytes| bytes.0),

@@ -18,7 +18,7 @@ pub(super) struct Graph {
     pub(super) needs: Vec<Vec<NeedPlan>>,
     /// The same by number, with where it is written.
     edges: Vec<Vec<Edge>>,
-    /// The numbers of all roles, each behind those it needs.
+    /// The numbers of all roles, each after those it needs.
     pub(super) order: Vec<usize>,
     /// The names in layers.
     pub(super) stages: Vec<Vec<String>>,
@@ -72,14 +72,14 @@ fn resolve_needs(
     for (other, need, at) in wanted {
         if other == name {
             sink.push(
-                Diagnostic::error(codes::NEED_CYCLE, format!("`{name}` needs itself"))
+                Diagnostic::error(codes::NEED_CYCLE, format!("role `{name}` needs itself"))
                     .at_key(&at, "")
                     .note("a role cannot wait for itself; remove the line"),
             );
             continue;
         }
         let Some((to, _, facts)) = context.table.get_full(other) else {
-            let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("there is no role `{other}`"));
+            let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("unknown role `{other}`"));
             let near = suggest::nearest(other, context.table.keys().map(String::as_str));
             sink.push(match near {
                 Some(near) => diagnostic.at_key(&at, format!("did you mean `{near}`?")),
@@ -106,7 +106,7 @@ fn resolve_needs(
         }
         if state == NeedState::Ready && context.job.roles[to].ready.is_none() {
             sink.push(
-                Diagnostic::error(codes::NEED_READY, format!("`{other}` does not say when it is ready"))
+                Diagnostic::error(codes::NEED_READY, format!("`{other}` has no `ready`"))
                     .at_key(&at, format!("`{name}` waits until it is"))
                     .at_key(&Pointer::ROOT.keys(["roles", other]), "give this role a `ready`")
                     .note("as in `ready: {port: http}`; or wait for `started`"),
@@ -171,7 +171,7 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
         names.push(names[0]);
         let mut diagnostic = Diagnostic::error(
             codes::NEED_CYCLE,
-            format!("roles wait for each other: {}", names.join(" -> ")),
+            format!("dependency cycle between roles: {}", names.join(" -> ")),
         );
         for (number, edge) in cycle.iter().take(8) {
             diagnostic =
@@ -183,8 +183,8 @@ fn report_cycles(context: &Context<'_>, graph: &Graph, waiting: &[usize], sink: 
 
 /// Reports needs that keep the members of a rendezvous from meeting.
 ///
-/// All members must run at once. One that needs another to have *succeeded*, straight or by way of other roles, waits for
-/// something that cannot happen; a gang that starts all at once cannot wait for anything between its members.
+/// All members must run at once. One that needs another to have *succeeded*, straight or by way of other roles, waits
+/// for something that cannot happen; a gang that starts all at once cannot wait for anything between its members.
 pub(super) fn report_deadlocks(
     context: &Context<'_>,
     graph: &Graph,
@@ -195,7 +195,7 @@ pub(super) fn report_deadlocks(
     let count = graph.edges.len();
     let mut member = vec![false; count];
     for plan in &rendezvous.plan.members {
-        // An evaluator meets nobody: it may as well come last.
+        // An evaluator does not communicate with the others, so it can come last.
         if let Some(number) =
             context.table.get_index_of(&plan.role).filter(|_| plan.part != MemberPart::Evaluator)
         {
@@ -204,7 +204,7 @@ pub(super) fn report_deadlocks(
     }
     let together = matches!(gang, GangPlan::Required | GangPlan::Min(_));
     let name = |number: usize| context.table.get_index(number).map_or("", |(name, _)| name.as_str());
-    // From all members along their needs; `from` says by which member a role was reached.
+    // From all members along their needs; `from` is the member by which a role was reached.
     let mut from: Vec<Option<usize>> = (0..count).map(|number| member[number].then_some(number)).collect();
     let mut open: Vec<usize> = (0..count).filter(|&number| member[number]).collect();
     while let Some(number) = open.pop() {

@@ -58,7 +58,7 @@ impl<'a> Build<'a> {
             sink.push(
                 Diagnostic::error(codes::IMAGE_FORM, "nothing can be built on `host`")
                     .at(&from_at, "")
-                    .note("write an image to build on, or `image: host` to run on the machine's own files as they are"),
+                    .note("write an image to build on, or `image: host` to run on the files of the host"),
             );
         }
         let from = locked(self.context, from, &from_at, sink);
@@ -113,7 +113,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// A reference with its expressions filled in, looked at where they could be.
+    /// A reference with its expressions filled in, checked if possible.
     pub(super) fn reference(&self, text: &str, at: &Pointer, sink: &mut Sink) -> String {
         let before = sink.error_count();
         let reference = self.fill(text, at, sink);
@@ -156,7 +156,7 @@ impl<'a> Build<'a> {
         texts: &mut Vec<String>,
         sink: &mut Sink,
     ) -> ImageSource {
-        // What is wrong with the file, or that it is not there, is said by the pass that reads it.
+        // The pass that reads the file reports its errors, or that it is missing.
         let text = self.context.files.read(Utf8Path::new(path));
         texts.extend(text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
         let context = self.block.context.clone().unwrap_or_else(|| ".".to_owned());
@@ -166,7 +166,7 @@ impl<'a> Build<'a> {
             context,
             target: self.block.target.clone(),
             args,
-            // What the file itself tells is read by a pass of its own.
+            // A separate pass reads the facts in the file.
             base: None,
             env: IndexMap::new(),
             locked: IndexMap::new(),
@@ -330,14 +330,14 @@ impl<'a> Build<'a> {
         if !self.context.files.exists(Utf8Path::new(path)) {
             sink.push(
                 Diagnostic::error(codes::MISSING_FILE, format!("`{path}` is not there"))
-                    .at(at, "no such file or folder")
-                    .note("paths are relative to the job file's folder"),
+                    .at(at, "no such file or directory")
+                    .note("paths are relative to the job file's directory"),
             );
         }
     }
 }
 
-/// Reports a path that leaves the folder of the job file, which a build cannot see.
+/// Reports a path that leaves the directory of the job file, which a build cannot see.
 fn is_inside(path: &str, at: &Pointer, sink: &mut Sink) -> bool {
     let leaves = path.contains("://")
         || Utf8Path::new(path).components().any(|c| {
@@ -346,8 +346,8 @@ fn is_inside(path: &str, at: &Pointer, sink: &mut Sink) -> bool {
     if leaves {
         sink.push(
             Diagnostic::error(codes::MISSING_FILE, format!("the build of an image cannot see `{path}`"))
-                .at(at, "not in the job file's folder")
-                .note("a build sees the folder of the job file and what is below it; write a relative path without `..`"),
+                .at(at, "not in the job file's directory")
+                .note("a build sees the directory of the job file and what is below it; write a relative path without `..`"),
         );
     }
     !leaves

@@ -123,11 +123,11 @@ fn no_image(context: &Context<'_>, role: &str) -> Diagnostic {
         .at_key(&Pointer::ROOT.keys(["roles", role]), "");
     let images = &context.job.images;
     if images.is_empty() {
-        return diagnostic.note("write the job's `image`, as in `image: python:3.12-slim`, or `image: host` to run on the machine's own files");
+        return diagnostic.note("write the job's `image`, as in `image: python:3.12-slim`, or `image: host` to run on the files of the host");
     }
     let first = images.keys().next().map_or("", String::as_str);
     let names = suggest::list(images.keys().map(String::as_str));
-    diagnostic.note(format!("pick one of `images` ({names}) with `image: {{use: {first}}}`"))
+    diagnostic.note(format!("select one of `images` ({names}) with `image: {{use: {first}}}`"))
 }
 
 fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
@@ -138,18 +138,19 @@ fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink
             return Some(MAIN.to_owned());
         }
         let names = || job.images.keys().map(String::as_str);
-        let diagnostic = Diagnostic::error(codes::IMAGE_UNKNOWN, format!("`images` has no `{wanted}`"));
+        let diagnostic =
+            Diagnostic::error(codes::IMAGE_UNKNOWN, format!("unknown image `{wanted}` in `images`"));
         sink.push(match suggest::nearest(wanted, names()) {
             Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
-            None => diagnostic.at(at, "").note(format!("there is {}", suggest::list(names()))),
+            None => diagnostic.at(at, "").note(format!("known: {}", suggest::list(names()))),
         });
         return None;
     };
     if picked(image).is_some() {
         sink.push(
-            Diagnostic::error(codes::IMAGE_FORM, "a named image cannot pick another one")
+            Diagnostic::error(codes::IMAGE_FORM, "a named image cannot use another named image")
                 .at_key(&Pointer::ROOT.keys(["images", wanted, "use"]), "")
-                .note("write what the image is; roles pick it with `use`"),
+                .note("define the image here; roles select it with `use`"),
         );
         return None;
     }
@@ -197,7 +198,8 @@ fn resolve_image(
     ImagePlan { source, reference, declared_at }
 }
 
-/// An image's name with the digest that `jobc.lock` has for it. The tag stays: it tells people, and checks, what the image is.
+/// An image's name with the digest that `jobc.lock` has for it. The tag stays: it is for users and checks what the
+/// image is.
 pub(super) fn locked(context: &Context<'_>, name: String, at: &Pointer, sink: &mut Sink) -> String {
     match context.lock.digest(&name, Place::value(at), sink) {
         Some(digest) => format!("{name}@{digest}"),
@@ -231,12 +233,12 @@ fn check_context(block: &ImageBlock, at: &Pointer, sink: &mut Sink) {
             Diagnostic::error(codes::IMAGE_FORM, "`context` does not go with `from`")
                 .at_key(&at.key("context"), "")
                 .at_key(&at.key("from"), "beside this")
-                .note("an image built with `from` sees the job file's folder; write the folder into `copy`"),
+                .note("an image built with `from` sees the job file's directory; write the directory into `copy`"),
         );
     }
 }
 
-/// Whether what stands for an image is a path: no reference begins so.
+/// Whether the text of an image is a path: no reference begins like this.
 fn is_path(text: &str) -> bool {
     ["./", "../", "/"].iter().any(|begin| text.starts_with(begin))
 }
@@ -245,7 +247,7 @@ fn is_path(text: &str) -> bool {
 pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     let Err(error) = text.parse::<Reference>() else { return };
     let note = if is_path(text) {
-        "a path is an image only by itself, as `image: ./rootfs.tar.gz`; to build on it, give it a name with `jobc image import`".to_owned()
+        "a path can only be an image on its own, as `image: ./rootfs.tar.gz`; to build on it, give it a name with `jobc image import`".to_owned()
     } else if text.contains("://") {
         "write it without the scheme in front".to_owned()
     } else {

@@ -11,7 +11,7 @@ use super::listed::LISTED_INSTANCES;
 
 const PATH: &str = "/etc/jobc/job.json";
 
-/// The file for a role that is told of these roles.
+/// The file for a role that sees these roles.
 ///
 /// `{"job", "roles": {ROLE: {"instances", "hosts"?, "endpoints"?: {LABEL: [..]}}}, "distributed"?}`, where lists of
 /// more than [`LISTED_INSTANCES`] addresses are left out.

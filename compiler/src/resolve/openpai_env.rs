@@ -1,8 +1,8 @@
 //! The `PAI_*` variables, for programs written for OpenPAI: `compat: [openpai]`.
 //!
-//! Names and forms are those of OpenPAI's rest-server (`runtime-env.js`) and runtime (openpai-runtime). The server's have
-//! a task role's name as it is written, the runtime's have its letters and digits in lower case. Who submits a job is
-//! not known here, so the user is [`USER`]; a cluster's own file system is empty text. `PAI_WORK_DIR` is where a
+//! Names and forms are those of OpenPAI's rest-server (`runtime-env.js`) and runtime (openpai-runtime). The server's
+//! have a task role's name as it is written, the runtime's have its letters and digits in lower case. Who submits a job
+//! is not known here, so the user is [`USER`]; a cluster's own file system is empty text. `PAI_WORK_DIR` is where a
 //! container starts, which only its shell knows: the import sets it.
 
 use indexmap::IndexMap;
@@ -18,7 +18,7 @@ const USER: &str = "jobc";
 /// they are left out, for the environment of a process has an end.
 pub(super) const NAMED_INSTANCES: u32 = 256;
 
-/// The variables for the instances of a role that is told of these roles.
+/// The variables for the instances of a role that sees these roles.
 pub(super) fn openpai_env(
     plan: &JobPlan,
     role: &RolePlan,
@@ -135,7 +135,7 @@ impl Env<'_> {
 
     /// "gpu,cpu,memMB,shmMB", whole numbers rounded up, 0 where unset.
     ///
-    /// Shared memory of 512 MiB is what OpenPAI gives unasked, and it tells 0 then.
+    /// 512 MiB of shared memory is the default of OpenPAI, which reports 0 in that case.
     fn resources(&self, role: &RolePlan) -> String {
         let resources = &role.resources;
         let mebibytes = |bytes: Option<u64>| bytes.unwrap_or(0).div_ceil(1 << 20);

@@ -1,8 +1,8 @@
 //! What OpenPAI's plugin `ssh` gives to the tasks of a job: names of each other, and ssh between them.
 //!
-//! On OpenPAI the plugin does it. Elsewhere the names `<role>-<index>` stand in `/etc/hosts` of a machine that runs all
+//! On OpenPAI the plugin does it. Elsewhere the names `<role>-<index>` are in `/etc/hosts` of a host that runs all
 //! tasks, and on Kubernetes, where addresses are names themselves, in a file for glibc's `HOSTALIASES`; settings for
-//! the ssh client stand in [`SSH_CONFIG`]. A backend that finds that file starts an sshd, where the image has one.
+//! the ssh client are in [`SSH_CONFIG`]. A backend that finds that file starts an sshd, where the image has one.
 
 use jobc_schema::job::{Compat, GangWord, Network};
 use jobc_schema::plan::{FileContent, FilePlan, JobPlan, Reference, RolePlan, Text};

@@ -75,7 +75,7 @@ impl Numbers {
     }
 
     fn free_from(&self, mut start: u32, count: u32) -> u32 {
-        // The last range that begins before the end of ours is the only one that matters: they are disjoint.
+        // Only the last range that begins before the end of ours matters, because ranges are disjoint.
         while let Some((_, &end)) =
             self.fixed.range(..start.saturating_add(count)).next_back().filter(|&(_, &end)| end > start)
         {
@@ -174,10 +174,10 @@ fn check(ports: &[PortPlan], at: &Pointer, sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(
                     codes::PORT_RANGE,
-                    format!("the {} ports from {start} go past 65535", port.count),
+                    format!("the {} ports from {start} exceed 65535", port.count),
                 )
                 .at(&at.key(&port.label), "")
-                .note("begin lower, or ask for fewer"),
+                .note("use a lower first port, or fewer ports"),
             );
         }
         let clash = ports[..number].iter().find(|other| {
@@ -194,7 +194,7 @@ fn check(ports: &[PortPlan], at: &Pointer, sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(
                     codes::PORT_CLASH,
-                    format!("the ports `{}` and `{}` are both {shared}", other.label, port.label),
+                    format!("ports `{}` and `{}` have the same number {shared}", other.label, port.label),
                 )
                 .at_key(&place(port), "the second")
                 .at_key(&place(other), "the first")

@@ -120,7 +120,7 @@ fn upper(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }
 
-/// The roles a role of a large job is told of: itself, what it needs, its fellow members, and whom it names.
+/// The roles that a role of a large job sees: itself, the roles it needs, its fellow members, and the roles it names.
 fn seen_by(
     plan: &JobPlan,
     role: &RolePlan,

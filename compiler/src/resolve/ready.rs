@@ -65,9 +65,7 @@ fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
     sink.push(
         Diagnostic::error(codes::READY_PATTERN, format!("`{pattern}` is not a regular expression: {why}"))
             .at(at, "")
-            .note(
-                "put a backslash before a character that is meant as it is, as in `ready \\(pid [0-9]+\\)`",
-            ),
+            .note("escape a literal character with a backslash, as in `ready \\(pid [0-9]+\\)`"),
     );
 }
 
@@ -76,7 +74,7 @@ fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink
     if labels().any(|known| known == label) {
         return;
     }
-    let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("the role has no port `{label}`"));
+    let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("unknown port `{label}` of the role"));
     sink.push(match suggest::nearest(label, labels()) {
         Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
         None => diagnostic.at(at, "").note(format!(

@@ -1,7 +1,7 @@
 //! The variables and files by which a framework's processes find each other.
 //!
-//! One function a framework; the names are the frameworks' own. What is set, and what is left alone on purpose, is
-//! said at each.
+//! One function a framework; the names are the frameworks' own. Each has a comment on what is set and what is
+//! intentionally not set.
 
 use indexmap::IndexMap;
 use jobc_schema::distributed::{Framework, MemberPart};
@@ -13,12 +13,12 @@ use super::framework::{RENDEZVOUS, part_name};
 pub(super) const HOST_FILE: &str = "/etc/jobc/hostfile";
 /// The same for MPICH and Intel MPI: `HOST:N`.
 const HYDRA_FILE: &str = "/etc/jobc/hostfile.hydra";
-/// Where `deepspeed` looks unless told otherwise.
+/// Default path of the host file of `deepspeed`.
 const DEEPSPEED_FILE: &str = "/job/hostfile";
 
 type Env = IndexMap<String, Text>;
 
-/// The framework's own variables for the instances of a member; `has_port` says whether the first one listens at a
+/// The framework's own variables for the instances of a member; `has_port` is set if the first one listens at a
 /// rendezvous port.
 pub(super) fn framework_env(
     plan: &DistributedPlan,
@@ -116,7 +116,7 @@ fn jax(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mu
     env.insert("PROCESS_ID".to_owned(), own_number(rank));
 }
 
-/// TensorFlow's cluster as JSON: the same for all but `task`. An evaluator is no part of the cluster.
+/// TensorFlow's cluster as JSON: the same for all but `task`. An evaluator is not part of the cluster.
 fn tf_config(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&str) -> u32) -> Text {
     let mut text = Text::literal("{\"cluster\":{");
     let mut between = "";
@@ -147,7 +147,7 @@ fn tf_config(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&st
     text
 }
 
-/// How many instances stand before a member in the list of its part.
+/// How many instances precede a member in the list of its part.
 fn before(plan: &DistributedPlan, member: &MemberPlan, instances: &dyn Fn(&str) -> u32) -> u32 {
     plan.members
         .iter()
@@ -207,7 +207,7 @@ fn port(first: &MemberPlan) -> Text {
     Text::reference(Reference::Port { role, label, index: Some(0) })
 }
 
-/// The instance's number behind an offset; without one the plain number, which more targets can fill.
+/// The instance's number after an offset; without one the plain number, which more targets can fill.
 pub(super) fn own_number(offset: u32) -> Text {
     Text::reference(if offset == 0 { Reference::Index {} } else { Reference::Rank { offset } })
 }

@@ -1,4 +1,4 @@
-//! What an instance gets of the machine, in exact units.
+//! What an instance gets of the host, in exact units.
 
 use indexmap::IndexMap;
 use jobc_schema::plan::ResourcesPlan;

@@ -92,7 +92,7 @@ impl<'a> RoleScope<'a> {
         names
     }
 
-    /// The hole a mark stands for.
+    /// The placeholder of a mark.
     pub(super) fn reference(&self, mark: &str) -> Option<Reference> {
         let mut fields = mark.split('.').map(str::parse::<u32>);
         let mut next = || fields.next()?.ok();

@@ -53,14 +53,14 @@ pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink
 /// Reports a secret that is not declared.
 pub(super) fn report_unknown(context: &Context<'_>, name: &str, place: Place, sink: &mut Sink) {
     let known = || context.job.secrets.keys().map(String::as_str);
-    let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("there is no secret `{name}`"));
+    let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("unknown secret `{name}`"));
     if let Some(near) = suggest::nearest(name, known()) {
         sink.push(diagnostic.at_place(place, format!("did you mean `{near}`?")));
         return;
     }
     let there = match suggest::list(known()) {
         list if list == "none" => String::new(),
-        list => format!("there is {list}; "),
+        list => format!("known: {list}; "),
     };
     let note = format!("{there}declare it as `secrets: {{{name}: {{env: NAME}}}}`");
     sink.push(diagnostic.at_place(place, "").note(note));

@@ -1,4 +1,4 @@
-//! Strings of the job file to texts with holes.
+//! Strings of the job file to texts with placeholders.
 
 use jobc_schema::Pointer;
 use jobc_schema::plan::{Reference, Text};
@@ -45,14 +45,16 @@ impl<'a> Texts<'a> {
             .collect()
     }
 
-    /// The text of a string that may have no holes.
+    /// The text of a string that may have no placeholders.
     pub(super) fn literal(&self, source: &str, at: &Pointer, sink: &mut Sink) -> String {
         let text = self.text(source, at, sink);
         if let Some(literal) = text.as_literal() {
             return literal.to_owned();
         }
         let message = match text.references().next() {
-            Some(Reference::Index {} | Reference::Rank { .. }) => "the instance's number cannot be used here",
+            Some(Reference::Index {} | Reference::Rank { .. }) => {
+                "the index of the instance cannot be used here"
+            }
             _ => "addresses and ports cannot be used here",
         };
         sink.push(
@@ -93,7 +95,7 @@ impl<'a> Texts<'a> {
             Err(mut failure) => {
                 if code.contains("instance.index") && failure.code == codes::EXPRESSION_VALUE {
                     failure.notes.push(
-                        "which number it is, only the instance knows; calculate in the shell, as in `$((JOBC_INDEX + 1))`".to_owned(),
+                        "the index is known only at run time; calculate in the shell, as in `$((JOBC_INDEX + 1))`".to_owned(),
                     );
                 }
                 sink.push(failure.diagnose(code, self.span(expression, at), Place::value(at)));
@@ -108,10 +110,10 @@ impl<'a> Texts<'a> {
                     None => sink.push(
                         Diagnostic::error(
                             codes::EXPRESSION_VALUE,
-                            "the expression takes an address or number apart that is known only at run time",
+                            "the expression splits an address or number that is known only at run time",
                         )
                         .at(at, "")
-                        .note("use it whole, and take it apart in the program"),
+                        .note("use the whole value, and split it in the program"),
                     ),
                 },
             }

@@ -36,17 +36,17 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
         }
         "https" | "git+https" => error(format!("`{text}` has no server"), "write a whole address".to_owned()),
         "http" => error(
-            "what comes by `http://` can be changed on its way".to_owned(),
+            "content from `http://` can be changed in transit".to_owned(),
             format!("write `https://{rest}`"),
         ),
         "git" | "git+ssh" | "ssh" => error(
-            format!("`{scheme}://` is not a source that jobc knows"),
+            format!("unsupported source `{scheme}://`"),
             format!("write `git+https://{rest}`; a `secret` opens a private repository"),
         ),
-        "file" => error("a path stands without `file://`".to_owned(), format!("write `/{path}`")),
+        "file" => error("write a path without `file://`".to_owned(), format!("write `/{path}`")),
         _ => error(
-            format!("`{scheme}://` is not a source that jobc knows"),
-            "write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or `git+https://…`; leave `source` out where the target provides it".to_owned(),
+            format!("unsupported source `{scheme}://`"),
+            "write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or `git+https://…`; leave `source` out if the target provides it".to_owned(),
         ),
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
 fn path(text: &str) -> Result<VolumeSource, SourceError> {
     if text.starts_with('~') {
         return Err(SourceError {
-            message: "`~` is not expanded: the plan is the same for everybody".to_owned(),
+            message: "`~` is not expanded: the plan is the same for every user".to_owned(),
             note: "write an absolute path, or one relative to the job file".to_owned(),
         });
     }
@@ -97,9 +97,9 @@ mod tests {
         check("pvc:claim", r#"{"kind":"pvc","name":"claim"}"#);
         check("https://x.org/a.tar", r#"{"kind":"https","url":"https://x.org/a.tar","unpack":false}"#);
         check("git+https://x.org/a", r#"{"kind":"git","url":"https://x.org/a"}"#);
-        check("http://x.org/a", "what comes by `http://` can be changed on its way; write `https://x.org/a`");
+        check("http://x.org/a", "content from `http://` can be changed in transit; write `https://x.org/a`");
         check("filer:/a", "`filer:/a` is not a path; write `nfs://filer/a` for an NFS export");
         check("pvc:", "`pvc:` does not name a claim; write `pvc:NAME`, the name of a PersistentVolumeClaim");
-        check("file:///a/b", "a path stands without `file://`; write `/a/b`");
+        check("file:///a/b", "write a path without `file://`; write `/a/b`");
     }
 }

@@ -11,7 +11,7 @@ use super::volume_source::read_source;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 
-/// Folders that belong to the system or to jobc: nothing is mounted over them or, where the flag says so, below them.
+/// Directories that belong to the system or to jobc: nothing is mounted over them or, if the flag is set, below them.
 const RESERVED: [(&str, bool); 5] =
     [("/", false), ("/proc", true), ("/sys", true), ("/dev", true), ("/etc/jobc", true)];
 
@@ -50,7 +50,7 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             sink.push(
                 Diagnostic::error(
                     codes::VOLUME_SOURCE,
-                    format!("the output `{name}` cannot be written there"),
+                    format!("the output `{name}` cannot be written to this source"),
                 )
                 .at(&at.key("source"), "can only be read")
                 .note("write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH` or `pvc:NAME`"),
@@ -149,7 +149,7 @@ fn pick<'a>(
                 Diagnostic::error(codes::VOLUME_UNKNOWN, format!("the job's `{key}` has no `{name}`"));
             sink.push(match suggest::nearest(name, names()) {
                 Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
-                None => diagnostic.at_key(&place, "").note(format!("there is {}", suggest::list(names()))),
+                None => diagnostic.at_key(&place, "").note(format!("known: {}", suggest::list(names()))),
             });
             continue;
         };
@@ -170,7 +170,7 @@ fn pick<'a>(
     }
 }
 
-/// Reports a path inside the instance that is not absolute, leaves its folder, or covers the system's.
+/// Reports a path inside the instance that is not absolute, leaves its directory, or covers the system's.
 pub(super) fn check_mount(path: &str, at: &Pointer, sink: &mut Sink) {
     let tidy = tidy(path);
     let problem = if !path.starts_with('/') {
@@ -186,12 +186,12 @@ pub(super) fn check_mount(path: &str, at: &Pointer, sink: &mut Sink) {
             })
             .map(|(reserved, _)| {
                 let note = match *reserved {
-                    "/" => "it would hide the whole image; write a folder such as `/data`".to_owned(),
-                    "/etc/jobc" => "jobc puts files of its own there; write another folder".to_owned(),
+                    "/" => "it would hide the whole image; write a directory such as `/data`".to_owned(),
+                    "/etc/jobc" => "jobc uses this directory; write another one".to_owned(),
                     "/dev" if tidy == "/dev/shm" => {
                         "write `resources: {shm: 8GiB}` for the size of /dev/shm".to_owned()
                     }
-                    _ => "it belongs to the system; write a folder such as `/data`".to_owned(),
+                    _ => "it belongs to the system; write a directory such as `/data`".to_owned(),
                 };
                 ("cannot be covered", note)
             })

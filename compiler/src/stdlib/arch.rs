@@ -40,7 +40,7 @@ pub struct Arch {
     /// The capability it is called by later toolkits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub renamed_to: Option<String>,
-    /// `false` where only secondary sources tell of it.
+    /// `false` if only secondary sources confirm it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
 }

@@ -31,7 +31,7 @@ pub struct Cuda {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForwardCompat {
-    /// Its name, with holes for the CUDA version.
+    /// Its name, with placeholders for the CUDA version.
     pub package: String,
     /// Where it puts its libraries.
     pub path: String,
@@ -74,7 +74,8 @@ pub fn oldest_driver(cuda: &str) -> Option<&'static str> {
     floor_for(cuda).or_else(|| driver_for(cuda))
 }
 
-/// The newest CUDA that a driver runs by itself, as `MAJOR.MINOR`: what NVML calls the driver's CUDA version.
+/// The newest CUDA that a driver supports without compatibility libraries, as `MAJOR.MINOR`: what NVML calls the
+/// driver's CUDA version.
 ///
 /// Nothing for a driver older than every row.
 pub fn newest(driver: &Version) -> Option<Version> {

@@ -1,4 +1,4 @@
-//! What the tag of a public image tells: `stdlib/images.yaml`.
+//! Facts from the tag of a public image: `stdlib/images.yaml`.
 
 mod pattern;
 
@@ -33,15 +33,15 @@ pub struct Images {
 pub struct TagForm {
     /// The repository, without the host of Docker Hub and without `library/`.
     pub repo: String,
-    /// The form: text with holes.
+    /// The form: text with placeholders.
     pub tag: String,
     /// The vendor whose GPUs the image is built for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Vendor>,
-    /// The system, put together from holes.
+    /// The system, put together from placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os: Option<String>,
-    /// A hole that tells the CUDA version, and how.
+    /// A placeholder for the CUDA version, and its form.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub cuda_by: IndexMap<String, IndexMap<String, String>>,
     /// Tags of this form that were read somewhere.
@@ -49,7 +49,7 @@ pub struct TagForm {
     pub seen: Vec<String>,
 }
 
-/// What a reference tells about its image.
+/// Facts about an image from its reference.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageFacts {
     /// The CUDA version of its toolkit and libraries.
@@ -69,7 +69,7 @@ pub fn seen() -> impl Iterator<Item = String> {
     IMAGES.images.iter().flat_map(|form| form.seen.iter().map(|tag| format!("{}:{tag}", form.repo)))
 }
 
-/// What a reference tells about its image; nothing for an image or a tag that the table does not know.
+/// Facts about an image from its reference; `None` for an image or a tag that is not in the table.
 ///
 /// A registry in front is looked over, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
 pub fn facts(reference: &str) -> Option<ImageFacts> {
@@ -96,7 +96,7 @@ fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
     }
 }
 
-/// Whether an image is one of a repository of the table, or of a mirror of it; `someone/python` is somebody else's.
+/// Whether an image is one of a repository of the table, or of a mirror of it; `someone/python` is unrelated.
 fn is_repository(written: &Reference, known: &str) -> bool {
     written.short_repository() == known
         || known

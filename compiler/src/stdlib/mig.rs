@@ -94,7 +94,7 @@ pub fn whole_instance(profile: &str) -> &str {
     }
 }
 
-/// The Kubernetes resource that stands for a profile.
+/// The Kubernetes resource of a profile.
 pub fn kubernetes_resource(profile: &str) -> String {
     let name = &MIG.k8s_name;
     let mut changed = profile.to_owned();

@@ -26,7 +26,7 @@ pub struct Models {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The name; an `x` stands for one digit.
+    /// The name; an `x` is a placeholder for one digit.
     pub name: String,
     /// The architecture's family.
     pub family: String,
@@ -58,7 +58,7 @@ pub struct Variant {
     pub mig: Option<String>,
 }
 
-/// What a name stands for: a model, in one size where the name says which.
+/// The meaning of a name: a model, in one size if the name contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The model.
@@ -90,8 +90,8 @@ pub fn all() -> &'static [Model] {
     &MODELS.models
 }
 
-/// What a name stands for: a family (`A100`), a variant (`A100-80GB`) or a product's long name
-/// (`NVIDIA-A100-SXM4-80GB`, `Tesla V100`), in any case.
+/// The meaning of a name: a family (`A100`), a variant (`A100-80GB`) or a product's long name (`NVIDIA-A100-SXM4-80GB`,
+/// `Tesla V100`), in any case.
 pub fn find(name: &str) -> Option<Found> {
     let (short, memory_gb) = shorten(name);
     let model = all().iter().find(|model| fits(&fold(&model.name), &short))?;
@@ -114,7 +114,7 @@ fn shorten(name: &str) -> (String, Option<u64>) {
     (short, memory)
 }
 
-/// Words of product names that tell about the maker, the slot or the memory's kind.
+/// Words of product names for the vendor, the slot or the memory type.
 fn is_form(word: &str) -> bool {
     matches!(
         word,
@@ -126,7 +126,7 @@ fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether a folded name is that of a model, whose `x` stands for one digit behind the first letters.
+/// Whether a folded name is that of a model, whose `x` is a placeholder for one digit after the first letters.
 fn fits(model: &str, name: &str) -> bool {
     // Only the `xx` at the end is a pattern: RTX has an x of its own.
     let Some(stem) = model.strip_suffix("xx") else { return model == name };

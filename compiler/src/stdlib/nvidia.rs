@@ -22,9 +22,9 @@ pub struct Nvidia {
     pub device_nodes: Vec<DeviceNode>,
     /// Libraries and programs by driver capability.
     pub capabilities: IndexMap<String, DriverFiles>,
-    /// The capabilities a container has unless it says otherwise.
+    /// The default capabilities of a container.
     pub default_capabilities: Vec<String>,
-    /// Links made beside the libraries.
+    /// Links made next to the libraries.
     pub symlinks: IndexMap<String, String>,
     /// What NVIDIA_VISIBLE_DEVICES may hold.
     pub visible_devices: VisibleDevices,
@@ -38,7 +38,7 @@ pub struct Nvidia {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceNode {
-    /// Its path, with holes for what the machine numbers.
+    /// Its path, with placeholders for what the host numbers.
     pub path: String,
     /// The major number, where it is fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct DeviceNode {
     /// The name in /proc/devices whose major number it has, where that is not fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub major_name: Option<String>,
-    /// The minor number, or a word that says whose.
+    /// The minor number, or a word for its source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Value>,
     /// The file that lists the minor number.
@@ -65,7 +65,7 @@ pub struct DriverFiles {
     /// Programs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<String>,
-    /// Sockets and folders.
+    /// Sockets and directories.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ipc: Vec<String>,
     /// Capabilities that come with it.
@@ -77,7 +77,7 @@ pub struct DriverFiles {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VisibleDevices {
-    /// Words that stand alone.
+    /// Keywords that are a whole value.
     pub keywords: Vec<String>,
     /// Forms of one entry of a list, as regular expressions.
     pub patterns: Vec<String>,

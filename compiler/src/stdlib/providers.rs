@@ -42,7 +42,7 @@ pub struct Rdma {
 
 /// A device plugin, a scheduler or a library that hands out GPUs or parts of them.
 ///
-/// What is lowered is typed; `other` keeps what is told to people only.
+/// Lowered keys are typed; `other` keeps information for users only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Provider {
     /// Its name, as `gpu.provider` of a target gives it.
@@ -54,23 +54,23 @@ pub struct Provider {
     pub about: String,
     /// Whose cards.
     pub vendor: Vendor,
-    /// How whole GPUs are asked for.
+    /// How whole GPUs are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole: Option<Way>,
-    /// How memory and cores of a GPU are asked for.
+    /// How memory and cores of a GPU are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<Way>,
-    /// How a slice by profile is asked for.
+    /// How a slice by profile is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Way>,
     /// What a pod needs besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod: Option<Companions>,
-    /// How the card's model is chosen: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`, `resource`,
-    /// or the annotation that lists models. Absent: it is not.
+    /// How the card's model is chosen: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`,
+    /// `resource`, or the annotation that lists models. Absent: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<String>,
-    /// The models there are, where they stand in the resource's name.
+    /// The available models, if they are part of the name of the resource.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub model_names: Vec<String>,
     /// How many instances a role may have.
@@ -91,7 +91,7 @@ pub struct Provider {
     /// Why nothing is written for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unserved: Option<String>,
-    /// The least versions of what it stands on.
+    /// The minimum versions of its dependencies.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub requires: IndexMap<String, String>,
     /// Where the facts come from.
@@ -108,10 +108,10 @@ pub struct Way {
     /// What keeps a program inside its slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforce: Option<Enforcement>,
-    /// The parts of a share that can be said.
+    /// The parts of a share that can be expressed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub takes: Vec<Part>,
-    /// The parts that must be said.
+    /// The required parts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Part>,
     /// How many GPUs or slices an instance may have.
@@ -120,10 +120,11 @@ pub struct Way {
     /// The greatest percent of cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_cores: Option<u32>,
-    /// Whether only one part of a share can be said.
+    /// Whether only one part of a share can be expressed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub alone: bool,
-    /// Who fixes a slice's size, where pods do not: `replica`, the card cut into equal parts; `name`, the resource's name.
+    /// Who fixes a slice's size, where pods do not: `replica`, the card cut into equal parts; `name`, the resource's
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<String>,
     /// Whether several slices can be kept on one card.
@@ -132,7 +133,7 @@ pub struct Way {
     /// Whether all instances of a role share one claim, and so one card.
     #[serde(default, skip_serializing_if = "is_false")]
     pub shared_claim: bool,
-    /// What is asked for.
+    /// The request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asks: Vec<Ask>,
 }
@@ -161,7 +162,7 @@ impl Part {
         }
     }
 
-    /// Whether a share says it.
+    /// Whether a share sets it.
     pub fn is_in(self, share: &SharePlan) -> bool {
         match self {
             Self::Memory => share.memory_bytes.is_some(),
@@ -170,7 +171,7 @@ impl Part {
     }
 }
 
-/// One thing that a pod says: a key and an amount, both with holes.
+/// One request of a pod: a key and an amount, both with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
@@ -178,7 +179,7 @@ pub struct Ask {
     pub key: String,
     /// The amount.
     pub amount: String,
-    /// Where it stands.
+    /// Its place.
     #[serde(default, skip_serializing_if = "Place::is_limits")]
     pub place: Place,
     /// What `{memory}` counts.
@@ -187,15 +188,15 @@ pub struct Ask {
     /// What `{cores}` is a multiple of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Whether it is said once for each GPU.
+    /// Whether it is written once for each GPU.
     #[serde(default, skip_serializing_if = "is_false")]
     pub each: bool,
-    /// Whether it is said for more than one GPU only.
+    /// Whether it is written for more than one GPU only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub above_one: bool,
 }
 
-/// Where something stands in a pod.
+/// A place in a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
     /// The container's limits.
@@ -240,13 +241,13 @@ pub enum Unit {
     GB,
     /// 2^30 bytes.
     GiB,
-    /// What the target's `memory_unit` says; GiB unless it says something.
+    /// The target's `memory_unit`; GiB by default.
     #[serde(rename = "GiB unless set")]
     GiBUnlessSet,
-    /// As many MiB as the target's `memory_factor` says; one unless it says something.
+    /// As many MiB as the target's `memory_factor`; one by default.
     #[serde(rename = "MiB by factor")]
     Factor,
-    /// What the target's `memory_unit` says: no document tells.
+    /// The target's `memory_unit`: it is not documented.
     #[serde(rename = "setting")]
     Setting,
 }
@@ -273,7 +274,7 @@ pub struct Companions {
     /// Taints it tolerates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tolerations: Vec<IndexMap<String, String>>,
-    /// Labels its node must have, as the resource alone does not tell its nodes from others.
+    /// Labels its node must have, because the resource alone does not distinguish its nodes from others.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub node_selector: IndexMap<String, String>,
     /// Its labels.
@@ -397,7 +398,7 @@ impl Provider {
             && self.pod.as_ref().is_none_or(|pod| pod.run_as_user.is_none())
     }
 
-    /// The way in which GPUs with that share are asked for.
+    /// The way in which GPUs with that share are requested.
     pub fn way(&self, share: Option<&SharePlan>) -> Option<&Way> {
         match share {
             None => self.whole.as_ref(),

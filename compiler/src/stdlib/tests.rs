@@ -109,7 +109,7 @@ fn the_tables_agree() {
 #[test]
 fn every_row_is_an_answer_to_something() {
     for (toolkit, driver) in &cuda::table().cuda_driver_min {
-        // A row without its last number stands for the first release of that minor version.
+        // A row without its last number is the first release of that minor version.
         assert_eq!(cuda::driver_for(toolkit), driver.as_deref(), "CUDA {toolkit}");
         if let Some(driver) = driver.as_deref().and_then(Version::parse) {
             let newest = cuda::newest(&driver).unwrap_or_else(|| panic!("driver {driver} runs no CUDA"));

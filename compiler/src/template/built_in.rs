@@ -8,7 +8,7 @@ const TABLE: &[(&str, &str)] = &[
     ("torchrun", include_str!("../../../stdlib/templates/torchrun.yaml")),
 ];
 
-/// The built-in templates: the name behind `std/`, and the text.
+/// The built-in templates: the name after `std/`, and the text.
 pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     TABLE.iter().copied()
 }

@@ -1,7 +1,7 @@
 //! `${{ with.NAME }}` in a template's body.
 //!
-//! Only the plain name stands there: a whole string takes the value with its type, a longer one its text. All other
-//! expressions stay for the passes behind.
+//! Only the plain name is there: a whole string takes the value with its type, a longer one its text. All other
+//! expressions stay for later passes.
 
 use super::values::Values;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -72,7 +72,7 @@ fn value<'v>(whole: &str, values: &'v Values) -> Result<Option<&'v Node>, String
     });
     if uses_with {
         return Err(format!(
-            "`{whole}` does more than name a parameter: in a template write `${{{{ with.NAME }}}}` alone"
+            "`{whole}` is more than the name of a parameter: in a template write only `${{{{ with.NAME }}}}`"
         ));
     }
     Ok(None)

@@ -66,7 +66,7 @@ impl Template {
         let version = root.get("template").map(Node::to_json);
         if version != Some(serde_json::json!(1)) {
             let at = root.get("template").map_or(root.span, |node| node.span);
-            let message = "this version of templates is not known: write `template: 1`";
+            let message = "unknown template version: write `template: 1`";
             sink.push(Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(at, ""));
         }
         let kind = match root.get("kind").and_then(Node::as_str) {
@@ -74,7 +74,7 @@ impl Template {
             Some("role") => Some(Kind::Role),
             _ => {
                 let at = root.get("kind").map_or(root.span, |node| node.span);
-                let message = "a template says what it is laid under: write `kind: job` or `kind: role`";
+                let message = "a template needs a kind: write `kind: job` or `kind: role`";
                 sink.push(Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(at, ""));
                 None
             }
@@ -97,7 +97,7 @@ impl Template {
 
 fn unknown_keys(node: &Node, known: &[&'static str], sink: &mut Sink) {
     for entry in node.entries().iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-        let message = format!("`{}` is not a key of a template", entry.key);
+        let message = format!("unknown key `{}` of a template", entry.key);
         let advice = match suggest::nearest(&entry.key, known.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known: {}", suggest::list(known.iter().copied())),

@@ -1,4 +1,4 @@
-//! What comes out of a job with templates, or what is said about it, and where.
+//! The result of a job with templates, or its findings and their places.
 
 use std::fmt::Write as _;
 

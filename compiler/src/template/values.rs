@@ -29,7 +29,7 @@ pub(super) fn read(
     let names = || template.params.iter().map(|param| param.name.as_str());
     for entry in given.map(Node::entries).unwrap_or_default() {
         if !names().any(|known| known == entry.key) {
-            let message = format!("`{name}` has no parameter `{}`", entry.key);
+            let message = format!("unknown parameter `{}` of `{name}`", entry.key);
             let diagnostic = Diagnostic::error(codes::TEMPLATE_PARAM, message).at_span(entry.key_span, "");
             let near = suggest::nearest(&entry.key, names()).map(|near| format!("did you mean `{near}`?"));
             let known = format!("its parameters: {}", suggest::list(names()));
@@ -88,12 +88,12 @@ fn fits(param: &Parameter, value: &Node, sink: &mut Sink) {
     let json = value.to_json();
     if !rules.choices.is_empty() && !rules.choices.iter().any(|choice| choice.value == json) {
         let choices: Vec<&str> = rules.choices.iter().map(|choice: &Scalar| choice.text.as_str()).collect();
-        return refuse(format!("it takes {}", suggest::list(choices)));
+        return refuse(format!("allowed values: {}", suggest::list(choices)));
     }
     let Some(number) = json.as_f64() else { return };
     if let Some(min) = rules.min.filter(|&min| number < min) {
-        refuse(format!("it is at least {min}"));
+        refuse(format!("the minimum is {min}"));
     } else if let Some(max) = rules.max.filter(|&max| number > max) {
-        refuse(format!("it is at most {max}"));
+        refuse(format!("the maximum is {max}"));
     }
 }

@@ -1,4 +1,4 @@
-//! What a part of the schema accepts: types, words, and how messages say so.
+//! What a part of the schema accepts: types, words, and how messages name them.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Amounts of memory and CPUs, and durations: their own parsers say what is wrong.
+//! Amounts of memory and CPUs, and durations: their own parsers report errors.
 
 use jobc_schema::quantity::QuantityError;
 use jobc_schema::{Bytes, Cpus, Seconds};
@@ -16,11 +16,11 @@ pub(super) fn is_amount(part: &Json) -> bool {
     matches!(part.get("pattern").and_then(Json::as_str), Some(BYTES | CPUS | DURATION))
 }
 
-/// Reports a text or a bare number that is no amount.
+/// Reports a text or a bare number that is not an amount.
 pub(super) fn refused(refused: &Refused<'_>, text: &str, report: &mut Report<'_>) {
     let pattern = refused.part.get("pattern").and_then(Json::as_str).unwrap_or_default();
     // The schema is stricter than the parser about blanks and leading points.
-    let lax = || QuantityError(format!("`{text}` is not written as amounts are; write for example `0.5GiB`"));
+    let lax = || QuantityError(format!("invalid amount `{text}`; write for example `0.5GiB`"));
     let error = parse(pattern, text).err().unwrap_or_else(lax);
     report.push(diagnose(refused, text, &error, report));
 }
@@ -37,7 +37,7 @@ pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
 /// The finding for an amount that its parser refuses.
 fn diagnose(refused: &Refused<'_>, text: &str, error: &QuantityError, report: &Report<'_>) -> Diagnostic {
     let subject = place::subject(&refused.segments);
-    // The parsers say `what is wrong; what to write instead`.
+    // The parsers return `what is wrong; what to write instead`.
     let (wrong, instead) = error.0.split_once("; ").unwrap_or((&error.0, ""));
     let message = format!("{subject}: {wrong}");
     let mut diagnostic =
@@ -48,7 +48,7 @@ fn diagnose(refused: &Refused<'_>, text: &str, error: &QuantityError, report: &R
     }
     diagnostic = diagnostic.note(instead);
     if !instead.starts_with("write for example") {
-        // Which unit was meant, nobody knows but the user: each is offered, none is applied unasked.
+        // Only the user knows which unit was meant: each is offered, none is applied automatically.
         let number = text.find(|c: char| !c.is_ascii_digit() && c != '.').map_or(text, |end| &text[..end]);
         for candidate in candidates(instead).filter(|c| c.trim_end_matches(char::is_alphabetic) == number) {
             diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(candidate), Safety::Unsafe);
@@ -57,7 +57,7 @@ fn diagnose(refused: &Refused<'_>, text: &str, error: &QuantityError, report: &R
     diagnostic
 }
 
-/// What a hint says to write: the words in backticks before any parenthesis.
+/// What a hint suggests: the words in backticks before any parenthesis.
 fn candidates(instead: &str) -> impl Iterator<Item = &str> {
     let end = instead.find('(').unwrap_or(instead.len());
     let choices = instead[..end].strip_prefix("write `").unwrap_or_default();

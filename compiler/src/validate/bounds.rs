@@ -36,21 +36,21 @@ fn advice(key: &str, value: f64) -> Option<&'static str> {
     match key {
         "min_failed" => Some("`none` never ends the job by this role's failures"),
         "min_succeeded" => Some("`none` never ends the job by this role's success; `all` is every instance"),
-        "instances" if value == 0.0 => Some("take the role out, or put it into a comment"),
+        "instances" if value == 0.0 => Some("remove the role, or comment it out"),
         "gpu" | "count" if value < 0.0 => Some("`0` hides all GPUs; a number above is how many"),
         "nofile" | "nproc" | "memlock" | "stack" => Some("`unlimited` is no limit"),
         _ => None,
     }
 }
 
-/// Reports a list, a map or a text that is empty where something must stand.
+/// Reports a list, a map or a text that is empty where something must be.
 pub(super) fn empty(refused: &Refused<'_>, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let message = match &refused.node.value {
         Value::Sequence(_) => format!("{subject} is an empty list"),
         Value::Mapping(_) => match &refused.segments[..] {
             [roles] if roles == "roles" => "the job has no role".to_owned(),
-            // Which key is missing is said by `exactly one of`.
+            // The missing key is reported by `exactly one of`.
             _ if !refused.schema.keys(&refused.segments).is_empty() => return,
             _ => format!("{subject} is an empty map"),
         },
@@ -60,8 +60,8 @@ pub(super) fn empty(refused: &Refused<'_>, report: &mut Report<'_>) {
     let mut diagnostic =
         Diagnostic::error(codes::EMPTY_VALUE, message).at_place(report.value(&refused.at), "");
     diagnostic = match texts::example(refused) {
-        Some(example) => diagnostic.note(format!("write for example `{example}`, or take the key out")),
-        None => diagnostic.note("write at least one, or take the key out"),
+        Some(example) => diagnostic.note(format!("write for example `{example}`, or remove the key")),
+        None => diagnostic.note("write at least one, or remove the key"),
     };
     report.push(diagnostic);
 }

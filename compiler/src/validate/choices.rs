@@ -15,7 +15,7 @@ pub(super) fn not_one_of(refused: &Refused<'_>, report: &mut Report<'_>) {
     let Value::String(text) = &refused.node.value else {
         return other_kind(refused, &choices, report);
     };
-    // Where the part names another type, that keyword's own error says it.
+    // Where the part names another type, that keyword's own error reports it.
     let text_type = refused.part.get("type").is_none_or(|kind| kind == "string");
     if expression::has(text) || !text_type {
         return;
@@ -47,10 +47,10 @@ fn other_kind(refused: &Refused<'_>, choices: &[String], report: &mut Report<'_>
         let diagnostic =
             Diagnostic::error(codes::NOT_ONE_OF, format!("{subject} must be {only}, not {text}"))
                 .at_place(report.value(&refused.at), "")
-                .note(format!("this jobc reads version {only} of the language"));
+                .note(format!("this version of jobc supports version {only} of the format"));
         return report.push(diagnostic);
     }
-    // Where the part names a type as well, that keyword's own error says it.
+    // Where the part names a type as well, that keyword's own error reports it.
     if refused.part.get("type").is_none() {
         kinds::wrong(refused, report);
     }

@@ -14,7 +14,7 @@ use super::place;
 /// What happens to a number on its way.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// It stands where a [`jobc_schema::Scalar`] does: its text goes with it.
+    /// It takes the place of a [`jobc_schema::Scalar`]: its text goes with it.
     WithText,
     /// It stays as it is.
     AsIs,
@@ -35,19 +35,16 @@ pub(super) fn typed<T: DeserializeOwned>(
     }
     match serde_path_to_error::deserialize(Json::Object(json)) {
         Ok(typed) => Some(typed),
-        // An expression that could not be filled in was reported where it stands.
+        // An expression that could not be filled in was reported at its place.
         Err(_) if sink.has_errors() => None,
         Err(error) => {
-            // The schema and the rules should have said this; a file that comes here shows a gap in them.
+            // The schema and the rules should have reported this; a file that gets here shows a gap in them.
             let pointer = pointer(error.path());
             let subject = place::subject(&place::segments(&pointer));
             let place = Place::Path { document: id, pointer, part: Part::Value };
             let message = format!("{subject} cannot be read: {}", error.inner());
             let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(place, "");
-            sink.push(
-                diagnostic
-                    .note("the schema allows this, so jobc should have said it better; please report it"),
-            );
+            sink.push(diagnostic.note("the schema allows this, so this is a bug in jobc; please report it"));
             None
         }
     }
@@ -106,7 +103,7 @@ fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> Kept)
 
 /// `4.0` as 4.
 fn whole(number: &Number) -> Option<Number> {
-    // Beyond 2^53 a float no longer says which integer it is.
+    // Beyond 2^53 a float no longer identifies an integer.
     let float = number.as_f64().filter(|_| number.is_f64())?;
     let exact = float.fract() == 0.0 && float.abs() < 9_007_199_254_740_992.0;
     #[allow(clippy::cast_possible_truncation, reason = "checked on the line above")]

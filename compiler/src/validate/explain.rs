@@ -1,7 +1,7 @@
 //! One error of the schema library, in words of ours.
 //!
-//! The library says which keyword failed where; what that means to the person who wrote the file is said here and
-//! in the modules below, by the kind of mistake.
+//! The library reports which keyword failed where; what that means to the author of the file is explained here and in
+//! the modules below, by the kind of mistake.
 
 use jobc_schema::Pointer;
 use jsonschema::ValidationError;
@@ -52,15 +52,15 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
         Kind::MinItems { .. } | Kind::MinLength { .. } | Kind::MinProperties { .. } => {
             bounds::empty(&refused, report);
         }
-        // `exactly one of` says this better; the rules under `rules/` do.
+        // `exactly one of` reports this better; the rules under `rules/` do.
         Kind::MaxProperties { .. } => {}
         _ => report.push(unexplained(error, &refused.at, report)),
     }
 }
 
-/// Reports a value that fits none of a union's branches: what is wrong in the one that was meant.
+/// Reports a value that fits none of a union's branches: what is wrong in the intended branch.
 ///
-/// Our unions differ by YAML type alone, so that the value's type says which was meant.
+/// Our unions differ by YAML type alone, so the type of the value shows which was meant.
 fn union(refused: &Refused<'_>, context: &[Vec<ValidationError<'static>>], report: &mut Report<'_>) {
     let meant = branches(refused.part)
         .zip(context)

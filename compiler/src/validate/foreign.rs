@@ -1,7 +1,7 @@
 //! How other tools spell our keys: Compose, Kubernetes, OpenPAI, SkyPilot, Slurm, GitHub Actions.
 //!
-//! A row says at which maps a spelling is met and what to write. Spellings are compared in lower case and without
-//! `_`, `-` and `.`.
+//! A row has the maps where a spelling occurs and what to write. Spellings are compared in lower case and without `_`,
+//! `-` and `.`.
 
 /// What to write for a foreign spelling.
 pub(super) struct Advice {
@@ -46,7 +46,8 @@ const fn none(
     Advice { places, spellings, write: None, note }
 }
 
-const TARGETS_NOTE: &str = "the job says what it needs, a target how a place provides it: write this in `targets.yaml`, under `targets.<name>.kubernetes`";
+const TARGETS_NOTE: &str =
+    "this is a setting of a target: write it in `targets.yaml`, under `targets.<name>.kubernetes`";
 
 static TABLE: &[Advice] = &[
     // ---- what runs
@@ -85,7 +86,7 @@ static TABLE: &[Advice] = &[
         &[JOB, ROLE],
         &["healthcheck", "readinessprobe", "startupprobe", "livenessprobe"],
         "roles.*.ready",
-        "what shows that an instance is ready: `ready: {port: http}`, or `http`, `exec`, `log`",
+        "a readiness check: `ready: {port: http}`, or `http`, `exec`, `log`",
     ),
     same(&[JOB], &["parameters", "inputs", "vars", "variables", "hyperparameters"], "params"),
     same(&[JOB], &["jobname", "title"], "name"),
@@ -98,12 +99,12 @@ static TABLE: &[Advice] = &[
     none(
         &[JOB, ROLE],
         &["extends", "include", "runson"],
-        "a template is taken in with `uses`; where a job runs is chosen with `jobc build --target`",
+        "include a template with `uses`; select a target with `jobc build --target`",
     ),
     none(
         &[JOB],
         &["apiversion", "kind", "metadata", "spec"],
-        "this is a key of Kubernetes manifests, which jobc writes; `jobc init` writes a job file to begin with",
+        "this is a key of Kubernetes manifests, which jobc writes; `jobc init` writes a first job file",
     ),
     // ---- images
     same(&[JOB], &["dockerimage", "containerimage", "container", "baseimage"], "image"),
@@ -124,12 +125,12 @@ static TABLE: &[Advice] = &[
     none(
         &["image"],
         &["packages"],
-        "Debian packages stand under `apt`, Python's under `python.packages`, Conda's under `conda.packages`",
+        "Debian packages go under `apt`, Python packages under `python.packages`, Conda packages under `conda.packages`",
     ),
     same(&["image"], &["cmd", "commands", "script"], "image.run"),
     same(&["image"], &["buildargs", "arg"], "image.args"),
     same(&["image"], &["pythonversion"], "image.python.version"),
-    // ---- machines
+    // ---- hosts
     with(
         ANYWHERE,
         &["shmmb", "shmsize", "sharedmemory", "ipc", "dshm"],
@@ -193,7 +194,7 @@ static TABLE: &[Advice] = &[
     none(
         &[RESOURCES],
         &["limits", "requests", "reservations"],
-        "what is asked for is also the limit: write `cpu`, `memory` and `gpu` right under `resources`",
+        "the request is also the limit: write `cpu`, `memory` and `gpu` directly under `resources`",
     ),
     same(&[GPU], &["number", "num", "n", "amount", "gpus", "gpunumber"], "roles.*.resources.gpu.count"),
     same(&[GPU], &["type", "name", "product", "kind", "sku", "gputype"], "roles.*.resources.gpu.model"),
@@ -219,7 +220,7 @@ static TABLE: &[Advice] = &[
         &[JOB],
         &["volumes", "mounts", "filemounts", "storage", "datasets", "datadir"],
         "data",
-        "what the job reads stands under `data`, what it writes under `outputs`: `imagenet: {source: /data/imagenet, mount: /data}`",
+        "input goes under `data`, output under `outputs`: `imagenet: {source: /data/imagenet, mount: /data}`",
     ),
     with(
         &[JOB],
@@ -231,7 +232,7 @@ static TABLE: &[Advice] = &[
         &[ROLE],
         &["volumes", "volumemounts", "mounts", "filemounts", "storage"],
         "roles.*.data",
-        "name what the role reads and writes once for the job, under `data` and `outputs`; a role sees all of it unless it lists less",
+        "declare input and output once for the job, under `data` and `outputs`; a role mounts all entries by default",
     ),
     same(&["data.*"], &["path", "src", "uri", "url", "hostpath", "location", "from"], "data.*.source"),
     same(&["data.*"], &["target", "dst", "destination", "mountpath", "to", "containerpath"], "data.*.mount"),
@@ -241,7 +242,11 @@ static TABLE: &[Advice] = &[
         &["target", "dst", "destination", "mountpath", "to", "containerpath"],
         "outputs.*.mount",
     ),
-    none(&["data.*"], &["readonly", "ro"], "data is read-only unless it says `writable: true`"),
+    none(
+        &["data.*"],
+        &["readonly", "ro"],
+        "data is read-only by default; to change this write `writable: true`",
+    ),
     same(&["data.*"], &["rw", "readwrite"], "data.*.writable"),
     same(&["data.*"], &["revision", "branch", "commit", "tag"], "data.*.ref"),
     // ---- ends and failures
@@ -258,7 +263,7 @@ static TABLE: &[Advice] = &[
             "maxrestarts",
         ],
         "retry",
-        "how many more attempts there are: `retry: {max: 3}`",
+        "the number of retries: `retry: {max: 3}`",
     ),
     with(
         &[ROLE],
@@ -273,7 +278,7 @@ static TABLE: &[Advice] = &[
             "maxrestarts",
         ],
         "roles.*.retry",
-        "how many more attempts there are: `retry: {max: 3}`",
+        "the number of retries: `retry: {max: 3}`",
     ),
     same(&["retry"], &["attempts", "limit", "count", "times", "maxattempts", "n"], "retry.max"),
     same(
@@ -344,7 +349,7 @@ static TABLE: &[Advice] = &[
         &[ROLE],
         &["securitycontext"],
         "roles.*.security",
-        "its keys are `read_only_root`, `capabilities` and `privileged`; who runs is `user`",
+        "its keys are `read_only_root`, `capabilities` and `privileged`; the user is `user`",
     ),
     same(&[ROLE, "roles.*.security"], &["capadd"], "roles.*.security.capabilities.add"),
     same(&[ROLE, "roles.*.security"], &["capdrop"], "roles.*.security.capabilities.drop"),
@@ -375,7 +380,7 @@ static TABLE: &[Advice] = &[
     none(
         &["secrets.*"],
         &["value", "literal"],
-        "a secret's value never stands in a job file; write where it comes from: `env: NAME`, `file: PATH` or `store: {name, key}`",
+        "a job file never contains the value of a secret; write where it comes from: `env: NAME`, `file: PATH` or `store: {name, key}`",
     ),
     // ---- together
     same(&["distributed"], &["backend", "type", "strategy", "kind"], "distributed.framework"),

@@ -1,6 +1,6 @@
 //! The patterns of the schemas in words: one line a pattern; a test finds any that has none.
 
-/// A pattern and what it stands for.
+/// A pattern and its meaning.
 pub(super) struct Form {
     /// The pattern, as the schema writes it.
     pattern: &'static str,
@@ -78,7 +78,7 @@ pub(super) static FORMS: &[Form] = &[
     text(
         r"^([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+)(:([A-Za-z_][A-Za-z0-9_.-]*|[0-9]+))?$",
         "a user",
-        "write a name or a number, with a group after `:` if wanted, such as `trainer` or `1000:1000`",
+        "write a name or a number, with an optional group after `:`, such as `trainer` or `1000:1000`",
     ),
     text(r"^[0-9]+\.[0-9]+$", "a version", "write two numbers, such as `\"8.0\"`"),
     text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$", "a version", "write two or three numbers, such as `\"12.4\"`"),

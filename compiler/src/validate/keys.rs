@@ -1,4 +1,4 @@
-//! Keys that are not known where they stand, and keys that are missing.
+//! Keys that are not known at their places, and keys that are missing.
 
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::suggest;
@@ -114,7 +114,7 @@ fn words(ways: &[&Way], place: &[String], report: &Report<'_>) -> String {
     place::either(&words)
 }
 
-/// The nearest key of the levels below this one and of those it stands in.
+/// The nearest key of the levels below this one and of those around it.
 fn elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, Way)> {
     let candidates = schema.levels.iter().filter_map(|level| {
         let way = Way::between(place, &level.path);

@@ -37,14 +37,13 @@ pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
 fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {
     let Some(key) = refused.segments.last() else {
         let diagnostic = Diagnostic::error(codes::NO_VALUE, "the file is empty");
-        return report.push(
-            diagnostic.at_place(report.value(&refused.at), "").note("`jobc init` writes one to begin with"),
-        );
+        return report
+            .push(diagnostic.at_place(report.value(&refused.at), "").note("`jobc init` writes a first one"));
     };
     let subject = place::subject(&refused.segments);
     let at = if place::is_index(key) { report.value(&refused.at) } else { report.key(&refused.at) };
     let diagnostic = Diagnostic::error(codes::NO_VALUE, format!("{subject} has no value")).at_place(at, "");
-    let or_none = if is_required(refused, key) { "" } else { ", or take the key out" };
+    let or_none = if is_required(refused, key) { "" } else { ", or remove the key" };
     let known = refused.schema.keys(&refused.segments);
     report.push(if accepted.len() == 1 && accepted.contains("object") {
         let what = match known {
@@ -53,7 +52,7 @@ fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Repor
                 format!("; the keys known there are {}", suggest::list(known.iter().map(String::as_str)))
             }
         };
-        diagnostic.note(format!("indent what belongs to {subject} below it{or_none}{what}"))
+        diagnostic.note(format!("indent the content of {subject} below it{or_none}{what}"))
     } else {
         let kinds = place::either(&expected(refused.schema, refused.part));
         diagnostic.note(format!("write {kinds}{or_none}"))
@@ -81,7 +80,7 @@ fn bool_in_env(refused: &Refused<'_>, value: bool, report: &mut Report<'_>) {
         format!("{subject} is a bool, and an environment variable holds text"),
     )
     .at_place(report.value(&refused.at), "")
-    .note("programs spell bools differently (`true`, `True`, `1`); write in quotes what yours reads");
+    .note("programs spell bools differently (`true`, `True`, `1`); quote the spelling that your program expects");
     report.push(report.rewrite(diagnostic, &refused.at, &text, Safety::Safe));
 }
 
@@ -97,7 +96,7 @@ fn advise(
     match &refused.node.value {
         Value::Number { .. } | Value::Bool(_) if free_text => {
             let text = quoted(&written(refused.node));
-            let diagnostic = diagnostic.note("in quotes it stays text, letter by letter");
+            let diagnostic = diagnostic.note("quote it to keep it as text");
             report.rewrite(diagnostic, at, &text, Safety::Safe)
         }
         Value::String(text) if accepted.contains("boolean") => match text.to_ascii_lowercase().as_str() {
@@ -119,10 +118,10 @@ fn advise(
             diagnostic.note("write a list, each item after `- `")
         }
         Value::Sequence(_) if refused.last() == "gpu" => {
-            diagnostic.note("write how many; which ones is decided where the job runs")
+            diagnostic.note("write a number; the target selects the GPUs")
         }
         Value::Sequence(_) if refused.segments.first().is_some_and(|s| s == "params") => {
-            diagnostic.note("several values to try are a sweep: write them under `matrix`")
+            diagnostic.note("for a sweep over several values, write them under `matrix`")
         }
         Value::Sequence(items) if accepted.contains("object") => {
             list_for_map(diagnostic, refused, items, report)
@@ -156,7 +155,7 @@ fn list_for_map(
             diagnostic.note("write each under its name, without `-`: `NAME: …`")
         }
         _ if matches!(items, [only] if !only.entries().is_empty()) => {
-            diagnostic.note("take the `-` before its keys away")
+            diagnostic.note("remove the `-` before its keys")
         }
         _ => diagnostic,
     }

@@ -96,7 +96,7 @@ pub(super) fn mended(name: &str, form: &Form) -> Option<String> {
     (!better.is_empty() && better.len() <= longest && better != name).then(|| better.to_owned())
 }
 
-/// How many letters a form allows, where it says so.
+/// How many letters a form allows, if it has a limit.
 pub(super) fn longest(form: &Form) -> Option<usize> {
     let (_, rest) = form.rule.split_once("at most ")?;
     rest.split(' ').next()?.parse().ok()

@@ -23,7 +23,7 @@ pub(super) fn subject(segments: &[String]) -> String {
     }
 }
 
-/// Where a map stands: ` in role \`train\`` and the like, after what is wrong in it; empty at the top.
+/// The place of a map: ` in role \`train\`` and the like, after what is wrong in it; empty at the top.
 pub(super) fn within(segments: &[String]) -> String {
     match segments {
         [] => " at the top level".to_owned(),
@@ -93,8 +93,8 @@ impl Way {
         if self.down == 0 {
             let beside = dotted(&place[common..=common]);
             return match &target[..] {
-                [] => format!("at the top level, beside `{beside}`"),
-                [roles, role] if roles == "roles" => format!("in role `{role}`, beside `{beside}`"),
+                [] => format!("at the top level, next to `{beside}`"),
+                [roles, role] if roles == "roles" => format!("in role `{role}`, next to `{beside}`"),
                 _ => format!("beside `{beside}`"),
             };
         }

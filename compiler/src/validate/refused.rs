@@ -9,7 +9,7 @@ use super::schema::Schema;
 
 /// A value that the schema refuses, and the part of the schema that does.
 pub(super) struct Refused<'a> {
-    /// Where the value stands.
+    /// The place of the value.
     pub(super) at: Pointer,
     /// The steps of `at`.
     pub(super) segments: Vec<String>,

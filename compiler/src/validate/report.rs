@@ -55,7 +55,7 @@ impl<'a> Report<'a> {
         self.found.get(&code).is_some_and(|(count, _)| *count >= SHOWN)
     }
 
-    /// Counts a finding that nobody explained, because enough like it were.
+    /// Counts a finding that is not explained, because enough similar ones were.
     pub(super) fn count(&mut self, code: Code, at: &Pointer) {
         let place = self.value(at);
         let (count, last) = self.found.entry(code).or_insert((SHOWN, place.clone()));

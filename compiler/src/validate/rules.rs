@@ -1,4 +1,4 @@
-//! What a schema cannot say, one idea a file; each rule looks at the document, so that it points at the very key.
+//! What a schema cannot express, one idea per file; each rule looks at the document, so that it points at the very key.
 
 mod amounts;
 pub(super) mod foreign_file;
@@ -55,7 +55,7 @@ fn needs_roles(root: &Node, report: &mut Report<'_>) {
     if root.get("roles").is_some() || root.get("uses").is_some() {
         return;
     }
-    // Who wrote `services:` or `run:` at the top was told already, yet not that nothing would run.
+    // `services:` or `run:` at the top was already reported, but not that nothing would run.
     report.push(
         Diagnostic::error(codes::ROLES_MISSING, "the job has no `roles`")
             .at_place(report.key(&Pointer::ROOT.key(&first.key)), "")

@@ -1,4 +1,4 @@
-//! What is refused, where and in which words: each snapshot shows the text and what was said about it.
+//! What is refused, where and in which words: each snapshot shows the text and its findings.
 
 mod job;
 mod limits;
@@ -24,7 +24,7 @@ fn read(name: &str, text: &str) -> (Sources, Document) {
     (sources, document)
 }
 
-/// What validating a job says, located and in order.
+/// The findings of validating a job, located and in order.
 fn findings(text: &str) -> (Sources, Vec<Diagnostic>) {
     let name = if text.starts_with("{\"") { "job.json" } else { "job.yaml" };
     let (sources, document) = read(name, text);
@@ -63,7 +63,7 @@ fn describe(out: &mut String, sources: &Sources, diagnostic: &Diagnostic) {
     }
 }
 
-/// Each text, and what is said about it.
+/// Each text and its findings.
 fn check(texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {
@@ -87,7 +87,7 @@ fn role(lines: &str) -> String {
     format!("version: 1\nname: demo\nroles:\n  train:\n{}\n", indented.join("\n"))
 }
 
-/// Each role, and what is said about it.
+/// Each role and its findings.
 fn check_role(roles: &[&str]) -> String {
     let texts: Vec<String> = roles.iter().map(|lines| role(lines)).collect();
     check(&texts.iter().map(String::as_str).collect::<Vec<_>>())

@@ -48,7 +48,7 @@ fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
         let number = if number.is_empty() { "0" } else { number };
         diagnostic = report.rewrite(diagnostic, &refused.at, number, Safety::Safe);
     } else if expression::has(text) {
-        diagnostic = diagnostic.note("an expression can only fill it in whole: `${{ params.n }}`");
+        diagnostic = diagnostic.note("only a whole expression is allowed: `${{ params.n }}`");
     }
     report.push(diagnostic);
 }

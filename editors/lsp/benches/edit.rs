@@ -1,9 +1,9 @@
 //! How long an edit takes until its findings are shown: `cargo bench -p jobc-lsp -- [--limit MILLISECONDS]`.
 //!
-//! A job of 2,000 lines is open; a letter is typed that makes a mistake, and taken back. What is measured is the time from
-//! sending the change to the arrival of the diagnostics, over a connection in memory: compiling, comparing, publishing.
-//! Beside it stands the processor time of an edit, which other programs disturb less; it counts what is done after
-//! publishing, too. With a limit the program fails where the median of the times is above it.
+//! A job of 2,000 lines is open; a letter is typed that makes a mistake, and taken back. What is measured is the time
+//! from sending the change to the arrival of the diagnostics, over a connection in memory: compiling, comparing,
+//! publishing. Beside it stands the processor time of an edit, which other programs disturb less; it counts what is
+//! done after publishing, too. With a limit the program fails where the median of the times is above it.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

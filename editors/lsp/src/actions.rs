@@ -1,4 +1,4 @@
-//! Quick fixes: the compiler's own, one at a time, or all that certainly mean the same.
+//! Quick fixes: those of the compiler, one at a time, or all safe ones.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
             |only: &CodeActionKind| kind == only.to_string() || kind.starts_with(&format!("{only}."));
         wanted.is_none_or(|only| only.iter().any(begins))
     };
-    // A job's findings may stand in its targets file, and several jobs may have one there.
+    // Findings of a job may be in its targets file, and several jobs may have one there.
     let mut quick: Vec<CodeAction> = vec![];
     let mut safe: Vec<Vec<(Uri, TextEdit)>> = vec![];
     for (job, analysis) in session.analyses() {
@@ -47,7 +47,7 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
             }
         }
     }
-    // Offered where it was asked for, and not beside every finding.
+    // Only offered on request, and not at every finding.
     if wanted.is_some() && wants(FIX_ALL) && !safe.is_empty() {
         quick.push(fix_all(safe));
     }
@@ -70,7 +70,7 @@ fn quick_fix(
     }
 }
 
-/// Every safe fix that does not touch one before it; what is left is found by the next run.
+/// Every safe fix that does not overlap an earlier one; the rest is found by the next run.
 fn fix_all(fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
     let mut taken: Vec<(Uri, TextEdit)> = vec![];
     for edits in fixes {
@@ -88,9 +88,9 @@ fn fix_all(fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
     }
 }
 
-/// Edits by address.
+/// Edits by URI.
 pub(crate) fn workspace_edit(edits: Vec<(Uri, TextEdit)>) -> WorkspaceEdit {
-    // The protocol's type asks for a hash map; it is read by keys alone.
+    // The protocol's type requires a hash map; it is only read by key.
     let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
     for (uri, edit) in edits {
         changes.entry(uri).or_default().push(edit);

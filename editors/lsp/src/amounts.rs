@@ -1,9 +1,9 @@
-//! What roles take, in words.
+//! The resources of roles, as text.
 
 use jobc_schema::Bytes;
 use jobc_schema::plan::{GpuPlan, RolePlan};
 
-/// What one instance and all of a role take: `4 instances; each 64 CPUs, 512GiB, 8 GPUs; in all 32 GPUs, …`.
+/// The resources of one instance and of the whole role: `4 instances; each 64 CPUs, 512GiB, 8 GPUs; in all 32 GPUs, …`.
 pub(crate) fn of_role(role: &RolePlan) -> String {
     let each = parts(role, 1);
     let instances = plural(u64::from(role.instances), "instance");
@@ -14,7 +14,7 @@ pub(crate) fn of_role(role: &RolePlan) -> String {
     }
 }
 
-/// The totals that are worth a hint: GPUs and memory of all instances, such as `4 instances: 32 GPUs, 2TiB`.
+/// The totals of a hint: GPUs and memory of all instances, such as `4 instances: 32 GPUs, 2TiB`.
 pub(crate) fn hint(role: &RolePlan) -> Option<String> {
     let memory = role.resources.memory_bytes.map(|bytes| bytes.saturating_mul(role.instances.into()));
     let gpus = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, role.instances));

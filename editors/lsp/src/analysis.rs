@@ -1,4 +1,4 @@
-//! One job compiled as `jobc check` does it, with what the features read of it.
+//! One job, compiled as by `jobc check`, with what the features read of it.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
@@ -14,9 +14,9 @@ use lsp_types::Uri;
 
 use crate::uri;
 
-/// What was compiled: the texts at that moment.
+/// The texts that were compiled.
 pub(crate) struct Input<'a> {
-    /// The job's path; a text without a file has none.
+    /// The path of the job; none for a text without a file.
     pub(crate) path: Option<&'a Utf8Path>,
     pub(crate) text: &'a str,
     /// The targets file's path and text.
@@ -24,21 +24,21 @@ pub(crate) struct Input<'a> {
     pub(crate) files: &'a dyn Files,
 }
 
-/// What a person chose for one question; nothing for the diagnostics, which are those of `jobc check FILE`.
+/// Options of one request; none for diagnostics, which are those of `jobc check FILE`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) target: Option<String>,
     pub(crate) backend: Option<BackendName>,
 }
 
-/// What came of it.
+/// The result.
 pub(crate) struct Analysis {
     pub(crate) sources: Sources,
-    /// The text that was compiled: a job, or a targets file on its own.
+    /// The compiled text: a job, or a targets file on its own.
     pub(crate) job: SourceId,
-    /// What was found, in the order of the files.
+    /// The findings, in the order of the files.
     pub(crate) findings: Vec<Diagnostic>,
-    /// The decided jobs; nothing where the job has errors.
+    /// The resolved jobs; none if the job has errors.
     pub(crate) planned: Option<Planned>,
 }
 
@@ -56,7 +56,7 @@ impl Analysis {
         Self { sources, job, findings: sink.finish(), planned }
     }
 
-    /// What is wrong with a targets file, whatever job uses it.
+    /// The findings of a targets file that do not depend on a job.
     pub(crate) fn of_targets(path: &Utf8Path, text: &str) -> Self {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path, text));
@@ -68,7 +68,7 @@ impl Analysis {
         Self { sources, job: id, findings: sink.finish(), planned: None }
     }
 
-    /// The address of a source; nothing for a template that comes with jobc.
+    /// The URI of a source; none for a built-in template.
     pub(crate) fn uri(&self, id: SourceId, job: &Uri) -> Option<Uri> {
         if id == self.job {
             return Some(job.clone());
@@ -77,9 +77,9 @@ impl Analysis {
         if source.starts_with("std") && self.sources.get(id).uses().is_some() {
             return None;
         }
-        let folder =
+        let directory =
             uri::path(job).and_then(|path| path.parent().map(Utf8Path::to_owned)).unwrap_or_default();
-        Some(uri::of(&uri::normal(&folder.join(source))))
+        Some(uri::of(&uri::normal(&directory.join(source))))
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn sources(input: &Input<'_>) -> (Sources, SourceId, Option<SourceId>
     (sources, job, targets)
 }
 
-/// What the compiler is asked.
+/// The request to the compiler.
 pub(crate) fn request<'a>(
     input: &'a Input<'_>,
     job: SourceId,
@@ -117,12 +117,12 @@ pub(crate) fn request<'a>(
     }
 }
 
-/// The way back from `out/<job>/<target>/`, where files are written unless somebody says otherwise.
+/// The way back from `out/<job>/<target>/`, the default output directory.
 fn beside(_: &str) -> Utf8PathBuf {
     Utf8PathBuf::from("../../..")
 }
 
-/// A text on its own, without the passes: what names and symbols are read from.
+/// A text on its own, without the passes; the source of names and symbols.
 pub(crate) fn parse_alone(path: Option<&Utf8Path>, text: &str) -> Option<Document> {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(path.unwrap_or("job.yaml".into()), text));

@@ -1,4 +1,4 @@
-//! What the server says it can do.
+//! The capabilities of the server.
 
 use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeLensOptions, CompletionOptions, RenameOptions, SaveOptions,
@@ -51,7 +51,7 @@ pub(crate) fn initialize(client: &Client) -> Value {
     })
 }
 
-/// The request that asks the client to tell of changed files: those a job may read.
+/// The request to the client to watch files that a job may read.
 pub(crate) fn watching() -> Value {
     let globs = ["**/*.{yaml,yml,json,txt,toml,cfg,conf}", "**/*Dockerfile*"];
     json!({"registrations": [{

@@ -1,4 +1,4 @@
-//! What the client said it can do and wants.
+//! The capabilities and options of the client.
 
 use lsp_types::InitializeParams;
 use serde::Deserialize;
@@ -11,27 +11,27 @@ use crate::text::Encoding;
 pub(crate) struct Client {
     pub(crate) encoding: Encoding,
     pub(crate) settings: Settings,
-    /// Whether it shows other places of a finding.
+    /// Whether it shows related places of a finding.
     pub(crate) related_information: bool,
-    /// Whether it opens the address behind a code.
+    /// Whether it opens the URL of a code.
     pub(crate) code_description: bool,
-    /// Whether inserted text may have places to stop at.
+    /// Whether inserted text may have tab stops.
     pub(crate) snippets: bool,
-    /// Whether inserted lines can be indented as the line they begin on.
+    /// Whether inserted lines can be indented like their first line.
     pub(crate) adjusts_indentation: bool,
-    /// Whether symbols may have symbols below them.
+    /// Whether symbols may have children.
     pub(crate) nested_symbols: bool,
-    /// Whether it can be asked to watch files.
+    /// Whether it can watch files.
     pub(crate) watches_files: bool,
 }
 
-/// `initializationOptions`; what is not known is left to later versions.
+/// `initializationOptions`; unknown options are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Settings {
-    /// Whether to complete and explain what the schema says.
+    /// Whether to complete and explain what the schema contains.
     pub(crate) schema_features: bool,
-    /// Whether to show totals behind a role's name.
+    /// Whether to show totals after a role's name.
     pub(crate) inlay_hints: bool,
     /// Whether to show Build, Run and Show plan above a job.
     pub(crate) code_lens: bool,

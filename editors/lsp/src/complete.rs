@@ -1,4 +1,4 @@
-//! Completion: names first, which no schema knows, then what the schema knows.
+//! Completion: first names, which the schema does not contain, then the contents of the schema.
 
 mod context;
 mod cursor;
@@ -40,7 +40,7 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
             break;
         }
         let mut found = values::items(&context);
-        // A JSON language server gives these from the schema, and in JSON's own quotes.
+        // A JSON language server provides these from the schema, with JSON quotes.
         if session.client.settings.schema_features && !json {
             found.extend(keys::items(&context, &open.text));
         }

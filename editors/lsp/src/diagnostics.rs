@@ -1,4 +1,4 @@
-//! The compiler's findings as the protocol's diagnostics: the same words at the same places.
+//! The compiler's findings as diagnostics of the protocol: the same messages at the same places.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::analysis::Analysis;
 use crate::client::Client;
 use crate::text::Text;
 
-/// Where the page of a code is published; `jobc explain` prints the same.
+/// Where the page of a code is published; `jobc explain` prints the same page.
 const PAGES: &str = "https://jobc.dev/codes/";
 
-/// What is declared and never used: editors fade it.
+/// Unused declarations, which editors fade.
 const UNUSED: [Code; 6] = [
     codes::UNUSED_PARAM,
     codes::UNUSED_SECRET,
@@ -26,7 +26,7 @@ const UNUSED: [Code; 6] = [
     codes::UNUSED_ARG,
 ];
 
-/// The diagnostics of a job or a targets file, by the address they stand at.
+/// The diagnostics of a job or a targets file, by URI.
 pub(crate) fn of_analysis(
     analysis: &Analysis,
     job: &Uri,
@@ -36,7 +36,7 @@ pub(crate) fn of_analysis(
     places.all(&analysis.findings, job)
 }
 
-/// The sources of a compilation as the client knows them.
+/// The sources of a compilation, with the client's URIs.
 pub(crate) struct Places<'a> {
     sources: &'a Sources,
     client: &'a Client,
@@ -63,7 +63,7 @@ impl<'a> Places<'a> {
         by_uri
     }
 
-    /// One finding and the address it stands at; at the head of the job where it has no place.
+    /// One finding and its URI; at the start of the job if it has no place.
     pub(crate) fn diagnostic(&self, finding: &jobc::Diagnostic, job: &Uri) -> (Uri, Diagnostic) {
         let primary =
             finding.labels.first().and_then(|label| label.place.span()).and_then(|span| self.location(span));
@@ -73,7 +73,7 @@ impl<'a> Places<'a> {
         let related = if self.client.related_information {
             Some(related).filter(|related| !related.is_empty())
         } else {
-            // Nowhere else to say what to write instead.
+            // There is no other place for the suggestion.
             message.extend(finding.notes.iter().map(|note| format!("\n{note}")));
             None
         };
@@ -98,7 +98,7 @@ impl<'a> Places<'a> {
         (primary.uri, diagnostic)
     }
 
-    /// What is said about each place, and the notes, which stand at the finding itself.
+    /// The texts of all labels, and the notes, which are shown at the finding itself.
     fn related(&self, finding: &jobc::Diagnostic, primary: &Location) -> Vec<DiagnosticRelatedInformation> {
         let mut all = vec![];
         for (nth, Label { place, text }) in finding.labels.iter().enumerate() {
@@ -115,7 +115,7 @@ impl<'a> Places<'a> {
         all
     }
 
-    /// Where a span is; for a template that comes with jobc, the `uses` that brought it.
+    /// The location of a span; for a built-in template, the `uses` that includes it.
     pub(crate) fn location(&self, span: Span) -> Option<Location> {
         if let Some((uri, text)) = self.texts.get(&span.source) {
             return Some(Location { uri: uri.clone(), range: text.range(span.range()) });
@@ -123,7 +123,7 @@ impl<'a> Places<'a> {
         self.sources.get(span.source).uses().and_then(|uses| self.location(uses))
     }
 
-    /// The edits of a fix, where all are in files the client knows.
+    /// The edits of a fix, if all are in files with URIs.
     pub(crate) fn edits(&self, edits: &[Edit]) -> Option<Vec<(Uri, lsp_types::TextEdit)>> {
         let edit = |edit: &Edit| {
             let (uri, text) = self.texts.get(&edit.place.span()?.source)?;

@@ -1,4 +1,4 @@
-//! Requests by their names: one line a request.
+//! Requests by name: one line per request.
 
 use lsp_server::ErrorCode;
 use lsp_types as lsp;
@@ -17,26 +17,25 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A request that ended in a panic, which the log has.
+    /// A request that ended in a panic, which is logged.
     pub(crate) fn bug(method: &str) -> Self {
-        let message =
-            format!("jobc made a mistake of its own in `{method}`; please report it with the job file");
+        let message = format!("internal error in `{method}`; please report it with the job file");
         Self { code: ErrorCode::InternalError, message }
     }
 
-    /// A reason that lies in the job.
+    /// An error in the job.
     fn reason(message: String) -> Self {
         Self { code: ErrorCode::RequestFailed, message }
     }
 }
 
-/// Whether an answer reads what was compiled of the text of this moment; completion asks too often for that, and reads
-/// the text alone.
+/// Whether a request needs the compilation of the current text. Completion is requested too often for that, and reads
+/// only the text.
 pub(crate) fn needs_findings(method: &str) -> bool {
     method != "textDocument/completion"
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Result<Value, Failure> {
     match method {
         "textDocument/completion" => with(params, |it: lsp::CompletionParams| {
@@ -57,7 +56,7 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }),
         "textDocument/prepareRename" => with(params, |it: lsp::PrepareRenameParams| {
             let at = it.text_document_position_params;
-            // Nothing to rename is an answer, not a failure: editors ask wherever the cursor is.
+            // Nothing to rename is a result and not an error: editors ask at every position of the cursor.
             let found = goto::prepare_rename(session, &at.text_document.uri, at.position).ok();
             Ok(found.map(|(range, name)| json!({"range": range, "placeholder": name})))
         }),
@@ -95,14 +94,11 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "jobc/explain" => with(params, |it: requests::ExplainParams| requests::explain(&it)),
         #[cfg(test)]
         "jobc/panic" => panic!("asked to"),
-        _ => Err(Failure {
-            code: ErrorCode::MethodNotFound,
-            message: format!("there is no request `{method}`"),
-        }),
+        _ => Err(Failure { code: ErrorCode::MethodNotFound, message: format!("unknown request `{method}`") }),
     }
 }
 
-/// Reads the parameters, answers, and writes the result.
+/// Parses the parameters, handles the request, and serializes the result.
 fn with<P: DeserializeOwned, R: Serialize>(
     params: Value,
     answer: impl FnOnce(P) -> Result<R, String>,

@@ -1,4 +1,4 @@
-//! The texts that are open in the editor, and which of them are jobs.
+//! The open texts of the editor, and which of them are jobs.
 
 use std::collections::BTreeMap;
 
@@ -8,29 +8,29 @@ use lsp_types::{TextDocumentContentChangeEvent, Uri};
 use crate::text::{Encoding, Text};
 use crate::uri;
 
-/// What a text is to us; docs/reference/language-server.md has the rule.
+/// The kind of a text; docs/reference/language-server.md has the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A job file.
     Job,
     /// A targets file.
     Targets,
-    /// Something else, which a job may read.
+    /// Another file, which a job may read.
     Other,
 }
 
 /// One text.
 #[derive(Clone, Debug)]
 pub(crate) struct Open {
-    /// Where it is on disk; nothing while it has no file.
+    /// Its path; none while it has no file.
     pub(crate) path: Option<Utf8PathBuf>,
-    /// The client's number of this state.
+    /// The client's version number.
     pub(crate) version: i32,
     pub(crate) text: Text,
     pub(crate) kind: Kind,
 }
 
-/// The texts by address.
+/// The texts by URI.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     open: BTreeMap<String, Open>,
@@ -43,7 +43,7 @@ impl Documents {
         self.open.insert(uri.0.clone(), Open { path, version, text: Text::new(text, encoding), kind });
     }
 
-    /// Applies changes in order; says whether the text is known.
+    /// Applies changes in order; returns whether the text is open.
     pub(crate) fn change(
         &mut self,
         uri: &Uri,
@@ -65,7 +65,7 @@ impl Documents {
         true
     }
 
-    /// Forgets a text; says whether it was known.
+    /// Removes a text; returns whether it was open.
     pub(crate) fn close(&mut self, uri: &Uri) -> bool {
         self.open.remove(&uri.0).is_some()
     }
@@ -113,7 +113,7 @@ fn kind(path: Option<&Utf8Path>, text: &str) -> Kind {
     }
 }
 
-/// Whether a key stands at the top level, told without a parser: the text is often half written.
+/// Whether a key is at the top level. No parser is used, since the text is often incomplete.
 fn has_key(text: &str, key: &str) -> bool {
     let json = text.trim_start().starts_with(['{', '/']);
     text.lines().any(|line| {

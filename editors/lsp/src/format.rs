@@ -1,7 +1,7 @@
-//! Formatting: indentation by two, no trailing blanks, single blank lines, one end of line at the end.
+//! Formatting: indentation of two, no trailing spaces, single blank lines, one newline at the end.
 //!
-//! Lines are moved, never written anew, so that comments and spellings stay. What comes out is parsed again, and only
-//! offered where it holds the same document; where moving lines would change it, they stay.
+//! Lines are moved and never rewritten, so comments and quoting stay. The result is parsed again, and only used if it
+//! is the same document. Where moving lines would change it, they stay.
 
 mod indent;
 
@@ -13,12 +13,12 @@ use lsp_types::TextEdit;
 
 use crate::text::Text;
 
-/// What becomes of one line.
+/// The change of one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Line {
-    /// It reads so, without its end.
+    /// The new text, without its line end.
     Kept(String),
-    /// It goes, with its end.
+    /// The line is removed.
     Gone,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn format(text: &Text) -> Vec<TextEdit> {
     vec![]
 }
 
-/// What each line becomes when it is moved by so many columns, or stays where it is.
+/// The change of each line, when it is moved by the given number of columns or stays.
 fn lines(text: &Text, owners: &[indent::Owner], moves: Option<&[isize]>) -> Vec<Line> {
     let mut out: Vec<Line> = vec![];
     let mut blank_before = true;
@@ -53,7 +53,7 @@ fn lines(text: &Text, owners: &[indent::Owner], moves: Option<&[isize]>) -> Vec<
         let content = &text.as_str()[text.line(line)];
         let inside = owners[line] == indent::Owner::Scalar;
         if is_blank(text, line) && !inside {
-            // The empty line behind the last line end is no line.
+            // The empty line after the last newline is not a line.
             let goes = blank_before || line > last;
             let end = line + 1 == text.line_count();
             out.push(if goes && !end { Line::Gone } else { Line::Kept(String::new()) });
@@ -75,7 +75,7 @@ fn lines(text: &Text, owners: &[indent::Owner], moves: Option<&[isize]>) -> Vec<
     out
 }
 
-/// A line with one blank behind each dash that begins it.
+/// A line with one space after each dash at its start.
 fn dashes(body: &str) -> String {
     match body.strip_prefix("- ").map(str::trim_start) {
         Some(rest) if !rest.starts_with('#') => format!("- {}", dashes(rest)),
@@ -87,7 +87,7 @@ fn is_blank(text: &Text, line: usize) -> bool {
     text.as_str()[text.line(line)].trim().is_empty()
 }
 
-/// The formatted text, with the line ends it had and one at the end.
+/// The formatted text, with its original line ends and one at the end.
 fn joined(text: &Text, lines: &[Line]) -> String {
     let mut out = String::new();
     for (number, line) in lines.iter().enumerate() {
@@ -129,7 +129,7 @@ fn edits(text: &Text, lines: &[Line]) -> Vec<TextEdit> {
     out
 }
 
-/// The tree of a text in which the parser finds no fault.
+/// The tree of a text without syntax errors.
 fn sound(text: &str) -> Option<Document> {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
@@ -138,7 +138,7 @@ fn sound(text: &str) -> Option<Document> {
     document.filter(|_| !sink.has_errors())
 }
 
-/// Whether two trees say the same, wherever their parts stand.
+/// Whether two trees are equal, ignoring positions.
 fn same(a: &Node, b: &Node) -> bool {
     match (&a.value, &b.value) {
         (Value::Mapping(a), Value::Mapping(b)) => {

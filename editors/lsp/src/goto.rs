@@ -1,4 +1,4 @@
-//! Where a name comes from, where it is used, and another name for it.
+//! Definition, references and rename of names.
 
 use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node};
@@ -12,7 +12,7 @@ use crate::session::{Good, Session};
 use crate::text::Text;
 use crate::uri;
 
-/// Where the thing at a position is declared: a name, a template, a file.
+/// The declaration of the item at a position: a name, a template, a file.
 pub(crate) fn definition(session: &Session<'_>, at: &Uri, position: Position) -> Vec<Location> {
     let Some(good) = session.good(at) else { return vec![] };
     let offset = good.text.offset(position);
@@ -26,7 +26,7 @@ pub(crate) fn definition(session: &Session<'_>, at: &Uri, position: Position) ->
     file_at(session, at, good, offset).into_iter().collect()
 }
 
-/// Every place a name stands at.
+/// Every place of a name.
 pub(crate) fn references(
     session: &Session<'_>,
     at: &Uri,
@@ -43,30 +43,29 @@ pub(crate) fn references(
         .collect()
 }
 
-/// What a rename would replace, or why nothing can be renamed there.
+/// The range that a rename would replace, or why nothing can be renamed there.
 pub(crate) fn prepare_rename(
     session: &Session<'_>,
     at: &Uri,
     position: Position,
 ) -> Result<(Range, String), String> {
     let good = current(session, at)?;
-    let mention =
-        name_at(session, at, good, position).ok_or("there is no name here that jobc could rename")?;
+    let mention = name_at(session, at, good, position).ok_or("no name to rename at this position")?;
     let found = all(session, at, &mention.name);
     if !found.iter().any(|(_, mention)| mention.declares) {
-        return Err(format!("the {} `{}` is declared nowhere", mention.name.kind.word(), mention.name.text));
+        return Err(format!("the {} `{}` is not declared", mention.name.kind.word(), mention.name.text));
     }
     if let Some((location, _)) = found.iter().find(|(_, mention)| !mention.exact) {
         let line = location.range.start.line + 1;
         return Err(format!(
-            "`{}` is spelt with escapes on line {line}: write it plainly first",
+            "`{}` is written with escapes on line {line}; write it without escapes first",
             mention.name.text
         ));
     }
     Ok((good.text.range(mention.range.clone()), mention.name.text))
 }
 
-/// The edits that give a name another text, in its own file: a targets file may belong to several jobs.
+/// The edits that rename a name, in its own file: a targets file may belong to several jobs.
 pub(crate) fn rename(
     session: &Session<'_>,
     at: &Uri,
@@ -75,7 +74,7 @@ pub(crate) fn rename(
 ) -> Result<WorkspaceEdit, String> {
     prepare_rename(session, at, position)?;
     let good = current(session, at)?;
-    let name = name_at(session, at, good, position).ok_or("there is no name here")?.name;
+    let name = name_at(session, at, good, position).ok_or("no name at this position")?.name;
     let mentions = mentions(session, at, good);
     refuse(&name, new, &mentions)?;
     let edit = |mention: &Mention| {
@@ -85,7 +84,7 @@ pub(crate) fn rename(
     Ok(workspace_edit(mentions.iter().filter(|mention| mention.name == name).map(edit).collect()))
 }
 
-/// Why a name cannot be another's.
+/// Why a new name is not allowed.
 fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
     let word = name.kind.word();
     let letters = |allowed: &dyn Fn(char) -> bool| !new.is_empty() && new.chars().all(allowed);
@@ -114,7 +113,7 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
     if !fits {
         return Err(format!("`{new}` cannot be the name of this {word}: {rule}"));
     }
-    // Data and outputs share one name space.
+    // Data and outputs share one namespace.
     let volume = |kind| matches!(kind, Kind::Data | Kind::Output);
     let same_space = |other: &Name| {
         other.owner == name.owner && (other.kind == name.kind || (volume(other.kind) && volume(name.kind)))
@@ -122,16 +121,16 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
     let other = mentions.iter().find(|it| it.declares && same_space(&it.name) && it.name.text == new);
     let word = other.map_or(word, |other| other.name.kind.word());
     if other.is_some() && name.text != new {
-        Err(format!("`{new}` is the name of another {word} already"))
+        Err(format!("`{new}` is already the name of another {word}"))
     } else {
         Ok(())
     }
 }
 
-/// The tree of a text, which must be the text of this moment: edits are made to what is there.
+/// The tree of a text, which must be the current text, since edits apply to that.
 fn current<'s>(session: &'s Session<'_>, at: &Uri) -> Result<&'s Good, String> {
     let good = session.good(at).filter(|good| good.current);
-    good.ok_or_else(|| "the file does not parse: mend that first".to_owned())
+    good.ok_or_else(|| "the file has a syntax error; fix it first".to_owned())
 }
 
 fn name_at(session: &Session<'_>, at: &Uri, good: &Good, position: Position) -> Option<Mention> {
@@ -175,7 +174,7 @@ fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)>
     found
 }
 
-/// The file that the value at an offset names: a template, a Dockerfile, requirements, a file's text.
+/// The file at an offset: a template, a Dockerfile, requirements, the file of a text.
 fn file_at(session: &Session<'_>, at: &Uri, good: &Good, offset: usize) -> Option<Location> {
     let Place { path, node, is_key: false } = place::at(&good.document, offset)? else { return None };
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -191,12 +190,12 @@ fn file_at(session: &Session<'_>, at: &Uri, good: &Good, offset: usize) -> Optio
         _ => false,
     };
     let name = node.as_str().filter(|name| names_a_file && !name.starts_with("std/"))?;
-    let folder = session.documents.get(at)?.path.as_deref()?.parent()?;
-    let file = uri::normal(&folder.join(Utf8Path::new(name)));
+    let directory = session.documents.get(at)?.path.as_deref()?.parent()?;
+    let file = uri::normal(&directory.join(Utf8Path::new(name)));
     session.exists(&file).then(|| Location { uri: uri::of(&file), range: Range::default() })
 }
 
-/// Another key of the map that a value stands in.
+/// Another key of the map that contains a value.
 fn sibling<'d>(document: &'d Document, path: &[String], key: &str) -> Option<&'d Node> {
     let above = &path[..path.len().checked_sub(1)?];
     above.iter().try_fold(&document.root, |node, step| node.get(step))?.get(key)

@@ -1,4 +1,4 @@
-//! What stands beside a job without being in it: totals behind a role's name, and what can be done with the job above it.
+//! Inlay hints and code lenses: totals after a role's name, and commands above a job.
 
 use jobc_compiler::document::Node;
 use lsp_types::{CodeLens, Command, InlayHint, Label, Range, Uri};
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::amounts;
 use crate::session::{Good, Job};
 
-/// The totals of each role, of the last plan there was, at the end of the line that names the role.
+/// The totals of each role in the last valid plan, at the end of the line with its name.
 pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
     let (Some(good), Some(plan)) = (&job.good, job.plans().first()) else { return vec![] };
     let roles = good.document.root.get("roles").map(Node::entries).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
     roles.iter().filter_map(hint).collect()
 }
 
-/// Build, Run and Show plan, above the first key of a job. The client carries them out.
+/// Build, Run and Show plan, above the first key of a job. The client runs them.
 pub(crate) fn lenses(good: &Good, uri: &Uri) -> Vec<CodeLens> {
     let Some(first) = good.document.root.entries().first() else { return vec![] };
     let at = good.text.position(first.key_span.start as usize);

@@ -1,4 +1,4 @@
-//! Hover: what a name stands for, what a value became in the plan, and what the schema says about a key.
+//! Hover: the declaration of a name, the resolved value, and the documentation from the schema.
 
 mod facts;
 
@@ -13,7 +13,7 @@ use crate::schema::{Schema, text};
 use crate::session::{Good, Job, Session};
 use crate::{amounts, goto};
 
-/// What there is to say about a position.
+/// The text for a position.
 pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Option<Hover> {
     let good = session.good(uri)?;
     let kind = session.documents.get(uri)?.kind;
@@ -43,7 +43,7 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
     Some(Hover { contents: Contents::MarkupContent(contents), range: Some(good.text.range(span)) })
 }
 
-/// The bytes that a hover is about: a key's letters, or a value.
+/// The range of a hover: a key, or a value.
 fn span(good: &Good, place: &Place<'_>) -> std::ops::Range<usize> {
     let above = &place.path[..place.path.len().saturating_sub(1)];
     let map = above.iter().try_fold(&good.document.root, |node, step| node.get(step));
@@ -54,7 +54,7 @@ fn span(good: &Good, place: &Place<'_>) -> std::ops::Range<usize> {
     }
 }
 
-/// What a name that is used here stands for.
+/// The declaration of a name that is used here.
 fn name(session: &Session<'_>, uri: &Uri, good: &Good, mention: &Mention) -> Option<String> {
     let name = &mention.name;
     let head = format!("{} `{}`", name.kind.word(), name.text);
@@ -96,7 +96,7 @@ fn param(node: &Node, plans: &[jobc_schema::plan::JobPlan], name: &str) -> Strin
         .join("\n\n")
 }
 
-/// Some keys of a map, a line each.
+/// Some keys of a map, one per line.
 fn keys(node: &Node, keys: &[&str]) -> String {
     let line = |key: &&str| {
         let value = node.get(key)?;
@@ -106,7 +106,7 @@ fn keys(node: &Node, keys: &[&str]) -> String {
     keys.iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What the schema says about the key at a place, and about the word there.
+/// The schema's documentation of the key at a place, and of the word there.
 fn documentation(kind: Kind, place: &Place<'_>) -> Option<String> {
     let schema = Schema::of(kind);
     let parts = schema.at(&place.path);

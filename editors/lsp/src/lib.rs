@@ -1,11 +1,11 @@
-//! The language server of jobc: what is in an editor, compiled as it is typed.
+//! The language server of jobc: compiles the open files of an editor as they are typed.
 //!
-//! [`serve`] talks to one client over a [`Connection`]. It reads what the client has open and, through the trait
-//! [`Files`](jobc_compiler::files::Files), the files beside it; it writes nothing and starts nothing. Findings are those of
-//! the compiler, word for word. docs/reference/language-server.md tells what there is.
+//! [`serve`] handles one client over a [`Connection`]. It reads the open files of the client and, through the trait
+//! [`Files`](jobc_compiler::files::Files), the files next to them. It writes no files and starts no programs. Findings
+//! are those of the compiler, unchanged. docs/reference/language-server.md lists the features.
 //!
-//! The order of reading: `server` (messages), `session` (what is known), `analysis` (a job compiled), then a file a
-//! feature: `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
+//! Reading order: `server` (messages), `session` (state), `analysis` (a compiled job), then one file per feature:
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -35,14 +35,14 @@ mod uri;
 pub use lsp_server::Connection;
 pub use server::{Ended, serve};
 
-/// Talks to a client on standard input and output.
+/// Handles a client on stdin and stdout.
 ///
 /// # Errors
-/// Where standard input or output fails in the middle of a message.
+/// If stdin or stdout fails in the middle of a message.
 pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<Ended> {
     let (connection, threads) = Connection::stdio();
     let ended = serve(&connection, disk);
-    // The writer ends when nobody can send to it any more.
+    // The writer ends when the last sender is dropped.
     drop(connection);
     if ended == Ended::Properly { threads.join().map(|()| ended) } else { Ok(ended) }
 }

@@ -10,7 +10,7 @@ use jobc_compiler::source::{Source, Sources, Span};
 
 pub(crate) use targets::names_of_targets;
 
-/// What a name is the name of.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Param,
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// What it is called in a sentence.
+    /// The kind as a word in a sentence.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Param => "parameter",
@@ -46,28 +46,28 @@ impl Kind {
     }
 }
 
-/// A name: two with the same text are different where their kinds or owners are.
+/// A name. Names with the same text are different if their kinds or owners are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name {
     pub(crate) kind: Kind,
-    /// The role of a port, the place of an argument's image; empty for what the whole job shares.
+    /// The role of a port, or the image of an argument; empty for names of the whole job.
     pub(crate) owner: String,
     pub(crate) text: String,
 }
 
-/// A name where it stands.
+/// A place of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) name: Name,
-    /// The name's letters, without quotes.
+    /// The range of the name, without quotes.
     pub(crate) range: Range<usize>,
-    /// Whether the letters there are the name: a name spelt with escapes cannot be replaced.
+    /// Whether that range is exactly the name: a name with escapes cannot be replaced.
     pub(crate) exact: bool,
     /// Whether it is declared here.
     pub(crate) declares: bool,
 }
 
-/// The names of a job file, in no order.
+/// The names of a job file, in any order.
 pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
     let mut found = Found::new(text);
     let root = &document.root;
@@ -113,12 +113,12 @@ pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
     found.mentions
 }
 
-/// The mention at an offset; at its end, too, where the cursor stands while one types.
+/// The mention at an offset; also at its end, where the cursor is while typing.
 pub(crate) fn at(mentions: &[Mention], offset: usize) -> Option<&Mention> {
     mentions.iter().find(|mention| mention.range.start <= offset && offset <= mention.range.end)
 }
 
-/// Collects names of one text.
+/// Collects the names of one text.
 struct Found<'a> {
     text: &'a str,
     sources: Sources,
@@ -220,7 +220,7 @@ impl<'a> Found<'a> {
 
     fn text_with_expressions(&mut self, node: &Node, text: &str, path: &[String]) {
         for expression in expression::expressions(text) {
-            // A text that spans lines with escapes shows its expression as a whole, and no letters of it.
+            // In a text over several lines with escapes, only the whole expression has a position.
             let code =
                 CodeSpan::find(&self.sources, Span { source: self.job(), ..node.span }, text, &expression);
             if !code.exact {
@@ -240,7 +240,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// What the names behind a scope are.
+/// The kind of the names in a scope.
 pub(crate) fn kind_of(scope: &str) -> Option<Kind> {
     Some(match scope {
         "params" => Kind::Param,
@@ -255,7 +255,7 @@ pub(crate) fn kind_of(scope: &str) -> Option<Kind> {
     })
 }
 
-/// Whose name it is at a place of the job: of the role there, or of the image there.
+/// The owner of a name at a place of the job: the role or the image there.
 pub(crate) fn owner(kind: Kind, path: &[String]) -> String {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match (kind, &path[..]) {

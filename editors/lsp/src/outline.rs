@@ -1,4 +1,4 @@
-//! The parts of a file: symbols, and what can be folded.
+//! The structure of a file: symbols, and folding ranges.
 
 use jobc_compiler::document::{Document, Entry, Node, Value};
 use lsp_types::{DocumentSymbol, FoldingRange, FoldingRangeKind, SymbolInformation, SymbolKind, Uri};
@@ -6,7 +6,7 @@ use lsp_types::{DocumentSymbol, FoldingRange, FoldingRangeKind, SymbolInformatio
 use crate::session::Good;
 use crate::text::Text;
 
-/// The symbols of a file: its sections, and below them whatever has a name of the user's.
+/// The symbols of a file: its sections, and below them everything with a name of the user.
 pub(crate) fn symbols(good: &Good) -> Vec<DocumentSymbol> {
     good.document.root.entries().iter().map(|entry| section(entry, &good.text)).collect()
 }
@@ -78,7 +78,7 @@ fn symbol(entry: &Entry, kind: SymbolKind, text: &Text) -> DocumentSymbol {
     )
 }
 
-/// What can be folded: maps, lists and texts over several lines, and blocks of comments.
+/// Folding ranges: maps, lists and texts over several lines, and blocks of comments.
 pub(crate) fn folds(good: &Good) -> Vec<FoldingRange> {
     let mut found = vec![];
     let Document { root } = &good.document;
@@ -113,7 +113,7 @@ fn fold(
     }
 }
 
-/// Rows of lines that are comments and nothing else.
+/// Sequences of lines with only comments.
 fn comments(text: &Text, found: &mut Vec<FoldingRange>) {
     let mut first = None;
     for line in 0..=text.line_count() {

@@ -1,4 +1,4 @@
-//! The files a job reads: those open in the editor first, then those on disk.
+//! The files that a job reads: open files of the editor first, then those on disk.
 
 use std::io;
 
@@ -8,17 +8,21 @@ use jobc_compiler::files::Files;
 use crate::documents::Documents;
 use crate::uri;
 
-/// Files below the job's folder, absolute paths as themselves.
+/// Files below the directory of the job; absolute paths are used unchanged.
 pub(crate) struct Overlay<'a> {
-    /// The job's folder; nothing for a text that has no file, which then has no files beside it.
-    pub(crate) folder: Option<&'a Utf8Path>,
+    /// The directory of the job; none for a text without a file, which can read no other files.
+    pub(crate) directory: Option<&'a Utf8Path>,
     pub(crate) documents: &'a Documents,
     pub(crate) disk: &'a dyn Files,
 }
 
 impl Overlay<'_> {
     fn absolute(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
-        if path.is_absolute() { Some(uri::normal(path)) } else { Some(uri::normal(&self.folder?.join(path))) }
+        if path.is_absolute() {
+            Some(uri::normal(path))
+        } else {
+            Some(uri::normal(&self.directory?.join(path)))
+        }
     }
 }
 

@@ -1,18 +1,18 @@
-//! What stands at an offset of a file.
+//! The key or value at an offset of a file.
 
 use jobc_compiler::document::{Document, Node, Value};
 
-/// A key or a value, and the way to it.
+/// A key or a value, and its path.
 pub(crate) struct Place<'d> {
     /// Keys and indexes from the root down.
     pub(crate) path: Vec<String>,
-    /// The value; of a key, the one behind it.
+    /// The value; for a key, its value.
     pub(crate) node: &'d Node,
-    /// Whether the key was meant.
+    /// Whether the key is at the offset.
     pub(crate) is_key: bool,
 }
 
-/// The innermost key or value at an offset; at its end, too.
+/// The innermost key or value at an offset; also at its end.
 pub(crate) fn at(document: &Document, offset: usize) -> Option<Place<'_>> {
     let mut path = vec![];
     let mut node = &document.root;

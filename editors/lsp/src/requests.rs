@@ -1,4 +1,4 @@
-//! The requests beyond the protocol; docs/reference/language-server.md has their shapes.
+//! Requests that the protocol does not define; docs/reference/language-server.md describes them.
 
 use jobc_compiler::compile::{self, Output, Planned, Request, plan_json};
 use jobc_compiler::diagnostic::{Code, Severity, Sink};
@@ -14,7 +14,7 @@ use crate::analysis::{self, Choice, parse_alone};
 use crate::documents::Kind;
 use crate::session::Session;
 
-/// What `jobc/plan` asks.
+/// The parameters of `jobc/plan`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct PlanParams {
     uri: Uri,
@@ -23,7 +23,7 @@ pub(crate) struct PlanParams {
     format: Format,
 }
 
-/// How a plan is written.
+/// The format of a plan.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Format {
@@ -32,7 +32,7 @@ enum Format {
     Json,
 }
 
-/// What `jobc/plan` answers.
+/// The result of `jobc/plan`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanResult {
@@ -41,7 +41,7 @@ pub(crate) struct PlanResult {
     targets: Vec<String>,
 }
 
-/// What `jobc/artifact` asks.
+/// The parameters of `jobc/artifact`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ArtifactParams {
     uri: Uri,
@@ -49,7 +49,7 @@ pub(crate) struct ArtifactParams {
     target: Option<String>,
 }
 
-/// What `jobc/artifact` answers.
+/// The result of `jobc/artifact`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ArtifactResult {
@@ -66,13 +66,13 @@ struct ArtifactFile {
     text: String,
 }
 
-/// What `jobc/explain` asks.
+/// The parameters of `jobc/explain`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ExplainParams {
     code: String,
 }
 
-/// What `jobc/explain` answers.
+/// The result of `jobc/explain`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExplainResult {
     code: &'static str,
@@ -80,12 +80,12 @@ pub(crate) struct ExplainResult {
     markdown: &'static str,
 }
 
-/// What was decided about a job.
+/// The resolved plan of a job.
 pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanResult, String> {
     let choice = Choice { target: params.target.clone(), backend: None };
     let text = with_plan(session, &params.uri, &choice, |mut planned, _, _, _| {
         if planned.on_refusal == OnRefusal::Skip {
-            // Nothing was chosen and the plans differ in the target's name alone: one is enough to read.
+            // No target was chosen, and the plans differ only in the name of the target: return one.
             let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
             planned.jobs.retain(|job| job.target.name == first);
         }
@@ -124,12 +124,12 @@ pub(crate) fn explain(params: &ExplainParams) -> Result<ExplainResult, String> {
         let known = Code::all().map(|(code, _)| code.as_str());
         let near = suggest::nearest(&params.code.to_ascii_uppercase(), known);
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Err(format!("there is no code `{}`{near}", params.code));
+        return Err(format!("unknown code `{}`{near}", params.code));
     };
     Ok(ExplainResult { code: code.as_str(), title: code.title(), markdown: code.page() })
 }
 
-/// Compiles an open job for a choice and hands what was decided on; why it cannot be, where it has errors.
+/// Compiles an open job with options and returns the resolved plans; the first error if it has errors.
 fn with_plan<T>(
     session: &Session<'_>,
     uri: &Uri,
@@ -162,7 +162,7 @@ fn errors(sink: Sink) -> String {
     }
 }
 
-/// The targets a job can be planned for.
+/// The targets for which a job can be planned.
 fn targets(session: &Session<'_>, uri: &Uri) -> Vec<String> {
     let file = session.documents.get(uri).and_then(|open| session.targets_of(open));
     let document = file.and_then(|path| parse_alone(Some(&path), &session.text_of(&path)?));
@@ -188,7 +188,7 @@ fn files(output: &Output) -> Vec<ArtifactFile> {
     backend.map(file).collect()
 }
 
-/// One file of many, headed by its path.
+/// One of several files, with its path as heading.
 fn shown(file: &ArtifactFile, several: bool) -> String {
     let path =
         if several { format!("{}/{}/{}", file.job, file.target, file.path) } else { file.path.clone() };

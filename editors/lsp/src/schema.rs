@@ -1,4 +1,4 @@
-//! The published schemas as completion and hover read them.
+//! The published schemas, for completion and hover.
 
 use std::sync::LazyLock;
 
@@ -25,8 +25,8 @@ impl Schema {
         Self { root: serde_json::from_str(text).expect("the committed schema is JSON") }
     }
 
-    /// What the schema says about a place: a part for each form that the values on the way may have, with its own
-    /// documentation and not yet resolved.
+    /// The schema of a place: one part for each form that the values on the path may have, with its own documentation
+    /// and not yet resolved.
     pub(crate) fn at(&self, path: &[String]) -> Vec<&Value> {
         let start = vec![&self.root];
         path.iter().fold(start, |parts, step| {
@@ -43,13 +43,13 @@ impl Schema {
         if all.is_empty() { vec![resolved] } else { all }
     }
 
-    /// The part itself, or what its `$ref` names.
+    /// The part itself, or the target of its `$ref`.
     pub(crate) fn resolve<'a>(&'a self, part: &'a Value) -> &'a Value {
         let target = part.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
         target.and_then(|pointer| self.root.pointer(pointer)).unwrap_or(part)
     }
 
-    /// The whole blocks that are offered at a part, its own and those of what it names.
+    /// The blocks that are offered for a part, its own and those of its `$ref`.
     pub(crate) fn snippets<'a>(&'a self, part: &'a Value) -> impl Iterator<Item = &'a Value> {
         let mut all: Vec<&Value> = list(part, "defaultSnippets").collect();
         let resolved = self.resolve(part);
@@ -65,7 +65,7 @@ impl Schema {
         all.into_iter()
     }
 
-    /// The words that a form takes, each with what it means.
+    /// The words that a form accepts, each with its meaning.
     pub(crate) fn words<'a>(form: &'a Value) -> Vec<(&'a str, &'a str)> {
         let word = |branch: &'a Value| Some((branch.get("const")?.as_str()?, text(branch, "description")));
         list(form, "oneOf").filter_map(word).collect()

@@ -1,7 +1,7 @@
-//! The conversation: messages in their order, what has been taken back, and an end.
+//! The message loop: messages in order, cancellations, and the end.
 //!
-//! One thread does the work. What has arrived is read before the next request is answered, so that a cancelled one is
-//! never begun; and a job is compiled when nothing is left to read or a request needs it, so that ten changes in a row
+//! One thread does the work. Pending messages are read before the next request is handled, so that a cancelled request
+//! is never started. A job is compiled when no messages are left or a request needs it, so that ten changes in a row
 //! cost one compilation.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -20,16 +20,16 @@ use crate::client::Client;
 use crate::dispatch::{self, Failure};
 use crate::session::Session;
 
-/// How a conversation ended.
+/// How the session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// By `shutdown` and `exit`, as the protocol asks.
+    /// By `shutdown` and `exit`, as the protocol requires.
     Properly,
-    /// By `exit` alone, or because the client was gone.
+    /// By `exit` alone, or because the client disconnected.
     Abruptly,
 }
 
-/// Talks to one client until it ends the conversation; `disk` reads files by absolute paths.
+/// Handles one client until it ends the session; `disk` reads files by absolute paths.
 pub fn serve(connection: &Connection, disk: &dyn Files) -> Ended {
     let Ok((id, params)) = connection.initialize_start() else { return Ended::Abruptly };
     let client = match serde_json::from_value::<InitializeParams>(params) {
@@ -46,7 +46,7 @@ pub fn serve(connection: &Connection, disk: &dyn Files) -> Ended {
 }
 
 fn send(connection: &Connection, message: Message) {
-    // A client that is gone is noticed by the next read.
+    // A disconnected client is noticed by the next read.
     let _ = connection.sender.send(message);
 }
 
@@ -74,7 +74,7 @@ impl Server<'_> {
                     return if self.shut_down { Ended::Properly } else { Ended::Abruptly };
                 }
                 Message::Notification(note) => self.notification(note),
-                // The only thing we ask of a client is to watch files, and it may refuse.
+                // Our only request to the client is to watch files, and the client may refuse.
                 Message::Response(_) => {}
             }
         }
@@ -86,7 +86,7 @@ impl Server<'_> {
         }
     }
 
-    /// Queues a message; a cancellation counts at once.
+    /// Queues a message; a cancellation takes effect at once.
     fn take(&mut self, message: Message) {
         match message {
             Message::Notification(note) if note.method == "$/cancelRequest" => {
@@ -112,7 +112,7 @@ impl Server<'_> {
             if dispatch::needs_findings(&method) {
                 self.refresh();
             }
-            // A mistake of ours costs one answer: nothing of the session is changed by a request.
+            // An internal error fails only one request, since a request changes nothing in the session.
             let answer = catch_unwind(AssertUnwindSafe(|| dispatch::answer(&self.session, &method, params)));
             match answer.unwrap_or_else(|_| Err(Failure::bug(&method))) {
                 Ok(result) => Response::new_ok(id, result),
@@ -151,12 +151,12 @@ impl Server<'_> {
             "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
                 self.session.everything_may_have_changed();
             }
-            // Others may be left out; the protocol says so of those that begin with `$/`.
+            // Other notifications may be ignored; the protocol allows it for names that begin with `$/`.
             _ => {}
         }
     }
 
-    /// Compiles what has changed and shows what was found.
+    /// Compiles what has changed and publishes the findings.
     fn refresh(&mut self) {
         if !self.session.is_stale() {
             return;
@@ -168,14 +168,14 @@ impl Server<'_> {
             }
             self.session.settle();
         } else {
-            let message = "jobc made a mistake of its own with this file; please report it with the file";
+            let message = "internal error of jobc with this file; please report it with the file";
             let params = json!({"type": 1, "message": message});
             send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
         }
     }
 }
 
-/// The parameters of a notification; what cannot be read is said in the log and left out.
+/// The parameters of a notification; if they cannot be parsed, it is logged and ignored.
 fn read<T: DeserializeOwned>(method: &str, params: Value) -> Option<T> {
     match serde_json::from_value(params) {
         Ok(params) => Some(params),

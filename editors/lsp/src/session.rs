@@ -1,4 +1,4 @@
-//! What the server knows between two messages: the open texts, and what was compiled of them.
+//! The state between two messages: the open texts, and their compilations.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,26 +21,26 @@ pub(crate) struct Session<'a> {
     pub(crate) client: Client,
     pub(crate) documents: Documents,
     disk: &'a dyn Files,
-    /// What was compiled, by the job's address.
+    /// The compilations, by the URI of the job.
     jobs: BTreeMap<String, Job>,
     /// What must be compiled again.
     stale: BTreeSet<String>,
-    /// The findings each open text has caused, by the address they stand at.
+    /// The findings that each open text has caused, by URI.
     caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
-    /// The findings the client shows.
+    /// The findings that the client shows.
     shown: BTreeMap<String, Vec<Diagnostic>>,
-    /// Plans that nobody needs any more: taking a large one apart takes longer than showing findings may.
+    /// Plans to drop later: dropping a large one would delay the findings.
     gone: Vec<Planned>,
 }
 
-/// What is known of one job or targets file.
+/// The state of one job or targets file.
 #[derive(Default)]
 pub(crate) struct Job {
     /// The last compilation.
     pub(crate) analysis: Option<Analysis>,
     /// The last text that parsed, with its tree.
     pub(crate) good: Option<Good>,
-    /// What was decided of the last text without errors, where that is not the text of this moment.
+    /// The plans of the last text without errors, if that is not the current text.
     earlier: Option<Planned>,
     /// Whether the text has changed since it was last parsed on its own.
     unread: bool,
@@ -50,7 +50,7 @@ pub(crate) struct Job {
 pub(crate) struct Good {
     pub(crate) text: Text,
     pub(crate) document: Document,
-    /// Whether it is the text of this moment.
+    /// Whether it is the current text.
     pub(crate) current: bool,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Session<'a> {
         if self.documents.change(uri, version, changes) {
             self.touched(uri);
         } else {
-            eprintln!("jobc lsp: a change of `{}`, which is not open, was left out", uri.0);
+            eprintln!("jobc lsp: ignored a change of `{}`, which is not open", uri.0);
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Notes that something may read differently now: on disk, or in a text that jobs read.
+    /// Marks texts that must be compiled again after a change on disk, or in a text that jobs read.
     pub(crate) fn everything_may_have_changed(&mut self) {
         self.stale
             .extend(self.documents.iter().filter(|(_, open)| open.kind != Kind::Other).map(|(uri, _)| uri.0));
@@ -97,7 +97,7 @@ impl<'a> Session<'a> {
 
     fn touched(&mut self, uri: &Uri) {
         match self.documents.get(uri) {
-            // A job is read by nobody else.
+            // No other open text reads a job.
             Some(open) if open.kind == Kind::Job => _ = self.stale.insert(uri.0.clone()),
             _ => {
                 self.stale.insert(uri.0.clone());
@@ -111,7 +111,7 @@ impl<'a> Session<'a> {
         !self.stale.is_empty()
     }
 
-    /// Compiles what has changed; returns what the client must show instead of what it does. [`Session::settle`] comes after.
+    /// Compiles what has changed; returns the findings that the client must show. Call [`Session::settle`] afterwards.
     pub(crate) fn refresh(&mut self) -> Vec<PublishDiagnosticsParams> {
         while let Some(uri) = self.stale.pop_first().map(Uri) {
             let caused = match self.documents.get(&uri).map(|open| open.kind) {
@@ -128,10 +128,10 @@ impl<'a> Session<'a> {
         self.difference()
     }
 
-    /// The findings of each address that are not what the client shows.
+    /// The findings of each URI that differ from those that the client shows.
     fn difference(&mut self) -> Vec<PublishDiagnosticsParams> {
         let mut now: BTreeMap<String, Vec<Diagnostic>> = BTreeMap::new();
-        // An open text hears that nothing is wrong, too: a client may wait for it.
+        // An open text without findings is published, too: a client may wait for it.
         for (uri, open) in self.documents.iter() {
             if open.kind != Kind::Other {
                 now.insert(uri.0, vec![]);
@@ -140,7 +140,7 @@ impl<'a> Session<'a> {
         for (uri, findings) in self.caused.values().flatten() {
             let all = now.entry(uri.clone()).or_default();
             for finding in findings {
-                // A targets file is read by itself and by each of its jobs.
+                // A targets file is read on its own and by each of its jobs.
                 if !all.contains(finding) {
                     all.push(finding.clone());
                 }
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
         caused
     }
 
-    /// Puts a compilation in the place of the one before, whose plan stays where the new one has none.
+    /// Replaces the previous compilation, whose plans are kept if the new one has none.
     fn keep(&mut self, uri: &Uri, analysis: Analysis) {
         let job = self.jobs.entry(uri.0.clone()).or_default();
         let before = job.analysis.replace(analysis);
@@ -196,7 +196,7 @@ impl<'a> Session<'a> {
         job.unread = true;
     }
 
-    /// What can wait until the findings are shown: trees for the features, and taking apart what nobody needs any more.
+    /// Work that can wait until the findings are shown: trees for the features, and dropping old plans.
     pub(crate) fn settle(&mut self) {
         self.gone.clear();
         for (uri, job) in &mut self.jobs {
@@ -211,25 +211,25 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Every compiled text with its address.
+    /// Every compiled text with its URI.
     pub(crate) fn analyses(&self) -> impl Iterator<Item = (Uri, &Analysis)> {
         self.jobs.iter().filter_map(|(uri, job)| Some((Uri(uri.clone()), job.analysis.as_ref()?)))
     }
 
-    /// What is known of an open text.
+    /// The state of an open text.
     pub(crate) fn job(&self, uri: &Uri) -> Option<&Job> {
         self.jobs.get(&uri.0)
     }
 
-    /// The tree of an open text: of this moment where it parses, else of the last moment that it did.
+    /// The tree of an open text: of the current text if it parses, otherwise of the last one that did.
     pub(crate) fn good(&self, uri: &Uri) -> Option<&Good> {
         self.jobs.get(&uri.0)?.good.as_ref()
     }
 
     /// The files that the job of an open text reads.
     pub(crate) fn overlay<'s>(&'s self, open: &'s Open) -> Overlay<'s> {
-        let folder = open.path.as_deref().and_then(Utf8Path::parent);
-        Overlay { folder, documents: &self.documents, disk: self.disk }
+        let directory = open.path.as_deref().and_then(Utf8Path::parent);
+        Overlay { directory, documents: &self.documents, disk: self.disk }
     }
 
     /// What the compiler reads of an open text.
@@ -238,13 +238,13 @@ impl<'a> Session<'a> {
         Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
     }
 
-    /// Where the targets file of a job is.
+    /// The path of a job's targets file.
     pub(crate) fn targets_of(&self, open: &Open) -> Option<Utf8PathBuf> {
-        let folder = open.path.as_deref()?.parent()?;
-        find_targets(folder, |path| self.documents.at(path).is_some() || self.disk.exists(path))
+        let directory = open.path.as_deref()?.parent()?;
+        find_targets(directory, |path| self.documents.at(path).is_some() || self.disk.exists(path))
     }
 
-    /// The text of a file, as the editor or the disk has it.
+    /// The text of a file, from the editor or the disk.
     pub(crate) fn text_of(&self, path: &Utf8Path) -> Option<String> {
         match self.documents.at(path) {
             Some((_, open)) => Some(open.text.as_str().to_owned()),
@@ -252,14 +252,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether a file is there, in the editor or on disk.
+    /// Whether a file exists, in the editor or on disk.
     pub(crate) fn exists(&self, path: &Utf8Path) -> bool {
         self.documents.at(path).is_some() || self.disk.exists(path)
     }
 }
 
 impl Job {
-    /// The decided jobs of the last text without errors.
+    /// The resolved jobs of the last text without errors.
     pub(crate) fn plans(&self) -> &[JobPlan] {
         let now = self.analysis.as_ref().and_then(|analysis| analysis.planned.as_ref());
         now.or(self.earlier.as_ref()).map_or(&[], |planned| &planned.jobs)

@@ -1,4 +1,4 @@
-//! What the tests of the features share: files in memory, open in a session, with a cursor.
+//! Shared by the tests of the features: files in memory, open in a session, with a cursor.
 
 mod conversation;
 mod features;
@@ -11,7 +11,7 @@ use crate::client::{Client, Settings};
 use crate::session::Session;
 use crate::text::{Encoding, Text};
 
-/// Open files, and the cursor that one of them has.
+/// Open files, and the cursor in one of them.
 pub(crate) struct Fixture {
     pub(crate) session: Session<'static>,
     /// The file with the cursor, else the first.
@@ -71,7 +71,7 @@ impl Fixture {
         self.range.start
     }
 
-    /// Types a text into the file with the cursor, so that it becomes this; what was good before stays known.
+    /// Replaces the file with the cursor by a text; the last valid state is kept.
     pub(crate) fn becomes(&mut self, text: &str) {
         let (text, range) = cut(text);
         let whole = lsp_types::TextDocumentContentChangeWholeDocument { text };
@@ -81,7 +81,7 @@ impl Fixture {
         self.range = range.unwrap_or_default();
     }
 
-    /// The file's text with edits made.
+    /// The file's text after edits.
     pub(crate) fn edited(&self, uri: &Uri, edits: &[lsp_types::TextEdit]) -> String {
         let mut text = self.session.documents.get(uri).expect("it is open").text.clone();
         let mut edits = edits.to_vec();
@@ -93,7 +93,7 @@ impl Fixture {
     }
 }
 
-/// Takes the marks `$0` and `$1` out.
+/// Removes the marks `$0` and `$1`.
 fn cut(marked: &str) -> (String, Option<Range>) {
     let Some(start) = marked.find("$0") else { return (marked.to_owned(), None) };
     let text = marked.replacen("$0", "", 1);
@@ -103,7 +103,7 @@ fn cut(marked: &str) -> (String, Option<Range>) {
     (text, Some(lines.range(start..end)))
 }
 
-/// Compares with a snapshot beside a feature that shows input and output together.
+/// Compares with a snapshot next to a feature, which shows input and output together.
 pub(crate) fn snapshot(feature: &str, name: &str, input: &str, output: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(format!("{}/src/{feature}/snapshots", env!("CARGO_MANIFEST_DIR")));

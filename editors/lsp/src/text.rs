@@ -1,13 +1,13 @@
-//! A text as an editor counts it: lines from 0, and columns in UTF-16 code units or in bytes.
+//! A text with an editor's positions: lines from 0, and columns in UTF-16 code units or in bytes.
 
 use std::ops::Range;
 
 use lsp_types::{Position, PositionEncodingKind};
 
-/// What a column counts; LSP section "Position".
+/// The unit of a column; LSP section "Position".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
-    /// UTF-16 code units, which every client understands.
+    /// UTF-16 code units, which every client supports.
     #[default]
     Utf16,
     /// Bytes.
@@ -15,7 +15,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding to use with a client that offers some: bytes where it can, for they need no counting.
+    /// The encoding for a client: bytes if it offers them, since they need no conversion.
     pub(crate) fn choose(offered: &[PositionEncodingKind]) -> Self {
         if offered.contains(&PositionEncodingKind::UTF8) { Self::Utf8 } else { Self::Utf16 }
     }
@@ -29,7 +29,7 @@ impl Encoding {
     }
 }
 
-/// A text with the places where its lines begin.
+/// A text with the offsets of its lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text {
     whole: String,
@@ -56,7 +56,7 @@ impl Text {
         self.lines = line_starts(&self.whole);
     }
 
-    /// The position of a byte offset; an offset inside a character counts as its beginning.
+    /// The position of a byte offset; an offset inside a character is moved to its start.
     pub(crate) fn position(&self, offset: usize) -> Position {
         let mut offset = offset.min(self.whole.len());
         while !self.whole.is_char_boundary(offset) {
@@ -71,8 +71,9 @@ impl Text {
         Position { line: number(line), character: number(column) }
     }
 
-    /// The byte offset of a position. A column behind the line's end is its end, a line behind the last the text's end,
-    /// and a column inside a character its beginning: the protocol says so, and clients do send these.
+    /// The byte offset of a position. A column after the end of the line is its end, a line after the last is the end
+    /// of the text, and a column inside a character is its start. The protocol requires this, and clients do send such
+    /// positions.
     pub(crate) fn offset(&self, position: Position) -> usize {
         let line = self.line(position.line as usize);
         let text = &self.whole[line.clone()];
@@ -91,19 +92,19 @@ impl Text {
         line.end
     }
 
-    /// The bytes of a line without its end; the end of the text where there is no such line.
+    /// The bytes of a line without its line end; the end of the text if there is no such line.
     pub(crate) fn line(&self, line: usize) -> Range<usize> {
         let Some(&start) = self.lines.get(line) else { return self.whole.len()..self.whole.len() };
         let end = self.lines.get(line + 1).copied().unwrap_or(self.whole.len());
         start..start + self.whole[start..end].trim_end_matches(['\n', '\r']).len()
     }
 
-    /// The line that an offset lies in.
+    /// The line of an offset.
     pub(crate) fn line_of(&self, offset: usize) -> usize {
         self.lines.partition_point(|&start| start <= offset).max(1) - 1
     }
 
-    /// How many lines there are; a text that ends in a line end has an empty last line.
+    /// The number of lines; a text that ends with a line end has an empty last line.
     pub(crate) fn line_count(&self) -> usize {
         self.lines.len()
     }

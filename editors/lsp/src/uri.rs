@@ -1,9 +1,9 @@
-//! `file:` addresses and paths.
+//! `file:` URIs and paths.
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use lsp_types::Uri;
 
-/// The path of a `file:` address of this machine, `.` and `..` taken out; nothing for `untitled:` and others.
+/// The path of a `file:` URI of this host, without `.` and `..`; none for `untitled:` and others.
 pub(crate) fn path(uri: &Uri) -> Option<Utf8PathBuf> {
     let rest = uri.0.strip_prefix("file://")?;
     let path = &rest[rest.find('/')?..];
@@ -11,7 +11,7 @@ pub(crate) fn path(uri: &Uri) -> Option<Utf8PathBuf> {
     Some(normal(Utf8Path::new(&decoded(path)?)))
 }
 
-/// The address of an absolute path, written as VS Code and most others write it.
+/// The URI of an absolute path, as VS Code and most others write it.
 pub(crate) fn of(path: &Utf8Path) -> Uri {
     let mut text = String::from("file://");
     for byte in path.as_str().bytes() {
@@ -25,7 +25,7 @@ pub(crate) fn of(path: &Utf8Path) -> Uri {
     Uri(text)
 }
 
-/// A path without `.` and `..`, by names alone.
+/// A path without `.` and `..`, lexically.
 pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {
@@ -38,7 +38,7 @@ pub(crate) fn normal(path: &Utf8Path) -> Utf8PathBuf {
     out
 }
 
-/// Takes `%20` and the like out; nothing where the bytes are not UTF-8.
+/// Decodes `%20` and the like; none if the bytes are not UTF-8.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

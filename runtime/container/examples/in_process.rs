@@ -1,14 +1,15 @@
-//! Starts containers from inside a process that is already running, as a supervisor does, and says how long it takes.
+//! Starts containers from inside a process that is already running, as a supervisor does,and measures how long that
+//! takes.
 //!
 //! ```text
 //! in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]
 //! ```
 //!
-//! A round starts a gang of containers of the bundle (1 unless given), waits for all and deletes them. Threads share the
-//! work (1 unless given; a supervisor has one a core, and at most four), and the heap is memory that this process holds
-//! and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to
-//! the last container's start, and up to its end. `tests/bench/start` calls this; the bundle must name no `cgroupsPath`,
-//! so that each container has a group of its own.
+//! A round starts a gang of containers of the bundle (default 1), waits for all and deletes them. Threads share
+//! the work (default 1; a supervisor has one a core, and at most four), and the heap is memory that this process
+//! holds and has written to meanwhile. Prints a line of JSON: the milliseconds of each round up to the last container's
+//! start, and up to its end. `tests/bench/start` calls this; the bundle must name no `cgroupsPath`, so that each
+//! container has a group of its own.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -22,7 +23,7 @@ use jobc_container::state::Id;
 use jobc_container::state::store::Store;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What was asked for on the command line.
+/// The options of the command line.
 struct Asked {
     bundle: String,
     states: String,
@@ -79,7 +80,7 @@ fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
     let store = Store::new(&asked.states);
     let bundle = Bundle::open(Path::new(&asked.bundle))?;
     let mut rounds = Vec::with_capacity(asked.rounds);
-    // One more than asked for: the first is to warm up.
+    // One more than requested: the first is to warm up.
     for round in 0..=asked.rounds {
         let milliseconds = measure_round(asked, &store, &bundle, round)?;
         if round > 0 {

@@ -1,7 +1,8 @@
-//! A root file system from an archive: rootfs.tar, .tar.gz or .tgz, which nobody has looked through.
+//! A root file system from an archive: rootfs.tar, .tar.gz or .tgz. It is untrusted input.
 //!
-//! Every entry is placed below a descriptor of the new root by openat2(2) `RESOLVE_IN_ROOT`, so that no name and no link of
-//! the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is there is whole.
+//! Every entry is placed below a file descriptor of the new root by openat2(2) `RESOLVE_IN_ROOT`, so that no name and
+//! no link of the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is
+//! there is whole.
 
 mod place;
 pub mod tree;
@@ -20,11 +21,11 @@ use tree::{Attributes, Owners, Tree};
 /// The largest file, so that a few bytes which claim to be a sparse file without end cost no hours.
 const LARGEST_FILE: u64 = 2 << 40;
 
-/// Unpacks an archive to a folder that is not there yet.
+/// Unpacks an archive to a directory that does not exist yet.
 ///
-/// Started by root, everything gets the owner, group, device number, permission bits and file capabilities of the archive;
-/// by anybody else, it all belongs to them, and set-user-id bits and devices below /dev, which every container gets anew, are
-/// left out. On an error nothing is left. What a killed run left behind is removed.
+/// Started by root, everything gets the owner, group, device number, permission bits and file capabilities of the
+/// archive; by any other user, it all belongs to that user, and set-user-id bits and devices below /dev, which every
+/// container gets anew, are left out. On an error nothing is left. What a killed run left behind is removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
     unpack_unless(&AtomicBool::new(false), archive, root)
 }
@@ -35,9 +36,9 @@ pub fn unpack_unless(stopped: &AtomicBool, archive: &Path, root: &Path) -> Resul
     unpack_as(archive, root, owners, stopped)
 }
 
-/// The same for an archive that is data: as if a normal user had started it, so nothing belongs to anybody else.
-pub fn unpack_data_unless(stopped: &AtomicBool, archive: &Path, folder: &Path) -> Result<()> {
-    unpack_as(archive, folder, Owners::Mine, stopped)
+/// The same for an archive that is data: as if an unprivileged user had started it, so all files belong to the user.
+pub fn unpack_data_unless(stopped: &AtomicBool, archive: &Path, directory: &Path) -> Result<()> {
+    unpack_as(archive, directory, Owners::Mine, stopped)
 }
 
 fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Result<()> {
@@ -49,7 +50,7 @@ fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) 
         })
     });
     if result.is_err() {
-        // The first error is the one to tell.
+        // The first error is reported.
         let _ = remove(&begun);
     }
     result
@@ -60,7 +61,7 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Error::new(Kind::Machine, format!("no space left to unpack `{shown}` to `{}`", root.display()))
-                .help("unpack it to a folder on a larger disk, and give that as the root")
+                .help("unpack it to a directory on a larger disk, and use that as the root")
         }
         io::ErrorKind::UnexpectedEof => Error::new(Kind::Machine, format!("`{shown}` is truncated: {error}")),
         _ => Error::new(Kind::Machine, format!("cannot unpack `{shown}`: {}", because(&error))),
@@ -74,7 +75,7 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
         |_| {},
         |content| {
             if fill(&mut tree, content, u64::MAX, stopped)? == End::Unmarked {
-                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end mark"));
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end-of-archive marker"));
             }
             tree.finish()
         },
@@ -82,18 +83,19 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
     .map_err(failed)
 }
 
-/// Puts the entries of an archive into a tree, `most` of them at most, reads the archive to its last byte, and tells how it
-/// ended.
+/// Puts the entries of an archive into a tree, `most` of them at most, reads the archive to its last byte, and returns
+/// how it ended.
 ///
 /// # Errors
 ///
-/// `InvalidData` and `UnexpectedEof` for what is wrong with the archive, with the entry's name; those of the file system.
+/// `InvalidData` and `UnexpectedEof` for what is wrong with the archive, with the entry's name; those of the file
+/// system.
 pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicBool) -> io::Result<End> {
     let mut reader = Reader::new(archive);
     let mut count = 0;
     while let Some(entry) = reader.next().map_err(damaged)? {
         if stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("it was given up"));
+            return Err(io::Error::other("canceled"));
         }
         count += 1;
         if count > most {
@@ -109,7 +111,7 @@ pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicB
     loop {
         match rest.fill_buf()?.len() {
             0 => return Ok(end),
-            _ if stopped.load(Ordering::Relaxed) => return Err(io::Error::other("it was given up")),
+            _ if stopped.load(Ordering::Relaxed) => return Err(io::Error::other("canceled")),
             count => rest.consume(count),
         }
     }
@@ -124,8 +126,8 @@ fn put<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut Tree) -> io
     match entry.kind {
         Is::File if entry.size > LARGEST_FILE => Err(invalid("a file of more than 2 TiB")),
         Is::File => tree.file(entry, &attributes, reader),
-        Is::Folder => tree.folder(&entry.path, attributes),
-        Is::Symlink | Is::HardLink if entry.link.is_empty() => Err(invalid("a link to nothing")),
+        Is::Directory => tree.directory(&entry.path, attributes),
+        Is::Symlink | Is::HardLink if entry.link.is_empty() => Err(invalid("a link with an empty target")),
         Is::Symlink => tree.symlink(&entry.path, &entry.link, &attributes),
         Is::HardLink => tree.hard_link(&entry.path, &entry.link),
         Is::Fifo => tree.node(&entry.path, rustix::fs::FileType::Fifo, 0, &attributes),
@@ -148,7 +150,7 @@ fn damaged(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::InvalidData || said.starts_with('`') {
         return error;
     }
-    io::Error::new(error.kind(), format!("it is no tar archive, or it is damaged: {said}"))
+    io::Error::new(error.kind(), format!("not a tar archive, or damaged: {said}"))
 }
 
 fn invalid(message: &str) -> io::Error {

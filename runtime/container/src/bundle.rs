@@ -1,4 +1,4 @@
-//! A bundle: a folder with config.json, made by `jobc build` or by any other OCI tool.
+//! A bundle: a directory with config.json, made by `jobc build` or by any other OCI tool.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use crate::config::Config;
 use jobc_sys::error::{Error, Kind, Result, because};
 
-/// The most of a config.json that is read: far above a profile of every system call, far below what a machine has.
+/// The most of a config.json that is read: far above a profile of every syscall, far below what a host has.
 const LARGEST: u64 = 16 << 20;
 
-/// A folder with a config.json that was read.
+/// A directory with a config.json that was read.
 #[derive(Clone, Debug)]
 pub struct Bundle {
-    /// The folder, absolute and without symbolic links: relative paths of its config.json begin here.
+    /// The directory, absolute and without symbolic links: relative paths of its config.json begin here.
     pub dir: PathBuf,
-    /// What its config.json says.
+    /// The content of its config.json.
     pub config: Config,
     /// Its config.json as it was read.
     pub text: Vec<u8>,
 }
 
 impl Bundle {
-    /// Opens a folder and reads its config.json; the values in it are not checked yet, see [`Config::check`].
+    /// Opens a directory and reads its config.json; the values in it are not checked yet, see [`Config::check`].
     pub fn open(dir: &Path) -> Result<Self> {
         let shown = dir.display();
         let dir = std::fs::canonicalize(dir).map_err(|error| {
@@ -33,8 +33,8 @@ impl Bundle {
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
                 let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it is a file"));
                 return Err(error.help(match dir.file_name().and_then(|name| name.to_str()) {
-                    Some("config.json") => "name the folder the config.json is in",
-                    _ => "a bundle is a folder with a config.json; `jobc build` makes one for each task of a job file",
+                    Some("config.json") => "give the directory that contains config.json",
+                    _ => "a bundle is a directory with a config.json; `jobc build` makes one for each task of a job file",
                 }));
             }
             Err(error) => return Err(refused(&dir, &error)),
@@ -48,7 +48,8 @@ impl Bundle {
         let mut text = vec![0; size + 64];
         let read = (&file).read(&mut text).map_err(unreadable)?;
         text.truncate(read);
-        // All that there was, and asked for more: a file's end (read(2)). Whatever else it is may have more to give.
+        // A read that returns less than requested is the end of a regular file (read(2)). Other files may have more
+        // data.
         if !status.is_file() || read != size {
             file.take((LARGEST + 1).saturating_sub(read as u64))
                 .read_to_end(&mut text)
@@ -67,7 +68,7 @@ impl Bundle {
     }
 }
 
-/// Why a folder has no config.json that can be opened, by what else is in it.
+/// Why a directory has no config.json that can be opened, by what else is in it.
 fn refused(dir: &Path, error: &std::io::Error) -> Error {
     let shown = dir.display();
     if error.kind() != std::io::ErrorKind::NotFound {
@@ -77,15 +78,15 @@ fn refused(dir: &Path, error: &std::io::Error) -> Error {
     if dir.join("plan.json").is_file() {
         let bundles = dir.join("oci");
         return error.help(if bundles.is_dir() {
-            format!("it is the folder of a plan; its bundles are the folders in `{}`", bundles.display())
+            format!("it is a plan directory; its bundles are the directories in `{}`", bundles.display())
         } else {
-            "it is the folder of a plan without bundles; build it with `--backend oci`".to_owned()
+            "it is a plan directory without bundles; build it with `--backend oci`".to_owned()
         });
     }
     if ["job.yaml", "job.yml"].iter().any(|name| dir.join(name).is_file()) {
-        return error.help("it holds a job file; `jobc build` makes bundles of it");
+        return error.help("it contains a job file; `jobc build` makes bundles from it");
     }
-    error.help("a bundle is a folder with a config.json and a root file system")
+    error.help("a bundle is a directory with a config.json and a root file system")
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Capabilities of the container's process: what config.json names, as the kernel's bit sets.
 //!
-//! A capability that this machine's kernel does not know cannot be given and is left out, as the OCI runtime
-//! specification asks; so is, by [`Sets::within`], one that this process does not have itself. Sets that contradict each
-//! other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an
+//! A capability that this host's kernel does not know cannot be given and is left out, as the OCI runtime
+//! specification asks; so is, by [`Sets::within`], one that this process does not have itself. Sets that contradict
+//! each other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an
 //! `EPERM` inside the container.
 
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use jobc_sys::machine::Status;
 #[cfg(test)]
 mod tests;
 
-/// Where the sets stand in config.json.
+/// The place of the sets in config.json.
 const PLACE: &str = "/process/capabilities";
 
 /// The five sets of a process: bit n of each is the capability with number n (capabilities(7)).
@@ -36,7 +36,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// The sets of config.json, of what this machine's kernel knows. A set that is not there is empty.
+    /// The sets of config.json, of what this host's kernel knows. A missing set is empty.
     ///
     /// # Errors
     /// [`Kind::Config`] where a set names what another one must have too: the permitted one for the effective one, the
@@ -53,7 +53,7 @@ impl Sets {
             inheritable: bits(capabilities.inheritable()),
             ambient: bits(capabilities.ambient()),
         };
-        // What this process could have itself is known to the kernel; only for others somebody has to look.
+        // The kernel knows what this process can have; only other capabilities need a check.
         if sets.all() & !Status::of_this_process()?.bounding != 0 {
             sets = sets.within(known()?);
         }
@@ -64,7 +64,7 @@ impl Sets {
             if bits & !allowed != 0 {
                 let names = names(bits & !allowed).join("`, `");
                 let message = format!("`{names}` cannot be {set} without being {other}");
-                let help = format!("add it to `{other}`, or take it out of `{set}`");
+                let help = format!("add it to `{other}`, or remove it from `{set}`");
                 return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/{set}")).help(help));
             }
         }
@@ -102,10 +102,10 @@ impl Sets {
     }
 }
 
-/// The capabilities that this machine's kernel knows, a bit for each; looked up once.
+/// The capabilities that this host's kernel knows, a bit for each; looked up once.
 ///
 /// # Errors
-/// [`Kind::Machine`] where /proc does not say: guessing too few would leave some in the bounding set.
+/// [`Kind::Machine`] where /proc has no value: guessing too few would leave some in the bounding set.
 pub fn known() -> Result<u64> {
     const PATH: &str = "/proc/sys/kernel/cap_last_cap";
     static KNOWN: OnceLock<u64> = OnceLock::new();
@@ -115,7 +115,7 @@ pub fn known() -> Result<u64> {
     let mut buffer = [0; 16];
     let text = kernel_file::read(PATH, &mut buffer).ok().and_then(|text| std::str::from_utf8(text).ok());
     let Some(last @ 0..=63) = text.and_then(|text| text.trim().parse::<u32>().ok()) else {
-        let message = format!("cannot learn from `{PATH}` which capabilities this kernel has");
+        let message = format!("cannot read from `{PATH}` which capabilities this kernel has");
         return Err(Error::new(Kind::Machine, message).help("mount /proc"));
     };
     Ok(*KNOWN.get_or_init(|| u64::MAX >> (63 - last)))

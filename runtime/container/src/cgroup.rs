@@ -1,9 +1,9 @@
-//! The container's control group: version 1, version 2, or both side by side.
+//! The container's cgroup: version 1, version 2, or both side by side.
 //!
 //! [`Layout::detect`] looks where they are, [`Plan::of`] decides which groups a container gets and what is written to
-//! them, with nothing changed, and [`Cgroup::create`] carries that out. On version 2 the container's first process is
-//! born in its group ([`Cgroup::into_fd`]); groups of version 1 it joins in one burst ([`Cgroup::join_fds`]). Beside
-//! hierarchies of version 1 a leaf of the unified tree serves to kill and to freeze.
+//! them, with nothing changed, and [`Cgroup::create`] carries that out. On cgroup v2 the container's first process is
+//! created in its group ([`Cgroup::into_fd`]); cgroup v1 groups it joins in one burst ([`Cgroup::join_fds`]). Beside
+//! cgroup v1 hierarchies a leaf of the cgroup v2 hierarchy serves to kill and to freeze.
 //!
 //! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](jobc_sys::error::Kind), or, where that is
 //! allowed, an [`Unenforced`] for the record.

@@ -1,4 +1,4 @@
-//! What the new process remembers between its steps: descriptors.
+//! What the new process keeps between its steps: file descriptors.
 
 pub mod place;
 pub mod report;
@@ -15,23 +15,23 @@ use report::Report;
 /// The places whose mounts are remembered, inner ones first.
 const KEPT: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
 
-/// What the new process remembers between steps: descriptors.
+/// What the new process keeps between steps: file descriptors.
 pub struct Child<'a, K> {
     /// The kernel it speaks to.
     pub kernel: &'a K,
     /// The container's root.
     pub root: Fd,
-    /// /proc of the machine, opened when first needed.
+    /// /proc of the host, opened when first needed.
     pub proc: Option<Fd>,
     /// The file systems that were mounted at [`KEPT`].
     kept: [Option<Fd>; KEPT.len()],
-    /// A tmpfs at /dev that this process has mounted empty: nobody else changes what is in it.
+    /// A tmpfs at /dev that this process has mounted empty: no other process changes it.
     pub own_dev: Option<Fd>,
-    /// The first cover of a masked folder.
-    pub empty_folder: Option<Fd>,
+    /// The first cover of a masked directory.
+    pub empty_directory: Option<Fd>,
     /// The container's null device.
     pub null: Null,
-    /// The working directory, where it is a folder that a step went to.
+    /// The working directory, where it is a directory that a step went to.
     here: Option<Fd>,
     /// Whether the working directory is the container's root, which was entered and not left since.
     pub at_root: bool,
@@ -63,7 +63,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             proc: None,
             kept: [None; KEPT.len()],
             own_dev: None,
-            empty_folder: None,
+            empty_directory: None,
             null: Null::Unknown,
             here: None,
             at_root: false,
@@ -73,7 +73,7 @@ impl<'a, K: Kernel> Child<'a, K> {
         }
     }
 
-    /// The machine's /proc, which must be a procfs and nothing mounted over it.
+    /// The host's /proc, which must be a procfs and nothing mounted over it.
     pub fn proc(&mut self) -> Result<Fd, Errno> {
         const PROC_SUPER_MAGIC: u64 = 0x9fa0;
         if let Some(proc) = self.proc {
@@ -89,9 +89,9 @@ impl<'a, K: Kernel> Child<'a, K> {
     }
 
     /// What a path below the root is resolved from: the innermost file system that this process has mounted on its way,
-    /// by the mount's own descriptor, or the root; and the rest of the path.
+    /// by the mount's own file descriptor, or the root; and the rest of the path.
     ///
-    /// So nobody who can rename folders of the image meanwhile leads a step away from what was mounted.
+    /// So a process that renames directories of the image meanwhile cannot redirect a step away from the mount.
     pub fn base<'p>(&self, path: &'p CStr) -> (Fd, &'p CStr) {
         for (at, fd) in KEPT.iter().zip(self.kept) {
             if let Some(fd) = fd
@@ -106,29 +106,31 @@ impl<'a, K: Kernel> Child<'a, K> {
         mounted.map_or((self.root, path), |fd| (fd, c"."))
     }
 
-    /// Makes a folder the working directory; no step relies on the one it has, and the last one chooses the program's.
-    pub fn go_to(&mut self, folder: Fd) -> Result<(), Errno> {
-        if self.here != Some(folder) {
+    /// Makes a directory the working directory; no step relies on the one it has, and the last one chooses the
+    /// program's.
+    pub fn go_to(&mut self, directory: Fd) -> Result<(), Errno> {
+        if self.here != Some(directory) {
             self.at_root = false;
-            self.kernel.fchdir(folder)?;
-            self.here = Some(folder);
+            self.kernel.fchdir(directory)?;
+            self.here = Some(directory);
         }
         Ok(())
     }
 
-    /// Keeps the descriptor of a file system that was mounted, if its place is one of [`KEPT`]; says whether it is.
+    /// Keeps the file descriptor of a file system that was mounted, if its place is one of [`KEPT`]; returns whether it
+    /// is.
     pub fn remember(&mut self, place: &CStr, mount: Fd) -> bool {
         let index = KEPT.iter().position(|kept| *kept == place);
         index.map(|index| self.kept[index] = Some(mount)).is_some()
     }
 
-    /// Makes the machine's root the working directory, while it is still this process's root.
+    /// Makes the host's root the working directory, while it is still this process's root.
     pub fn go_to_machine_root(&mut self) -> Result<(), Errno> {
         self.here = None;
         self.kernel.chdir(c"/")
     }
 
-    /// The folder that a place stands in, made where it is missing, and the place's last name.
+    /// The parent directory of a place, made where it is missing, and the place's last name.
     pub fn parent<'p>(&self, place: &'p Place) -> Result<(Fd, &'p CStr), Errno> {
         if let ([_, Some(dev), ..], Some(name)) = (self.kept, place.name_in(KEPT[1])) {
             return Ok((dev, name));
@@ -151,11 +153,13 @@ impl<'a, K: Kernel> Child<'a, K> {
         Ok(null)
     }
 
-    /// Writes a file of this process's own below /proc, before [`Operation::NotDumpable`](crate::operation::Operation::NotDumpable).
+    /// Writes a file of this process's own below /proc, before
+    /// [`Operation::NotDumpable`](crate::operation::Operation::NotDumpable).
     ///
     /// A process of the same maker that shares its memory at this moment, and has come further, has made the memory not
-    /// dumpable for both (prctl(2)), and with it these files root's. It is dumpable again for as long as this takes; what
-    /// has come further is alone in its pid namespace until it has a memory of its own, so nobody is there to look into it.
+    /// dumpable for both (prctl(2)), and with it these files root's. It is dumpable again for as long as this takes;
+    /// what has come further is alone in its pid namespace until it has a memory of its own, so no other process can
+    /// look into it.
     pub fn write_own(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
         const TRIES: usize = 1000;
         for _ in 0..TRIES {
@@ -167,7 +171,7 @@ impl<'a, K: Kernel> Child<'a, K> {
         Err(Errno::ACCESS)
     }
 
-    /// Writes a file below the machine's /proc, which must be a procfs file.
+    /// Writes a file below the host's /proc, which must be a procfs file.
     pub fn write_proc(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
         let proc = self.proc()?;
         // `self` is a symbolic link of procfs itself; nothing else on the way may be one, or another file system.

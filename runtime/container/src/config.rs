@@ -1,8 +1,8 @@
 //! Reads config.json, sees what it does not know, and refuses what it cannot keep.
 //!
-//! [`read`] makes types of the text and notes each property that nobody knows. [`support`] lists every property of the
+//! [`read`] makes types of the text and notes each unknown property. [`support`] lists every property of the
 //! OCI runtime specification and whether it is kept. `check` compares values with what the kernel and the specification
-//! allow. Both say all they find, at its place; a bundle with an error is not started.
+//! allow. Both report all findings, each at its place; a bundle with an error is not started.
 
 mod check;
 pub mod mount_options;
@@ -17,13 +17,14 @@ pub use mount_options::MountOptions;
 
 use oci_spec::runtime::Spec;
 
-/// A config.json that was read: what it says, and what in it nobody knows.
+/// A config.json that was read: its content, and its unknown properties.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Its content, with the fields of the OCI runtime specification 1.3.
     pub spec: Spec,
     /// JSON Pointers of the properties that no version of the specification has, in the order of the text. The
-    /// specification wants them ignored (config.md, "Extensibility"); `jobc run` refuses them, since it would not keep them.
+    /// specification wants them ignored (config.md, "Extensibility"); `jobc run` refuses them, since it would not keep
+    /// them.
     pub unknown: Vec<String>,
 }
 

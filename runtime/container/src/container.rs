@@ -1,7 +1,8 @@
 //! A container's life: created, running, stopped, deleted.
 //!
-//! [`make`] makes one from a bundle; [`wait`] stays with it until its end; what stands here is done to one that is
-//! there. A container's folder outlives everything else of it, so that whatever a killed command leaves can be found.
+//! [`make`] makes one from a bundle; [`wait`] stays with it until its end; the functions here work on one that is
+//! there. A container's directory outlives everything else of it, so that whatever a killed command leaves can be
+//! found.
 
 pub mod groups;
 pub mod hold;
@@ -27,7 +28,7 @@ use jobc_sys::signals::Signal;
 /// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
 const PATIENCE: u32 = 10_000;
 
-/// A container that is there, locked: nobody else changes it meanwhile.
+/// An existing container, locked: no other process changes it meanwhile.
 #[derive(Debug)]
 pub struct Container {
     entry: Entry,
@@ -43,20 +44,20 @@ pub struct Container {
     reaped: bool,
 }
 
-/// The status of a container: from its process, its control group and the fifo that it waits at.
-pub fn status(folder: &Path, record: &Record) -> Status {
+/// The status of a container: from its process, its cgroup and the fifo that it waits at.
+pub fn status(directory: &Path, record: &Record) -> Status {
     let Some(process) = record.process else { return Status::Creating };
     match () {
         () if !process.is_alive() => Status::Stopped,
-        () if hold::is_waiting(folder) => Status::Created,
+        () if hold::is_waiting(directory) => Status::Created,
         () if cgroup(record).is_frozen().unwrap_or(false) => Status::Paused,
         () => Status::Running,
     }
 }
 
 /// config.json as it was when the container was made, with the limits that it has now.
-pub fn config(folder: &Path) -> Result<Spec> {
-    let path = folder.join("config.json");
+pub fn config(directory: &Path) -> Result<Spec> {
+    let path = directory.join("config.json");
     let text = std::fs::read(&path).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         Error::machine(format!("read `{}`", path.display()), errno)
@@ -102,7 +103,7 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     Err(Error::new(Kind::State, format!("container `{id}` is not running")))
 }
 
-/// The processes of a container, by their numbers here: its control group's, or its first where it has no group.
+/// The processes of a container, by their numbers here: its cgroup's, or its first where it has no group.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     let record = made(store, id)?;
     let cgroup = cgroup(&record);
@@ -112,24 +113,26 @@ pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
     Ok(record.process.filter(|process| process.is_alive()).map(|process| process.pid).into_iter().collect())
 }
 
-/// The control groups that a record names.
+/// The cgroups that a record names.
 fn cgroup(record: &Record) -> Cgroup {
     Cgroup::open(record.cgroup.clone().unwrap_or_default())
 }
 
 /// Removes a container, whatever is left of it.
 ///
-/// With `force` a container that runs is killed first, and one that is not there is no error.
+/// With `force` a running container is killed first, and a missing one is not an error.
 ///
 /// Returns what went wrong with its last hooks, which keeps nothing from being removed.
 pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     let entry = match store.open(id) {
-        Err(error) if force && error.kind == Kind::State && !store.folder(id).exists() => return Ok(vec![]),
+        Err(error) if force && error.kind == Kind::State && !store.directory(id).exists() => {
+            return Ok(vec![]);
+        }
         other => other?,
     };
     match entry.read() {
         Ok(Some(record)) => Container::found(entry, record).delete(force),
-        // The command that made the folder was killed before it had made anything else.
+        // The command that made the directory was killed before it had made anything else.
         Ok(None) => entry.remove().map(|()| vec![]),
         Err(_) if force => entry.remove().map(|()| vec![]),
         Err(error) => Err(error),
@@ -172,7 +175,7 @@ impl Container {
         let no_new_privileges =
             config.process().as_ref().is_some_and(|process| process.no_new_privileges().unwrap_or(false));
         let agent = match listener::path(&config)? {
-            // Without that promise the filter is loaded already, and its agent was told.
+            // Without `noNewPrivileges` the filter is loaded already, and its agent was notified.
             Some(path) if no_new_privileges => {
                 Some(Agent::connect(path, &config, &self.record.state(&config, status))?)
             }
@@ -180,7 +183,7 @@ impl Container {
         };
         hold::release(self.entry.path(), program, pid, agent.as_ref())?;
         stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
-            // The hook's failure is what is told.
+            // The hook's failure is reported.
             let _ = self.end();
         })
     }
@@ -231,26 +234,26 @@ impl Container {
         Ok(failed)
     }
 
-    /// Kills whatever of it still runs, waits until it is gone, and removes its control groups.
+    /// Kills whatever of it still runs, waits until it is gone, and removes its cgroups.
     fn end(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
         if let Some(process) = self.record.process.filter(|_| !self.reaped)
             && let Some(pidfd) = process.open()?
         {
             Signal::KILL.send(&pidfd)?;
-            // Under version 1 what is frozen does not even die.
+            // Under cgroup v1 what is frozen does not even die.
             if cgroup.is_frozen()? {
                 cgroup.thaw()?;
             }
             if !process.wait(PATIENCE)? {
-                let message = format!("process {} was killed and is not gone", process.pid);
+                let message = format!("process {} was killed but still exists", process.pid);
                 return Err(Error::new(Kind::Machine, message).help(
-                    "it waits for the kernel, perhaps for a file system or a device; try again later",
+                    "it is blocked in the kernel, for example on a file system or a device; try again later",
                 ));
             }
         }
-        // The end of a pid namespace's first process is that of all others in it. Without one they live on, and without a
-        // process in the record nobody knows what there is.
+        // The end of a pid namespace's first process is that of all others in it. Without one they keep running, and
+        // without a process in the record it is unknown which processes exist.
         if !self.record.pid_namespace || self.record.process.is_none() {
             cgroup.kill()?;
         }
@@ -265,6 +268,6 @@ impl Container {
 }
 
 fn incomplete(id: &Id) -> Error {
-    Error::new(Kind::State, format!("the container `{id}` was never made completely"))
+    Error::new(Kind::State, format!("the creation of container `{id}` was not completed"))
         .help(format!("remove what is left with `jobc oci delete --force {id}`"))
 }

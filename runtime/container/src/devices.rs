@@ -1,7 +1,7 @@
 //! Device nodes under /dev.
 //!
 //! /dev is always a fresh tmpfs, so nodes stand nowhere in the image. As root they are made; in a user namespace, where
-//! the kernel makes none, the machine's own nodes are bound, each seen to be the device that was asked for.
+//! the kernel makes none, the host's own nodes are bound, each checked to be the requested device.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -19,7 +19,7 @@ use jobc_sys::syscall::{CWD, Kernel, MountAttributes};
 pub struct Node {
     /// Where it stands.
     pub place: Place,
-    /// The path of the same device on the machine, for where it must be bound.
+    /// The path of the same device on the host, for where it must be bound.
     pub source: CString,
     /// The file type's bits and the permission bits.
     pub mode: u32,
@@ -36,7 +36,7 @@ pub struct Node {
 pub const DEFAULTS: [(&str, u32, u32); 6] =
     [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)];
 
-/// The links that every container has below /dev, and what they say.
+/// The links that every container has below /dev, and their targets.
 pub const LINKS: [(&CStr, &str); 5] = [
     (c"/proc/self/fd", "fd"),
     (c"/proc/self/fd/0", "stdin"),
@@ -49,19 +49,20 @@ const TYPE: u32 = 0o170_000;
 const TYPE_CHARACTER: u32 = 0o020_000;
 
 impl Node {
-    /// Makes the node, or binds the machine's.
+    /// Makes the node, or binds the host's.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         if child.in_user_namespace { self.bind(child) } else { self.make(child) }
     }
 
     fn make<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
-        let (folder, name) = child.parent(&self.place)?;
-        let made = kernel.mknod(folder, name, self.mode, self.device);
+        let (directory, name) = child.parent(&self.place)?;
+        let made = kernel.mknod(directory, name, self.mode, self.device);
         if made == Err(Errno::EXIST) {
             // A mount of config.json brought the same device along.
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-            let there = kernel.open(folder, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
+            let there =
+                kernel.open(directory, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
             let status = kernel.stat(there)?;
             kernel.close(there);
             if status.mode & TYPE != self.mode & TYPE || status.device != self.device {
@@ -70,11 +71,12 @@ impl Node {
         } else {
             made?;
             let null = (TYPE_CHARACTER, rustix::fs::makedev(1, 3));
-            if child.own_dev == Some(folder) && name == c"null" && (self.mode & TYPE, self.device) == null {
+            if child.own_dev == Some(directory) && name == c"null" && (self.mode & TYPE, self.device) == null
+            {
                 child.null = Null::Made;
             }
             if (self.uid, self.gid) != (0, 0) {
-                kernel.chown(folder, name, self.uid, self.gid)?;
+                kernel.chown(directory, name, self.uid, self.gid)?;
             }
         }
         Ok(())
@@ -120,10 +122,10 @@ impl fmt::Display for Node {
     }
 }
 
-/// Makes a symbolic link; one that stands there already, from the image's own /dev, is left.
+/// Makes a symbolic link; an existing one, from the image's own /dev, is kept.
 pub(crate) fn link<K: Kernel>(target: &CStr, place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let (folder, name) = child.parent(place)?;
-    let made = kernel.symlink(target, folder, name);
+    let (directory, name) = child.parent(place)?;
+    let made = kernel.symlink(target, directory, name);
     if made == Err(Errno::EXIST) { Ok(()) } else { made }
 }

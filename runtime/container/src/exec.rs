@@ -1,6 +1,6 @@
-//! A further process in a running container.
+//! An additional process in a running container.
 //!
-//! It enters the container's namespaces and control group and gets what its own `process` says; what that does not say,
+//! It enters the container's namespaces and cgroup and gets the settings of its own `process`; for what that omits,
 //! it does not get from the caller (CVE-2022-27650: capabilities are the process's own, inheritable ones included).
 
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ pub struct Request {
     pub console_socket: Option<PathBuf>,
     /// A file that gets the process's number.
     pub pid_file: Option<PathBuf>,
-    /// Whether nobody stays with it.
+    /// Whether it runs detached.
     pub detached: bool,
     /// Whether the container may be frozen: the process then begins when it is not any more.
     pub ignore_paused: bool,
@@ -52,13 +52,13 @@ pub struct Changes {
     pub directory: Option<String>,
     /// Variables, `NAME=VALUE`, that are added or take another's place.
     pub variables: Vec<String>,
-    /// User and group. Another user has none of the container's further groups.
+    /// User and group. Another user has none of the container's supplementary groups.
     pub user: Option<(u32, Option<u32>)>,
     /// Further groups.
     pub groups: Vec<u32>,
     /// Further capabilities, with or without `CAP_`.
     pub capabilities: Vec<String>,
-    /// Whether it gives up gaining privileges; where it does not say so, the container's own word counts.
+    /// Whether it sets no_new_privs; if not set, the container's own value counts.
     pub no_new_privileges: bool,
     /// Its profile of AppArmor.
     pub profile: Option<String>,
@@ -91,7 +91,8 @@ impl Changes {
         for variable in &self.variables {
             let name = variable.split_once('=').map(|(name, _)| name).filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| {
-                Error::new(Kind::Config, format!("`{variable}` is no variable")).help("write NAME=VALUE")
+                Error::new(Kind::Config, format!("invalid environment variable `{variable}`"))
+                    .help("write NAME=VALUE")
             })?;
             let list = list(&mut process["env"]);
             list.retain(|old| {
@@ -120,7 +121,7 @@ impl Changes {
 /// Reads a `process` from a file of its own, as podman and containerd give it.
 pub fn read_process(text: &[u8]) -> Result<Written> {
     let process = serde_json::from_slice(text)
-        .map_err(|error| Error::new(Kind::Config, format!("the process's file is not JSON: {error}")))?;
+        .map_err(|error| Error::new(Kind::Config, format!("the process file is not JSON: {error}")))?;
     read(process)
 }
 
@@ -140,7 +141,8 @@ fn refuse(spec: &Spec, process: &Written) -> Result<()> {
     Config { spec, unknown: Vec::new() }.refuse().map_err(of_the_process)
 }
 
-/// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do with it.
+/// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do
+/// with it.
 fn of_the_process(error: Error) -> Error {
     let Some(place) = error.place.as_deref().filter(|place| place.starts_with("/process")) else {
         return error;
@@ -172,16 +174,16 @@ fn list_of<'a>(object: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
     list(&mut object[key])
 }
 
-/// Starts a further process in a container; returns it and, where somebody is to stay with it, its terminal's other
+/// Starts an additional process in a container; returns it and, where it is not detached, its terminal's other
 /// side.
 pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option<OwnedFd>)> {
     let record = container::made(store, id)?;
-    let folder = store.folder(id);
-    let status = container::status(&folder, &record);
+    let directory = store.directory(id);
+    let status = container::status(&directory, &record);
     let first = match (status, record.process) {
         (Status::Paused, _) if !request.ignore_paused => {
             return Err(Error::new(Kind::State, format!("container `{id}` is paused"))
-                .help(format!("let it go on with `jobc oci resume {id}`, or give `--ignore-paused`")));
+                .help(format!("resume it with `jobc oci resume {id}`, or pass `--ignore-paused`")));
         }
         (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
         _ => return Err(Error::new(Kind::State, format!("container `{id}` is {status}, not running"))),
@@ -191,7 +193,7 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     options.end_with_parent = !detached;
     let wanted = process.terminal().unwrap_or(false);
     let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
-    let config = container::config(&folder)?;
+    let config = container::config(&directory)?;
     options.systemd_cgroup = needs_systemd(&record);
     let groups = match &record.cgroup {
         Some(saved) if !options.systemd_cgroup => reopened(saved, first.pid)?,

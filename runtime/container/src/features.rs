@@ -1,7 +1,7 @@
 //! What this runtime supports, as the OCI runtime specification's features structure.
 //!
-//! Nothing is said twice: what config.json may ask for comes from the table in [`crate::config::support`], the mount
-//! options from their own. It tells what the runtime can do; what this machine can do, `jobc doctor` tells.
+//! There is one source for each list: what config.json may ask for comes from the table in [`crate::config::support`],
+//! the mount options from their own. It lists what the runtime supports; `jobc doctor` shows what this host supports.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::config::mount_options;
 use crate::config::support::{PROPERTIES, Support};
 use crate::{capabilities, namespaces::Namespace};
 
-/// The architecture that a profile's names of system calls are taken for.
+/// The architecture whose syscall names a profile uses.
 const ARCHITECTURE: &str =
     if cfg!(target_arch = "aarch64") { "SCMP_ARCH_AARCH64" } else { "SCMP_ARCH_X86_64" };
 
@@ -55,7 +55,8 @@ pub fn features() -> Value {
             "netDevices": {"enabled": kept("/linux/netDevices")}
         },
         "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
-        // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot stands for all that begin with it.
+        // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot
+        // represents all that begin with it.
         "potentiallyUnsafeConfigAnnotations": ["dev.jobc.", "org.systemd.property."]
     })
 }

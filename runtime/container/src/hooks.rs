@@ -3,7 +3,7 @@
 //! Four stages run in this process's namespaces, and are here; [`inside`] has the two that run in the container's. The
 //! order of stages and what their failure means is in the OCI runtime specification (runtime.md, "Lifecycle").
 //!
-//! A hook runs with the rights of who starts the container, so it must be a program that nobody else can change
+//! A hook runs with the privileges of the user who starts the container, so no other user may be able to change it
 //! ([`program`]), and it gets nothing but what config.json gives it: its arguments, its environment and no other, and
 //! the bundle as its working directory, as with runc.
 
@@ -73,9 +73,9 @@ pub struct Given<'a> {
     /// The container's state as JSON. Its `pid` is the container's first process wherever there is one, in the stages
     /// where its `status` is `creating` too: hooks enter its namespaces by it.
     pub state: &'a [u8],
-    /// The bundle's folder.
+    /// The bundle's directory.
     pub bundle: &'a Path,
-    /// When this becomes readable (a signal descriptor, say) the hook that runs is killed, and the stage fails. Nothing
+    /// When this becomes readable (for example a signalfd) the hook that runs is killed, and the stage fails. Nothing
     /// is read from it.
     pub given_up: Option<BorrowedFd<'a>>,
 }
@@ -88,8 +88,8 @@ pub fn run(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Result<()> 
     attempts(stage, hooks, given).collect()
 }
 
-/// Runs all hooks of a stage, and returns the errors of those that failed: for [`Stage::Poststop`], where a failure must
-/// not keep the others from cleaning up.
+/// Runs all hooks of a stage, and returns the errors of those that failed: for [`Stage::Poststop`], where a failure
+/// must not keep the others from cleaning up.
 pub fn run_all(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Vec<Error> {
     attempts(stage, hooks, given).filter_map(Result::err).collect()
 }
@@ -109,7 +109,7 @@ fn attempts<'a>(
     })
 }
 
-/// A time-out in words.
+/// A timeout in words.
 fn in_seconds(seconds: u64) -> String {
     if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
 }
@@ -119,8 +119,8 @@ fn time_out(hook: &Hook) -> Result<Duration> {
     let seconds = hook.timeout().unwrap_or(inside::TIME_OUT);
     match u64::try_from(seconds) {
         Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
-        _ => Err(Error::new(Kind::Config, format!("a hook cannot run for {seconds} seconds"))
+        _ => Err(Error::new(Kind::Config, format!("invalid hook timeout: {seconds} seconds"))
             .at("/timeout")
-            .help("give a number above zero, or leave it out")),
+            .help("write a number above zero, or omit it")),
     }
 }

@@ -1,8 +1,9 @@
 //! Mounts that show other owners than their file system has (mount_setattr(2), `MOUNT_ATTR_IDMAP`).
 //!
-//! The kernel takes the map from a user namespace, and asks for CAP_SYS_ADMIN in the one that the file system was mounted
-//! in: a container with a user namespace of its own has not got it. So the parent makes the copy of the tree and maps it,
-//! and the container's first process only puts it in its place. Source: Documentation/filesystems/idmappings.rst.
+//! The kernel takes the map from a user namespace, and asks for CAP_SYS_ADMIN in the one that the file system was
+//! mounted in: a container with a user namespace of its own has not got it. So the parent makes the copy of the tree
+//! and maps it, and the container's first process only puts it in its place. Source:
+//! Documentation/filesystems/idmappings.rst.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -25,7 +26,7 @@ use jobc_sys::id_map::IdMaps;
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
 
-/// Copies the tree at a path of the machine and maps its owners by a user namespace.
+/// Copies the tree at a path of the host and maps its owners by a user namespace.
 fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
     let machine = |errno| {
         let what = format!("bind `{}`", path.to_string_lossy());
@@ -40,7 +41,7 @@ fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<Ow
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
     let tree = open_tree(&source, c"", flags).map_err(machine)?;
-    // What the container mounts below it must not show on the machine: the copies of its own tree are cut off too.
+    // What the container mounts below it must not propagate to the host: the copies of its own tree are cut off too.
     let attributes = MountAttributes { propagation: mapped.propagation, ..MountAttributes::default() };
     Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
     let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
@@ -48,8 +49,8 @@ fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<Ow
     Ok(tree)
 }
 
-/// Makes the copies for all steps that mount one, each map's user namespace once; they must stay open until the new process
-/// has its own.
+/// Makes the copies for all steps that mount one, each map's user namespace once; they must stay open until the new
+/// process has its own.
 ///
 /// # Errors
 ///
@@ -130,25 +131,25 @@ fn namespace(maps: &IdMaps) -> Result<OwnedFd> {
 
 fn machine(error: &std::io::Error) -> Error {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    Error::machine("make a user namespace for a mount's owners", errno)
+    Error::machine("make a user namespace for an id-mapped mount", errno)
 }
 
 /// What it means that the kernel refused the map; each of its rules has an error number that others have too.
 fn refused(path: &CStr, source: &OwnedFd, recursive: bool, errno: Errno) -> Error {
     let shown = path.to_string_lossy();
-    let error = Error::machine(format!("have `{shown}` show other owners"), errno);
+    let error = Error::machine(format!("id-map `{shown}`"), errno);
     match errno {
         Errno::PERM if is_mapped(source) => {
-            error.help(format!("`{shown}` lies on a mount that shows other owners already; bind it from another"))
+            error.help(format!("`{shown}` is on a mount that is already id-mapped; bind it from another mount"))
         }
         Errno::PERM => error.help(
-            "it needs CAP_SYS_ADMIN where the file system was mounted, and no mount below it may show other owners",
+            "it needs CAP_SYS_ADMIN in the user namespace where the file system was mounted, and no mount below it may be id-mapped",
         ),
         Errno::INVAL if recursive => error.help(
-            "each file system below it must be able to, as ext4, xfs, btrfs and tmpfs are; `idmap` maps the first alone",
+            "every file system below it must support it, as ext4, xfs, btrfs and tmpfs do; `idmap` maps only the first",
         ),
         Errno::INVAL => error.help(
-            "its file system cannot; bind a folder of ext4, xfs, btrfs or tmpfs, or one that belongs to the right ids",
+            "its file system does not support id mapping; bind a directory on ext4, xfs, btrfs or tmpfs, or one that belongs to the right ids",
         ),
         Errno::NOSYS => error.help("it needs Linux 5.12 or newer"),
         _ => error,
@@ -166,7 +167,7 @@ fn mount_id(file: BorrowedFd<'_>) -> Option<String> {
     Some(about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().to_owned())
 }
 
-/// What a line of mountinfo says of a mount (proc_pid_mountinfo(5)); nothing where there is none for it.
+/// The fields of a mount's line in mountinfo (proc_pid_mountinfo(5)); `None` if there is none for it.
 fn shows_others(table: &str, id: &str) -> Option<bool> {
     let line = table.lines().find(|line| line.split(' ').next() == Some(id))?;
     Some(line.split(' ').nth(5)?.split(',').any(|option| option == "idmapped"))

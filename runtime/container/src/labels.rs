@@ -1,10 +1,12 @@
-//! Profiles of AppArmor and labels of SELinux: what the kernel's security module makes of the program and of its mounts.
+//! Profiles of AppArmor and labels of SELinux: what the kernel's security module makes of the program and of its
+//! mounts.
 //!
-//! Both are set for the next program that a process executes, by a text for one of its own attributes (proc_pid_attr(5);
-//! LSM/apparmor.rst, LSM/SELinux.rst). A start executes two, and the text must be there for the second alone: a profile need not
-//! allow the trampoline, and no policy knows it. So [`crate::trampoline`] writes it. The kernel refuses a file that was opened
-//! before an `execve`, and the container's /proc may be anything, so the trampoline opens the file itself, in the folder of
-//! its own attributes: a mount of that folder alone, from which nothing leads to the machine's /proc ([`Attributes`]).
+//! Both are set for the next program that a process executes, by a text for one of its own attributes
+//! (proc_pid_attr(5); LSM/apparmor.rst, LSM/SELinux.rst). A start executes two, and the text must be there for the
+//! second alone: a profile need not allow the trampoline, and no policy knows it. So [`crate::trampoline`] writes it.
+//! The kernel refuses a file that was opened before an `execve`, and the container's /proc may be anything, so the
+//! trampoline opens the file itself, in the directory of its own attributes: a mount of that directory alone, from
+//! which nothing leads to the host's /proc ([`Attributes`]).
 //!
 //! config-linux.md has the field for mounts, config.md those of the process.
 
@@ -65,7 +67,7 @@ impl Field {
     }
 }
 
-/// What the program is to be, with the descriptor's number that the trampoline finds the attributes at.
+/// What the program is to be, with the file descriptor's number that the trampoline finds the attributes at.
 #[derive(Debug)]
 pub struct Label {
     /// The attribute's file.
@@ -82,7 +84,7 @@ impl Label {
     ///
     /// # Errors
     ///
-    /// [`Kind::Unenforceable`] where the module is not there (`is_kept` says so), and what cannot be a label.
+    /// [`Kind::Unenforceable`] where the module is not enabled (see `is_kept`), and for an invalid label.
     pub fn of(process: &Process, is_kept: impl Fn(Field) -> bool) -> Result<Option<Self>> {
         let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
         let mut found = None;
@@ -125,7 +127,7 @@ pub fn of_keyring(process: Option<&Process>) -> Result<Option<CString>> {
 ///
 /// # Errors
 ///
-/// [`Kind::Unenforceable`] where SELinux is not there.
+/// [`Kind::Unenforceable`] where SELinux is not enabled.
 pub fn of_mounts(linux: Option<&Linux>, is_kept: impl Fn(Field) -> bool) -> Result<Option<CString>> {
     let label = linux.and_then(|linux| linux.mount_label().as_deref()).filter(|text| !text.is_empty());
     let Some(label) = label else { return Ok(None) };
@@ -154,41 +156,41 @@ fn see(field: Field, is_kept: impl Fn(Field) -> bool) -> Result<()> {
         return Ok(());
     }
     let module = field.module();
-    let message = format!("{module} is not switched on in this kernel, so nothing keeps what is asked of it");
+    let message = format!("{module} is not enabled in this kernel");
     let parameter = module.to_ascii_lowercase();
     Err(Error::new(Kind::Unenforceable, message)
         .at(field.place())
-        .help(format!("remove it, or start the kernel with `security={parameter}`")))
+        .help(format!("remove it, or boot the kernel with `security={parameter}`")))
 }
 
 fn c_text(text: &str, field: Field) -> Result<CString> {
     if text.len() >= LONGEST {
-        let message = format!("{} bytes, where the kernel takes fewer than {LONGEST}", text.len());
+        let message = format!("{} bytes, but the kernel allows fewer than {LONGEST}", text.len());
         return Err(Error::new(Kind::Config, message).at(field.place()));
     }
     CString::new(text).map_err(|_| {
-        Error::new(Kind::Config, "a NUL byte cannot stand here").at(field.place()).help("remove `\\u0000`")
+        Error::new(Kind::Config, "a NUL byte is not allowed here").at(field.place()).help("remove `\\u0000`")
     })
 }
 
 /// What it means that the kernel did not take the text.
 pub(crate) fn refused(errno: Errno) -> Error {
     let field = if Field::Profile.is_kept_here() { Field::Profile } else { Field::Label };
-    let error = Error::machine(format!("set what {} makes of the program", field.module()), errno);
+    let error = Error::machine(format!("set the {} label of the program", field.module()), errno);
     let error = error.at(field.place());
     match (field, errno) {
         (Field::Profile, Errno::NOENT) => {
             error.help("no profile of that name is loaded; `apparmor_parser -r FILE` loads it")
         }
         (Field::Label, Errno::INVAL) => error.help("the policy has no such label"),
-        (_, Errno::ACCESS | Errno::PERM) => {
-            error.help("what confines this process itself, or a filter of system calls without `noNewPrivileges`, forbids it")
-        }
+        (_, Errno::ACCESS | Errno::PERM) => error.help(
+            "the confinement of this process, or a seccomp filter without `noNewPrivileges`, forbids it",
+        ),
         _ => error,
     }
 }
 
-/// Puts the folder of this process's own attributes at a descriptor.
+/// Puts the directory of this process's own attributes at a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
     at: Fd,
@@ -200,18 +202,19 @@ impl Attributes {
     pub fn carry_out<K: Kernel>(self, child: &mut Child<'_, K>) -> std::result::Result<(), Errno> {
         let kernel = child.kernel;
         let proc = child.proc()?;
-        // `thread-self` is a symbolic link of procfs itself; nothing else on the way may be one, or another file system.
+        // `thread-self` is a symbolic link of procfs itself; nothing else on the way may be one, or another file
+        // system.
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let folder = kernel.open(proc, c"thread-self/attr", flags, Mode::empty(), resolve)?;
-        let alone = kernel.clone_tree(folder, c"", false)?;
-        kernel.close(folder);
+        let directory = kernel.open(proc, c"thread-self/attr", flags, Mode::empty(), resolve)?;
+        let alone = kernel.clone_tree(directory, c"", false)?;
+        kernel.close(directory);
         kernel.replace(alone, self.at)?;
         kernel.close(alone);
         Ok(())
     }
 
-    /// The descriptor.
+    /// The file descriptor.
     pub fn at(self) -> Fd {
         self.at
     }

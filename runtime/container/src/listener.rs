@@ -1,7 +1,7 @@
 //! Who decides calls in the kernel's place: the agent that a filter's listener is handed to (seccomp_unotify(2)).
 //!
 //! The agent's socket is connected ahead and never given to a process of the container, which could speak there in the
-//! machine's name: the listener is taken from the process by pidfd_getfd(2), and sent on with the container's state
+//! host's name: the listener is taken from the process by pidfd_getfd(2), and sent on with the container's state
 //! (`SCM_RIGHTS`). Source: the OCI runtime specification, "The Container Process State".
 
 use std::io::IoSlice;
@@ -22,7 +22,7 @@ use crate::oci_state::{OCI_VERSION, State};
 use crate::seccomp::{AGENT_PLACE, agent_path};
 use jobc_sys::error::{Error, Kind, Result};
 
-/// An agent, and what it is told.
+/// An agent, and the message for it.
 #[derive(Debug)]
 pub struct Agent {
     socket: OwnedFd,
@@ -39,7 +39,7 @@ pub fn path(spec: &Spec) -> Result<Option<&Path>> {
     Ok(crate::seccomp::compile(profile)?.notifies().then_some(path))
 }
 
-/// Sees that there is a socket for an agent that is spoken to later.
+/// Checks that there is a socket for an agent that is spoken to later.
 pub fn look(path: &Path) -> Result<()> {
     let kind = rustix::fs::stat(path).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
     match kind {
@@ -49,18 +49,15 @@ pub fn look(path: &Path) -> Result<()> {
     }
 }
 
-/// A further listener, or one that no filter was to have: a process of the container has written the report.
+/// A second listener, or a listener without a filter for it: a process of the container wrote the report.
 pub(crate) fn unexpected() -> Error {
-    Error::new(
-        Kind::Machine,
-        "the program's start tells of a listener of system calls that is not to be there",
-    )
+    Error::new(Kind::Machine, "the start of the program reported an unexpected seccomp listener")
 }
 
 fn unreachable(path: &Path, errno: Errno) -> Error {
     Error::machine(format!("connect to the agent's socket `{}`", path.display()), errno)
         .at(AGENT_PLACE)
-        .help("start the agent first: it listens there at a Unix stream socket")
+        .help("start the agent first: it must listen on this Unix stream socket")
 }
 
 impl Agent {
@@ -86,17 +83,17 @@ impl Agent {
         Ok(Self { socket, message })
     }
 
-    /// Takes a listener from a process and sends it on. Where the state has no process yet, this is the container's first.
+    /// Takes a listener from a process and sends it on. Where the state has no process yet, this is the container's
+    /// first.
     ///
     /// # Errors
     ///
     /// The kernel does not give it, or the agent has gone.
     pub fn hand_over(&self, pid: u32, pidfd: BorrowedFd<'_>, listener: RawFd) -> Result<()> {
         let listener = pidfd_getfd(pidfd, listener, PidfdGetfdFlags::empty()).map_err(|errno| {
-            let error =
-                Error::machine("take the listener of the system-call filter", errno).at("/linux/seccomp");
+            let error = Error::machine("get the seccomp listener", errno).at("/linux/seccomp");
             match errno {
-                Errno::PERM => error.help("a normal user can with `noNewPrivileges` only"),
+                Errno::PERM => error.help("an unprivileged user needs `noNewPrivileges` for it"),
                 Errno::NOSYS => error.help("it needs Linux 5.6 or newer"),
                 _ => error,
             }
@@ -106,9 +103,8 @@ impl Agent {
         if kind.is_ok_and(|kind| kind.to_bytes() != b"anon_inode:seccomp notify") {
             return Err(unexpected());
         }
-        self.send(self.text(pid).as_bytes(), listener.as_fd()).map_err(|errno| {
-            Error::machine("send the listener of system calls to the agent", errno).at(AGENT_PLACE)
-        })
+        self.send(self.text(pid).as_bytes(), listener.as_fd())
+            .map_err(|errno| Error::machine("send the seccomp listener to the agent", errno).at(AGENT_PLACE))
     }
 
     /// The container process state, in which the process has a number.
@@ -121,7 +117,7 @@ impl Agent {
         message.to_string()
     }
 
-    /// Sends bytes, the descriptor with the first of them.
+    /// Sends bytes, the file descriptor with the first of them.
     fn send(&self, bytes: &[u8], descriptor: BorrowedFd<'_>) -> std::result::Result<(), Errno> {
         let descriptors = [descriptor];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

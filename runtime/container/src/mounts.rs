@@ -1,4 +1,4 @@
-//! Mounts: config.json's list, as steps that go by descriptor.
+//! Mounts: config.json's list, as steps that go by file descriptor.
 //!
 //! A mount is made detached (fsopen(2), or open_tree(2) for a bind), gets its attributes there, and is then put upon a
 //! target that was resolved inside the root. So no path is looked up twice, and none is looked up in between.
@@ -53,9 +53,9 @@ pub enum Source {
         /// Whether what the image has at the place is copied into it first.
         copy_up: bool,
     },
-    /// A part of the machine's tree.
+    /// A part of the host's tree.
     Bind {
-        /// An absolute path of the machine.
+        /// An absolute path of the host.
         path: CString,
         /// Whether the mounts below it come along.
         recursive: bool,
@@ -89,7 +89,7 @@ impl Mount {
         }
         let target = self.place.make(child, self.last)?;
         if let Source::New { copy_up: true, .. } = self.source {
-            copy_up::folder(kernel, target, mount)?;
+            copy_up::directory(kernel, target, mount)?;
         }
         kernel.attach(mount, target)?;
         for change in &self.propagation {
@@ -181,16 +181,16 @@ pub fn propagation_name(propagation: u64) -> &'static str {
     }
 }
 
-/// Makes the root itself read-only, and those of its folders; what else is mounted below keeps its own attributes.
+/// Makes the root itself read-only, and those of its directories; what else is mounted below keeps its own attributes.
 pub(crate) fn make_root_read_only<K: Kernel>(
     child: &mut Child<'_, K>,
-    folders: &[Place],
+    directories: &[Place],
 ) -> Result<(), Errno> {
     let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
-    for folder in folders {
-        let folder = folder.open(child)?;
-        child.kernel.mount_setattr(folder, false, attributes)?;
-        child.kernel.close(folder);
+    for directory in directories {
+        let directory = directory.open(child)?;
+        child.kernel.mount_setattr(directory, false, attributes)?;
+        child.kernel.close(directory);
     }
     child.kernel.mount_setattr(child.root, false, attributes)
 }

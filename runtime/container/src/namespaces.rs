@@ -23,7 +23,7 @@ pub enum Namespace {
     Ipc,
     /// Host name.
     Uts,
-    /// The root of the control groups.
+    /// The root of the cgroups.
     Cgroup,
     /// Clocks.
     Time,
@@ -139,11 +139,11 @@ impl fmt::Display for IdMapFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (uid, gid) = (self.uid.to_string_lossy(), self.gid.to_string_lossy());
         write!(f, "users by `{}` and groups by `{}`", uid.trim(), gid.trim())?;
-        if self.deny_groups { f.write_str(", further groups denied") } else { Ok(()) }
+        if self.deny_groups { f.write_str(", supplementary groups denied") } else { Ok(()) }
     }
 }
 
-/// Goes to the working directory and sees that it lies inside the root (CVE-2024-21626).
+/// Goes to the working directory and checks that it lies inside the root (CVE-2024-21626).
 pub(crate) fn enter_directory<K: Kernel>(kernel: &K, path: &CStr) -> Result<(), Errno> {
     kernel.chdir(path)?;
     if kernel.working_directory_is_inside()? { Ok(()) } else { Err(Errno::XDEV) }

@@ -1,4 +1,4 @@
-//! A container's state as the OCI runtime specification has it: what programs, hooks and agents are told.
+//! A container's state as the OCI runtime specification defines it: for programs, hooks and agents.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The flat list of steps between the new process and the user's program.
 //!
-//! A step holds all it needs: paths are C strings, option lists are made, descriptors of the parent are open. So the new
-//! process carries the list out without allocating, which it must not do while it shares its parent's memory.
+//! A step holds all it needs: paths are C strings, option lists are made, file descriptors of the parent are open. So
+//! the new process carries the list out without allocating, which it must not do while it shares its parent's memory.
 //! `jobc run --dry-run` prints the same list, within what is done around it ([`listing`]).
 
 mod words;
@@ -24,7 +24,7 @@ use crate::rootfs::{self, EnterRoot};
 use crate::terminal::console::Console;
 use jobc_sys::syscall::{Fd, Kernel, MountAttributes, Prctl};
 
-/// A step, and the field of config.json that asked for it.
+/// A step, and the field of config.json that it comes from.
 #[derive(Debug)]
 pub struct Step {
     /// What to do.
@@ -51,11 +51,11 @@ pub enum Operation {
         /// Group id in the namespace.
         gid: u32,
     },
-    /// Join the version 1 control groups, all in one go.
+    /// Join the cgroup v1 groups, all in one go.
     JoinCgroups(Vec<Fd>),
     /// Enter a namespace that is there.
     Join(Join),
-    /// Make these the descriptors 0, 1 and 2.
+    /// Make these the file descriptors 0, 1 and 2.
     SetStreams {
         /// Ours for each.
         streams: [Fd; 3],
@@ -82,13 +82,13 @@ pub enum Operation {
     EnterRoot(EnterRoot),
     /// Mount something below the root.
     Mount(Mount),
-    /// Mount the version 1 hierarchies of control groups side by side.
+    /// Mount the cgroup v1 hierarchies side by side.
     MountCgroups(MountCgroups),
     /// Make or bind a device node.
     MakeNode(Node),
     /// Make a symbolic link below /dev.
     Link {
-        /// What the link says.
+        /// The target of the link.
         target: CString,
         /// Where it stands.
         place: Place,
@@ -97,9 +97,9 @@ pub enum Operation {
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
     Hook(HookInside),
-    /// Make a folder with all above it, where it is missing and the root may be written.
-    MakeFolder(Place),
-    /// Make the root read-only, and those of its folders that are writable mounts of their own.
+    /// Make a directory with all above it, where it is missing and the root may be written.
+    MakeDirectory(Place),
+    /// Make the root read-only, and those of its directories that are writable mounts of their own.
     ReadOnlyRoot(Vec<Place>),
     /// Hide a path.
     Mask(Place),
@@ -107,7 +107,7 @@ pub enum Operation {
     MakeReadOnly(Place),
     /// Write a kernel setting that a namespace keeps apart: its path below /proc/sys, and its value.
     SetKernelParameter(CString, CString),
-    /// Keep the folder of this process's attributes for what is set as the program begins.
+    /// Keep the directory of this process's attributes for what is set as the program begins.
     OpenAttributes(Attributes),
     /// Make the new root `/`.
     PivotRoot,
@@ -134,7 +134,7 @@ pub enum Operation {
     SetIoPriority(u32),
     /// Give up gaining privileges.
     NoNewPrivileges,
-    /// Load the filter of system calls early, while there is the right to: without `noNewPrivileges`.
+    /// Load the seccomp filter early, while the process has the capability for it: without `noNewPrivileges`.
     LoadFilter(crate::seccomp::Program),
     /// Become the user.
     BecomeUser {
@@ -153,11 +153,11 @@ pub enum Operation {
     SetUmask(u32),
     /// Go to the working directory, which must be inside the root.
     ChangeDirectory(CString),
-    /// See that the program is there and may be executed, before somebody waits for the start: one of these paths.
+    /// Check that the program exists and can be executed, before the start is waited for: one of these paths.
     FindProgram(Vec<CString>),
-    /// Wait for a byte on a descriptor: the start.
+    /// Wait for a byte on a file descriptor: the start.
     Hold(Fd),
-    /// Close every descriptor from a number on.
+    /// Close every file descriptor from a number on.
     CloseFrom {
         /// The first that is closed; those below are the program's.
         first: Fd,
@@ -182,8 +182,8 @@ impl Operation {
             Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
                 let file = kernel.stat(fd)?;
-                // It writes to what is open in any case; only opening it by name needs this. Whatever is no pipe, /dev/null
-                // before all, is the machine's own file.
+                // It writes to what is open in any case; only opening it by name needs this. Anything that is not a
+                // pipe, /dev/null before all, is the host's own file.
                 if *owner != 0 && file.is_pipe() {
                     let _ = kernel.fchown(fd, *owner, file.gid);
                 }
@@ -213,12 +213,12 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::MakeFolder(place) => match place.make(child, Last::Folder) {
-                // Who goes there says what is wrong with it.
+            Self::MakeDirectory(place) => match place.make(child, Last::Directory) {
+                // The step that uses it reports what is wrong.
                 Err(Errno::ROFS | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => Ok(()),
                 made => made.map(drop),
             },
-            Self::ReadOnlyRoot(folders) => mounts::make_root_read_only(child, folders),
+            Self::ReadOnlyRoot(directories) => mounts::make_root_read_only(child, directories),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
             Self::SetKernelParameter(path, value) => child.write_proc(path, value.as_bytes()),
@@ -260,7 +260,7 @@ impl Operation {
     }
 }
 
-/// As execvp(3) looks: what may not be executed is told only if nothing else is found.
+/// As in execvp(3): a permission error is reported only if nothing else is found.
 fn find<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
     let mut refused = Errno::NOENT;
     for path in candidates {

@@ -1,27 +1,27 @@
-//! How a container is started, beside what its bundle says.
+//! How a container is started, in addition to its bundle.
 
 use std::os::fd::OwnedFd;
 
 use crate::scope::Holder;
 use crate::secret::Variables;
 
-/// How a container is started, beside what its bundle says.
+/// How a container is started, in addition to its bundle.
 ///
-/// `prepare` reads all of it ahead: descriptors in here are given to the container's first process as they are.
+/// `prepare` reads all of it: these file descriptors are passed to the container's first process unchanged.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub struct Options {
-    /// The container's name; its control group is `/jobc/<id>` where config.json names none.
+    /// The container's name; its cgroup is `/jobc/<id>` where config.json names none.
     pub id: String,
     /// Go on where a limit cannot be enforced, and record it.
     pub allow_unenforced: bool,
-    /// Make no control group at all; then every limit of config.json is one that cannot be enforced.
+    /// Create no cgroup at all; then no limit of config.json can be enforced.
     pub without_cgroup: bool,
-    /// Have systemd make the control group, as a unit; config.json's path then names that ([`crate::systemd`]).
+    /// Have systemd make the cgroup, as a unit; config.json's path then names that ([`crate::systemd`]).
     pub systemd_cgroup: bool,
     /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
     pub scope: Option<Holder>,
-    /// Make no group of version 1 only to count what is read from disks and written to them: nobody will ask.
+    /// Make no cgroup v1 group only to count disk I/O: the count is not needed.
     pub io_uncounted: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
     ///
@@ -34,13 +34,13 @@ pub struct Options {
     ///
     /// Needed where config.json asks for a terminal; the name sent with it is `/dev/ptmx`.
     pub console: Option<OwnedFd>,
-    /// What the container has for descriptors 0, 1 and 2; ours unless given. A terminal goes before it.
+    /// The container's file descriptors 0, 1 and 2; by default ours. A terminal takes precedence.
     pub streams: Option<[OwnedFd; 3]>,
     /// How many files may be open, soft and hard (`RLIMIT_NOFILE`), where ours is not what config.json's author knows.
     pub open_files: Option<(u64, u64)>,
     /// Rows and columns of the user's own terminal, which count before config.json's `consoleSize`.
     pub window_size: Option<(u16, u16)>,
-    /// How many descriptors from 3 on stay open in the container.
+    /// How many file descriptors from 3 on stay open in the container.
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
     pub end_with_parent: bool,

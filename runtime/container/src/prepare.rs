@@ -1,6 +1,6 @@
-//! Turns a bundle into a list of operations, with every string and descriptor ready.
+//! Turns a bundle into a list of operations, with every string and file descriptor ready.
 //!
-//! The order is the kernel's: who one is (user namespace, ids), where one is counted (control groups), what one sees
+//! The order is the kernel's: who one is (user namespace, ids), where one is counted (cgroups), what one sees
 //! (namespaces, mounts, devices), then what one may do (limits, capabilities, filter), and last the program. Nothing is
 //! decided here that config.json decides.
 
@@ -32,11 +32,11 @@ use jobc_sys::machine::Machine;
 
 /// Lists the steps from a bundle to its running program.
 ///
-/// `groups` are where the container's control groups will be; nothing where it gets none.
+/// `groups` are where the container's cgroups will be; nothing where it gets none.
 ///
 /// # Errors
 ///
-/// What cannot be kept, at its place in config.json. Nothing is changed on the machine.
+/// What cannot be kept, at its place in config.json. Nothing is changed on the host.
 pub fn prepare(
     bundle: &Bundle,
     root: &Root,
@@ -46,7 +46,7 @@ pub fn prepare(
 ) -> Result<Prepared> {
     let spec = &bundle.config.spec;
     let process = spec.process().as_ref().ok_or_else(|| {
-        Error::new(Kind::Config, "there is no `process`, so there is nothing to start").at("/process")
+        Error::new(Kind::Config, "`process` is missing, so no program can be started").at("/process")
     })?;
     let label = Label::of(process, Field::is_kept_here)?;
     let mut steps = Steps::default();
@@ -58,19 +58,20 @@ pub fn prepare(
         steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
     }
     files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
-    // Only now: with a supervisor's descriptors of many tasks, those that the steps above open have higher numbers.
+    // Only now: with a supervisor's file descriptors of many tasks, those that the steps above open have higher
+    // numbers.
     if let Some((soft, hard)) = options.open_files {
         let resource = linux_raw_sys::general::RLIMIT_NOFILE;
         steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
     }
     let Rights { filter, becomes } = rights::list(&mut steps, spec, process, &identity, machine)?;
     let environment = std::mem::take(&mut options.secret_environment);
-    let program = program::of(process, filter, label, root.folders(), environment)?;
+    let program = program::of(process, filter, label, root.directories(), environment)?;
     if becomes || !options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
         steps.always(Operation::EndWithParent(options.end_with_parent));
     }
-    // Before a hold: what other processes of a gang are told by the end of a pipe must not stay open in this one.
+    // Before a hold: pipes whose end-of-file signals other processes of a gang must not stay open in this one.
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.always(Operation::CloseFrom { first, except: Vec::new() });
     if let Some(hold) = &options.hold {

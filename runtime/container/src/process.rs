@@ -2,8 +2,8 @@
 //!
 //! The new process shares its maker's memory until its `execve` (`CLONE_VM`), so that its making costs the same however
 //! large the maker is, and so that everything prepared is simply there. Three rules follow: it allocates nothing, it
-//! takes no lock, and what it reads stays where it is until the kernel says that it has left the memory. The kernel
-//! says so by `CLONE_CHILD_CLEARTID`: it writes 0 to [`Report::state`] and wakes who waits there (clone(2)).
+//! takes no lock, and what it reads stays valid until the kernel reports that the process has left the memory. The
+//! kernel reports it by `CLONE_CHILD_CLEARTID`: it writes 0 to [`Report::state`] and wakes the waiter (clone(2)).
 //!
 //! Where the parent has nothing to do in between, it sleeps until then (`CLONE_VFORK`). Where it has (id maps by
 //! newuidmap, hooks in its own namespaces, a start that comes later), the child waits at [`Gate`]s.
@@ -36,17 +36,17 @@ use jobc_sys::syscall::{Kernel as _, Prctl, of_fd, raw};
 pub struct Program {
     /// The sealed image of [`crate::trampoline`].
     pub image: OwnedFd,
-    /// Where it says why it could not execute the program: read to its end, empty when it could. Nothing where somebody
-    /// else reads that.
+    /// The pipe for the error of the program's execve: read to its end, empty on success. `None` where another process
+    /// reads it.
     pub failure: Option<OwnedFd>,
     /// The other side of `failure`. The child has its own, so the parent closes this one once the child has left the
     /// shared memory, and then the end of `failure` is the program's start.
     pub failure_writer: Option<OwnedFd>,
-    /// Where the new process hears that the filter's listener was taken, if its trampoline has one to hand over.
+    /// Where the new process learns that the filter's listener was taken, if its trampoline has one to hand over.
     pub reply: Option<RawFd>,
     /// The other side of `reply`, where this process takes the listener.
     pub reply_writer: Option<OwnedFd>,
-    /// Where the new process keeps the folder of its own attributes, for the trampoline ([`crate::labels`]).
+    /// Where the new process keeps the directory of its own attributes, for the trampoline ([`crate::labels`]).
     pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
     pub arguments: CList,
@@ -63,19 +63,19 @@ pub struct Launch {
     pub namespaces: u32,
     /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
     pub joined_before: Vec<Join>,
-    /// Whether this process becomes one that no other may look into, before it makes the new one.
+    /// Whether this process becomes not dumpable before it makes the new one.
     pub hidden: bool,
-    /// A version 2 control group to be born in.
+    /// A cgroup v2 group to be created in.
     pub cgroup: Option<OwnedFd>,
     /// Whether the parent has anything to do between the process's making and its `execve`.
     pub attended: bool,
-    /// Whether the process is in a user namespace that is not the machine's.
+    /// Whether the process is in a user namespace that is not the host's.
     pub in_user_namespace: bool,
     /// Who gets the listener of the filter, where it has one and this process takes it.
     pub agent: Option<Agent>,
     /// What it becomes.
     pub program: Program,
-    /// Descriptors that steps name, kept open until the process has its own.
+    /// File descriptors that steps name, kept open until the process has its own.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -84,7 +84,7 @@ pub struct Launch {
 pub struct Process {
     /// Its id in this process's pid namespace.
     pub pid: u32,
-    /// A descriptor that stands for it, whatever becomes of the number.
+    /// A file descriptor that refers to it, even if the PID is reused.
     pub pidfd: OwnedFd,
     shared: Option<Box<Shared>>,
 }
@@ -108,7 +108,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// What the step that failed says of itself, at its place in config.json.
+    /// The error of the failed step, at its place in config.json.
     pub fn spawn(launch: Launch, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Self> {
         if launch.hidden {
             Linux
@@ -139,7 +139,7 @@ impl Process {
     /// Waits until a process that was held, and has been given its byte, has become its program.
     pub fn started(&mut self) -> Result<()> {
         if let Some(shared) = &self.shared {
-            // It may not have read the byte yet: HELD is no news here.
+            // It may not have read the byte yet: HELD is not a change here.
             while shared.report.state.load(Ordering::Acquire) == HELD {
                 wait(&shared.report.state, HELD);
             }
@@ -246,7 +246,7 @@ impl Shared {
         let first_stack = between.then(Stack::new).transpose()?;
         Ok(Box::new(Self {
             report: Report::new(),
-            // SAFETY: a structure of integers; all zero means that nothing is asked for.
+            // SAFETY: a structure of integers; all zero means that nothing is requested.
             clone: unsafe { std::mem::zeroed() },
             stack,
             first_stack,
@@ -318,7 +318,7 @@ impl Shared {
         if pidfd < 0 {
             return Err(Errno::BADF);
         }
-        // SAFETY: the kernel has just made this descriptor for us (clone(2), CLONE_PIDFD).
+        // SAFETY: the kernel has just made this file descriptor for us (clone(2), CLONE_PIDFD).
         Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
     }
 
@@ -352,12 +352,12 @@ impl Shared {
         handed
     }
 
-    /// What the trampoline says: nothing when the user's program runs.
+    /// The trampoline's report: nothing when the user's program runs.
     fn program_failure(&mut self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
-        let machine = |errno| Error::machine("learn whether the program was started", errno);
+        let machine = |errno| Error::machine("read whether the program was started", errno);
         loop {
             match outcome::wait(failure, pid).map_err(machine)? {
                 Heard::Runs => return Ok(()),
@@ -425,7 +425,7 @@ extern "C" fn begin(data: *mut c_void) -> ! {
     if let Some(writer) = &shared.launch.program.failure_writer {
         let _ = Linux.keep_on_exec(writer.as_raw_fd());
     }
-    // So it does with these; without them it says that it cannot.
+    // So it does with these; without them it reports an error.
     if let Some(reply) = shared.launch.program.reply {
         let _ = Linux.keep_on_exec(reply);
     }
@@ -456,13 +456,13 @@ fn explain_clone(launch: &Launch, errno: Errno) -> Error {
         .at("/linux/namespaces");
     match errno {
         Errno::PERM => error.help(
-            "as a normal user the bundle needs a user namespace; `jobc doctor` says what this machine allows",
+            "for an unprivileged user the bundle needs a user namespace; `jobc doctor` shows what this host allows",
         ),
         Errno::NOSPC | Errno::USERS => error
             .help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
         Errno::AGAIN => error.help("the limit of processes (ulimit -u, or pids.max) is reached"),
         Errno::BUSY | Errno::OPNOTSUPP => error
-            .help("the control group cannot hold processes; see whether it has children with controllers"),
+            .help("the cgroup cannot hold processes; check whether it has children with controllers"),
         _ => error,
     }
 }

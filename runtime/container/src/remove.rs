@@ -1,7 +1,7 @@
-//! Removes a folder that a container had for its root.
+//! Removes a directory that a container had for its root.
 //!
-//! Two things can stand in the way of a user without rights: folders that an archive wants to be closed, and files that
-//! belong to other ids of the container, which are other ids of the machine.
+//! Two things can stand in the way of a user without rights: directories that an archive wants to be closed, and files
+//! that belong to other ids of the container, which are other ids of the host.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -21,38 +21,39 @@ use crate::start::{Groups, Prepared, Program};
 use jobc_sys::error::{Error, Kind, Result, because};
 use jobc_sys::id_map::IdMaps;
 
-/// Removes a folder and all that is in it, whoever of the container's users it belongs to. It may be gone already.
-pub fn remove(folder: &Path) -> Result<()> {
+/// Removes a directory with its content, whichever container user owns it. It may be gone already.
+pub fn remove(directory: &Path) -> Result<()> {
     let failed = |because: &str| {
-        Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", folder.display())))
+        Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", directory.display())))
     };
-    match remove_tree(folder) {
+    match remove_tree(directory) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         Err(error) => return failed(&because(&error)),
     }
-    // What cannot be opened up is another id's, which the second error says.
-    let _ = open_up(folder);
-    match remove_tree(folder) {
+    // A directory whose mode cannot be changed belongs to another id; the second error reports that.
+    let _ = open_up(directory);
+    match remove_tree(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
         Err(error) => return failed(&because(&error)),
         Ok(()) => return Ok(()),
     }
-    match remove_as_container(folder)? {
+    match remove_as_container(directory)? {
         Exit::Code(0) => Ok(()),
-        _ => failed("files in it belong to ids that this user cannot take"),
+        _ => failed("files in it belong to ids that this user cannot map"),
     }
 }
 
-/// Removes a folder and all that is in it, or what else stands there.
+/// Removes a directory and all that is in it, or what else stands there.
 ///
-/// The standard library's takes a descriptor and a piece of the stack for each folder on the way down, and an archive may have
-/// made as many as it likes: by way of links even deeper than a path can say. Here those very deep down are moved to the top.
+/// The standard library's takes a file descriptor and a piece of the stack for each directory on the way down, and an
+/// archive may have made as many as it likes: by way of links even deeper than a path can say. Here those very deep
+/// down are moved to the top.
 fn remove_tree(path: &Path) -> io::Result<()> {
     let mut moved = 0;
     loop {
-        let top = match rustix::fs::openat(CWD, path, FOLDER, Mode::empty()) {
+        let top = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
             other => other?,
         };
@@ -64,21 +65,21 @@ fn remove_tree(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what is in a folder, but for what it moves to the top.
-fn empty(folder: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
+/// Removes what is in a directory, but for what it moves to the top.
+fn empty(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
     const DEEP: usize = 128;
-    for entry in Dir::read_from(folder)? {
+    for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
         if entry.file_type() == FileType::Directory || entry.file_type() == FileType::Unknown {
-            match rustix::fs::openat(folder, name, FOLDER, Mode::empty()) {
+            match rustix::fs::openat(directory, name, DIRECTORY, Mode::empty()) {
                 Ok(_) if depth == DEEP => {
                     loop {
                         *moved += 1;
-                        match rustix::fs::renameat(folder, name, top, format!(".moved-up-{moved}")) {
+                        match rustix::fs::renameat(directory, name, top, format!(".moved-up-{moved}")) {
                             // Something has that name already.
                             Err(Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
                             other => break other?,
@@ -88,25 +89,26 @@ fn empty(folder: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io
                 }
                 Ok(inner) => {
                     empty(&inner, depth + 1, top, moved)?;
-                    rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?;
+                    rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
                     continue;
                 }
                 Err(Errno::NOTDIR | Errno::LOOP) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        rustix::fs::unlinkat(folder, name, AtFlags::empty())?;
+        rustix::fs::unlinkat(directory, name, AtFlags::empty())?;
     }
     Ok(())
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Gives the owner every right to every folder below a path.
+/// Gives the owner every right to every directory below a path.
 fn open_up(path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
-    let magic = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+    let magic = format!("/proc/self/fd/{}", directory.as_raw_fd());
     rustix::fs::chmod(&magic, Mode::RWXU)?;
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -118,12 +120,12 @@ fn open_up(path: &Path) -> io::Result<()> {
 }
 
 /// Runs rm(1) with the ids that this user's containers have.
-fn remove_as_container(folder: &Path) -> Result<Exit> {
+fn remove_as_container(directory: &Path) -> Result<Exit> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
     let step = |operation| Step { operation, place: None };
     let owned = |text: &CStr| text.to_owned();
-    let path = CString::new(folder.as_os_str().as_bytes())
+    let path = CString::new(directory.as_os_str().as_bytes())
         .map_err(|_| Error::new(Kind::Machine, "a path with a NUL byte"))?;
     let prepared = Prepared {
         steps: vec![

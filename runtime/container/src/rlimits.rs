@@ -36,7 +36,7 @@ pub fn of(limits: &[PosixRlimit]) -> Result<Vec<Limit>> {
             return wrong(index, format!("the soft limit {} is above the hard limit {}", new.soft, new.hard));
         }
         if !seen.insert(resource) {
-            return wrong(index, format!("`{name}` is limited twice"));
+            return wrong(index, format!("duplicate limit `{name}`"));
         }
         all.push(new);
     }

@@ -1,7 +1,8 @@
-//! The container's root: a folder, an archive, or the machine's own files.
+//! The container's root: a directory, an archive, or the host's own files.
 //!
-//! `root.path` names a folder, as the OCI runtime specification wants. Where that folder is absent, as in what `jobc build`
-//! makes, an archive beside config.json is unpacked, or the annotation `dev.jobc.image` says what belongs there.
+//! `root.path` names a directory, as the OCI runtime specification wants. Where that directory is absent, as in what
+//! `jobc build` makes, an archive beside config.json is unpacked, or the annotation `dev.jobc.image` names its
+//! image.
 
 mod host;
 pub mod layers;
@@ -16,17 +17,17 @@ use jobc_sys::error::{Error, Kind, Result, because};
 /// What a container has for its root file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Root {
-    /// A folder, which the container may write.
-    Folder(PathBuf),
-    /// The machine's own files, or folders that other containers begin with too, under a writable layer.
+    /// A directory, which the container may write.
+    Directory(PathBuf),
+    /// The host's own files, or directories that other containers begin with too, under a writable layer.
     Overlay {
         /// The lower layers, lowest first; at least one, and at most [`MOST_LOWERS`].
         lowers: Vec<PathBuf>,
         /// The writable layer.
         upper: Upper,
-        /// An empty folder to mount upon, which nobody else uses.
+        /// An empty directory to mount upon, which no other process uses.
         on: PathBuf,
-        /// What of the machine is shown read-only, outer ones first: mounts below its root, and what stands in no part.
+        /// What of the host is shown read-only, outer ones first: mounts below its root, and what is in no part.
         binds: Vec<PathBuf>,
         /// What the root is put together from, where an overlay over all of it is not to be had.
         parts: Option<Parts>,
@@ -39,30 +40,31 @@ pub const MOST_LOWERS: usize = 500;
 /// The writable layer of an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Upper {
-    /// In memory: nobody else sees it, and it goes with the container.
+    /// In memory: no other process sees it, and it is removed with the container.
     Memory {
         /// How many bytes it may take; nothing for the kernel's own bound of a tmpfs.
         size: Option<u64>,
     },
-    /// The folder `upper` in a folder of the machine, which stays when the container goes; beside it the kernel has its `work`.
-    /// [`Root::placed`] makes both where they are missing.
+    /// The directory `upper` in a directory of the host, which stays when the container goes; beside it the kernel
+    /// has its `work`. [`Root::placed`] makes both where they are missing.
     ///
-    /// What was changed there is on the disk only after a syncfs(2) of the machine: the container's own syncs are left out
-    /// (mount option `volatile`). An `upper` that was used so is not mounted as one again, but may become a lower layer.
-    Folder(PathBuf),
+    /// What was changed there is on the disk only after a syncfs(2) on the host: the container's own syncs are left
+    /// out (mount option `volatile`). An `upper` that was used so is not mounted as one again, but may become a lower
+    /// layer.
+    Directory(PathBuf),
 }
 
-/// A root put together from overlays over single folders, on a tmpfs that has the names in between.
+/// A root put together from overlays over single directories, on a tmpfs that has the names in between.
 ///
-/// In a user namespace the mounts of the machine are locked together: the kernel makes no overlay over a folder that has
-/// other mounts below it (mount_namespaces(7)), so there is none over `/`.
+/// In a user namespace the mounts of the host are locked together: the kernel makes no overlay over a directory that
+/// has other mounts below it (mount_namespaces(7)), so there is none over `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// Folders with a writable layer over each, and their permission bits.
+    /// Directories with a writable layer over each, and their permission bits.
     pub overlays: Vec<(PathBuf, u32)>,
-    /// Folders that begin empty, or with other parts, and their permission bits; outer ones first.
-    pub folders: Vec<(PathBuf, u32)>,
-    /// Symbolic links, and what they say.
+    /// Directories that begin empty, or with other parts, and their permission bits; outer ones first.
+    pub directories: Vec<(PathBuf, u32)>,
+    /// Symbolic links and their targets.
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -72,8 +74,8 @@ const ARCHIVES: [&str; 3] = ["rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
 impl Root {
     /// The root of a bundle's container.
     ///
-    /// `choice` comes before what the bundle says: `host`, a folder, or an archive. `state_dir` is the container's own folder;
-    /// an archive is unpacked there, once.
+    /// `choice` overrides the bundle: `host`, a directory, or an archive. `state_dir` is the container's
+    /// own directory; an archive is unpacked there, once.
     pub fn of(bundle: &Bundle, choice: Option<&str>, state_dir: &Path) -> Result<Self> {
         if let Some(choice) = choice {
             return match choice {
@@ -87,9 +89,9 @@ impl Root {
         if let Some(path) = written.filter(|path| *path != bundle.dir)
             && let Ok(status) = fs::symlink_metadata(&path)
         {
-            // A folder that is no link, in a folder whose path has none: there is nothing to resolve.
+            // A directory that is no link, in a directory whose path has none: there is nothing to resolve.
             if status.is_dir() && path.file_name().is_some() && path.parent() == Some(&bundle.dir) {
-                return Ok(Self::Folder(path));
+                return Ok(Self::Directory(path));
             }
             return Self::at(&path, state_dir).map_err(|error| error.at("/root/path"));
         }
@@ -102,47 +104,48 @@ impl Root {
         }
     }
 
-    /// The machine's own files, for containers of bundles like this one; [`placed`](Self::placed) makes it the root of one.
+    /// The host's own files, for containers of bundles like this one; [`placed`](Self::placed) makes it the root of
+    /// one.
     pub fn of_machine(bundle: &Bundle) -> Result<Self> {
         host::overlay(bundle)
     }
 
-    /// Folders, lowest first, that several containers begin with, each with a writable layer of its own in memory, as large as
-    /// the bundle says; see [`placed`](Self::placed).
+    /// Directories, lowest first, that several containers begin with, each with a writable layer of its own in memory,
+    /// as large as the bundle says; see [`placed`](Self::placed).
     pub fn layered(lowers: Vec<PathBuf>, bundle: &Bundle) -> Result<Self> {
         Ok(Self::over(lowers, Upper::Memory { size: host::upper_size(bundle)? }))
     }
 
-    /// Folders, lowest first, under a writable layer; see [`placed`](Self::placed).
+    /// Directories, lowest first, under a writable layer; see [`placed`](Self::placed).
     pub fn over(lowers: Vec<PathBuf>, upper: Upper) -> Self {
         Self::Overlay { lowers, upper, on: PathBuf::new(), binds: Vec::new(), parts: None }
     }
 
-    /// The same root for the container in a folder: a writable layer is put together in there.
+    /// The same root for the container in a directory: a writable layer is put together in there.
     pub fn placed(mut self, state_dir: &Path) -> Result<Self> {
         if let Self::Overlay { on, upper, .. } = &mut self {
             *on = state_dir.join("root");
-            make_folder(on)?;
-            if let Upper::Folder(folder) = upper {
-                make_folder(&folder.join("upper"))?;
-                make_folder(&folder.join("work"))?;
+            make_directory(on)?;
+            if let Upper::Directory(directory) = upper {
+                make_directory(&directory.join("upper"))?;
+                make_directory(&directory.join("work"))?;
             }
         }
         Ok(self)
     }
 
-    /// Where the root stands in the container's mount namespace until it is entered: what hooks are told.
+    /// The root's path in the container's mount namespace until it is entered: hooks get it.
     pub fn place(&self) -> PathBuf {
         match self {
-            Self::Folder(path) => path.clone(),
+            Self::Directory(path) => path.clone(),
             Self::Overlay { on, .. } => on.join("root"),
         }
     }
 
-    /// The folders of the machine whose files the container begins with, lowest first.
-    pub fn folders(&self) -> &[PathBuf] {
+    /// The directories of the host whose files the container begins with, lowest first.
+    pub fn directories(&self) -> &[PathBuf] {
         match self {
-            Self::Folder(path) => std::slice::from_ref(path),
+            Self::Directory(path) => std::slice::from_ref(path),
             Self::Overlay { lowers, .. } => lowers,
         }
     }
@@ -160,38 +163,38 @@ impl Root {
         }
     }
 
-    /// A folder, or an archive unpacked.
+    /// A directory, or an archive unpacked.
     fn at(path: &Path, state_dir: &Path) -> Result<Self> {
         let shown = path.display();
         let found = fs::canonicalize(path).map_err(|error| {
             Error::new(Kind::Config, format!("cannot open the root `{shown}`: {}", because(&error)))
                 .help(format!(
-                    "a root is a folder, an archive (`.tar`, `.tar.gz`) or `host`; if an image is meant, {OF_AN_IMAGE}"
+                    "a root is a directory, an archive (`.tar`, `.tar.gz`) or `host`; if an image is meant, {OF_AN_IMAGE}"
                 ))
         })?;
         if found == Path::new("/") {
             return Err(Error::new(
                 Kind::Unsupported,
-                "the machine's own root would be writable in the container",
+                "the host's own root would be writable in the container",
             )
-            .help("use `host`, which lays a writable layer over it"));
+            .help("use `host`, which puts a writable layer over it"));
         }
         if found.is_dir() {
-            return Ok(Self::Folder(found));
+            return Ok(Self::Directory(found));
         }
         let root = state_dir.join("rootfs");
         if !root.exists() {
             archive::unpack(&found, &root)?;
         }
-        Ok(Self::Folder(root))
+        Ok(Self::Directory(root))
     }
 }
 
 /// How a container gets an image's files.
-const OF_AN_IMAGE: &str = "run a job file with `image:`, which takes it from the store or pulls it, or give what `podman export` writes of it";
+const OF_AN_IMAGE: &str = "run a job file with `image:`, which uses the image store or pulls it, or pass the output of `podman export`";
 
-/// Makes a folder, unless it is there.
-fn make_folder(path: &Path) -> Result<()> {
+/// Makes a directory, unless it is there.
+fn make_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             let message = format!("cannot make `{}`: {}", path.display(), because(&error));
@@ -201,7 +204,7 @@ fn make_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// No root: what would be one, by what the bundle tells.
+/// No root: what would be one, from the data of the bundle.
 fn absent(bundle: &Bundle, image: Option<&str>) -> Error {
     let path = bundle
         .config
@@ -209,21 +212,21 @@ fn absent(bundle: &Bundle, image: Option<&str>) -> Error {
         .root()
         .as_ref()
         .map_or_else(|| PathBuf::from("rootfs"), |root| root.path().clone());
-    let folder = bundle.dir.join(&path);
+    let directory = bundle.dir.join(&path);
     let error = match image {
         Some(image) => Error::new(
             Kind::Config,
             format!(
-                "the root `{}` is absent, and a single bundle gets none from its image `{image}`",
+                "the root `{}` does not exist, and a single bundle is not unpacked from its image `{image}`",
                 path.display()
             ),
         ),
-        None => Error::new(Kind::Config, format!("the root `{}` is absent", path.display())),
+        None => Error::new(Kind::Config, format!("the root `{}` does not exist", path.display())),
     };
     error.at("/root/path").help(format!(
-        "unpack the image to `{}`, put what `podman export` writes of it beside config.json as `rootfs.tar`, or give a root: a folder, an archive or `host`{}",
-        folder.display(),
-        image.map(|_| "; `jobc run` of the job file takes images from the store and pulls those that are missing").unwrap_or_default()
+        "unpack the image to `{}`, put the output of `podman export` next to config.json as `rootfs.tar`, or set a root: a directory, an archive or `host`{}",
+        directory.display(),
+        image.map(|_| "; `jobc run` of the job file uses the image store and pulls missing images").unwrap_or_default()
     ))
 }
 

@@ -13,58 +13,61 @@ use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, NewMount};
 /// The container's root, put in place in the new mount namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EnterRoot {
-    /// A folder, bound onto itself so that it is a mount.
-    Folder {
-        /// An absolute path of the machine.
+    /// A directory, bound onto itself so that it is a mount.
+    Directory {
+        /// An absolute path of the host.
         path: CString,
     },
     /// The root that the process already has: that of a container it has joined.
     Current,
-    /// An overlay over a folder whose upper layer is a tmpfs that nobody else sees and that goes with the container.
+    /// An overlay over a directory. Its upper layer is a private tmpfs, removed with the container.
     Overlay {
-        /// The lower layer, an absolute path of the machine.
+        /// The lower layer, an absolute path of the host.
         lower: CString,
-        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        /// An empty directory of the host to mount upon, in the new mount namespace only.
         on: CString,
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
     },
-    /// An overlay over several layers, or one whose upper layer is a folder of the machine.
+    /// An overlay over several layers, or one whose upper layer is a directory of the host.
     Layers {
-        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        /// An empty directory of the host to mount upon, in the new mount namespace only.
         on: CString,
-        /// The `size` in bytes of the tmpfs that has the links, and the upper layer where none of them is named `upper`.
+        /// The `size` in bytes of the tmpfs that has the links, and the upper layer where none of them is named
+        /// `upper`.
         size: Option<CString>,
-        /// Links of the tmpfs to the layers: absolute paths of the machine, and their names, by which `options` calls them.
+        /// Links of the tmpfs to the layers: absolute paths of the host, and their names, by which `options` calls
+        /// them.
         links: Vec<(CString, CString)>,
         /// The overlay's options, with commas.
         options: CString,
     },
-    /// A tmpfs that nobody else sees, with folders and links; later mounts put overlays upon them, whose layers are here.
+    /// A private tmpfs, with directories and links; later mounts put overlays upon them, whose layers are
+    /// here.
     ///
     /// The tmpfs is the working directory then, so that those mounts can name the layers by short paths.
     Parts {
-        /// An empty folder of the machine to mount upon, in the new mount namespace only.
+        /// An empty directory of the host to mount upon, in the new mount namespace only.
         on: CString,
         /// The tmpfs's `size` in bytes.
         size: Option<CString>,
-        /// Folders of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
-        folders: Vec<(CString, Mode)>,
-        /// Links of the tmpfs: what they say, and their paths.
+        /// Directories of the tmpfs with their bits, outer ones first: `root` and what is below it, and the layers.
+        directories: Vec<(CString, Mode)>,
+        /// Links of the tmpfs: their targets and their paths.
         links: Vec<(CString, CString)>,
     },
 }
 
 impl EnterRoot {
-    /// Mounts the root and remembers its descriptor.
+    /// Mounts the root and remembers its file descriptor.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
         child.root = match self {
-            Self::Folder { path } => {
-                let folder = kernel.open(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
-                let tree = kernel.clone_tree(folder, c"", true)?;
-                kernel.attach(tree, folder)?;
-                kernel.close(folder);
+            Self::Directory { path } => {
+                let directory = kernel.open(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+                let tree = kernel.clone_tree(directory, c"", true)?;
+                kernel.attach(tree, directory)?;
+                kernel.close(directory);
                 tree
             }
             Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
@@ -96,7 +99,8 @@ impl EnterRoot {
                     kernel.mkdir(layers, c"work", Mode::from_raw_mode(0o755))?;
                 }
                 kernel.mkdir(layers, c"root", Mode::from_raw_mode(0o755))?;
-                // By name, in a tmpfs of which nobody else knows: fsconfig(2) would take no list of more than 255 bytes.
+                // By name, in a private tmpfs: fsconfig(2) would take no list of more than 255
+                // bytes.
                 kernel.mount_here(&NewMount {
                     source: c"overlay",
                     name: c"root",
@@ -106,19 +110,19 @@ impl EnterRoot {
                 })?;
                 kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?
             }
-            Self::Parts { on, size, folders, links } => {
+            Self::Parts { on, size, directories, links } => {
                 let layers = layers(child, on, size.as_deref())?;
-                for (path, mode) in folders {
+                for (path, mode) in directories {
                     kernel.mkdir(layers, path, *mode)?;
                 }
                 for (target, path) in links {
                     kernel.symlink(target, layers, path)?;
                 }
-                let folder =
+                let directory =
                     kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-                let root = kernel.clone_tree(folder, c"", false)?;
-                kernel.attach(root, folder)?;
-                kernel.close(folder);
+                let root = kernel.clone_tree(directory, c"", false)?;
+                kernel.attach(root, directory)?;
+                kernel.close(directory);
                 root
             }
         };
@@ -126,7 +130,7 @@ impl EnterRoot {
     }
 }
 
-/// A tmpfs for layers, mounted upon a folder and made the working directory.
+/// A tmpfs for layers, mounted upon a directory and made the working directory.
 ///
 /// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
 fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
@@ -145,8 +149,8 @@ fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -
     Ok(layers)
 }
 
-/// Makes the new root `/` and lets go of the machine's files (pivot_root(2), its section about `.`). The working directory is
-/// the new root before and after.
+/// Makes the new root `/` and lets go of the host's files (pivot_root(2), its section about `.`). The working
+/// directory is the new root before and after.
 pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     child.go_to(child.root)?;
@@ -156,20 +160,20 @@ pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Hides a path: an empty read-only folder over a folder, the null device over anything else.
+/// Hides a path: an empty read-only directory over a directory, the null device over anything else.
 ///
-/// A path that is not there needs no hiding.
+/// A path that does not exist needs no hiding.
 pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     let Some(target) = present(place.open(child))? else { return Ok(()) };
     if kernel.stat(target)?.is_directory() {
         // Kernels before 6.15 copy attached mounts only: the first cover is attached, the others are its copies.
-        if let Some(empty) = child.empty_folder {
+        if let Some(empty) = child.empty_directory {
             cover(kernel, empty, target)?;
         } else {
-            let empty = empty_folder(kernel)?;
+            let empty = empty_directory(kernel)?;
             kernel.attach(empty, target)?;
-            child.empty_folder = Some(empty);
+            child.empty_directory = Some(empty);
         }
     } else {
         cover(kernel, child.null_device()?, target)?;
@@ -178,7 +182,7 @@ pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Er
     Ok(())
 }
 
-/// Makes a path read-only with all that is mounted below it. A path that is not there is skipped.
+/// Makes a path read-only with all that is mounted below it. A path that does not exist is skipped.
 pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
     let Some(target) = present(place.open(child))? else { return Ok(()) };
@@ -194,7 +198,7 @@ fn read_only_copy<K: Kernel>(child: &mut Child<'_, K>, target: Fd) -> Result<Fd,
     let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
     if !child.two_calls {
         match child.kernel.clone_tree_changed(target, read_only) {
-            // A filter over this process may say that it is not permitted; if it truly is not, the two calls say so.
+            // A seccomp filter of this process may return EPERM; if it is really not permitted, the two calls fail too.
             Err(Errno::NOSYS | Errno::PERM) => child.two_calls = true,
             other => return other,
         }
@@ -219,8 +223,8 @@ fn present(opened: Result<Fd, Errno>) -> Result<Option<Fd>, Errno> {
     }
 }
 
-/// A detached, empty, read-only tmpfs: what masked folders are covered with.
-fn empty_folder<K: Kernel>(kernel: &K) -> Result<Fd, Errno> {
+/// A detached, empty, read-only tmpfs: what masked directories are covered with.
+fn empty_directory<K: Kernel>(kernel: &K) -> Result<Fd, Errno> {
     let fs = kernel.fsopen(c"tmpfs")?;
     kernel.fsconfig(fs, c"mode", Some(c"0555"))?;
     kernel.fsconfig(fs, c"ro", None)?;

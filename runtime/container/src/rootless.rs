@@ -1,7 +1,7 @@
-//! A bundle that was written for root, as a normal user can run it.
+//! A bundle that was written for root, as an unprivileged user can run it.
 //!
 //! The rights of root are had inside a user namespace only, so one is added. What the kernel refuses there is replaced
-//! by what comes closest, each change said aloud; nothing that keeps the container in is left out in silence.
+//! by the closest equivalent, and each change is reported; no isolation is removed silently.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use oci_spec::runtime::{
 use jobc_sys::error::Result;
 use jobc_sys::id_map::{IdMap, IdMaps};
 
-/// Changes a configuration so that this user can run it; says what was changed, a line each.
+/// Changes a configuration so that this user can run it; returns the changes, a line each.
 ///
 /// A configuration that names a user namespace is left as it is.
 ///
 /// # Errors
 ///
-/// What /etc/subuid and /etc/subgid say that cannot be used.
+/// Unusable entries in /etc/subuid and /etc/subgid.
 pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     let mut said = Vec::new();
     let Some(linux) = spec.linux_mut() else { return Ok(said) };
@@ -33,7 +33,7 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     let (network, pid) = (new(LinuxNamespaceType::Network), new(LinuxNamespaceType::Pid));
     let maps = IdMaps::rootless(uid, gid)?;
     said.push(format!(
-        "the container has a user namespace: its root is user {uid}, and {} users more",
+        "the container has a user namespace: its root is user {uid}, plus {} more users",
         others(&maps)
     ));
     let terminals = maps.groups.outside(TERMINALS).is_some();
@@ -44,13 +44,11 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
             // The kernel shows a sysfs to the owner of a network namespace only.
             Some("sysfs") if !network => {
                 bind_of(mount, "/sys");
-                said.push(
-                    "`/sys` is the machine's, read-only, since the network is the machine's".to_owned(),
-                );
+                said.push("`/sys` is the host's, read-only, because the network is the host's".to_owned());
             }
             Some("proc") if !pid => {
                 bind_of(mount, "/proc");
-                said.push("`/proc` is the machine's, since the processes are".to_owned());
+                said.push("`/proc` is the host's, because the processes are the host's".to_owned());
             }
             Some("devpts") if !terminals => said.extend(own_terminals(mount)),
             _ => {}
@@ -59,8 +57,8 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     Ok(said)
 }
 
-/// Changes a configuration without a user namespace so that the root of one that is not the machine's can run it; says what
-/// was changed, a line each.
+/// Changes a configuration without a user namespace so that the root of one that is not the host's can run it;
+/// returns the changes, a line each.
 pub fn adapt_within(spec: &mut Spec) -> Vec<String> {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
@@ -80,7 +78,7 @@ fn has_id(map: &str, id: u32) -> bool {
     })
 }
 
-/// Leaves the terminals of a devpts to the user's own group; says so where config.json gives them to another one.
+/// Leaves the terminals of a devpts to the user's own group; reports it where config.json sets another one.
 fn own_terminals(mount: &mut Mount) -> Option<String> {
     if mount.typ().as_deref() != Some("devpts") {
         return None;
@@ -92,7 +90,7 @@ fn own_terminals(mount: &mut Mount) -> Option<String> {
         return None;
     }
     mount.set_options(Some(options));
-    Some("terminals belong to the user's own group, since group 5 is not mapped".to_owned())
+    Some("terminals belong to the user's own group, because group 5 is not mapped".to_owned())
 }
 
 /// The group `tty`, which config.json gives terminals to.
@@ -113,7 +111,7 @@ fn others(maps: &IdMaps) -> u32 {
     maps.users.extents().iter().skip(1).map(|extent| extent.length).sum()
 }
 
-/// Makes a mount one that shows a folder of the machine, read-only.
+/// Turns a mount into a read-only bind mount of a host directory.
 fn bind_of(mount: &mut Mount, source: &str) {
     mount.set_typ(Some("bind".to_owned()));
     mount.set_source(Some(PathBuf::from(source)));

@@ -1,9 +1,9 @@
-//! A scope around a process that supervises, for a normal user who was given no control group.
+//! A scope around a process that supervises, for an unprivileged user who was given no cgroup.
 //!
-//! In a log-in under systemd a user may make no groups, but has a systemd of their own that may: it is asked for one transient scope,
-//! whose group is the user's to divide (systemd's "Control Group Interfaces"; systemd.resource-control(5), `Delegate=`). The
-//! process that supervises is in it, so the scope ends when that and all that it has started have. Nobody is asked where limits have
-//! a place already, or where none are to be kept.
+//! In a login under systemd a user cannot create groups, but the user's systemd can: it is asked for one
+//! transient scope, whose group is the user's to divide (systemd's "Control Group Interfaces";
+//! systemd.resource-control(5), `Delegate=`). The process that supervises is in it, so the scope ends when that and all
+//! that it has started have. systemd is not called where limits have a place already, or where there are no limits.
 
 use std::path::Path;
 use std::time::Duration;
@@ -52,13 +52,13 @@ pub struct Scope {
     pub group: ScopeGroup,
 }
 
-/// Whether a scope could help this user: one who is not root, where all controllers are those of version 2.
+/// Whether a scope could help this user: one who is not root, where all controllers are those of cgroup v2.
 pub fn may_help(layout: &Layout) -> bool {
     !geteuid().is_root() && layout.is_unified()
 }
 
-/// Whether this user's systemd goes on when they have logged out (loginctl(1), `enable-linger`), which systemd-logind remembers by
-/// a file.
+/// Whether this user's systemd keeps running after logout (loginctl(1), `enable-linger`), which systemd-logind
+/// remembers by a file.
 pub fn lingers() -> bool {
     let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
     let name = accounts::name_of(&passwd, geteuid().as_raw()).or_else(|| std::env::var("USER").ok());

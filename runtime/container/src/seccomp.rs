@@ -1,6 +1,6 @@
-//! The system-call filter: config.json's profile as a BPF program.
+//! The seccomp filter: config.json's profile as a BPF program.
 //!
-//! The kernel runs the program at every system call, over `struct seccomp_data` (seccomp(2)). It first looks at the
+//! The kernel runs the program at every syscall, over `struct seccomp_data` (seccomp(2)). It first looks at the
 //! architecture, then finds the call's number among sorted ranges by halving, so that a profile of 400 calls takes nine
 //! comparisons; calls that are decided by their number alone the kernel decides once, when it loads the program.
 //! `seccompiler` has one action for all rules of a filter, which such profiles do not fit; hence a compiler of our own.
@@ -9,8 +9,8 @@
 //! take them for:
 //!
 //! * Calls of other architectures, 32-bit ones too, end the process, whether the profile lists them or not: its names
-//!   are not theirs. The machine's own architecture is always meant.
-//! * A rule whose action is the default one says nothing.
+//!   are not theirs. The host's own architecture is always meant.
+//! * A rule whose action is the default one has no effect.
 //! * A rule without conditions decides its call; the first such one, where there are several. Else the first rule whose
 //!   conditions hold.
 //! * All conditions of a rule must hold, except where two of them look at the same argument: then one is enough.
@@ -39,13 +39,13 @@ use condition::Condition;
 use jobc_sys::error::{Error, Kind, Result};
 use search::{Decision, Range, Rule};
 
-/// Where the profile stands in config.json.
+/// The place of the profile in config.json.
 const PLACE: &str = "/linux/seccomp";
 
 /// The error number for a call that the kernel does not have.
 const ENOSYS: u32 = linux_raw_sys::errno::ENOSYS;
 
-/// The highest error number a system call can return (`MAX_ERRNO` in the kernel).
+/// The highest error number a syscall can return (`MAX_ERRNO` in the kernel).
 const MAX_ERRNO: u32 = 4095;
 
 /// From here on, numbers on x86_64 are those of x32, which shares its architecture's name (`__X32_SYSCALL_BIT`).
@@ -66,12 +66,11 @@ pub struct Program {
 /// Makes the filter of a profile.
 ///
 /// # Errors
-/// [`Kind::Config`] for what has no meaning, such as a seventh argument, an error number with an action that returns none, or
-/// `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
+/// [`Kind::Config`] for what has no meaning, such as a seventh argument, an error number with an action that returns
+/// none, or `SCMP_ACT_NOTIFY` without a listener. Each names its place in config.json.
 pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if profile.listener_metadata().is_some() && profile.listener_path().is_none() {
-        let error =
-            Error::new(Kind::Config, "`listenerMetadata` is for a listener, and there is no `listenerPath`");
+        let error = Error::new(Kind::Config, "`listenerMetadata` needs `listenerPath`");
         return Err(error.at(format!("{PLACE}/listenerMetadata")));
     }
     let default = action(profile.default_action(), profile.default_errno_ret(), PLACE, "defaultErrnoRet")?;
@@ -83,7 +82,7 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     let instructions = search::program(&table.ranges());
     if instructions.len() > BPF_MAXINSNS as usize {
         let message = format!(
-            "the profile makes {} instructions, and the kernel takes {BPF_MAXINSNS}",
+            "the profile makes {} instructions, but the kernel allows at most {BPF_MAXINSNS}",
             instructions.len()
         );
         return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/syscalls")));
@@ -99,30 +98,27 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
 }
 
 impl Program {
-    /// Whether somebody is to be told of calls: the filter is loaded with a listener.
+    /// Whether an agent is notified of syscalls: the filter is loaded with a listener.
     pub fn notifies(&self) -> bool {
         self.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER != 0
     }
 }
 
-/// What stands in a profile; an empty path is none.
+/// The value in a profile; an empty path means none.
 pub(crate) fn agent_path(profile: &LinuxSeccomp) -> Option<&Path> {
     profile.listener_path().as_deref().filter(|path| !path.as_os_str().is_empty())
 }
 
-/// Sees that a profile whose filter has a listener says where its agent is.
+/// Checks that a profile whose filter has a listener has the agent's path.
 fn check_agent(profile: &LinuxSeccomp) -> Result<()> {
     match agent_path(profile) {
-        None => Err(Error::new(
-            Kind::Config,
-            "calls are to be decided by an agent, and there is no `listenerPath`",
-        )
-        .at(AGENT_PLACE)
-        .help("write the path of the socket that the agent listens at, or decide in the profile")),
+        None => Err(Error::new(Kind::Config, "`SCMP_ACT_NOTIFY` needs `listenerPath`")
+            .at(AGENT_PLACE)
+            .help("write the path of the agent's socket, or use another action")),
         Some(path) if !path.is_absolute() => {
             Err(Error::new(Kind::Config, format!("`{}` is not an absolute path", path.display()))
                 .at(AGENT_PLACE)
-                .help("write the whole path of the agent's socket"))
+                .help("write the absolute path of the agent's socket"))
         }
         Some(_) => Ok(()),
     }
@@ -131,8 +127,8 @@ fn check_agent(profile: &LinuxSeccomp) -> Result<()> {
 /// The field of config.json that names the agent which decides calls.
 pub(crate) const AGENT_PLACE: &str = "/linux/seccomp/listenerPath";
 
-/// The flags for seccomp(2). `TSYNC` says nothing here: the program's thread is alone when it begins. The kernel refuses
-/// `WAIT_KILLABLE_RECV` where nobody listens.
+/// The flags for seccomp(2). `TSYNC` has no effect here: the program's thread is alone when it begins. The kernel
+/// rejects `WAIT_KILLABLE_RECV` without a listener.
 fn flags(profile: &LinuxSeccomp, notifies: bool) -> u32 {
     let listener = if notifies { SECCOMP_FILTER_FLAG_NEW_LISTENER } else { 0 };
     profile.flags().iter().flatten().fold(listener, |flags, flag| {
@@ -152,24 +148,22 @@ fn action(action: Action, errno: Option<u32>, place: &str, errno_field: &str) ->
         Action::ScmpActErrno => MAX_ERRNO,
         Action::ScmpActTrace => u32::from(u16::MAX),
         _ if errno.is_some() => {
-            let error = Error::new(Kind::Config, format!("`{action}` returns no error number"));
-            return Err(error
-                .at(format!("{place}/{errno_field}"))
-                .help("leave it out, or write SCMP_ACT_ERRNO"));
+            let error = Error::new(Kind::Config, format!("`{action}` does not return an error number"));
+            return Err(error.at(format!("{place}/{errno_field}")).help("omit it, or write SCMP_ACT_ERRNO"));
         }
         _ => return Ok(action.as_u32(None)),
     };
     match errno {
         Some(errno) if errno > highest => {
             let error =
-                Error::new(Kind::Config, format!("{errno} is not an error number: they end at {highest}"));
+                Error::new(Kind::Config, format!("{errno} is not an error number: the highest is {highest}"));
             Err(error.at(format!("{place}/{errno_field}")))
         }
         errno => Ok(action.as_u32(errno)),
     }
 }
 
-/// What the profile says of each number.
+/// The profile's action for each number.
 struct Table {
     default: u32,
     calls: Vec<Call>,
@@ -178,7 +172,7 @@ struct Table {
     unknown: Vec<String>,
 }
 
-/// What it says of one.
+/// Its action for one number.
 #[derive(Clone, Default)]
 struct Call {
     /// The action of its first rule without conditions.
@@ -268,8 +262,10 @@ impl Table {
 
 fn condition(argument: &LinuxSeccompArg, place: &str) -> Result<Condition> {
     let Ok(index @ 0..=5) = u32::try_from(argument.index()) else {
-        let error =
-            Error::new(Kind::Config, format!("there is no argument {}: they are 0 to 5", argument.index()));
+        let error = Error::new(
+            Kind::Config,
+            format!("invalid argument index {}: it must be 0 to 5", argument.index()),
+        );
         return Err(error.at(format!("{place}/index")));
     };
     Ok(Condition {

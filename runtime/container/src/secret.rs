@@ -1,8 +1,8 @@
 //! Values of secrets: kept in this process's memory, and nowhere else but where a task is given them.
 //!
-//! A value has no `Display`, its `Debug` says `***`, and its bytes are overwritten when it is let go of. In the environment it
-//! goes from here straight to the process that gets it ([`Variables`]); as a file it lies in memory, in a folder that nobody
-//! else can enter ([`place`]).
+//! A value has no `Display`, its `Debug` prints `***`, and its bytes are overwritten on drop. In the
+//! environment it goes from here straight to the process that gets it ([`Variables`]); as a file it lies in memory, in
+//! a directory that no other user can enter ([`place`]).
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -64,12 +64,12 @@ impl Variables {
     ///
     /// # Errors
     ///
-    /// A value that no environment can hold; the value is not told.
+    /// A value that no environment can hold; the value is not printed.
     pub fn push(&mut self, name: &str, secret: &Secret) -> Result<()> {
         let variable = CString::new([name.as_bytes(), b"=", secret.line()].concat()).map_err(|error| {
             overwrite(&mut error.into_vec());
             Error::new(Kind::Config, format!("the secret of the variable `{name}` has a NUL byte"))
-                .help("give it to the task as a file, under `files`")
+                .help("pass it to the task as a file, under `files`")
         })?;
         self.0.push(variable);
         Ok(())
@@ -102,6 +102,6 @@ impl fmt::Debug for Variables {
 /// Overwrites bytes that are let go of.
 fn overwrite(bytes: &mut [u8]) {
     bytes.fill(0);
-    // Otherwise the compiler may leave out writes that nobody reads.
+    // Otherwise the compiler may remove writes that are never read.
     std::hint::black_box(bytes);
 }

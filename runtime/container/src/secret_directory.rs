@@ -1,7 +1,8 @@
-//! The folder where a job's secrets lie as files: in memory, for its user alone, and gone with the job.
+//! The directory where a job's secrets lie as files: in memory, for its user alone, and gone with the job.
 //!
-//! It is a folder of the job's state where that is in memory, as `/run` and `$XDG_RUNTIME_DIR` mostly are; else one below
-//! `/dev/shm/jobc-<uid>`. Its name follows from the job's state folder, so that whoever cleans up after a job finds it.
+//! It is a directory of the job's state where that is in memory, as `/run` and `$XDG_RUNTIME_DIR` mostly are; else one
+//! below `/dev/shm/jobc-<uid>`. Its name follows from the job's state directory, so that the process that cleans up
+//! after a job finds it.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write as _};
@@ -21,18 +22,18 @@ const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Where memory is to be had as files everywhere: POSIX shared memory, shm_overview(7).
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// A job's folder for secrets.
+/// A job's directory for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place(PathBuf);
 
 impl Place {
-    /// The folder for secrets of whoever has a folder on this machine, and a name. Nothing is made yet.
+    /// The directory for secrets of the owner of a state directory, and a name. Nothing is made yet.
     pub fn beside(state: &Path, name: &str) -> Result<Self> {
         if is_in_memory(state) {
             return Ok(Self(state.join("secrets")));
         }
         let status = std::fs::metadata(state).map_err(|error| machine("look at", state, &error))?;
-        // Two state folders may hold jobs of one name; as long as this one is there, nothing else has its number.
+        // Two state directories may hold jobs of one name; as long as this one is there, nothing else has its number.
         let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
         let uid = rustix::process::geteuid().as_raw();
         Ok(Self(Path::new(SHARED_MEMORY).join(format!("jobc-{uid}")).join(name)))
@@ -43,9 +44,9 @@ impl Place {
         &self.0
     }
 
-    /// Makes a file with a secret, and returns its path; one that is there already stays as it is.
+    /// Makes a file with a secret, and returns its path; an existing one stays as it is.
     ///
-    /// `name` is a path within the folder. `owner` is who may read it beside root; only root can give files away.
+    /// `name` is a path within the directory. `owner` is who may read it beside root; only root can give files away.
     pub fn file(
         &self,
         name: &Path,
@@ -68,8 +69,8 @@ impl Place {
         Ok(path)
     }
 
-    /// Makes a folder in it, for whatever else must not reach a disk, and returns its path.
-    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+    /// Makes a directory in it, for whatever else must not reach a disk, and returns its path.
+    pub fn directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.0.join(name);
         self.make(&path)?;
         Ok(path)
@@ -79,13 +80,14 @@ impl Place {
     pub fn remove(&self) -> Result<()> {
         remove(&self.0)?;
         if let Some(parent) = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY)) {
-            // Only once it is empty, which the next job's folder may just change.
+            // Only once it is empty, which the next job's directory may just change.
             let _ = std::fs::remove_dir(parent);
         }
         Ok(())
     }
 
-    /// Makes the folder and one below it. The first name that is not ours alone is refused: another user can have made it.
+    /// Makes the directory and one below it. The first name that is not ours alone is refused: another user can have
+    /// made it.
     fn make(&self, last: &Path) -> Result<()> {
         let own = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY));
         if let Some(own) = own {
@@ -96,7 +98,7 @@ impl Place {
                 match DirBuilder::new().mode(0o700).create(&self.0) {
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(machine("make the folder", &self.0, &error));
+                        return Err(machine("make the directory", &self.0, &error));
                     }
                     _ => break,
                 }
@@ -104,19 +106,20 @@ impl Place {
         } else {
             make(&self.0)?;
         }
-        // What is below a folder that only this user enters need not hide by itself: a container is shown parts of it.
+        // What is below a directory that only this user enters need not be hidden separately: a container is shown
+        // parts of it.
         DirBuilder::new()
             .recursive(true)
             .mode(0o755)
             .create(last)
-            .map_err(|error| machine("make the folder", last, &error))?;
+            .map_err(|error| machine("make the directory", last, &error))?;
         if !is_in_memory(last) {
             let _ = remove(&self.0);
             return Err(Error::new(
                 Kind::Unenforceable,
                 format!("`{}` is on a disk, where a secret would stay readable", last.display()),
             )
-            .help("mount a tmpfs on /dev/shm, or give the secret to the task as a variable, under `env`"));
+            .help("mount a tmpfs on /dev/shm, or pass the secret to the task as a variable, under `env`"));
         }
         Ok(())
     }
@@ -131,18 +134,18 @@ pub fn is_in_memory(path: &Path) -> bool {
 fn make(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(machine("make the folder", path, &error))
+            Err(machine("make the directory", path, &error))
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses a folder that is not this user's alone; a link is none.
+/// Refuses a directory that is not this user's alone; a link is none.
 pub fn refuse_foreign(path: &Path) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let status = rustix::fs::open(path, flags, Mode::empty())
         .and_then(rustix::fs::fstat)
-        .map_err(|errno| Error::machine(format!("open the folder `{}`", path.display()), errno))?;
+        .map_err(|errno| Error::machine(format!("open the directory `{}`", path.display()), errno))?;
     let uid = rustix::process::geteuid().as_raw();
     let why = if status.st_uid != uid {
         format!("belongs to user {}", status.st_uid)
@@ -151,8 +154,8 @@ pub fn refuse_foreign(path: &Path) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::new(Kind::State, format!("the folder for secrets `{}` {why}", path.display()))
-        .help("remove it, or have it removed by who owns it"))
+    Err(Error::new(Kind::State, format!("the directory for secrets `{}` {why}", path.display()))
+        .help("remove it, or ask its owner to remove it"))
 }
 
 fn dress(file: &File, mode: u32, owner: Option<(u32, u32)>) -> std::io::Result<()> {

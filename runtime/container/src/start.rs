@@ -1,4 +1,4 @@
-//! From what was prepared to a running process: the last descriptors are opened, and the process is made.
+//! From what was prepared to a running process: the last file descriptors are opened, and the process is made.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,12 +19,12 @@ use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::id_map::IdMaps;
 
-/// The control groups that a process begins in.
+/// The cgroups that a process begins in.
 #[derive(Debug, Default)]
 pub struct Groups {
-    /// The version 2 group that it is born in.
+    /// The cgroup v2 group that it is created in.
     pub born_in: Option<OwnedFd>,
-    /// The `tasks` files of version 1 groups that it joins, open for writing.
+    /// The `tasks` files of cgroup v1 groups that it joins, open for writing.
     pub joined: Vec<OwnedFd>,
 }
 
@@ -49,9 +49,9 @@ pub struct Prepared {
     pub agent: Option<Agent>,
     /// What is executed.
     pub program: Program,
-    /// Descriptors that steps name.
+    /// File descriptors that steps name.
     pub descriptors: Vec<OwnedFd>,
-    /// Where the program's failure goes; to who makes the process unless given.
+    /// Where the program's failure goes; by default to the maker of the process.
     pub report: Option<OwnedFd>,
     /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
     pub said: Vec<String>,
@@ -68,7 +68,7 @@ pub struct Program {
     pub environment: Vec<CString>,
     /// What belongs to the environment and is shown nowhere.
     pub secret_environment: Variables,
-    /// The filter that the trampoline loads; nothing where there is none, or it is a step.
+    /// The filter that the trampoline loads; `None` if there is none, or it is a step.
     pub filter: Option<Filter>,
     /// What a security module is to make of it; set by the trampoline.
     pub label: Option<Label>,
@@ -96,7 +96,7 @@ impl Prepared {
 
     /// Makes the process and waits until it runs its program, or waits to be started.
     ///
-    /// `parent` does what belongs to the parent's side, with the process's id: it has systemd make a control group around
+    /// `parent` does what belongs to the parent's side, with the process's id: it has systemd make a cgroup around
     /// a process that waits for that, and runs the hooks once the mounts are made.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl Prepared {
     /// The step that failed, at its place in config.json; nothing of the process is left then.
     pub fn spawn(self, groups: Groups, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Process> {
         let notifies = self.notifies();
-        // Who starts a held container later hears of the program's failure then; this process does not wait for it.
+        // The process that starts a held container later gets the program's failure; this process does not wait for it.
         let (failure, failure_writer) = if let Some(report) = self.report {
             (None, report)
         } else {
@@ -126,7 +126,7 @@ impl Prepared {
         let mut descriptors = self.descriptors;
         let (mut reply, mut reply_writer) = (None, None);
         if notifies == Some(Loaded::Last) {
-            // Who lets a held container go takes the listener, and says so where it said that.
+            // The process that releases a held container takes the listener, and confirms it on the same fifo.
             reply = hold;
             if failure.is_some() {
                 let pipe =

@@ -1,8 +1,8 @@
-//! The state folder: one container a folder, locked, as the OCI state says.
+//! The state directory: one directory per container, locked, with the OCI state.
 //!
-//! [`store`] keeps the folders, [`process`] names a process so that a recycled number is not taken for it. A container's
-//! status is never written down, for nobody would correct it after a crash: it follows from the process itself, from
-//! its control group, and from the fifo that a container waits at until it is started.
+//! [`store`] keeps the directories, [`process`] names a process so that a recycled number is not taken for it. A
+//! container's status is never written, because it would be wrong after a crash: it follows from the process
+//! itself, from its cgroup, and from the fifo that a container waits at until it is started.
 
 pub mod process;
 pub mod store;
@@ -19,7 +19,7 @@ use process::Process;
 
 /// A container's name: letters, digits and `_ + . -`, at most 255 bytes, neither `.` nor `..`.
 ///
-/// It becomes the name of a folder and, where config.json names none, of a control group.
+/// It becomes the name of a directory and, where config.json names none, of a cgroup.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Id(String);
 
@@ -29,8 +29,8 @@ impl Id {
         let wrong = name.chars().find(|one| !(one.is_ascii_alphanumeric() || "_+.-".contains(*one)));
         let why = match wrong {
             _ if name.is_empty() => "is empty".to_owned(),
-            _ if name.len() > 255 => format!("has {} bytes, and a folder's name at most 255", name.len()),
-            _ if matches!(name, "." | "..") => "names a folder".to_owned(),
+            _ if name.len() > 255 => format!("has {} bytes, and a directory's name at most 255", name.len()),
+            _ if matches!(name, "." | "..") => "is not allowed".to_owned(),
             Some(one) => format!("has the character `{}`", one.escape_debug()),
             None => return Ok(Self(name.to_owned())),
         };
@@ -72,7 +72,7 @@ pub struct Record {
     /// The container's first process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
-    /// Where its control groups are.
+    /// Where its cgroups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<crate::cgroup::Saved>,
     /// The unit of systemd's that they belong to.
@@ -90,7 +90,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The state, as it is told to people, programs and hooks; `config` is the container's own copy of config.json.
+    /// The state, for users, programs and hooks; `config` is the container's own copy of config.json.
     pub fn state<'a>(&'a self, config: &'a Spec, status: Status) -> State<'a> {
         let annotations = config.annotations().iter().flatten();
         State {

@@ -1,10 +1,10 @@
-//! Control groups that systemd makes: a unit for each container, asked for by D-Bus.
+//! Cgroups that systemd makes: a unit for each container, asked for by D-Bus.
 //!
-//! Where systemd is the first process the tree of control groups is its own (systemd's "Control Group Interfaces"), and callers
-//! such as podman want containers to be units of it. A scope begins with a process in it, so the container's first one waits
-//! at its first step ([`Gate::ControlGroup`](crate::child::report::Gate)) while systemd makes the scope around it. The
-//! limits that systemd has properties for it is told, so that it never undoes them; all are written to the group's files
-//! besides, as without it.
+//! Where systemd is the first process the tree of cgroups is its own (systemd's "Control Group Interfaces"), and
+//! callers such as podman want containers to be units of it. A scope begins with a process in it, so the container's
+//! first one waits at its first step ([`Gate::ControlGroup`](crate::child::report::Gate)) while systemd makes the scope
+//! around it. Limits with a systemd property are also set as properties, so that systemd never undoes them; all are
+//! written to the group's files besides, as without it.
 
 mod address;
 pub(crate) mod annotation;
@@ -29,10 +29,10 @@ const SYSTEMD: (&str, &str, &str) =
     ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
 /// How long systemd may take for an answer or a job. One that is busy with many units takes seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-/// What to do where there is no systemd to ask.
-pub(crate) const WITHOUT: &str = "have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
+/// What to do where systemd is not available.
+pub(crate) const WITHOUT: &str = "let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
 
-/// systemd, asked by its own socket or over a bus.
+/// systemd, called by its own socket or over a bus.
 #[derive(Debug)]
 pub struct Systemd {
     bus: Bus,
@@ -43,9 +43,10 @@ pub struct Systemd {
 }
 
 impl Systemd {
-    /// Connects to the machine's systemd, or to the user's own.
+    /// Connects to the host's systemd, or to the user's own.
     ///
-    /// `DBUS_SYSTEM_BUS_ADDRESS` names another bus than the machine's; of a user, `DBUS_SESSION_BUS_ADDRESS` names theirs.
+    /// `DBUS_SYSTEM_BUS_ADDRESS` names another bus than the host's; of a user, `DBUS_SESSION_BUS_ADDRESS` names
+    /// theirs.
     ///
     /// # Errors
     ///
@@ -57,13 +58,10 @@ impl Systemd {
     /// The same for one who waits no longer than that for any answer.
     pub fn connect_within(user: bool, patience: Duration) -> Result<Self> {
         let (addresses, named) = if user { of_user() } else { of_machine() };
-        // sd_booted(3); whoever names a bus knows of a systemd on it.
+        // sd_booted(3); with an explicit bus address systemd is assumed to be on it.
         if !named && !Path::new("/run/systemd/system").exists() {
-            return Err(Error::new(
-                Kind::Unsupported,
-                "systemd is not running here, so it makes no control groups",
-            )
-            .help(WITHOUT));
+            return Err(Error::new(Kind::Unsupported, "systemd is not running, so it cannot create cgroups")
+                .help(WITHOUT));
         }
         Self::at(&addresses, user, patience)
     }
@@ -87,7 +85,7 @@ impl Systemd {
         }
         let who = if user { "this user's systemd" } else { "systemd" };
         let why =
-            failed.map_or_else(|| "nobody says where it is".to_owned(), |failure| said(&failure, patience));
+            failed.map_or_else(|| "its address is not known".to_owned(), |failure| said(&failure, patience));
         let error = Error::new(Kind::Machine, format!("cannot reach {who}: {why}"));
         Err(error.help(if user {
             format!(
@@ -98,12 +96,12 @@ impl Systemd {
         }))
     }
 
-    /// Its own control group, relative to the root of the tree; that of a user's systemd lies deeper.
+    /// Its own cgroup, relative to the root of the tree; that of a user's systemd lies deeper.
     pub fn group(&self) -> &Path {
         &self.group
     }
 
-    /// Its version, which decides what properties there are; 0 where it does not say.
+    /// Its version, which decides what properties there are; 0 where it is unknown.
     pub fn version(&self) -> u32 {
         self.version
     }
@@ -114,8 +112,8 @@ impl Systemd {
     ///
     /// # Errors
     ///
-    /// systemd refuses, fails, or takes too long. What may come of the unit then ends with its process; it is not ended by its
-    /// name, which may be another's.
+    /// systemd refuses, fails, or takes too long. What may come of the unit then ends with its process; it is not ended
+    /// by its name, which may be another's.
     pub fn start(&mut self, unit: &Unit, id: &str, pid: u32, properties: &[Property]) -> Result<()> {
         let properties = [self.basics(unit, id, pid), properties.to_vec()].concat();
         self.make(unit, &properties)
@@ -132,7 +130,8 @@ impl Systemd {
             ("Description", text(description)),
             ("Slice", text(&unit.slice)),
             ("Delegate", Value::Bool(true)),
-            // How many processes there may be is limited for each container, not by what systemd gives a unit as a rule.
+            // How many processes there may be is limited for each container, not by what systemd gives a unit as a
+            // rule.
             ("TasksMax", Value::Uint64(u64::MAX)),
             ("PIDs", Value::Numbers(vec![pid])),
         ];
@@ -145,7 +144,7 @@ impl Systemd {
     /// Makes a unit and waits until it is there.
     fn make(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
         let started = match self.job("StartTransientUnit", unit, &start(unit, properties)) {
-            // A unit that failed stays until somebody has seen that.
+            // A failed unit stays loaded until it is reset.
             Err(Failure::Refused(name, _)) if name.ends_with(".UnitExists") && self.reset(unit).is_ok() => {
                 self.job("StartTransientUnit", unit, &start(unit, properties))
             }
@@ -155,9 +154,9 @@ impl Systemd {
             let error = self.failed(&format!("make the unit `{}`", unit.name), &failure);
             match &failure {
                 Failure::Refused(name, _) if name.ends_with(".UnitExists") => Error { kind: Kind::State, ..error }
-                    .help("a container or service of that name is there; end it, or name another unit"),
+                    .help("a container or service of that name exists; end it, or use another unit name"),
                 Failure::Refused(name, _) if name.ends_with(".InteractiveAuthorizationRequired") || name.ends_with(".AccessDenied") => {
-                    error.help("this user may not; ask the user's own systemd, by a login with `XDG_RUNTIME_DIR`, or let root start it")
+                    error.help("permission denied for this user; use the user's own systemd (log in with `XDG_RUNTIME_DIR` set), or run it as root")
                 }
                 _ => error,
             }
@@ -175,9 +174,10 @@ impl Systemd {
         set.map_err(|failure| self.failed(&format!("change the unit `{}`", unit.name), &failure))
     }
 
-    /// Puts a further process into a unit, or into a group below its own: `below` is empty, or begins with a slash.
+    /// Puts an additional process into a unit, or into a group below its own: `below` is empty, or begins with a slash.
     ///
-    /// A user's systemd asks the machine's where it may not move the process itself: out of a log-in's session, for one.
+    /// A user's systemd asks the host's where it may not move the process itself: out of a log-in's session, for
+    /// one.
     pub fn attach(&mut self, unit: &Unit, below: &str, pid: u32) -> Result<()> {
         let body =
             Body::default().with(&text(&unit.name)).with(&text(below)).with(&Value::Numbers(vec![pid]));
@@ -187,7 +187,7 @@ impl Systemd {
         })
     }
 
-    /// Ends a unit, and waits for that; one that is not there is no error.
+    /// Ends a unit, and waits for that; a missing unit is not an error.
     pub fn stop(&mut self, unit: &Unit) -> Result<()> {
         let body = Body::default().with(&text(&unit.name)).with(&text("replace"));
         match self.job("StopUnit", unit, &body) {
@@ -197,7 +197,7 @@ impl Systemd {
         }
     }
 
-    /// Has systemd forget that a unit failed, as one does in which the kernel has killed for want of memory.
+    /// Has systemd forget that a unit failed, as after an out-of-memory kill.
     pub fn forget(&mut self, unit: &Unit) {
         // Mostly it knows nothing of it any more.
         let _ = self.reset(unit);
@@ -212,7 +212,7 @@ impl Systemd {
         let yes = Value::Bool(true);
         let mut list = vec![
             ("Description", text(&format!("jobc container {id}"))),
-            // Whoever ends the machine's units in an order of its own ends these too.
+            // Whoever ends the host's units in an order of its own ends these too.
             ("DefaultDependencies", Value::Bool(false)),
             // So the controllers are there, whatever is limited later.
             ("MemoryAccounting", yes.clone()),
@@ -287,12 +287,12 @@ fn start(unit: &Unit, properties: &[Property]) -> Body {
 fn said(failure: &Failure, patience: Duration) -> String {
     match failure {
         Failure::Unreachable(errno) => describe(*errno),
-        Failure::NotTaken => "it does not take this user".to_owned(),
+        Failure::NotTaken => "it rejects this user".to_owned(),
         Failure::Refused(name, says) if says.is_empty() => name.clone(),
         Failure::Refused(_, says) => says.trim_end_matches('.').to_owned(),
-        Failure::Late => format!("there is no answer within {} s", patience.as_secs_f32()),
-        Failure::Closed => "it has ended the connection".to_owned(),
-        Failure::Garbled => "its answer cannot be read".to_owned(),
+        Failure::Late => format!("no reply within {} s", patience.as_secs_f32()),
+        Failure::Closed => "it closed the connection".to_owned(),
+        Failure::Garbled => "its reply cannot be parsed".to_owned(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The tar format, as the layers of images have it: read with nothing trusted, and written the same way each time.
 //!
-//! What is read: the format of 1979, ustar (POSIX 1988), pax (POSIX 2001) and GNU tar's, with its long names and all four
-//! kinds of sparse files. Where a header says a thing twice, the last word is that of the tools images are made with (Go's
-//! archive/tar): GNU's long names before pax, pax before the header. So a layer is read here as those tools read it.
+//! What is read: the format of 1979, ustar (POSIX 1988), pax (POSIX 2001) and GNU tar's, with its long names and all
+//! four kinds of sparse files. Where a header has a value twice, the precedence is that of the tools images are made
+//! with (Go's archive/tar): GNU's long names before pax, pax before the header. So a layer is read here as those tools
+//! read it.
 
 mod block;
 mod entry;

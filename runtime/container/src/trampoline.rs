@@ -4,11 +4,11 @@
 //! `/proc/self/exe` until then, and an image whose program is `/proc/self/exe`, or a script with `#!/proc/self/exe`,
 //! would run that file inside the container and could hold it open to overwrite it later (CVE-2019-5736). So the
 //! process executes a trampoline first: a static program of a few hundred bytes made for this container in memory,
-//! sealed against writing, which loads the system-call filter and executes the user's program. There is no moment when
+//! sealed against writing, which loads the seccomp filter and executes the user's program. At no time
 //! a process that obeys the container's files has a file of the host as its executable.
 //!
-//! A security module's label for the next program is set here too: it holds for one `execve`, which must be the program's,
-//! and the kernel lets nobody write it who has executed something else since opening its file.
+//! A security module's label for the next program is set here too: it holds for one `execve`, which must be the
+//! program's, and the kernel refuses writes by a process that has executed another program since opening the file.
 //!
 //! It also loads the filter at the last possible point, so that a profile need allow nothing but `execve` for it, and
 //! tries the places of `PATH` with the container's own rights.
@@ -41,14 +41,14 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
 const NAME: &CStr = c"jobc-exec";
 
-/// What `reply` says when the listener was taken.
+/// The byte on `reply` when the listener was taken.
 pub const TAKEN: u8 = b'1';
 
 /// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
 #[derive(Clone, Copy, Debug)]
 pub struct Label<'a> {
-    /// The folder of the process's own attributes, by its descriptor's number in the process that executes the trampoline. There
-    /// it must not be close-on-exec; the trampoline closes it.
+    /// The directory of the process's own attributes, by its file descriptor's number in the process that executes the
+    /// trampoline. There it must not be close-on-exec; the trampoline closes it.
     pub attributes: RawFd,
     /// The attribute's file in it.
     pub file: &'a CStr,
@@ -59,21 +59,21 @@ pub struct Label<'a> {
 /// Makes a trampoline: a sealed executable in memory, to be run by `execveat(fd, "", argv, envp, AT_EMPTY_PATH)` with
 /// the arguments and the environment of the user's program.
 ///
-/// It writes the label, loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first candidate that can be
-/// executed, going on after "not found" and "permission denied" as execvp(3) does. On success `report` closes. On
-/// failure the trampoline writes a [`Failure`] to it and exits: 127 where no candidate was found, 126 where one was,
-/// 125 where the label or the filter was refused.
+/// It writes the label, loads the filter, which needs no-new-privileges or CAP_SYS_ADMIN, and executes the first
+/// candidate that can be executed, going on after "not found" and "permission denied" as execvp(3) does. On success
+/// `report` closes. On failure the trampoline writes a [`Failure`] to it and exits: 127 where no candidate was found,
+/// 126 where one was, 125 where the label or the filter was refused.
 ///
-/// `report` is a descriptor's number in the process that executes the trampoline. There it must not be close-on-exec,
-/// as it must live through one `execve`; the trampoline makes it so for the second.
+/// `report` is a file descriptor's number in the process that executes the trampoline. There it must not be
+/// close-on-exec, as it must live through one `execve`; the trampoline makes it so for the second.
 ///
-/// A filter with a listener ([`Program::notifies`]) needs `reply`, another such descriptor: the trampoline writes
-/// [`Failure::LISTENER`] with the listener's number to `report`, and goes on when it reads [`TAKEN`] from `reply`. At its end,
-/// at another byte and after 30 seconds it exits with 125.
+/// A filter with a listener ([`Program::notifies`]) needs `reply`, another such file descriptor: the trampoline writes
+/// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`TAKEN`] from `reply`. At
+/// its end, at another byte and after 30 seconds it exits with 125.
 ///
 /// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
-/// interpreter is. The second time `report` is closed, and that is how it knows: it says so on standard error and exits
-/// with 126.
+/// interpreter is. The second time `report` is closed, and that is how it knows: it prints a message on standard error
+/// and exits with 126.
 ///
 /// # Errors
 /// [`Kind::Machine`] where the kernel gives no executable memory file, as with the sysctl `vm.memfd_noexec` at 2.
@@ -123,13 +123,13 @@ fn fill(file: &OwnedFd, image: &[u8]) -> rustix::io::Result<()> {
 pub enum Failure {
     /// No candidate could be executed; the error number of the last, or `EACCES` where any of them gave that.
     Exec(Errno),
-    /// The kernel refused the system-call filter.
+    /// The kernel refused the seccomp filter.
     Filter(Errno),
     /// The kernel refused the security module's label.
     Label(Errno),
     /// The kernel did not execute the trampoline with the program's arguments and environment.
     Start(Errno),
-    /// A step between the start and the trampoline failed. The process that carries the steps out says so itself.
+    /// A step between the start and the trampoline failed. The process that carries out the steps reports it itself.
     Step(Errno),
 }
 
@@ -137,7 +137,7 @@ impl Failure {
     /// How many bytes a report has.
     pub const SIZE: usize = 4;
 
-    /// Reads a report: the error number, with a bit added that says what failed.
+    /// Decodes a report: the error number, with a bit for what failed.
     pub fn of(report: [u8; Self::SIZE]) -> Self {
         let code = u32::from_ne_bytes(report);
         let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
@@ -150,7 +150,7 @@ impl Failure {
         }
     }
 
-    /// The report that says this.
+    /// The report for this failure.
     pub fn report(self) -> [u8; Self::SIZE] {
         let (errno, bit) = match self {
             Self::Exec(errno) => (errno, 0),
@@ -162,16 +162,16 @@ impl Failure {
         (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
     }
 
-    /// The bit of a report that stands for the filter. Error numbers are below 4,096.
+    /// The bit of a report for the filter. Error numbers are below 4,096.
     const FILTER: u32 = 0x1_0000;
 
-    /// The bit of a report that stands for a step.
+    /// The bit of a report for a step.
     const STEP: u32 = 0x2_0000;
 
-    /// The bit of a report that stands for the label.
+    /// The bit of a report for the label.
     const LABEL: u32 = 0x4_0000;
 
-    /// The bit of a report that stands for the trampoline's own start.
+    /// The bit of a report for the trampoline's own start.
     const START: u32 = 0x10_0000;
 
     /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
@@ -190,16 +190,16 @@ impl Failure {
                 let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
                 Error::new(Kind::NotFound, message)
                     .at("/process/args/0")
-                    .help("it is looked for in the container, along its `PATH`; a script's interpreter must be there too")
+                    .help("it must be in the container, in a directory of its `PATH`; a script's interpreter must be there too")
             }
             Self::Exec(errno) => {
                 let message = format!("cannot execute `{program}`: {}", jobc_sys::error::describe(errno));
                 let error = Error::new(Kind::NotExecutable, message).at("/process/args/0");
                 match errno {
                     Errno::NOEXEC => {
-                        error.help("it is made for another architecture, or a script without `#!`")
+                        error.help("it is built for another architecture, or it is a script without `#!`")
                     }
-                    Errno::PERM => error.help("the system-call filter must allow `execve`"),
+                    Errno::PERM => error.help("the seccomp filter must allow `execve`"),
                     _ => error,
                 }
             }
@@ -217,12 +217,12 @@ impl Failure {
             }
             Self::Step(errno) => Error::machine("make the last steps to the program", errno),
             Self::Filter(errno) => {
-                let error = Error::machine("load the system-call filter", errno).at("/linux/seccomp");
+                let error = Error::machine("load the seccomp filter", errno).at("/linux/seccomp");
                 match errno {
                     Errno::AGAIN => {
-                        error.help("the limit of processes must leave room for one more meanwhile")
+                        error.help("the process limit must allow one more process during the start")
                     }
-                    Errno::BUSY => error.help("somebody listens to the calls of this process already"),
+                    Errno::BUSY => error.help("this process already has a seccomp listener"),
                     _ => error,
                 }
             }

@@ -1,7 +1,8 @@
 //! The process's user, groups, umask and home.
 //!
-//! What stands in the container's own /etc/passwd and /etc/group was made by whoever made the image. Both are read through
-//! the root's descriptor without ever leaving the root, only if they are ordinary files, and only up to a bound.
+//! The container's own /etc/passwd and /etc/group come from the image and are not trusted. Both are read
+//! through the root's file descriptor without ever leaving the root, only if they are regular files, and only up to a
+//! bound.
 
 mod accounts;
 
@@ -25,7 +26,8 @@ pub struct Account {
     pub additional: Vec<u32>,
 }
 
-/// The home of a user, as the /etc/passwd of the layers of `root`, lowest first, says: what `HOME` is where config.json's environment has none.
+/// The home directory of a user from /etc/passwd in the layers of `root`, lowest first: the value of `HOME` where
+/// config.json's environment has none.
 ///
 /// `/` where there is no such file that can be read, no such user in it, or no absolute path.
 pub fn home(root: &[PathBuf], uid: u32) -> CString {
@@ -38,7 +40,8 @@ pub fn home(root: &[PathBuf], uid: u32) -> CString {
 /// Looks up `USER[:GROUP]`, as an image or a job file writes it, in the container's /etc/passwd and /etc/group.
 ///
 /// Either part is a name or a number; a name wins over an equal number. Without a group it is the user's own, and the
-/// further groups are those whose line names the user; with one there are no further ones. A number need not be listed.
+/// supplementary groups are those whose line names the user; with one there are no supplementary groups. A number need
+/// not be listed.
 pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
     let (user, group) = text.split_once(':').map_or((text, None), |(user, group)| (user, Some(group)));
     if user.is_empty() || group == Some("") {
@@ -69,7 +72,7 @@ pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
 }
 
 fn absent(what: &str, name: &str, file: &str) -> Error {
-    Error::new(Kind::Config, format!("the container has no {what} `{name}` in /etc/{file}"))
+    Error::new(Kind::Config, format!("no {what} `{name}` in the container's /etc/{file}"))
         .help("write its number, or a name the image has")
 }
 

@@ -66,7 +66,7 @@ fn raise(machine: &dyn Machine) -> Found {
         Some(set) if set & 1 << number::CAP_SYS_RESOURCE != 0 => Found::ok("limits can be raised"),
         _ if machine.user().is_root() => Found::limited("limits can be lowered, not raised")
             .fix("give this process CAP_SYS_RESOURCE, or raise the limits it starts with (limit.*)"),
-        _ => Found::limited("limits can be lowered, not raised, as for every normal user")
+        _ => Found::limited("limits can be lowered, not raised, as for every unprivileged user")
             .fix("raise the limits the user logs in with (limit.*)"),
     }
 }

@@ -1,4 +1,4 @@
-//! Control groups: which versions there are, which controllers, and what this user may do there.
+//! Cgroups: which versions there are, which controllers, and what this user may do there.
 //!
 //! Whether limits can be had is not guessed: a container's groups are planned, as for a start, and the plan is thrown
 //! away ([`jobc_container::cgroup::Plan`]).
@@ -13,13 +13,13 @@ use jobc_container::cgroup::{Controller, DELEGATE, Layout, Version};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "cgroup.version",
-        purpose: "limits, and knowing all processes of a container; version 2 lets normal users have them too",
+        purpose: "limits and tracking a container's processes; cgroup v2 also works without root",
         need: Need::Nobody(""),
         look: version,
     },
     Check {
         name: "cgroup.controllers",
-        purpose: "limits of memory, CPU time, processes, CPUs, disk traffic and huge pages",
+        purpose: "limits for memory, CPU time, processes, CPUs, disk I/O and huge pages",
         need: Need::Nobody(""),
         look: controllers,
     },
@@ -31,25 +31,25 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "cgroup.born-inside",
-        purpose: "starting a process inside its group, ending and freezing all of a group at once",
+        purpose: "starting a process in its cgroup; killing and freezing a whole cgroup at once",
         need: Need::Nobody(""),
         look: born_inside,
     },
     Check {
         name: "cgroup.swap",
-        purpose: "limits of swap, so that a limit of memory means what it says",
+        purpose: "limits for swap, without which a task can exceed its memory limit by swapping",
         need: Need::Nobody(""),
         look: swap,
     },
     Check {
         name: "cgroup.devices",
-        purpose: "refusing devices that a container makes nodes for",
+        purpose: "denying access to device nodes that a container creates",
         need: Need::Nobody(""),
         look: devices,
     },
 ];
 
-/// Where control groups are, by what the machine tells.
+/// Where cgroups are mounted, according to the host's files.
 fn layout(machine: &dyn Machine) -> Layout {
     let read = |path: &str| machine.read(path).unwrap_or_default();
     let mut layout = Layout::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
@@ -69,15 +69,15 @@ fn version(machine: &dyn Machine) -> Found {
     let layout = layout(machine);
     let unified = Distribution::of(machine).boot_with("systemd.unified_cgroup_hierarchy=1");
     match &layout.unified {
-        Some(tree) if layout.is_unified() => Found::ok(format!("version 2 at {}", tree.mount.display())),
+        Some(tree) if layout.is_unified() => Found::ok(format!("cgroup v2 at {}", tree.mount.display())),
         Some(tree) => {
-            Found::limited(format!("version 1, with a tree of version 2 at {}", tree.mount.display()))
+            Found::limited(format!("hybrid: cgroup v1, with cgroup v2 at {}", tree.mount.display()))
                 .fix(unified)
         }
         None if layout.hierarchies.is_empty() => {
-            Found::missing("no control groups are mounted").fix("mount -t cgroup2 none /sys/fs/cgroup")
+            Found::missing("no cgroups are mounted").fix("mount -t cgroup2 none /sys/fs/cgroup")
         }
-        None => Found::limited("version 1").fix(unified),
+        None => Found::limited("cgroup v1").fix(unified),
     }
 }
 
@@ -133,18 +133,16 @@ fn delegated(machine: &dyn Machine) -> Found {
     }
     match (machine.attempt(LEAST, As::Me), machine.attempt(&all, As::Me)) {
         (Ok(groups), Ok(_)) => {
-            let group = first_line(&groups).split_once(' ').map_or("", |(_, folder)| folder);
-            Found::ok(format!("groups can be made, such as {group}"))
+            let group = first_line(&groups).split_once(' ').map_or("", |(_, directory)| directory);
+            Found::ok(format!("cgroups can be created, such as {group}"))
         }
         (Ok(_), Err(why)) => {
             let found = Found::limited(reason(&why));
             if machine.user().is_root() { found } else { found.fix(hand_on(machine)) }
         }
-        (Err(_), _) if layout == Layout::default() => {
-            Found::missing("no control groups").follows("cgroup.version")
-        }
+        (Err(_), _) if layout == Layout::default() => Found::missing("no cgroups").follows("cgroup.version"),
         (Err(why), _) if machine.user().is_root() => {
-            let fix = "mount the control groups writable, or leave the container this is in";
+            let fix = "mount the cgroups writable, or leave the container this is in";
             Found::missing(reason(&why)).fix(fix)
         }
         (Err(why), _) if !layout.is_unified() => {
@@ -172,11 +170,11 @@ fn in_scope(layout: &Layout, there: &[Controller]) -> Found {
         wanted.into_iter().filter(|one| layout.version(*one).is_some()).partition(|one| there.contains(one));
     let least = LEAST_OF_ALL.iter().all(|one| has.contains(one));
     if lacks.is_empty() {
-        return Found::ok(format!("this user's systemd makes a scope for each job, with {}", names(has)));
+        return Found::ok(format!("this user's systemd creates a scope for each job, with {}", names(has)));
     }
     if least {
         let words = format!(
-            "this user's systemd makes a scope for each job, with {}; it was not given {}",
+            "this user's systemd creates a scope for each job, with {}; it was not given {}",
             names(has),
             names(lacks)
         );
@@ -195,13 +193,13 @@ fn reason(why: &str) -> &str {
     line.split_once(": ").map_or(line, |(_, reason)| reason)
 }
 
-/// What the plan advises, but for going on without the limit and for a systemd that is not there.
+/// The advice of the plan, except to run without the limit or to use a systemd that does not exist.
 fn advice(machine: &dyn Machine, why: &str) -> Option<String> {
     let (advice, _) = why.lines().nth(1)?.split_once("; or ")?;
     (has_systemd(machine) || !advice.contains("systemd-run")).then(|| advice.to_owned())
 }
 
-/// How a user is given groups where nobody gave any.
+/// How to delegate cgroups to a user who has none.
 fn given(machine: &dyn Machine) -> Vec<String> {
     let user = machine.user();
     let name = user.name.unwrap_or_else(|| user.uid.to_string());
@@ -210,8 +208,7 @@ fn given(machine: &dyn Machine) -> Vec<String> {
         Some(_) if !layout.is_unified() => {}
         Some(tree) if !has_systemd(machine) => {
             return vec![format!(
-                "as root: mkdir {}/{name}, chown it with its cgroup.procs and cgroup.subtree_control to {name}, and \
-                 start their shell in a group below it",
+                "as root: mkdir {}/{name}, chown it with its cgroup.procs and cgroup.subtree_control to {name}, and start their shell in a cgroup below it",
                 tree.mount.display()
             )];
         }
@@ -219,20 +216,20 @@ fn given(machine: &dyn Machine) -> Vec<String> {
             let own = format!("user.slice/user-{0}.slice/user@{0}.service", user.uid);
             let there = machine.entry(&text(&tree.mount.join(own))).is_some();
             let log_in =
-                "log in by ssh, at a terminal or with machinectl shell, so that systemd makes groups";
+                "log in by ssh, at a terminal or with machinectl shell, so that systemd creates cgroups";
             return if there { vec![] } else { vec![log_in.to_owned()] };
         }
         None => {}
     }
     vec![format!(
-        "as root: make a group for {name} in each tree of version 1, chown it, and start their shell in it"
+        "as root: create a cgroup for {name} in each cgroup v1 hierarchy, chown it, and start their shell in it"
     )]
 }
 
 /// How more controllers get to a user's groups.
 fn hand_on(machine: &dyn Machine) -> String {
     if !has_systemd(machine) {
-        return "as root: write `+cpu +cpuset` to cgroup.subtree_control of the groups above".to_owned();
+        return "as root: write `+cpu +cpuset` to cgroup.subtree_control of the parent cgroups".to_owned();
     }
     DELEGATE.to_owned()
 }
@@ -244,7 +241,7 @@ fn has_systemd(machine: &dyn Machine) -> bool {
 
 fn born_inside(machine: &dyn Machine) -> Found {
     if layout(machine).unified.is_none() {
-        return Found::missing("no tree of version 2").fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
+        return Found::missing("no cgroup v2 hierarchy").fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
     }
     // Nothing is limited, so this asks for a place alone.
     let groups = machine.attempt("limits=", As::Me).unwrap_or_default();
@@ -254,12 +251,12 @@ fn born_inside(machine: &dyn Machine) -> Found {
         helps.then(|| "a scope of this user's systemd".to_owned())
     };
     let Some(group) = group.or_else(scope) else {
-        return Found::missing("this user may make no group of version 2").follows("cgroup.delegated");
+        return Found::missing("this user cannot create a v2 cgroup").follows("cgroup.delegated");
     };
     match super::kernel::number(machine) {
-        Some(number) if number < (5, 7) => Found::missing("Linux 5.7 brought it").fix("use a newer kernel"),
+        Some(number) if number < (5, 7) => Found::missing("needs Linux 5.7").fix("use a newer kernel"),
         Some(number) if number < (5, 14) => {
-            Found::limited("started inside, but only Linux 5.14 ends a group at once")
+            Found::limited("started inside; killing a whole cgroup at once needs Linux 5.14")
                 .fix("use a newer kernel")
         }
         _ => Found::ok(format!("in {group}")),
@@ -268,7 +265,7 @@ fn born_inside(machine: &dyn Machine) -> Found {
 
 fn swap(machine: &dyn Machine) -> Found {
     let swaps = machine.read("/proc/swaps").unwrap_or_default().lines().skip(1).count();
-    let there = if swaps == 0 { "there is no swap" } else { "there is swap" };
+    let there = if swaps == 0 { "this host has no swap" } else { "this host has swap" };
     let is_there = |path: &Path| machine.entry(&text(path)).is_some();
     let layout = layout(machine);
     let counted = if let Some(tree) = layout.hierarchy(Controller::Memory) {
@@ -280,11 +277,11 @@ fn swap(machine: &dyn Machine) -> Found {
         let limiting = own.chain(below).find(|group| is_there(&group.join("memory.max")));
         limiting.map(|group| is_there(&group.join("memory.swap.max")))
     } else {
-        return Found::missing("no control groups").follows("cgroup.version");
+        return Found::missing("no cgroups").follows("cgroup.version");
     };
     match counted {
         Some(true) => Found::ok(format!("counted; {there}")),
-        None => Found::limited(format!("not known, for no group here limits memory; {there}")),
+        None => Found::limited(format!("unknown, because no cgroup here limits memory; {there}")),
         Some(false) if swaps == 0 => Found::limited(format!("not counted; {there}")),
         Some(false) => Found::missing(format!("not counted; {there}"))
             .fix(Distribution::of(machine).boot_with("swapaccount=1")),
@@ -293,17 +290,17 @@ fn swap(machine: &dyn Machine) -> Found {
 
 fn devices(machine: &dyn Machine) -> Found {
     if !machine.user().is_root() {
-        return Found::ok("not needed: a normal user's container cannot make nodes");
+        return Found::ok("not needed: a container of an unprivileged user cannot create device nodes");
     }
     match layout(machine).version(Controller::Devices) {
-        Some(Version::V1) => return Found::ok("by the controller of version 1"),
+        Some(Version::V1) => return Found::ok("by the cgroup v1 controller"),
         Some(Version::V2) => {}
-        None => return Found::missing("no control groups").follows("cgroup.version"),
+        None => return Found::missing("no cgroups").follows("cgroup.version"),
     }
     if super::capabilities::effective(machine)
         .is_some_and(|set| set & super::capabilities::ADMINISTRATION != 0)
     {
-        return Found::ok("by BPF programs in version 2");
+        return Found::ok("by BPF programs in cgroup v2");
     }
-    Found::missing("no right to attach BPF programs").follows(super::capabilities::SET_UP)
+    Found::missing("no permission to attach BPF programs").follows(super::capabilities::SET_UP)
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::machine::Machine;
 
-/// One thing a machine may have.
+/// One thing a host may have.
 pub(super) struct Check {
     /// Its stable name, `subject.thing`.
     pub(super) name: &'static str,
@@ -12,11 +12,11 @@ pub(super) struct Check {
     pub(super) purpose: &'static str,
     /// Whether containers can be run without it.
     pub(super) need: Need,
-    /// Looks.
+    /// Runs the check.
     pub(super) look: fn(&dyn Machine) -> Found,
 }
 
-/// Who cannot run containers where something is missing.
+/// Who cannot run containers if it is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
     /// Nobody can, for the kernel lacks it.
@@ -25,9 +25,9 @@ pub(super) enum Need {
     Asker,
     /// Root cannot.
     Root,
-    /// A normal user cannot.
+    /// An unprivileged user cannot.
     User,
-    /// Containers run; the words say without what, and are empty where most do well without it.
+    /// Containers run; the text names what is missing, and is empty where most containers do not need it.
     Nobody(&'static str),
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Found {
     pub(super) status: Status,
     pub(super) words: String,
     pub(super) fix: Vec<String>,
-    /// The check that tells why, where this one only follows from it.
+    /// The check that explains the reason, where this one only follows from it.
     pub(super) follows: Option<&'static str>,
 }
 

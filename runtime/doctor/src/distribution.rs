@@ -27,7 +27,7 @@ enum Start {
     Grubby,
     /// In /etc/default/grub, which update-grub(8) reads.
     Grub,
-    /// In some other way, as in a virtual machine whose kernel stands outside of it.
+    /// In some other way, as in a virtual machine that boots a kernel from outside.
     Other,
 }
 
@@ -48,7 +48,7 @@ impl Package {
 }
 
 impl Distribution {
-    /// The one that os-release(5) and the programs and files of boot loaders tell of.
+    /// The distribution, from os-release(5) and from the programs and files of boot loaders.
     pub(super) fn of(machine: &dyn Machine) -> Self {
         let release = machine.read("/etc/os-release").or_else(|| machine.read("/usr/lib/os-release"));
         let release = release.unwrap_or_default();

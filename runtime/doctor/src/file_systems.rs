@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "file-system.overlay",
-        purpose: "the root `host`: the machine's own files, with changes kept apart",
+        purpose: "the root `host`: the host's own files, with changes kept apart",
         need: Need::Nobody("the root `host`"),
         look: overlay,
     },
@@ -59,16 +59,16 @@ fn overlay(machine: &dyn Machine) -> Found {
         return Found::ok("mounted and written");
     }
     if !has_normal_user(machine) {
-        return Found::ok("mounted and written; not tried as a normal user, of whom there is none here");
+        return Found::ok("mounted and written; not tested as an unprivileged user: none is available");
     }
     match machine.attempt("user,mount,overlay", As::Nobody) {
-        Ok(_) => Found::ok("mounted and written, by normal users too"),
+        Ok(_) => Found::ok("mounted and written, by unprivileged users too"),
         Err(why) => {
             let step = step_of(&why).to_owned();
-            let found = Found::limited(format!("mounted, but not by a normal user: {why}"));
+            let found = Found::limited(format!("mounted, but not by an unprivileged user: {why}"));
             match step.as_str() {
                 "overlay" if super::kernel::number(machine) < Some((5, 11)) => {
-                    found.fix("use a newer kernel (Linux 5.11 lets normal users mount it)")
+                    found.fix("use a newer kernel (Linux 5.11 lets unprivileged users mount it)")
                 }
                 "overlay" => found,
                 _ => found.follows(NORMAL_USER),

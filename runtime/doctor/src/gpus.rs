@@ -9,14 +9,14 @@ use jobc_gpu::Inventory;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "gpu.cards",
-        purpose: "knowing whether the machine has GPUs, with or without a driver",
+        purpose: "detecting the host's GPUs, with or without a driver",
         need: Need::Nobody(""),
         look: cards,
     },
     Check { name: "gpu.nvidia", purpose: "NVIDIA GPUs in containers", need: Need::Nobody(""), look: nvidia },
     Check {
         name: "gpu.nvidia-toolkit",
-        purpose: "the driver's files in containers by NVIDIA's own tools; `jobc run` does without",
+        purpose: "injecting the driver's files with NVIDIA's own tools; `jobc run` does not need them",
         need: Need::Nobody(""),
         look: toolkit,
     },
@@ -29,7 +29,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "gpu.cdi",
-        purpose: "devices described by their vendors (Container Device Interface)",
+        purpose: "device descriptions by vendors (Container Device Interface)",
         need: Need::Nobody(""),
         look: cdi,
     },
@@ -40,10 +40,10 @@ const VENDORS: [(&str, &str); 3] = [("0x10de", "NVIDIA"), ("0x1002", "AMD"), ("0
 
 /// How many GPUs of each vendor the PCI bus has, and how many of them have a driver.
 fn on_the_bus(machine: &dyn Machine) -> Vec<(&'static str, usize, usize)> {
-    let folder = "/sys/bus/pci/devices";
-    let devices = machine.names(folder);
+    let directory = "/sys/bus/pci/devices";
+    let devices = machine.names(directory);
     let field =
-        |device: &str, name: &str| machine.read(&format!("{folder}/{device}/{name}")).unwrap_or_default();
+        |device: &str, name: &str| machine.read(&format!("{directory}/{device}/{name}")).unwrap_or_default();
     let mut counts = VENDORS.map(|(_, name)| (name, 0, 0));
     for device in devices {
         // Class 03 is a display controller; 0x1200 is a processing accelerator (pci.ids).
@@ -54,7 +54,7 @@ fn on_the_bus(machine: &dyn Machine) -> Vec<(&'static str, usize, usize)> {
         let vendor = field(&device, "vendor");
         let Some(at) = VENDORS.iter().position(|(id, _)| *id == vendor.trim()) else { continue };
         counts[at].1 += 1;
-        counts[at].2 += usize::from(machine.entry(&format!("{folder}/{device}/driver")).is_some());
+        counts[at].2 += usize::from(machine.entry(&format!("{directory}/{device}/driver")).is_some());
     }
     counts.into_iter().filter(|(_, all, _)| *all > 0).collect()
 }
@@ -87,12 +87,12 @@ fn has(machine: &dyn Machine, vendor: &str) -> bool {
 }
 
 /// Nodes of /dev whose name is a word and a number.
-fn numbered(machine: &dyn Machine, folder: &str, word: &str) -> usize {
+fn numbered(machine: &dyn Machine, directory: &str, word: &str) -> usize {
     let is_one = |name: &String| {
         name.strip_prefix(word)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     };
-    machine.names(folder).iter().filter(|name| is_one(name)).count()
+    machine.names(directory).iter().filter(|name| is_one(name)).count()
 }
 
 fn nvidia(machine: &dyn Machine) -> Found {
@@ -107,7 +107,7 @@ fn nvidia(machine: &dyn Machine) -> Found {
         };
     };
     let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda}")).unwrap_or_default();
-    let by = inventory.asked_by.as_ref().map(|by| format!(", asked through `{}`", by.display()));
+    let by = inventory.asked_by.as_ref().map(|by| format!(", queried through `{}`", by.display()));
     let words = format!(
         "{} with driver {}{cuda}{}",
         cards_of(&inventory, Vendor::Nvidia),
@@ -181,7 +181,7 @@ fn amd(machine: &dyn Machine) -> Found {
         return Found::ok(words);
     }
     let name = machine.user().name.unwrap_or_else(|| machine.user().uid.to_string());
-    Found::limited(format!("{words}, which this user may not open"))
+    Found::limited(format!("{words}, which this user cannot open"))
         .fix(format!("usermod -aG render,video {name}"))
 }
 
@@ -203,18 +203,18 @@ fn dri(machine: &dyn Machine) -> Found {
         return Found::ok(format!("render nodes: {nodes}"));
     }
     let name = machine.user().name.unwrap_or_else(|| machine.user().uid.to_string());
-    Found::limited(format!("render nodes: {nodes}, of which this user may open {usable}"))
+    Found::limited(format!("render nodes: {nodes}, of which this user can open {usable}"))
         .fix(format!("usermod -aG render,video {name}"))
 }
 
 fn cdi(machine: &dyn Machine) -> Found {
     let machine = &*machine.driver();
     let mut kinds = vec![];
-    for folder in ["/etc/cdi", "/var/run/cdi"] {
-        for name in machine.names(folder) {
+    for directory in ["/etc/cdi", "/var/run/cdi"] {
+        for name in machine.names(directory) {
             let is_one = [".json", ".yaml"].iter().any(|end| name.ends_with(end));
-            if is_one && let Some(text) = machine.read(&format!("{folder}/{name}")) {
-                kinds.push(format!("{} ({folder}/{name})", kind(&text).as_deref().unwrap_or("no kind")));
+            if is_one && let Some(text) = machine.read(&format!("{directory}/{name}")) {
+                kinds.push(format!("{} ({directory}/{name})", kind(&text).as_deref().unwrap_or("no kind")));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! User ids: what a normal user may give to containers.
+//! User ids: what an unprivileged user may give to containers.
 
 use std::ops::Range;
 
@@ -19,13 +19,13 @@ const UIDMAP: Package = Package {
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "ids.range",
-        purpose: "more than one user in a normal user's container (/etc/subuid, /etc/subgid)",
+        purpose: "more than one user in an unprivileged user's container (/etc/subuid, /etc/subgid)",
         need: Need::Nobody(""),
         look: ranges,
     },
     Check {
         name: "ids.newuidmap",
-        purpose: "giving that range to a container",
+        purpose: "mapping that range into a container",
         need: Need::Nobody(""),
         look: programs,
     },
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The ids of the machine's own user namespace: all but the last, which stands for none.
+/// The ids of the host's initial user namespace: all but the last, which means "no id".
 const WHOLE: Range<u64> = 0..u32::MAX as u64;
 
 /// The ids of the user namespace that this process is in (user_namespaces(7)).
@@ -47,7 +47,7 @@ pub(super) struct Inside {
 }
 
 impl Inside {
-    /// Nothing in the machine's own namespace, which has all ids there are.
+    /// Nothing in the host's own namespace, which has all ids there are.
     pub(super) fn of(machine: &dyn Machine) -> Option<Self> {
         let [users, groups] = ["/proc/self/uid_map", "/proc/self/gid_map"].map(|path| {
             let map = machine.read(path)?;
@@ -94,7 +94,9 @@ fn ranges(machine: &dyn Machine) -> Found {
     });
     let who = user.name.clone().unwrap_or_else(|| user.uid.to_string());
     match (uids, gids) {
-        (Some(uids), Some(gids)) => Found::ok(format!("{uids} further users, {gids} further groups")),
+        (Some(uids), Some(gids)) => {
+            Found::ok(format!("{uids} subordinate user ids, {gids} subordinate group ids"))
+        }
         (uids, gids) => {
             let lacking = match (uids, gids) {
                 (None, None) => "/etc/subuid and /etc/subgid",
@@ -112,7 +114,8 @@ fn ranges(machine: &dyn Machine) -> Found {
             if let Some(name) = &user.name {
                 return found.fix(usermod(name));
             }
-            // usermod(8) takes no numbers, and newuidmap(1) nobody who has no line with this user and group.
+            // usermod(8) does not take numeric ids, and newuidmap(1) refuses a user and group that have no line in
+            // these files.
             let (name, uid, gid) = (format!("user{}", user.uid), user.uid, user.gid);
             found
                 .fix(format!("as root: echo '{name}:x:{uid}:{gid}::/:/usr/sbin/nologin' >>/etc/passwd"))
@@ -145,7 +148,7 @@ fn programs(machine: &dyn Machine) -> Found {
     }
     let no_more = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nNoNewPrivs:\t1"));
     if no_more {
-        return Found::missing("this process may get no new privileges, so they cannot help it")
+        return Found::missing("this process has no_new_privs, so they have no effect")
             .fix("start jobc from a session without no_new_privs");
     }
     Found::ok(found.join(", "))
@@ -155,15 +158,15 @@ fn mapped(machine: &dyn Machine) -> Found {
     if machine.user().is_root() {
         let found = ranges(machine);
         return match (found.status, Inside::of(machine)) {
-            (Status::Missing, _) => Found::missing("one user id works").follows("ids.range"),
-            (_, None) => Found::ok("root maps what it wants"),
-            (_, Some(_)) => Found::ok("root maps what its user namespace has"),
+            (Status::Missing, _) => Found::missing("only one user id can be mapped").follows("ids.range"),
+            (_, None) => Found::ok("root can map any id"),
+            (_, Some(_)) => Found::ok("root can map the ids of its user namespace"),
         };
     }
     match machine.attempt("user-range", As::Me) {
         Ok(_) => Found::ok("mapped"),
         Err(why) => {
-            let found = Found::missing(format!("{why}; one user id works"));
+            let found = Found::missing(format!("{why}; only one user id can be mapped"));
             [ranges(machine), programs(machine)]
                 .iter()
                 .zip(["ids.range", "ids.newuidmap"])

@@ -1,4 +1,4 @@
-//! The kernel: its release, and the system calls containers are made with.
+//! The kernel: its release, and the syscalls that create containers.
 
 use super::check::{Check, Found, Need};
 use super::distribution::sysctl;
@@ -8,19 +8,19 @@ use jobc_sys::syscall::available::Call;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "kernel.release",
-        purpose: "everything below; Linux 5.12 brought the last system call that is needed",
+        purpose: "all of the following; Linux 5.12 has every syscall that jobc needs",
         need: Need::Nobody(""),
         look: release,
     },
     Check {
         name: "kernel.calls",
-        purpose: "placing mounts by descriptor, processes that cannot be mistaken for others, closed descriptors",
+        purpose: "mounts by file descriptor, pidfds, and closing ranges of file descriptors",
         need: Need::Everyone,
         look: calls,
     },
     Check {
         name: "kernel.executable-memory",
-        purpose: "the last step before a container's program, which must not be a file of the machine",
+        purpose: "the last step before a container's program, which must not be a file of the host",
         need: Need::Everyone,
         look: executable_memory,
     },
@@ -52,10 +52,10 @@ fn calls(machine: &dyn Machine) -> Found {
     if missing.is_empty() {
         return Found::ok(Call::TABLE.map(|(_, name, _)| name).join(", "));
     }
-    let found = Found::missing(format!("not there: {}", missing.join(", ")));
+    let found = Found::missing(format!("missing: {}", missing.join(", ")));
     let filtered = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nSeccomp:\t2"));
     if filtered {
-        found.fix("a seccomp filter around this process may hide them: allow them there")
+        found.fix("a seccomp filter on this process may block them: allow them in the filter")
     } else {
         found.fix("use a newer kernel")
     }
@@ -63,7 +63,7 @@ fn calls(machine: &dyn Machine) -> Found {
 
 fn executable_memory(machine: &dyn Machine) -> Found {
     let Err(why) = machine.attempt("trampoline", As::Me) else {
-        return Found::ok("made, sealed and executed");
+        return Found::ok("created, sealed and executed");
     };
     let forbidden = machine.read("/proc/sys/vm/memfd_noexec").is_some_and(|value| value.trim() == "2");
     let found = Found::missing(why);

@@ -1,11 +1,11 @@
-//! What this machine can do, and how to get what is missing.
+//! What this host can do, and how to get what is missing.
 //!
-//! A [`Check`] is a row of a table: its name, what it is for, who needs it, and a small function that looks. What it
-//! looks at stands behind the trait [`Machine`], so that tests can describe machines. Where the kernel can be asked, it
-//! is: a namespace counts as there when a process of this user got one, not when a setting says so. Such tries are made
-//! by a [`probe`] in a process of its own, which ends with all it made, so nothing on the machine changes. A program or
-//! a try that takes longer than [`machine::PATIENCE`] is ended, and a check that does not come back, as from a file
-//! system whose server is gone, is left behind.
+//! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function that looks. The function
+//! looks at the host through the trait [`Machine`], so that tests can describe hosts. Where possible the kernel is
+//! tested instead of read: a namespace counts as available if a process of this user got one, not if a setting allows
+//! it. A [`probe`] makes such tests in a separate process, which removes everything it created when it exits, so
+//! nothing on the host changes. A program or a test that takes longer than [`machine::PATIENCE`] is killed. A check
+//! that does not return, as from a file system whose server is down, is left behind.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -41,7 +41,7 @@ const SUBJECTS: [(&str, &[Check]); 12] = [
     ("kernel", kernel::CHECKS),
     ("namespaces", namespaces::CHECKS),
     ("user ids", ids::CHECKS),
-    ("control groups", cgroups::CHECKS),
+    ("cgroups", cgroups::CHECKS),
     ("file systems", file_systems::CHECKS),
     ("capabilities", capabilities::CHECKS),
     ("security", security::CHECKS),
@@ -52,12 +52,12 @@ const SUBJECTS: [(&str, &[Check]); 12] = [
     ("places", places::CHECKS),
 ];
 
-/// What a machine can do.
+/// What a host can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// The version of this format: 1.
     pub version: u32,
-    /// Who asked.
+    /// The user who runs the checks.
     pub user: machine::User,
     /// Whether containers can be run.
     pub containers: Containers,
@@ -65,17 +65,17 @@ pub struct Report {
     pub checks: Vec<Finding>,
 }
 
-/// Whether containers can be run, by whom.
+/// Whether containers can be run, and by which users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Containers {
-    /// By root; absent where a normal user asked, who cannot know.
+    /// By root; absent if an unprivileged user runs the checks, who cannot know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<Answer>,
-    /// By the normal user who asked, or by another one where root asked.
+    /// By the unprivileged user who runs the checks, or by another one if root runs them.
     pub user: Answer,
 }
 
-/// Whether somebody can run containers.
+/// Whether any user can run containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
     /// `ok`: yes; `limited`: yes, without some things; `missing`: no.
@@ -93,20 +93,20 @@ pub struct Finding {
     pub name: &'static str,
     /// How far it is there.
     pub status: Status,
-    /// What was found, in words.
+    /// What was found, as text.
     pub found: String,
     /// What it is for, as words that follow "for".
     pub purpose: &'static str,
-    /// Whether whoever asked cannot run containers without it.
+    /// Whether the user who runs the checks cannot run containers without it.
     pub needed: bool,
-    /// Commands or settings that would help; empty where all is well, or where nothing can be done.
+    /// Commands or settings that would help; empty if all is well, or if nothing can be done.
     pub fix: Vec<String>,
 }
 
-/// How long a check may take: some make three tries.
+/// Timeout of a check: some make three tests.
 const LONGEST: Duration = Duration::from_secs(12);
 
-/// Looks at everything.
+/// Runs all checks.
 pub fn examine(machine: impl Machine) -> Report {
     let machine: Arc<dyn Machine> = Arc::new(machine);
     examine_within(&machine, LONGEST)
@@ -149,17 +149,17 @@ fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
     Report { version: 1, user, containers, checks }
 }
 
-/// Looks in a thread of its own, which is left behind where it does not come back.
+/// Runs a check in its own thread, which is left behind if it does not return.
 fn look(check: &Check, machine: &Arc<dyn Machine>, longest: Duration) -> Found {
     let (answer, answers) = mpsc::channel();
     let (look, machine) = (check.look, Arc::clone(machine));
     std::thread::spawn(move || {
-        // Nobody listens any more where it took too long.
+        // After a timeout the receiver is gone.
         let _ = answer.send(look(&*machine));
     });
     answers
         .recv_timeout(longest)
-        .unwrap_or_else(|_| Found::missing(format!("no answer in {} s", longest.as_secs_f32())))
+        .unwrap_or_else(|_| Found::missing(format!("timed out after {} s", longest.as_secs_f32())))
 }
 
 impl Answer {
@@ -185,16 +185,16 @@ impl Answer {
 }
 
 impl Report {
-    /// Whether whoever asked can run containers.
+    /// Whether the user who runs the checks can run containers.
     pub fn can_run(&self) -> bool {
         self.containers.root.as_ref().unwrap_or(&self.containers.user).status != Status::Missing
     }
 
-    /// Whether containers can be run, in a line for people.
+    /// Whether containers can be run, as a line for users.
     pub fn summary(&self) -> String {
         let user = self.containers.user.words();
         match &self.containers.root {
-            Some(root) => format!("containers as root: {}; as a normal user: {user}", root.words()),
+            Some(root) => format!("containers as root: {}; as an unprivileged user: {user}", root.words()),
             None => format!("containers as this user ({}): {user}", self.user.uid),
         }
     }

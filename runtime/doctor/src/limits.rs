@@ -7,13 +7,13 @@ use super::machine::Machine;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "limit.open-files",
-        purpose: "data loaders and servers, which open thousands of files",
+        purpose: "data loaders and servers that open thousands of files",
         need: Need::Nobody(""),
         look: |machine| limit(machine, "Max open files", "nofile", 65_536),
     },
     Check {
         name: "limit.processes",
-        purpose: "programs of many threads",
+        purpose: "programs with many threads",
         need: Need::Nobody(""),
         look: |machine| limit(machine, "Max processes", "nproc", 4096),
     },

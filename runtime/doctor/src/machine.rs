@@ -1,4 +1,4 @@
-//! What the checks look at: files, programs, and tries made in a process of their own.
+//! The checks' view of the host: files, programs, and tests in a separate process.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,32 +20,32 @@ use jobc_sys::timed;
 /// How long a program or a try may take.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A user nobody logs in as, whose rights are those of any normal user.
+/// A user without a login, with the rights of any unprivileged user.
 pub(super) const NOBODY: u32 = 65534;
 
-/// The machine as the checks see it.
+/// The host as the checks see it.
 pub trait Machine: Send + Sync + 'static {
-    /// Who runs this.
+    /// The current user.
     fn user(&self) -> User;
     /// An environment variable that is not empty.
     fn variable(&self, name: &str) -> Option<String>;
-    /// A file's text; nothing where it is not there or may not be read.
+    /// A file's text; nothing if it does not exist or may not be read.
     fn read(&self, path: &str) -> Option<String>;
-    /// The names in a folder, sorted; none where it is not there.
-    fn names(&self, folder: &str) -> Vec<String>;
+    /// The names in a directory, sorted; none if it does not exist.
+    fn names(&self, directory: &str) -> Vec<String>;
     /// What a path leads to.
     fn entry(&self, path: &str) -> Option<Entry>;
-    /// Where a program is, on `PATH` or in the folders for administration.
+    /// Where a program is, on `PATH` or in the directories for administration.
     fn program(&self, name: &str) -> Option<String>;
-    /// The first line a program says; or why it does not.
+    /// The first line of a program's output, or why there is none.
     fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, String>;
-    /// Carries out steps of [`super::probe`] in a process of its own: what they said, or which failed and why.
+    /// Runs steps of [`super::probe`] in a separate process: their output, or which step failed and why.
     fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String>;
     /// The controllers that a scope of this user's systemd would have; or why there is none to be had.
     fn scope(&self) -> Result<Vec<Controller>, Lacking>;
-    /// Whether the kernel has a system call.
+    /// Whether the kernel has a syscall.
     fn call(&self, call: Call) -> bool;
-    /// The machine whose files the drivers of GPUs are told by.
+    /// The host whose files describe the GPU drivers.
     fn driver(&self) -> Box<dyn Machine>;
     /// The GPUs.
     fn gpus(&self) -> Inventory;
@@ -56,20 +56,20 @@ pub trait Machine: Send + Sync + 'static {
 pub struct Lacking {
     /// The reason.
     pub why: String,
-    /// What to do, where there is anything.
+    /// What to do, if anything.
     pub fix: Option<String>,
 }
 
-/// As whom a try is made.
+/// The user who runs a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum As {
     /// Whoever runs this.
     Me,
-    /// A normal user, which root can become.
+    /// An unprivileged user, which root can become.
     Nobody,
 }
 
-/// Who runs this.
+/// The current user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
     /// The effective user id.
@@ -91,8 +91,8 @@ impl User {
 /// What a path leads to, links followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Whether it is a folder.
-    pub is_folder: bool,
+    /// Whether it is a directory.
+    pub is_directory: bool,
     /// What of reading and writing this user may do.
     pub access: Access,
     /// Whether running it gives more rights: the set-user-id bit with root as owner, or file capabilities.
@@ -111,7 +111,7 @@ impl Entry {
     }
 }
 
-/// The machine this program runs on.
+/// The host this program runs on.
 #[derive(Debug)]
 pub struct ThisMachine {
     prober: Vec<OsString>,
@@ -141,8 +141,8 @@ impl Machine for ThisMachine {
         self.files.read(path)
     }
 
-    fn names(&self, folder: &str) -> Vec<String> {
-        self.files.names(folder)
+    fn names(&self, directory: &str) -> Vec<String> {
+        self.files.names(directory)
     }
 
     fn entry(&self, path: &str) -> Option<Entry> {
@@ -150,7 +150,7 @@ impl Machine for ThisMachine {
         let status = std::fs::metadata(&path).ok()?;
         let set_uid = status.mode() & 0o4000 != 0 && status.uid() == 0;
         Some(Entry {
-            is_folder: status.is_dir(),
+            is_directory: status.is_dir(),
             access: [Access::READ_OK, Access::WRITE_OK]
                 .into_iter()
                 .filter(|access| rustix::fs::access(&path, *access).is_ok())
@@ -165,8 +165,8 @@ impl Machine for ThisMachine {
         let administration = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
         std::env::split_paths(&path)
             .chain(administration)
-            .filter(|folder| folder.is_absolute())
-            .map(|folder| folder.join(name))
+            .filter(|directory| directory.is_absolute())
+            .map(|directory| directory.join(name))
             .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
             .and_then(|path| path.into_os_string().into_string().ok())
     }
@@ -177,12 +177,12 @@ impl Machine for ThisMachine {
         if !said.status.success() {
             return Err(format!("ended with {}", said.status));
         }
-        said.text.lines().next().map(str::to_owned).ok_or_else(|| "said nothing".to_owned())
+        said.text.lines().next().map(str::to_owned).ok_or_else(|| "no output".to_owned())
     }
 
     fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String> {
         let [program, arguments @ ..] = self.prober.as_slice() else {
-            return Err("nobody to try it".to_owned());
+            return Err("no user to test it with".to_owned());
         };
         let mut command = Command::new(program);
         command.args(arguments).arg(steps).env_clear().current_dir(Path::new("/"));
@@ -194,7 +194,7 @@ impl Machine for ThisMachine {
             return Ok(said.text);
         }
         let why = said.text.trim();
-        Err(if why.is_empty() { format!("the try ended with {}", said.status) } else { why.to_owned() })
+        Err(if why.is_empty() { format!("the test ended with {}", said.status) } else { why.to_owned() })
     }
 
     fn scope(&self) -> Result<Vec<Controller>, Lacking> {
@@ -222,7 +222,7 @@ impl Machine for ThisMachine {
 
 fn reason(error: &std::io::Error) -> String {
     match (error.kind(), rustix::io::Errno::from_io_error(error)) {
-        (std::io::ErrorKind::TimedOut, _) => format!("no answer in {} s", PATIENCE.as_secs()),
+        (std::io::ErrorKind::TimedOut, _) => format!("timed out after {} s", PATIENCE.as_secs()),
         (_, Some(errno)) => jobc_sys::error::describe(errno),
         _ => error.to_string(),
     }

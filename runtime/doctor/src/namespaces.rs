@@ -5,25 +5,25 @@ use super::distribution::sysctl;
 use super::ids::Inside;
 use super::machine::{As, Machine, NOBODY};
 
-/// The check that answers for normal users.
+/// The check that answers for unprivileged users.
 pub(super) const NORMAL_USER: &str = "namespace.as-normal-user";
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "namespace.user",
-        purpose: "containers of normal users, and user ids of a container's own",
+        purpose: "containers of unprivileged users, and a container's own user ids",
         need: Need::User,
         look: user,
     },
     Check {
         name: "namespace.mount",
-        purpose: "a container's own tree of files",
+        purpose: "a container's own file system tree",
         need: Need::Asker,
         look: |machine| try_one(machine, "mount"),
     },
     Check {
         name: "namespace.pid",
-        purpose: "a container's own processes, all of which end with the first",
+        purpose: "a container's own processes, which are killed when the first one exits",
         need: Need::Asker,
         look: |machine| try_one(machine, "pid"),
     },
@@ -47,13 +47,13 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "namespace.cgroup",
-        purpose: "hiding the machine's control groups from a container",
+        purpose: "hiding the host's cgroups from a container",
         need: Need::Asker,
         look: |machine| try_one(machine, "cgroup"),
     },
     Check {
         name: "namespace.time",
-        purpose: "a container's own clocks since boot, which few ask for",
+        purpose: "a container's own boot-time clocks, which are rarely used",
         need: Need::Nobody(""),
         look: time,
     },
@@ -65,7 +65,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Steps as this user makes them: a normal user needs a user namespace first.
+/// Steps as this user makes them: an unprivileged user needs a user namespace first.
 pub(super) fn steps(machine: &dyn Machine, steps: &str) -> String {
     if machine.user().is_root() { steps.to_owned() } else { format!("user,{steps}") }
 }
@@ -73,7 +73,7 @@ pub(super) fn steps(machine: &dyn Machine, steps: &str) -> String {
 fn try_one(machine: &dyn Machine, name: &str) -> Found {
     match machine.attempt(&steps(machine, name), As::Me) {
         Ok(_) if machine.user().is_root() => Found::ok("made"),
-        Ok(_) => Found::ok("made, in a user namespace"),
+        Ok(_) => Found::ok("created, in a user namespace"),
         Err(why) => refused(machine, &format!("namespace.{name}"), why),
     }
 }
@@ -82,7 +82,7 @@ fn user(machine: &dyn Machine) -> Found {
     match machine.attempt("user", As::Me) {
         Ok(_) => {
             let limit = machine.read("/proc/sys/user/max_user_namespaces").unwrap_or_default();
-            Found::ok(format!("made, of at most {}", limit.trim()))
+            Found::ok(format!("created, at most {}", limit.trim()))
         }
         Err(why) => refused(machine, "namespace.user", why),
     }
@@ -93,20 +93,20 @@ fn time(machine: &dyn Machine) -> Found {
         return refused(machine, "namespace.time", why);
     }
     match machine.attempt(&steps(machine, "time-at-exec"), As::Me) {
-        Ok(_) => Found::ok("made, and entered at execve"),
-        Err(_) => Found::limited("made, but a process only enters it by making a child")
-            .fix("use a newer kernel, which enters it at execve"),
+        Ok(_) => Found::ok("created, and entered at execve"),
+        Err(_) => Found::limited("created, but a process enters it only by forking")
+            .fix("use a newer kernel, where a process enters it at execve"),
     }
 }
 
 fn as_normal_user(machine: &dyn Machine) -> Found {
     let (whom, who) = if machine.user().is_root() {
-        (As::Nobody, "tried as user 65534")
+        (As::Nobody, "tested as user 65534")
     } else {
-        (As::Me, "tried as this user")
+        (As::Me, "tested as this user")
     };
     if whom == As::Nobody && !has_normal_user(machine) {
-        return Found::missing("not tried: the user namespace this is in has no user 65534")
+        return Found::missing("not tested: the user namespace this is in has no user 65534")
             .follows("ids.range");
     }
     match machine.attempt("user,mount,ipc,uts,cgroup,net,pid,proc,tmpfs", whom) {
@@ -119,14 +119,14 @@ fn as_normal_user(machine: &dyn Machine) -> Found {
     }
 }
 
-/// Whether root can become the user as whom tries are made: a user namespace may lack it.
+/// Whether root can become the user who runs the tests: a user namespace may lack it.
 pub(super) fn has_normal_user(machine: &dyn Machine) -> bool {
     Inside::of(machine).is_none_or(|inside| inside.has(NOBODY))
 }
 
 /// A refused try of the check `own`, with what may be behind it.
 ///
-/// Its words begin with the step that failed; where that is another check's, this one only follows from it.
+/// Its text begins with the step that failed; if that is another check's step, this check only follows from it.
 pub(super) fn refused(machine: &dyn Machine, own: &str, why: String) -> Found {
     let administrator = super::capabilities::effective(machine)
         .is_none_or(|set| set & super::capabilities::ADMINISTRATION != 0);
@@ -144,16 +144,16 @@ pub(super) fn refused(machine: &dyn Machine, own: &str, why: String) -> Found {
     }
 }
 
-/// The step that a refusal's words begin with.
+/// The step at the beginning of an error.
 pub(super) fn step_of(why: &str) -> &str {
     why.split(':').next().unwrap_or_default()
 }
 
-/// What may let a step succeed, for root or for a normal user.
+/// What may let a step succeed, for root or for an unprivileged user.
 fn fixes(machine: &dyn Machine, step: &str, root: bool) -> Vec<String> {
     match step {
         "user" => user_namespaces(machine),
-        "proc" => vec!["parts of /proc are covered, as in a container: run outside of it".to_owned()],
+        "proc" => vec!["parts of /proc are masked, as in a container: run outside the container".to_owned()],
         "overlay" => {
             let kinds = machine.read("/proc/filesystems").unwrap_or_default();
             let known = kinds.lines().any(|line| line.ends_with("\toverlay"));
@@ -165,7 +165,7 @@ fn fixes(machine: &dyn Machine, step: &str, root: bool) -> Vec<String> {
     }
 }
 
-/// The settings that keep normal users from user namespaces.
+/// The settings that keep unprivileged users from user namespaces.
 fn user_namespaces(machine: &dyn Machine) -> Vec<String> {
     let is = |path: &str, value: &str| machine.read(path).is_some_and(|text| text.trim() == value);
     let mut fixes = vec![];
@@ -178,7 +178,7 @@ fn user_namespaces(machine: &dyn Machine) -> Vec<String> {
     fixes.extend(app_armor(machine));
     let filtered = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nSeccomp:\t2"));
     if fixes.is_empty() && filtered {
-        fixes.push("a seccomp filter is around this process: leave the container it runs in".to_owned());
+        fixes.push("this process has a seccomp filter: leave the container it runs in".to_owned());
     }
     fixes
 }
@@ -188,6 +188,6 @@ fn app_armor(machine: &dyn Machine) -> Vec<String> {
     if setting.is_none_or(|value| value.trim() != "1") {
         return vec![];
     }
-    let other = "or, in place of that, an AppArmor profile for jobc with the rule `userns,`";
+    let other = "or, instead, an AppArmor profile for jobc with the rule `userns,`";
     vec![sysctl("kernel.apparmor_restrict_unprivileged_userns", "0"), other.to_owned()]
 }

@@ -7,19 +7,19 @@ use super::machine::Machine;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "network.pasta",
-        purpose: "the way out of a job's own network",
+        purpose: "the uplink of a job's own network",
         need: Need::Nobody(""),
         look: |machine| program(machine, "pasta", &Package::same("passt")),
     },
     Check {
         name: "network.slirp4netns",
-        purpose: "the same, where there is no pasta",
+        purpose: "the same, if pasta is not installed",
         need: Need::Nobody(""),
         look: |machine| program(machine, "slirp4netns", &Package::same("slirp4netns")),
     },
     Check {
         name: "network.tun",
-        purpose: "what pasta and slirp4netns make their interface from",
+        purpose: "the network interface that pasta and slirp4netns create",
         need: Need::Nobody(""),
         look: tun,
     },
@@ -36,7 +36,7 @@ fn tun(machine: &dyn Machine) -> Found {
     match machine.entry("/dev/net/tun") {
         None => Found::missing("no /dev/net/tun").fix("modprobe tun"),
         Some(entry) if entry.may_open() => Found::ok("/dev/net/tun can be opened"),
-        Some(_) => Found::missing("/dev/net/tun may not be opened by this user").fix(
+        Some(_) => Found::missing("/dev/net/tun cannot be opened by this user").fix(
             "as root: echo 'KERNEL==\"tun\", MODE=\"0666\"' >/etc/udev/rules.d/60-tun.rules && chmod 666 /dev/net/tun",
         ),
     }

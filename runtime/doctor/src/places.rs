@@ -33,16 +33,18 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The folder of the containers' state, as [`jobc_container::state::store::Store::standard`] chooses it, without making it.
+/// The directory of the containers' state, as [`jobc_container::state::store::Store::standard`] chooses it, without
+/// making it.
 fn state(machine: &dyn Machine) -> String {
     let root = machine.user().is_root();
     if root && Inside::of(machine).is_none() {
         return "/run/jobc".to_owned();
     }
     let runtime = machine.variable("XDG_RUNTIME_DIR");
-    if let Some(folder) = runtime.filter(|folder| machine.entry(folder).is_some_and(|entry| entry.is_folder))
+    if let Some(directory) =
+        runtime.filter(|directory| machine.entry(directory).is_some_and(|entry| entry.is_directory))
     {
-        return format!("{folder}/jobc");
+        return format!("{directory}/jobc");
     }
     if root {
         return "/run/jobc".to_owned();
@@ -51,15 +53,15 @@ fn state(machine: &dyn Machine) -> String {
     format!("{temporary}/jobc-{}", machine.user().uid)
 }
 
-/// A folder of the XDG base directory specification.
+/// A directory of the XDG base directory specification.
 fn below_home(machine: &dyn Machine, variable: &str, otherwise: &str, below: &str) -> String {
     let home = machine.variable("HOME").unwrap_or_else(|| "/".to_owned());
-    let folder =
+    let directory =
         machine.variable(variable).unwrap_or_else(|| format!("{}/{otherwise}", home.trim_end_matches('/')));
-    format!("{folder}/jobc{below}")
+    format!("{directory}/jobc{below}")
 }
 
-/// A folder that `variable` can move, and in which `enough` bytes should be free.
+/// A directory that `variable` can move, and in which `enough` bytes should be free.
 fn place(machine: &dyn Machine, path: &str, variable: &str, enough: u64) -> Found {
     let facts = match machine.attempt(&format!("place={path}"), As::Me) {
         Ok(facts) => facts,
@@ -70,8 +72,8 @@ fn place(machine: &dyn Machine, path: &str, variable: &str, enough: u64) -> Foun
     let writable = facts.next() == Some("true");
     let free: u64 = facts.next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
     if !writable {
-        return Found::missing(format!("{path}: {near} may not be written by this user"))
-            .fix(format!("set {variable} to a folder that may be"));
+        return Found::missing(format!("{path}: {near} is not writable by this user"))
+            .fix(format!("set {variable} to a writable directory"));
     }
     let words = format!("{path}, {} free", Bytes(free).measured());
     if free < enough {

@@ -1,8 +1,8 @@
-//! Tries things out in a process of its own, so that whatever was made ends with it.
+//! Tests the host in a separate process, so that everything that is created ends with it.
 //!
-//! A try is a list of steps with commas between them, such as `user,mount,overlay`: a user namespace, in it a mount
-//! namespace, in that an overlay. Each step changes this process, so the next one stands on it. Mounts are made after
-//! the step `mount` only, which lets none of them out (mount_namespaces(7)).
+//! A test is a list of comma-separated steps, such as `user,mount,overlay`: a user namespace, in it a mount namespace,
+//! in that an overlay. Each step changes this process, so the next one builds on it. Mounts are made only after the
+//! step `mount`, which makes them private (mount_namespaces(7)).
 
 use std::ffi::CString;
 use std::fs;
@@ -23,10 +23,10 @@ use rustix::thread::UnshareFlags;
 use jobc_container::cgroup::{Group, Interface, Layout, Plan, Request};
 use jobc_sys::id_map::IdMaps;
 
-/// Where the tries mount: a folder that every machine has. It is covered in the try's own mount namespace only.
+/// The mount point of the tests: a directory that every host has. It is covered only in the test's own mount namespace.
 const HERE: &str = "/tmp";
 
-/// Carries out steps: what they have to say, or which one failed and why.
+/// Runs steps: their output, or which one failed and why.
 ///
 /// Changes the process it runs in for good, which must have one thread (unshare(2) wants that for a user namespace).
 /// `again` is the command that leads back here with other steps.
@@ -39,14 +39,14 @@ pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
         rest = after;
         let failed = |why: String| format!("{step}: {why}");
         match step {
-            // A pid namespace holds the children of the process that made it, so one of those goes on.
+            // A PID namespace holds the children of the process that created it, so a child continues.
             "pid" => {
                 unshare(UnshareFlags::NEWPID).map_err(failed)?;
                 let mounts = if private { "private," } else { "" };
                 return child(again().arg(format!("first,{mounts}{rest}"))).map(|more| text + &more);
             }
             "first" if std::process::id() != 1 => {
-                return Err(failed(format!("the first process has number {}", std::process::id())));
+                return Err(failed(format!("the first process has PID {}", std::process::id())));
             }
             "time-at-exec" => {
                 unshare(UnshareFlags::NEWTIME).map_err(failed)?;
@@ -58,7 +58,7 @@ pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
             "private" => private = true,
             _ if !private && mounts(step) => {
                 return Err(failed(
-                    "only after the step `mount`, lest it be mounted for everybody".to_owned(),
+                    "only after the step `mount`: otherwise it would be mounted for all processes".to_owned(),
                 ));
             }
             _ => {
@@ -76,7 +76,7 @@ fn mounts(step: &str) -> bool {
     matches!(name, "tmpfs" | "proc" | "sysfs" | "mqueue" | "devpts" | "overlay" | "user-overlay")
 }
 
-/// Carries out one step.
+/// Runs one step.
 fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
     let silent = String::new();
     if let Some(path) = step.strip_prefix("place=") {
@@ -152,7 +152,7 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     let gid = rustix::process::getegid().as_raw();
     let maps = IdMaps::rootless(uid, gid).map_err(|error| error.message)?;
     if maps.users.extents().len() < 2 {
-        return Err("there is no range, or nothing to map it with".to_owned());
+        return Err("no range, or no program to map it".to_owned());
     }
     let mut waiting = again()
         .arg("user-wait")
@@ -171,10 +171,10 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     drop(waiting.stdin.take());
     let ended = waiting.wait().map_err(|error| io_words(&error))?;
     mapped?;
-    if ended.success() { Ok(()) } else { Err("the range is not there".to_owned()) }
+    if ended.success() { Ok(()) } else { Err("no range".to_owned()) }
 }
 
-/// A user namespace that waits until somebody has mapped it, and looks whether more than one id was.
+/// A user namespace that waits until its ids are mapped, and checks whether more than one id was mapped.
 fn user_wait() -> Result<(), String> {
     unshare(UnshareFlags::NEWUSER)?;
     let mut out = std::io::stdout();
@@ -195,7 +195,7 @@ fn namespace(name: &str) -> Result<String, String> {
     Ok(link.to_string_lossy().into_owned())
 }
 
-/// Goes on in a child, whose words and end become ours.
+/// Continues in a child, whose output and exit status become this process's.
 fn child(command: &mut Command) -> Result<String, String> {
     let output = command.stdin(Stdio::null()).output().map_err(|error| io_words(&error))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
@@ -251,9 +251,10 @@ fn overlay() -> Result<(), String> {
     if (&*lower, &*upper) == ("lower", "upper") { Ok(()) } else { Err("it mixes its layers".to_owned()) }
 }
 
-/// An overlay over a folder of the machine, as a container's root is one over layers: not every file system may be below one.
+/// An overlay over a directory of the host, as a container's root is one over layers: not every file system may be
+/// below one.
 fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
-    // By its descriptor, for it may lie in what the tmpfs covers.
+    // By its file descriptor, because it may lie below the tmpfs.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let lower = rustix::fs::open(lower, flags, Mode::empty()).map_err(words)?;
     let lower = format!("/proc/self/fd/{}", lower.as_raw_fd());
@@ -270,7 +271,7 @@ fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
 
 /// Starts this program again the way containers start theirs: through a sealed executable in memory.
 fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
-    // A path would be looked up again; this link leads to the file that runs here.
+    // A path would be looked up again; this link refers to the running file.
     let program =
         CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
     let image =
@@ -279,9 +280,9 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     child(command.args(again().get_args()).arg("")).map(drop)
 }
 
-/// The control groups that a container with some limits would get, a line each; nothing is made.
+/// The cgroups that a container with some limits would get, a line each; nothing is made.
 ///
-/// Where a limit could not be had, the error's second line says what to do.
+/// If a limit could not be set, the second line of the error has the fix.
 fn limits(controllers: &str) -> Result<String, String> {
     let words = |error: jobc_sys::Error| format!("{}\n{}", error.message, error.help.unwrap_or_default());
     let mut resources = serde_json::json!({});
@@ -300,16 +301,16 @@ fn limits(controllers: &str) -> Result<String, String> {
     let request = Request { id: "doctor", resources: Some(&resources), user_namespace, ..Request::default() };
     let plan = Layout::detect().and_then(|layout| Plan::of(&layout, &request)).map_err(words)?;
     let line = |group: &Group| match &group.interface {
-        Interface::V1(_) => format!("v1 {}\n", group.folder().display()),
-        Interface::V2 => format!("v2 {}\n", group.folder().display()),
+        Interface::V1(_) => format!("v1 {}\n", group.directory().display()),
+        Interface::V2 => format!("v2 {}\n", group.directory().display()),
     };
     Ok(plan.groups.iter().map(line).collect())
 }
 
-/// What a folder that may not be there yet would offer: the nearest one above it, whether it may be written, its free
-/// bytes and its file system's magic number, as a line each.
+/// What a directory that may not be there yet would offer: the nearest one above it, whether it may be written, its
+/// free bytes and its file system's magic number, as a line each.
 fn place(path: &Path) -> Result<String, String> {
-    let near = path.ancestors().find(|near| near.exists()).ok_or("there is no folder above it")?;
+    let near = path.ancestors().find(|near| near.exists()).ok_or("no parent directory exists")?;
     let writable = rustix::fs::accessat(CWD, near, Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok();
     let space = rustix::fs::statvfs(near).map_err(words)?;
     let kind = rustix::fs::statfs(near).map_err(words)?.f_type;

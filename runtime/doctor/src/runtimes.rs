@@ -31,12 +31,12 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// How a runtime comes to a machine; nothing for one that is not known.
+/// How to install a runtime; nothing for an unknown one.
 pub fn how_to_get(machine: &dyn Machine, name: &str) -> Option<String> {
     Some(match name {
         "runc" => Distribution::of(machine).install(&Package::same("runc")),
         "crun" => Distribution::of(machine).install(&Package::same("crun")),
-        "youki" => "take one of its releases; few distributions have a package of it".to_owned(),
+        "youki" => "install one of its releases; few distributions have a package".to_owned(),
         "nvidia-container-runtime" => {
             "install the package `nvidia-container-toolkit` from NVIDIA's repository".to_owned()
         }
@@ -50,6 +50,6 @@ fn runtime(machine: &dyn Machine, name: &str) -> Found {
     };
     match machine.ask(&path, &["--version"]) {
         Ok(version) => Found::ok(format!("{path}: {version}")),
-        Err(why) => Found::limited(format!("{path}, which does not tell its version: {why}")),
+        Err(why) => Found::limited(format!("{path}, whose version is unknown: {why}")),
     }
 }

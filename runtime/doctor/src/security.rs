@@ -6,19 +6,19 @@ use super::machine::Machine;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "seccomp.filter",
-        purpose: "allowing a container some system calls only",
+        purpose: "allowing a container only some syscalls",
         need: Need::Everyone,
         look: filter,
     },
     Check {
         name: "seccomp.around",
-        purpose: "knowing whether this process is filtered itself, as inside another container",
+        purpose: "detecting a seccomp filter of this process itself, as inside another container",
         need: Need::Nobody(""),
         look: around,
     },
     Check {
         name: "security.modules",
-        purpose: "knowing what else may refuse something: AppArmor, SELinux and others",
+        purpose: "detecting other security modules that can deny access: AppArmor, SELinux and others",
         need: Need::Nobody(""),
         look: modules,
     },
@@ -49,11 +49,11 @@ fn around(machine: &dyn Machine) -> Found {
     match field("Seccomp") {
         "2" => {
             let filters = field("Seccomp_filters");
-            Found::limited(format!("{filters} filters are around this process, and around all it starts"))
+            Found::limited(format!("{filters} seccomp filters are active in this process and its children"))
                 .fix("run outside the container this is in, or start that one with seccomp=unconfined")
         }
         "1" => Found::limited("this process is in strict mode"),
-        _ => Found::ok("not filtered"),
+        _ => Found::ok("no filter"),
     }
 }
 
@@ -66,8 +66,8 @@ fn modules(machine: &dyn Machine) -> Found {
         words.push("AppArmor is on".to_owned());
     }
     match machine.read("/sys/fs/selinux/enforce").as_deref().map(str::trim) {
-        Some("1") => words.push("SELinux enforces".to_owned()),
-        Some(_) => words.push("SELinux warns only".to_owned()),
+        Some("1") => words.push("SELinux is enforcing".to_owned()),
+        Some(_) => words.push("SELinux is permissive".to_owned()),
         None => {}
     }
     Found::ok(if words.is_empty() { "none seen".to_owned() } else { words.join("; ") })

@@ -1,4 +1,4 @@
-//! Machines described in lines of text, and what the doctor says of them.
+//! Hosts described in lines of text, and the doctor's report on them.
 
 mod described;
 
@@ -6,7 +6,7 @@ use super::distribution::Distribution;
 use super::*;
 use described::Described;
 
-/// A usual machine of 2026 with systemd, on which everything works; lines that come first count more.
+/// A usual host of 2026 with systemd, on which everything works; lines that come first count more.
 const USUAL: &str = r"
     variable HOME = /home/ada
     /etc/os-release = ID=debian
@@ -37,20 +37,20 @@ const USUAL: &str = r"
     program nvidia-container-runtime = /usr/bin/nvidia-container-runtime: NVIDIA Container Runtime version 1.20.0
 ";
 
-/// Root of such a machine, who may make groups.
+/// Root of such a host, who can create cgroups.
 const ROOT: &str = "user 0 root\n";
 
-/// A user to whom nobody gave control groups.
+/// A user without delegated cgroups.
 const NOT_GIVEN: &str = r"
-    refuse limits=memory+pids = this user may not make control groups, neither in `/own` nor above it\nstart it in a group of your own, as by `systemd-run`; or remove it from config.json
-    refuse limits= = this user may not make control groups, neither in `/own` nor above it
+    refuse limits=memory+pids = this user cannot create cgroups in `/own` or above it\nstart it in a group of your own, as by `systemd-run`; or remove it from config.json
+    refuse limits= = this user cannot create cgroups in `/own` or above it
 ";
 
 fn report(differs: &str) -> Report {
     examine(Described::new(&format!("{differs}\n{USUAL}")))
 }
 
-/// What differs from the usual machine, and what the doctor says of it: all that is not well, and the summary.
+/// The differences from the usual host, and the doctor's report: all checks that are not ok, and the summary.
 fn check(name: &str, differs: &str) {
     let report = report(differs);
     let mut out = String::new();
@@ -74,7 +74,7 @@ fn shown(check: &Finding) -> String {
     format!("{status}{needed} {}: {}\n{fixes}", check.name, check.found)
 }
 
-/// What one check says of a machine.
+/// The result of one check on a host.
 fn one(name: &str, differs: &str) -> Finding {
     report(differs).checks.into_iter().find(|check| check.name == name).expect("a check of that name")
 }
@@ -117,11 +117,11 @@ fn a_user_with_groups_of_their_own() {
 fn a_user_whom_few_controllers_were_handed_on_to() {
     let given = "user 1000 ada
         there /run/systemd/system
-        refuse limits=memory+pids+cpu+cpuset = the control group `/own` was not given `cpuset`";
+        refuse limits=memory+pids+cpu+cpuset = the cgroup `/own` does not have the controllers `cpuset`";
     let found = one("cgroup.delegated", given);
     assert_eq!(
         (found.status, &*found.found),
-        (Status::Limited, "the control group `/own` was not given `cpuset`")
+        (Status::Limited, "the cgroup `/own` does not have the controllers `cpuset`")
     );
     assert!(found.fix[0].contains("Delegate=cpu cpuset io memory pids\\n"), "{}", found.fix[0]);
     let without = given.replace("there /run/systemd/system", "");
@@ -132,14 +132,13 @@ fn a_user_whom_few_controllers_were_handed_on_to() {
 #[test]
 fn a_user_whom_nobody_gave_groups() {
     let of = |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}")).fix;
-    let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and \
-                start their shell in a group below it";
+    let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and start their shell in a cgroup below it";
     assert_eq!(of(""), [root]);
-    // Who has a systemd that cannot be reached is told how it is, and not to ask it by hand.
+    // A user whose systemd cannot be reached gets the reason, and no advice to call systemd by hand.
     assert_eq!(of("there /run/systemd/system"), ["log in by ssh"]);
     let v1 = "/proc/self/cgroup = 4:memory:/\n/proc/self/mountinfo = 31 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
     let each =
-        "as root: make a group for ada in each tree of version 1, chown it, and start their shell in it";
+        "as root: create a cgroup for ada in each cgroup v1 hierarchy, chown it, and start their shell in it";
     assert_eq!(of(v1), [each]);
 }
 
@@ -153,11 +152,11 @@ fn a_user_whose_systemd_makes_scopes() {
     };
     assert_eq!(
         of("cpuset cpu io memory pids"),
-        "Ok: this user's systemd makes a scope for each job, with memory, pids, cpu, cpuset"
+        "Ok: this user's systemd creates a scope for each job, with memory, pids, cpu, cpuset"
     );
     assert_eq!(
         of("memory pids"),
-        "Limited: this user's systemd makes a scope for each job, with memory, pids; it was not given cpu, cpuset; as root"
+        "Limited: this user's systemd creates a scope for each job, with memory, pids; it was not given cpu, cpuset; as root"
     );
     assert_eq!(of("cpu cpuset"), "Missing: this user's systemd was not given memory, pids; as root");
     let born = |machine: &str| one("cgroup.born-inside", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}"));
@@ -177,8 +176,8 @@ fn a_user_without_namespaces() {
         /proc/sys/kernel/apparmor_restrict_unprivileged_userns = 1
         refuse user = operation not permitted (EPERM)
         refuse user-range = operation not permitted (EPERM)
-        refuse limits=memory+pids = this user may not make control groups, neither in `/own` nor above it
-        refuse limits= = this user may not make control groups
+        refuse limits=memory+pids = this user cannot create cgroups in `/own` or above it
+        refuse limits= = this user may not make cgroups
         ",
     );
 }
@@ -204,8 +203,8 @@ fn root_inside_a_docker_container() {
         /proc/self/cgroup = 0::/
         /proc/self/mountinfo = 35 24 0:30 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 rw
         /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
-        refuse limits=memory+pids = this user may not make control groups, neither in `/sys/fs/cgroup` nor above it
-        refuse limits= = this user may not make control groups
+        refuse limits=memory+pids = this user cannot create cgroups in `/sys/fs/cgroup` or above it
+        refuse limits= = this user may not make cgroups
         refuse mount = operation not permitted (EPERM)
         refuse pid = operation not permitted (EPERM)
         refuse ipc = operation not permitted (EPERM)
@@ -235,8 +234,8 @@ fn root_of_a_user_namespace_of_one_user() {
     let range = "user 0 root\n/proc/self/uid_map = 0 1000 1\\n1 100000 65536\n/proc/self/gid_map = 0 1000 1\\n1 100000 65536";
     let found = one("ids.range", range).found;
     assert_eq!(found, "the user namespace this is in has 65537 users, 65537 groups");
-    assert_eq!(one("ids.mapped", range).found, "root maps what its user namespace has");
-    assert_eq!(one("namespace.as-normal-user", range).found, "tried as user 65534");
+    assert_eq!(one("ids.mapped", range).found, "root can map the ids of its user namespace");
+    assert_eq!(one("namespace.as-normal-user", range).found, "tested as user 65534");
     let places = "variable XDG_RUNTIME_DIR = /run/user/1000\nthere /run/user/1000";
     let found = |machine: &str| one("place.state", &format!("{machine}\n{places}")).found;
     assert!(found(range).starts_with("/run/user/1000/jobc,") && found(ROOT).starts_with("/run/jobc,"));
@@ -244,7 +243,7 @@ fn root_of_a_user_namespace_of_one_user() {
     assert_eq!(one("ids.range", whole).found, "root needs none");
 }
 
-/// usermod(8) takes names alone, and newuidmap(1) serves nobody without one.
+/// usermod(8) takes only names, and newuidmap(1) refuses a user without a name.
 #[test]
 fn a_user_without_a_name_needs_one_first() {
     let fix = one("ids.range", "user 1500 -").fix;
@@ -280,7 +279,7 @@ fn every_other_runtime_has_a_way_to_come() {
     assert!(fixes.iter().all(|fix| !fix.is_empty()), "{fixes:?}");
 }
 
-/// Linux 5.11 lets a normal user mount an overlay; on a newer one something else refused it.
+/// Linux 5.11 lets an unprivileged user mount an overlay; on a newer one something else refused it.
 #[test]
 fn only_an_old_kernel_is_too_old() {
     let fix = |machine: &str| one("file-system.overlay", &format!("{ROOT}{machine}")).fix;
@@ -333,8 +332,8 @@ fn a_check_that_hangs_is_left_behind() {
     let report = examine_within(&machine, Duration::from_millis(500));
     assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
     let swap = report.checks.iter().find(|check| check.name == "cgroup.swap").unwrap();
-    assert_eq!((swap.status, &*swap.found), (Status::Missing, "no answer in 0.5 s"));
-    assert_eq!(report.checks.iter().filter(|check| check.found.starts_with("no answer")).count(), 1);
+    assert_eq!((swap.status, &*swap.found), (Status::Missing, "timed out after 0.5 s"));
+    assert_eq!(report.checks.iter().filter(|check| check.found.starts_with("timed out")).count(), 1);
     assert!(report.can_run());
 }
 
@@ -363,7 +362,7 @@ fn what_is_needed_and_missing_has_a_fix() {
     }
 }
 
-/// Machines with GPUs, in a line each: what differs, and what the checks on GPUs say.
+/// Hosts with GPUs, one line each: the differences, and the results of the GPU checks.
 #[test]
 fn gpus() {
     let cases = [

@@ -1,7 +1,8 @@
 //! AMD's cards as their driver shows them: the topology of /sys/class/kfd, /dev/kfd and /dev/dri.
 //!
-//! A node of the topology is a processor or a card; a card has SIMD units (`drivers/gpu/drm/amd/amdkfd/kfd_topology.c`). Names
-//! and memory stand with the PCI device (Documentation/gpu/amdgpu/driver-misc.rst).
+//! A node of the topology is a processor or a card; a card has SIMD units
+//! (`drivers/gpu/drm/amd/amdkfd/kfd_topology.c`). Names and memory are in the PCI device's directory
+//! (Documentation/gpu/amdgpu/driver-misc.rst).
 
 use std::collections::BTreeMap;
 
@@ -46,8 +47,8 @@ fn properties(machine: &Machine, file: &str) -> BTreeMap<String, u64> {
 }
 
 fn card(machine: &Machine, node: u32) -> Option<Gpu> {
-    let folder = format!("{KFD}/topology/nodes/{node}");
-    let properties = properties(machine, &format!("{folder}/properties"));
+    let directory = format!("{KFD}/topology/nodes/{node}");
+    let properties = properties(machine, &format!("{directory}/properties"));
     let property = |name: &str| properties.get(name).copied().filter(|value| *value != 0);
     property("simd_count")?;
     // Bus, device and function of the PCI address in one number (`kfd_topology.c`, location_id).
@@ -70,14 +71,14 @@ fn card(machine: &Machine, node: u32) -> Option<Gpu> {
         memory_bytes: machine.number(of_device("mem_info_vram_total")),
         numa_node: pci::numa_node(machine, &pci),
         nodes: drm::nodes(machine, &pci),
-        processes: processes(machine, machine.number(format!("{folder}/gpu_id"))),
+        processes: processes(machine, machine.number(format!("{directory}/gpu_id"))),
         memory_used: machine.number(of_device("mem_info_vram_used")),
         pci: Some(pci),
         ..Gpu::default()
     })
 }
 
-/// Who uses a card: a folder a process, with its bytes on each card (`kfd_process.c`).
+/// The processes on a card: a directory per process, with its bytes on each card (`kfd_process.c`).
 fn processes(machine: &Machine, gpu: Option<u64>) -> Vec<Process> {
     let Some(gpu) = gpu else { return vec![] };
     let process = |(name, pid): (String, u32)| {
@@ -90,10 +91,10 @@ fn processes(machine: &Machine, gpu: Option<u64>) -> Vec<Process> {
 
 /// How many links of AMD's own lie between two nodes of the topology.
 fn xgmi(machine: &Machine, one: u32, other: u32) -> u32 {
-    let folder = format!("{KFD}/topology/nodes/{one}/io_links");
+    let directory = format!("{KFD}/topology/nodes/{one}/io_links");
     let is_one = |(name, _): &(String, u32)| {
-        let link = properties(machine, &format!("{folder}/{name}/properties"));
+        let link = properties(machine, &format!("{directory}/{name}/properties"));
         link.get("type") == Some(&XGMI) && link.get("node_to") == Some(&u64::from(other))
     };
-    u32::try_from(machine.numbered(&folder, "").iter().filter(|link| is_one(link)).count()).unwrap_or(0)
+    u32::try_from(machine.numbered(&directory, "").iter().filter(|link| is_one(link)).count()).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Who can ask NVML: the program `jobc-nvml`, where it was installed with this one, and this program itself.
+//! The programs that can query NVML: `jobc-nvml`, if it was installed with this one, and this program itself.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,11 +8,11 @@ use std::process::Command;
 /// The word after the program's name that makes it ask NVML; the files to try for the library follow.
 pub const COMMAND: &str = "gpu-nvml";
 
-/// The program that is linked as most are, and so can load this machine's libraries.
+/// The program that is linked as most are, and so can load this host's libraries.
 const PROGRAM: &str = "jobc-nvml";
 
-/// Where it is looked for, from the folder of this program.
-const FOLDERS: [&str; 2] = [".", "../libexec/jobc"];
+/// Its search path, relative to the directory of this program.
+const DIRECTORIES: [&str; 2] = [".", "../libexec/jobc"];
 
 /// A command that asks NVML, to which the library's files are added.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Asker {
         &self.program
     }
 
-    /// Whether it is a program of its own, and not this one again.
+    /// Whether it is a separate program, and not this one again.
     pub fn is_other(&self) -> bool {
         self.words.first().is_none_or(|word| word != COMMAND)
     }
@@ -51,20 +51,20 @@ impl Asker {
     }
 }
 
-/// Those that there are for this program, in the order in which they are tried.
+/// Those available to this program, in the order in which they are tried.
 pub(crate) fn here() -> Vec<Asker> {
     let own = Asker::new("/proc/self/exe").word(COMMAND);
     let beside = std::fs::read_link("/proc/self/exe").ok().and_then(|program| beside(&program));
     beside.into_iter().map(Asker::new).chain([own]).collect()
 }
 
-/// `jobc-nvml` where it was installed with a program.
+/// `jobc-nvml`, if it was installed with a program.
 ///
-/// The program may lie in a folder that everybody writes to: what somebody else has put there is not started.
+/// The program may be in a world-writable directory: a file that another user has put there is not executed.
 fn beside(program: &Path) -> Option<PathBuf> {
     let owner = program.metadata().ok()?.uid();
-    let folder = program.parent()?;
-    FOLDERS.iter().map(|name| folder.join(name).join(PROGRAM)).find_map(|path| {
+    let directory = program.parent()?;
+    DIRECTORIES.iter().map(|name| directory.join(name).join(PROGRAM)).find_map(|path| {
         let path = path.canonicalize().ok()?;
         let file = path.metadata().ok()?;
         let is_trusted = [0, owner].contains(&file.uid()) && file.mode() & 0o022 == 0;

@@ -1,4 +1,4 @@
-//! Files and directories of the machine that tasks with slices of cards have.
+//! Files and directories of the host that tasks with slices of cards have.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -8,7 +8,7 @@ use oci_spec::runtime::Mount;
 
 use jobc_sys::error::{Result, machine as failed};
 
-/// A bind of a file or a folder of the machine.
+/// A bind of a file or a directory of the host.
 pub(super) fn bind(source: &Path, destination: &Path, read_only: bool) -> Mount {
     let mut options = vec!["rbind", "rprivate", "nosuid", "nodev"];
     options.extend(read_only.then_some("ro"));
@@ -21,10 +21,10 @@ pub(super) fn bind(source: &Path, destination: &Path, read_only: bool) -> Mount 
     mount
 }
 
-/// A folder that tasks of any user may write to, below one that only this user enters.
-pub(super) fn make_for_all(folder: &Path) -> Result<PathBuf> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o1777)))
-        .map_err(|error| failed("make the folder", folder, &error))?;
-    Ok(folder.to_owned())
+/// A directory that tasks of any user can write to, below one that only this user can enter.
+pub(super) fn make_for_all(directory: &Path) -> Result<PathBuf> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.and_then(|()| std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o1777)))
+        .map_err(|error| failed("create the directory", directory, &error))?;
+    Ok(directory.to_owned())
 }

@@ -1,8 +1,8 @@
-//! The Container Device Interface: files in which vendors say what a container needs for a device.
+//! The Container Device Interface: files in which vendors describe what a container needs for a device.
 //!
 //! The types follow the specification 1.1.0 (SPEC.md of container-device-interface) field by field. [`found`] reads the
-//! files of a machine, [`edit`] carries out what they say on a container's configuration, [`generate`] writes one of ours.
-//! OCI runtimes do not read these files: whoever calls them must apply them before.
+//! files of a host, [`edit`] applies their edits to a container's configuration, [`generate`] writes a file. OCI
+//! runtimes do not read these files: the caller of a runtime must apply them before.
 
 pub mod check;
 pub mod edit;
@@ -75,13 +75,13 @@ pub struct Edits {
     pub additional_gids: Vec<u32>,
 }
 
-/// A device node. What is absent is that of the machine's own node.
+/// A device node. What is absent is that of the host's own node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {
     /// Where the container has it.
     pub path: PathBuf,
-    /// Where the machine has it; the same path unless given.
+    /// Its path on the host; default: the same path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_path: Option<PathBuf>,
     /// `b`, `c`, `u` or `p`, as mknod(1) has them.
@@ -96,13 +96,13 @@ pub struct Node {
     /// The permission bits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_mode: Option<u32>,
-    /// What the container may do with it: letters of `rwm`, all unless given, or `none`.
+    /// Access for the container: letters of `rwm`, or `none`; default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,
-    /// Its owner; the program's user unless given.
+    /// Its owner; default: the program's user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<u32>,
-    /// Its group; the program's unless given.
+    /// Its group; default: the program's group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gid: Option<u32>,
 }
@@ -111,7 +111,7 @@ pub struct Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetDevice {
-    /// Its name on the machine.
+    /// Its name on the host.
     pub host_interface_name: String,
     /// Its name in the container.
     pub name: String,
@@ -121,11 +121,11 @@ pub struct NetDevice {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// What is mounted: a path of the machine where it is bound.
+    /// What is mounted: a path of the host where it is bound.
     pub host_path: PathBuf,
     /// Where.
     pub container_path: PathBuf,
-    /// The type of a file system; a bind unless given.
+    /// The file system type; default: a bind mount.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Options, as of mount(8).
@@ -207,7 +207,8 @@ impl Spec {
     /// What is not as the specification has it, at its place in the file.
     pub fn read(path: &Path, text: &str) -> Result<Self> {
         let shown = path.display();
-        let wrong = |what: String| Error::new(Kind::Config, format!("`{shown}` is no CDI file: {what}"));
+        let wrong =
+            |what: String| Error::new(Kind::Config, format!("`{shown}` is not a valid CDI file: {what}"));
         let value: serde_json::Value = if path.extension().is_some_and(|end| end == "json") {
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?
         } else {

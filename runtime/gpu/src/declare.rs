@@ -1,4 +1,4 @@
-//! What this machine has, in the words by which a target declares its machines' GPUs.
+//! What this host has, in the words by which a target declares its hosts' GPUs.
 //!
 //! The compiler checks jobs against what targets declare. For a job that runs here it is given this, so that one check
 //! speaks for both.
@@ -45,7 +45,7 @@ impl Inventory {
         }
     }
 
-    /// The instances of a card by profile, none for one that is not cut up; nothing where either is not known.
+    /// The instances of a card by profile, none for one without MIG; nothing if either is unknown.
     fn instances(&self, gpu: &Gpu) -> Option<IndexMap<String, u32>> {
         let Some(mig) = gpu.mig.as_ref().filter(|mig| mig.enabled) else {
             let is_known = gpu.vendor != Vendor::Nvidia || self.source == Source::Nvml;

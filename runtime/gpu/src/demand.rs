@@ -1,4 +1,4 @@
-//! What a job asks of the machine's GPUs, role by role, in terms that the jobs of all users share.
+//! What a job asks of the host's GPUs, role by role, in terms that the jobs of all users share.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Vendor;
@@ -20,7 +20,7 @@ use jobc_sys::id::EVERY_ROLE;
 pub struct Demands {
     /// The roles that ask for GPUs, in the order of the plan.
     pub roles: Vec<Demand>,
-    /// What a person should know of how it is served, a line each.
+    /// Notes for the user on how it is served, one per line.
     #[serde(skip)]
     pub notes: Vec<String>,
 }
@@ -34,7 +34,7 @@ pub struct Demand {
     pub seats: u32,
     /// How many devices, or slices, each of them has.
     pub each: u32,
-    /// Who makes the cards.
+    /// The vendor of the cards.
     pub vendor: Vendor,
     /// Models that will do; empty: any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,25 +59,25 @@ pub struct Demand {
     pub apart: Vec<usize>,
 }
 
-/// What is chosen for the GPUs of a run, beside its plan.
+/// What is chosen for the GPUs of a run, next to its plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Choices<'a> {
     /// Devices by name, and no others: of every role ([`EVERY_ROLE`]), or by role, the first ones first.
     pub devices: &'a IndexMap<String, Vec<String>>,
-    /// What serves slices of GPUs; what suits unless said.
+    /// What serves slices of GPUs [default: chosen from job and host].
     pub share: Option<GpuShare>,
     /// Go on where a slice cannot be kept.
     pub allow_unenforced: bool,
-    /// How GPUs come into the tasks; by the target's choice unless given.
+    /// How GPUs are injected into the tasks [default: the target's choice].
     pub injection: Option<Way>,
 }
 
 impl Demands {
-    /// What a job asks for, with what was said beside it: devices by name, and how cards are shared.
+    /// A job's GPU request with the options of the command line: devices by name, and how cards are shared.
     ///
     /// # Errors
     ///
-    /// A name that is no device of this machine; a slice that nothing here serves as strictly as it must be kept.
+    /// A name that is not a device of this host; a slice that nothing on this host enforces as strictly as required.
     pub fn of(plan: &JobPlan, choices: Choices<'_>, inventory: &Inventory, means: &Means) -> Result<Self> {
         let wanting: Vec<(usize, &RolePlan, &GpuPlan)> = plan
             .roles
@@ -137,7 +137,7 @@ impl Demand {
         u64::from(self.seats) * u64::from(self.each)
     }
 
-    /// Whether any device of the machine will do.
+    /// Whether any device of the host will do.
     pub(super) fn takes_any(&self) -> bool {
         self.models.is_empty()
             && self.memory_bytes.is_none()
@@ -158,8 +158,8 @@ impl Demand {
             return Ok(());
         }
         let (role, named) = (&self.role, self.pins.len());
-        Err(Error::new(Kind::Config, format!("`{role}` needs {needed} GPUs, and {named} are named for it"))
-            .help("name as many as its instances need together, or fewer instances with `--scale ROLE=N`"))
+        Err(Error::new(Kind::Config, format!("`{role}` needs {needed} GPUs, but {named} are named for it"))
+            .help("name as many as all its instances need, or fewer instances with `--scale ROLE=N`"))
     }
 
     /// How many cards a task with slices has.
@@ -168,7 +168,7 @@ impl Demand {
     }
 }
 
-/// What a role asks for, where it asks for any.
+/// A role's request, if it has one.
 fn asked(role: &RolePlan) -> Option<&GpuPlan> {
     role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && role.instances > 0)
 }
@@ -179,11 +179,11 @@ fn refuse_pins_of_others(choices: Choices<'_>, wanting: &[(usize, &RolePlan, &Gp
     let nobody = wanting.is_empty() && !choices.devices.is_empty();
     match strange {
         Some(name) if name != EVERY_ROLE => {
-            Err(Error::new(Kind::Config, format!("GPUs are named for `{name}`, which asks for none"))
-                .help("write `resources.gpu` of that role in the job file"))
+            Err(Error::new(Kind::Config, format!("GPUs are named for `{name}`, which requests none"))
+                .help("set `resources.gpu` of that role in the job file"))
         }
-        _ if nobody => Err(Error::new(Kind::Config, "`--devices` names GPUs, and no role asks for one")
-            .help("write `resources.gpu` of the role that is to have them in the job file")),
+        _ if nobody => Err(Error::new(Kind::Config, "`--devices` names GPUs, but no role requests one")
+            .help("set `resources.gpu` of the role that should get them in the job file")),
         _ => Ok(()),
     }
 }

@@ -6,9 +6,9 @@ use super::machine::Machine;
 
 /// The nodes of a card that are there, that of rendering first: it is all a program that computes needs.
 pub(super) fn nodes(machine: &Machine, pci: &str) -> Vec<PathBuf> {
-    let folder = format!("/sys/bus/pci/devices/{pci}/drm");
-    let render = machine.numbered(&folder, "renderD").into_iter();
-    let names = render.chain(machine.numbered(&folder, "card")).map(|(name, _)| name);
+    let directory = format!("/sys/bus/pci/devices/{pci}/drm");
+    let render = machine.numbered(&directory, "renderD").into_iter();
+    let names = render.chain(machine.numbered(&directory, "card")).map(|(name, _)| name);
     names.map(|name| PathBuf::from(format!("/dev/dri/{name}"))).filter(|node| machine.has(node)).collect()
 }
 

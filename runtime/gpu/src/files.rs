@@ -1,4 +1,4 @@
-//! What else of NVIDIA's driver is on a machine: programs, sockets of its daemons, firmware, and the files by which OpenCL,
+//! Other files of NVIDIA's driver on a host: programs, sockets of its daemons, firmware, and the files by which OpenCL,
 //! Vulkan, EGL and X find it (container-toolkit, `internal/discover`; libnvidia-container, `src/nvc_info.c`).
 
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use super::machine::Machine;
 use super::places;
 use DriverCapability::{Compute, Display, Graphics, Utility};
 
-/// A file or folder that is bound into containers.
+/// A file or directory that is bound into containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverFile {
     /// Its path, from the driver's root on.
     pub path: PathBuf,
-    /// Where containers have it: at the same path, unless nobody would look for it there.
+    /// Its path in containers: the same path, unless programs do not search there.
     pub place: PathBuf,
     /// What of the driver it serves.
     pub serves: DriverCapability,
-    /// Whether it is a daemon's socket, or a folder of such, which programs write to.
+    /// Whether it is a daemon's socket, or a directory of such, which programs write to.
     pub is_socket: bool,
 }
 
@@ -33,7 +33,7 @@ const PROGRAMS: [(&str, DriverCapability); 8] = [
     ("nvidia-cuda-mps-server", Compute),
 ];
 
-/// Sockets by the folder of what a boot makes: the daemons' own, and MPS's default.
+/// Sockets by the directory of what a boot makes: the daemons' own, and MPS's default.
 const SOCKETS: [(&str, DriverCapability); 3] = [
     ("/run/nvidia-persistenced/socket", Utility),
     ("/run/nvidia-fabricmanager/socket", Utility),
@@ -71,7 +71,7 @@ const GLX_MODULES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/nvidia/xorg/libglxserver_nvidia.so",
 ];
 
-/// Looks for the files of a release, `550.54.15`.
+/// Finds the files of a release, `550.54.15`.
 pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
     let mut found = Vec::new();
     let mut add_at = |path: &Path, place: &Path, serves, is_socket| {
@@ -81,15 +81,15 @@ pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
         }
         there
     };
-    // Behind the usual folders those in which whoever starts jobs finds programs.
+    // After the usual directories, those in the `PATH` of the user who starts jobs.
     let told = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
-    let told = std::env::split_paths(&told).filter(|folder| folder.is_absolute());
-    let folders: Vec<PathBuf> = places::PROGRAMS.iter().map(PathBuf::from).chain(told).collect();
+    let told = std::env::split_paths(&told).filter(|directory| directory.is_absolute());
+    let directories: Vec<PathBuf> = places::PROGRAMS.iter().map(PathBuf::from).chain(told).collect();
     for (name, serves) in PROGRAMS {
-        folders.iter().any(|folder| {
+        directories.iter().any(|directory| {
             let usual =
-                if places::is_on_every_path(folder) { folder.as_path() } else { Path::new("/usr/bin") };
-            add_at(&folder.join(name), &usual.join(name), serves, false)
+                if places::is_on_every_path(directory) { directory.as_path() } else { Path::new("/usr/bin") };
+            add_at(&directory.join(name), &usual.join(name), serves, false)
         });
     }
     let mut add = |path: &Path, serves, is_socket| {
@@ -111,14 +111,14 @@ pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
     for module in GLX_MODULES {
         add(Path::new(&format!("{module}.{release}")), Display, false);
     }
-    for folder in ["/lib/firmware", "/usr/lib/firmware"] {
-        let folder = format!("{folder}/nvidia/{release}");
-        let names = machine.names(&folder);
+    for directory in ["/lib/firmware", "/usr/lib/firmware"] {
+        let directory = format!("{directory}/nvidia/{release}");
+        let names = machine.names(&directory);
         let mut any = false;
         for name in
             names.iter().filter(|name| name.strip_suffix(".bin").is_some_and(|name| name.starts_with("gsp")))
         {
-            any |= add(&Path::new(&folder).join(name), Utility, false);
+            any |= add(&Path::new(&directory).join(name), Utility, false);
         }
         if any {
             break;

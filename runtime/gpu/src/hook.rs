@@ -1,9 +1,9 @@
 //! The `createContainer` hook that completes a container with NVIDIA's GPUs: what mounts cannot do.
 //!
-//! It is this program again, called by the runtime when the container's mounts are made and the machine's root is still
-//! `/`. It makes the links that programs look for, tells the container's loader of the driver's libraries, and covers
-//! /proc/driver/nvidia by what speaks of the container's own cards. The image is somebody else's: its paths are resolved
-//! inside the root, its cache is read as data, and nothing of it is executed, nor is ldconfig.
+//! The hook is this program, called by the runtime after the container's mounts are made while the host's root is still
+//! `/`. It creates the links that programs need, adds the driver's libraries to the container's loader cache, and
+//! covers /proc/driver/nvidia with files that list only the container's own cards. The image is untrusted: its paths
+//! are resolved inside the root, its cache is read as data, and none of its files is executed, nor is ldconfig.
 
 mod links;
 mod loader;
@@ -28,11 +28,11 @@ pub const COMMAND: &str = "gpu-hook";
 pub struct Order {
     /// The driver's release.
     pub release: Option<String>,
-    /// Libraries and links to them that the loader is told of, by their paths in the container.
+    /// Libraries and links to them for the loader cache, by their paths in the container.
     pub libraries: Vec<PathBuf>,
     /// The same for 32-bit programs.
     pub libraries_32: Vec<PathBuf>,
-    /// Links that are made: path, and what it says.
+    /// Links to create: path and target.
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 

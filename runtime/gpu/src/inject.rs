@@ -1,8 +1,8 @@
-//! Gives a container its GPUs: what stands in its configuration for exactly the devices that it was leased.
+//! Gives a container its GPUs: the configuration for exactly the devices that it leased.
 //!
-//! A container begins without any: its /dev is new, and its device control group denies what is not allowed. There are
-//! three ways to bring devices in, in this order where none is chosen: what CDI files of the machine say of them, what this
-//! program finds of the driver itself, and NVIDIA's own hook.
+//! A container starts without GPUs: its /dev is new, and its device cgroup denies everything that is not allowed. There
+//! are three ways to inject devices, in this order if none is chosen: the host's CDI files, what this program finds of
+//! the driver itself, and NVIDIA's own hook.
 
 mod environment;
 mod extras;
@@ -27,7 +27,7 @@ pub use environment::value;
 pub use job::{hide_all, is_machine_root, visible_by_author};
 pub use wants::{Injected, Wants, Way};
 
-/// What the tasks of a job share: the machine's devices, and what was found of files for them, once.
+/// What the tasks of a job share: the host's devices, and what was found of files for them, once.
 #[derive(Debug)]
 pub struct Injector {
     machine: Machine,
@@ -52,23 +52,23 @@ pub fn inject(
 }
 
 impl Injector {
-    /// Nothing is looked for until a container wants it.
+    /// Nothing is searched until a container needs it.
     pub fn new(machine: Machine, inventory: Inventory) -> Self {
         Self { machine, inventory, found: OnceLock::new(), files: OnceLock::new() }
     }
 
-    /// The machine's GPUs.
+    /// The host's GPUs.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory
     }
 
     /// Gives a container exactly these devices, none of them included.
     ///
-    /// The configuration must be complete but for them: its user namespace and its program's user are looked at.
+    /// The configuration must be complete except for them: its user namespace and its program's user are read.
     ///
     /// # Errors
     ///
-    /// A device that is not there any more, a way that does not serve it, a CDI file that does not fit the machine.
+    /// A device that does not exist any more, a way that does not serve it, a CDI file that does not fit the host.
     pub fn inject(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
         if devices.is_empty() {
             environment::hide_all(spec, wants.visible);
@@ -79,7 +79,7 @@ impl Injector {
                 && (device.mig.is_none() || self.inventory.mig(*device).is_some());
             if !there {
                 let name = self.inventory.name(*device);
-                let message = format!("the GPU `{name}` is not there any more");
+                let message = format!("the GPU `{name}` no longer exists");
                 return Err(Error::new(Kind::Machine, message).help("see `jobc gpu ls`"));
             }
         }
@@ -104,9 +104,9 @@ impl Injector {
         }
     }
 
-    /// What the machine's CDI files say, and where they do not fit, what is found of the driver.
+    /// The host's CDI files; if they do not fit, the driver files that this program finds.
     fn choose(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
-        // The machine's own files have the driver's; what a CDI file would mount over them is the same.
+        // The host's own files have the driver's; what a CDI file would mount over them is the same.
         if wants.machine_root || !self.has_files_for(devices) {
             return self.make(spec, devices, wants);
         }
@@ -119,13 +119,13 @@ impl Injector {
             }
             Err(error) => {
                 let mut injected = self.make(spec, devices, wants)?;
-                injected.said.insert(0, format!("the machine's CDI files are not used: {}", error.message));
+                injected.said.insert(0, format!("the host's CDI files are not used: {}", error.message));
                 Ok(injected)
             }
         }
     }
 
-    /// What is found of the driver; where its libraries are not, NVIDIA's hook may know where they are.
+    /// The driver files that are found; if the libraries are missing, NVIDIA's hook may know where they are.
     fn make(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
         let is_nvidia = devices.iter().all(|device| device.vendor == Vendor::Nvidia);
         let by_hook = is_nvidia
@@ -138,7 +138,8 @@ impl Injector {
         self.generate(spec, devices, wants)
     }
 
-    /// Whether the driver's files are in the container's root already: it is the machine's own, and the driver is there.
+    /// Whether the driver's files are in the container's root already: it is the host's own, and the driver is
+    /// there.
     fn has_driver_in_root(&self, wants: &Wants<'_>) -> bool {
         wants.machine_root && self.machine.is_own()
     }
@@ -155,7 +156,7 @@ impl Injector {
         devices.iter().filter_map(|device| kind(device.vendor)).any(|kind| self.found().has_kind(kind))
     }
 
-    /// What the machine's CDI files say of devices.
+    /// The host's CDI files on devices.
     fn described(&self, devices: &[DeviceId]) -> Result<Vec<Described<'_>>> {
         let mut all = Vec::with_capacity(devices.len());
         for device in devices {
@@ -189,7 +190,7 @@ impl Injector {
         let name = self.inventory.name(device);
         let message = wrong.unwrap_or_else(|| {
             let error = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-            format!("no CDI file of the machine describes the GPU `{name}` as `{kind}`{error}")
+            format!("no CDI file of the host describes the GPU `{name}` as `{kind}`{error}")
         });
         Err(Error::new(Kind::Machine, message).help(
             "write the file again: `jobc gpu cdi --output /etc/cdi/jobc.yaml`, or the vendor's own tool",
@@ -207,16 +208,16 @@ impl Injector {
         let mut said = Vec::new();
         let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         if files.is_some() && wants.machine_root && edit::is_in_user_namespace(spec) {
-            // Nobody makes files in folders of a user that the namespace does not have.
+            // Nobody makes files in directories of a user that the namespace does not have.
             files = None;
             said.push(format!(
-                "the driver's files below `{}` cannot be added to the machine's own without root",
+                "the driver's files below `{}` cannot be added to the host's own without root",
                 self.machine.root().display()
             ));
         }
         if files.is_some_and(|files| !files.has_cuda()) {
             said.push(format!(
-                "no libraries of NVIDIA's driver were found below `{}`: programs in the container have those of its image alone",
+                "no NVIDIA driver libraries were found below `{}`: the container has only those of its image",
                 self.machine.root().display()
             ));
         }

@@ -1,7 +1,8 @@
 //! Intel's cards as their drivers i915 and xe show them: /sys/bus/pci and /dev/dri.
 //!
-//! The drivers tell no UUID and not who uses a card; the memory is that of the card itself, which an integrated one has not
-//! (Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and -xe beside it name the folders).
+//! The drivers report neither a UUID nor the processes on a card; the memory is that of the card itself, which an
+//! integrated one does not have (Documentation/ABI/testing/sysfs-driver-intel-i915-hwmon and the -xe file next to it
+//! name the directories).
 
 use jobc_schema::gpu::Vendor;
 

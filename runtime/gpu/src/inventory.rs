@@ -1,4 +1,4 @@
-//! What a machine has of GPUs, as those who take it and those who use it know it.
+//! The GPUs of a host, in the types that its producers and its users share.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use jobc_nvml::{Mig, MigDevice, Process};
 use jobc_schema::gpu::Vendor;
 use serde::{Deserialize, Serialize};
 
-/// What this machine has of GPUs. None is a normal machine: everything is empty then.
+/// The GPUs of this host. A host without GPUs is normal: everything is empty then.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Inventory {
-    /// NVIDIA's driver, where it is loaded.
+    /// NVIDIA's driver, if it is loaded.
     pub driver: Option<Driver>,
     /// The cards, NVIDIA's first, then by index.
     pub gpus: Vec<Gpu>,
     /// Where the knowledge of NVIDIA's cards comes from.
     pub source: Source,
-    /// The program that asked NVML, where that was not this one: `jobc-nvml` or nvidia-smi.
+    /// The program that queried NVML, if it was not this one: `jobc-nvml` or nvidia-smi.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<PathBuf>,
-    /// What a person should know, a line each: a driver without nodes, a library that does not load.
+    /// Notes for the user, a line each: a driver without nodes, a library that does not load.
     pub notes: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ pub struct Inventory {
 pub struct Driver {
     /// Its release, `550.54.15`.
     pub version: String,
-    /// The newest CUDA that it runs, `12.4`, where NVML tells.
+    /// The newest CUDA version that it supports, `12.4`, if NVML reports it.
     pub cuda: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct Driver {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
-    /// There is no driver of NVIDIA's.
+    /// No NVIDIA driver is loaded.
     #[default]
     None,
     /// Files of /proc/driver/nvidia and /dev: no memory, no MIG names.
@@ -47,11 +47,11 @@ pub enum Source {
 /// A card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
-    /// Who makes it.
+    /// Its vendor.
     pub vendor: Vendor,
     /// Its number among the vendor's cards, in the order of the PCI bus as the vendor's tools count.
     pub index: u32,
-    /// `GPU-…`, where it is known.
+    /// `GPU-…`, if known.
     pub uuid: Option<String>,
     /// As the driver calls it, `NVIDIA H200`.
     pub name: String,
@@ -68,16 +68,16 @@ pub struct Gpu {
     pub compute_capability: Option<(u32, u32)>,
     /// Its NUMA node.
     pub numa_node: Option<u32>,
-    /// The device nodes that are its own, not those that all cards share: the node of computing first, then those of
-    /// /dev/dri. They are named as programs name them; [`Machine::path`](super::Machine::path) says where they lie.
+    /// The device nodes of this card, without those that all cards share: the compute node first, then those of
+    /// /dev/dri. They have the names that programs use; [`Machine::path`](super::Machine::path) gives their paths.
     pub nodes: Vec<PathBuf>,
-    /// Multi-Instance GPU: absent where the card has none, or nobody can tell.
+    /// Multi-Instance GPU: absent if the card does not support it, or if it is unknown.
     pub mig: Option<Mig>,
     /// How it reaches other cards, those of the same inventory.
     pub links: Vec<Link>,
-    /// Who uses it now, as far as this user may know.
+    /// The processes that use it now, as far as this user can see them.
     pub processes: Vec<Process>,
-    /// Bytes in use, where it is known.
+    /// Bytes in use, if known.
     pub memory_used: Option<u64>,
 }
 
@@ -108,10 +108,10 @@ pub enum Way {
     System,
 }
 
-/// One thing that a task can be given: a whole card, or an instance of one that is cut up.
+/// One device that can be assigned to a task: a whole card or a MIG instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DeviceId {
-    /// Who makes the card.
+    /// The card's vendor.
     pub vendor: Vendor,
     /// The card's index.
     pub gpu: u32,

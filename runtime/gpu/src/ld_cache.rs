@@ -1,31 +1,31 @@
 //! The loader's cache, /etc/ld.so.cache: read, added to, written.
 //!
-//! The format is glibc's (`sysdeps/generic/dl-cache.h`): a header, entries sorted for a binary search, the strings that they
-//! name by their offsets, and extensions, of which one lists the names of `glibc-hwcaps` folders that entries refer to. A
-//! cache from an image is read as what somebody else made: every number is seen to lie within it.
+//! The format is glibc's (`sysdeps/generic/dl-cache.h`): a header, entries sorted for a binary search, the strings that
+//! they reference by offset, and extensions, one of which lists the names of `glibc-hwcaps` directories that entries
+//! reference. A cache from an image is untrusted: every offset is checked to lie within it.
 
 use std::cmp::Ordering;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the format in use begins with.
+/// The magic of the current format.
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-/// What the format before it begins with; the other may stand behind it.
+/// The magic of the old format; the current one may follow it.
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
 const HEADER: usize = 48;
 const ENTRY: usize = 24;
 const OLD_HEADER: usize = 16;
 const OLD_ENTRY: usize = 12;
-/// What the extensions begin with.
+/// The magic of the extensions.
 const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
 const TAG_HWCAPS: u32 = 1;
 /// The numbers are little-endian.
 const LITTLE: u8 = 2;
-/// Which bits of an entry's flags tell the machine.
+/// The bits of an entry's flags that identify the architecture.
 const MACHINE: u32 = 0xff00;
 
-/// The flags of libraries for this machine's own programs (`sysdeps/…/ldconfig.h`).
+/// The flags of libraries for this host's own programs (`sysdeps/…/ldconfig.h`).
 pub const NATIVE: u32 = if cfg!(target_arch = "x86_64") {
     0x0303
 } else if cfg!(target_arch = "aarch64") {
@@ -40,7 +40,7 @@ pub const I386: u32 = 0x0003;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cache {
     entries: Vec<Entry>,
-    /// The folders below `glibc-hwcaps` that entries refer to.
+    /// The directories below `glibc-hwcaps` that entries refer to.
     hwcaps: Vec<Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ struct Entry {
 }
 
 impl Cache {
-    /// Reads a cache; nothing where it is none, or a broken one.
+    /// Reads a cache; nothing if it is none, or a broken one.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = new_format(bytes)?;
         let count = number(bytes, 20)? as usize;
@@ -78,22 +78,22 @@ impl Cache {
         Some(Self { entries, hwcaps: hwcaps(bytes) })
     }
 
-    /// The paths of a library by the name that programs ask for, in the order that the loader sees them in.
+    /// The paths of a library by soname, in the loader's order.
     pub fn find(&self, name: &str, flags: u32) -> impl Iterator<Item = &Path> {
         let is_it = move |entry: &&Entry| entry.flags == flags && entry.name == name.as_bytes();
         self.entries.iter().filter(is_it).map(|entry| Path::new(OsStr::from_bytes(&entry.path)))
     }
 
-    /// The folders that its libraries lie in, each once, in the order of the file.
-    pub fn folders(&self) -> Vec<PathBuf> {
-        let mut folders: Vec<PathBuf> = Vec::new();
+    /// The directories that its libraries lie in, each once, in the order of the file.
+    pub fn directories(&self) -> Vec<PathBuf> {
+        let mut directories: Vec<PathBuf> = Vec::new();
         for entry in &self.entries {
-            let folder = Path::new(OsStr::from_bytes(&entry.path)).parent().unwrap_or(Path::new("/"));
-            if !folders.iter().any(|there| there == folder) {
-                folders.push(folder.to_owned());
+            let directory = Path::new(OsStr::from_bytes(&entry.path)).parent().unwrap_or(Path::new("/"));
+            if !directories.iter().any(|there| there == directory) {
+                directories.push(directory.to_owned());
             }
         }
-        folders
+        directories
     }
 
     /// Adds a library under the name of its file, in place of those of that name.
@@ -154,7 +154,7 @@ fn length(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The part of a file that has the format in use.
+/// The part of a file in the current format.
 fn new_format(bytes: &[u8]) -> Option<&[u8]> {
     if bytes.starts_with(MAGIC) {
         return Some(bytes);
@@ -176,7 +176,7 @@ fn text(bytes: &[u8], at: u32) -> Option<Vec<u8>> {
     Some(rest[..end].to_vec())
 }
 
-/// The names of the `glibc-hwcaps` folders; none where the extensions cannot be read, as the loader has it.
+/// The names of the `glibc-hwcaps` directories; none if the extensions cannot be read, as the loader has it.
 fn hwcaps(bytes: &[u8]) -> Vec<Vec<u8>> {
     let read = || {
         let at = number(bytes, 32)? as usize;

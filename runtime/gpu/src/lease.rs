@@ -1,28 +1,29 @@
-//! What a job has of the machine's GPUs: exact devices, decided once when it is admitted.
+//! What a job has of the host's GPUs: exact devices, decided once when it is admitted.
 //!
-//! A [`Slot`] is one device, or a slice of one; a [`Seat`] is what one task has while it runs. Roles that never run together
-//! may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
+//! A [`Slot`] is one device, or a slice of one; a [`Seat`] is what one task has while it runs. Roles that never run
+//! together may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
 
 use jobc_schema::gpu::Enforcement;
 use serde::{Deserialize, Serialize};
 
 use super::inventory::DeviceId;
 
-/// What a job has of the machine's GPUs.
+/// What a job has of the host's GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leased {
     /// The devices and slices of devices, each once.
     pub slots: Vec<Slot>,
-    /// Which of them a task has, by role and number: task `i` has the seat `i` where all instances of a role run at once.
+    /// Which of them a task has, by role and number: task `i` has the seat `i` where all instances of a role run at
+    /// once.
     pub seats: Vec<Seat>,
 }
 
 /// A device that a job has, or a slice of one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slot {
-    /// The card, or the instance of one that is cut up.
+    /// The card or the MIG instance.
     pub device: DeviceId,
-    /// What the machine calls it: `GPU-…`, `MIG-…`, or its number.
+    /// What the host calls it: `GPU-…`, `MIG-…`, or its number.
     pub name: String,
     /// How much of it; absent: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,7 @@ impl Leased {
 
     /// What a seat has, in order.
     pub fn of<'a>(&'a self, seat: &'a Seat) -> impl Iterator<Item = &'a Slot> {
-        // A record may have been written by anybody.
+        // A record is untrusted: any user may have written it.
         seat.slots.iter().filter_map(|&slot| self.slots.get(slot))
     }
 

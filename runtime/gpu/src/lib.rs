@@ -1,7 +1,7 @@
-//! GPUs of this machine: what is there, in terms that placement, injection and reports share.
+//! GPUs of this host, in terms that placement, injection and reports share.
 //!
-//! An [`Inventory`] is taken anew by whoever needs it and never kept: cards and MIG instances come and go. How it is found
-//! stands in the files below, one a source: [`machine`] says where to look, [`take`] puts together what the others see.
+//! An [`Inventory`] is created for each use and never kept: cards and MIG instances come and go. The modules below
+//! find it, one per source: [`machine`] defines where to look, [`take`] combines what the others find.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 

@@ -1,9 +1,9 @@
 //! The libraries of NVIDIA's driver: which there are, where, and what of the driver they serve.
 //!
-//! A driver's libraries bear its release behind `.so.`, and only those of the loaded release work with it. They are looked for
-//! in the folders that the loader's cache knows one of them in, and in those that distributions use. The names by capability
-//! are those of libnvidia-container (`src/nvc_info.c`); a library that the table does not know comes with `compute`, so that a
-//! newer driver works.
+//! A driver's libraries have its release after `.so.`, and only those of the loaded release work with it. They are
+//! searched in the directories where the loader's cache has one of them, and in those that distributions use. The names
+//! by capability are those of libnvidia-container (`src/nvc_info.c`); a library that the table does not have counts as
+//! `compute`, so that a newer driver works.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -37,7 +37,7 @@ pub struct Library {
 pub struct Link {
     /// Where it is.
     pub path: PathBuf,
-    /// What it says.
+    /// Its target.
     pub target: PathBuf,
     /// The library that it leads to, a number in the list of them.
     pub library: usize,
@@ -50,7 +50,7 @@ pub struct Libraries {
     pub files: Vec<Library>,
     /// The links, by path.
     pub links: Vec<Link>,
-    /// Folders of the main ones that the machine's loader does not search by itself.
+    /// Those of the main directories that the host's loader does not search by default.
     pub unsearched: Vec<PathBuf>,
 }
 
@@ -106,13 +106,13 @@ const SERVES: &[(&str, DriverCapability)] = &[
 const OWN_VERSIONS: [&str; 4] =
     ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
 
-/// What lies below such a folder.
+/// What lies below such a directory.
 const BELOW: [&str; 2] = ["vdpau", "gbm"];
 
-/// Libraries whose folder the loader's cache is asked for.
+/// Libraries whose directory is looked up in the loader's cache.
 const KNOWN: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libGLX_nvidia.so.0"];
 
-/// Links that programs look for and that packages do not always bring.
+/// Links that programs need and that packages do not always contain.
 const WANTED: [(&str, &str); 3] = [
     ("libcuda.so", "libcuda.so.1"),
     ("libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1"),
@@ -120,7 +120,7 @@ const WANTED: [(&str, &str); 3] = [
 ];
 
 impl Libraries {
-    /// Looks for the libraries of a release, `550.54.15`.
+    /// Finds the libraries of a release, `550.54.15`.
     pub fn of(machine: &Machine, release: &str) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(root) = openat(CWD, machine.root(), flags, Mode::empty()) else { return Self::default() };
@@ -130,25 +130,26 @@ impl Libraries {
             Search { root, release, seen: BTreeSet::new(), found: Vec::new(), links: Vec::new() };
         for name in KNOWN {
             for path in cache.find(name, NATIVE).chain(cache.find(name, I386)) {
-                search.folder(path.parent().unwrap_or(Path::new("/")));
+                search.directory(path.parent().unwrap_or(Path::new("/")));
             }
         }
-        for folder in places::LIBRARIES {
-            search.folder(Path::new(folder));
+        for directory in places::LIBRARIES {
+            search.directory(Path::new(directory));
         }
-        // Where whoever starts jobs has told the loader to look, as images of clusters do.
+        // The directories in `LD_LIBRARY_PATH` of the user who starts jobs, as images of clusters set it.
         let told = std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
-        for folder in std::env::split_paths(&told).filter(|folder| folder.is_absolute()) {
-            search.folder(&folder);
+        for directory in std::env::split_paths(&told).filter(|directory| directory.is_absolute()) {
+            search.directory(&directory);
         }
         let searched: BTreeSet<PathBuf> =
-            cache.folders().iter().filter_map(|folder| search.real(folder)).collect();
+            cache.directories().iter().filter_map(|directory| search.real(directory)).collect();
         let mut libraries = search.finish();
         let main = libraries.files.iter().filter(|library| !library.is_32_bit && is_main(&library.path));
-        let folders: BTreeSet<&Path> = main.filter_map(|library| library.path.parent()).collect();
-        let is_searched = |folder: &Path| places::is_of_the_loader(folder) || searched.contains(folder);
+        let directories: BTreeSet<&Path> = main.filter_map(|library| library.path.parent()).collect();
+        let is_searched =
+            |directory: &Path| places::is_of_the_loader(directory) || searched.contains(directory);
         libraries.unsearched =
-            folders.into_iter().filter(|folder| !is_searched(folder)).map(Path::to_owned).collect();
+            directories.into_iter().filter(|directory| !is_searched(directory)).map(Path::to_owned).collect();
         libraries
     }
 
@@ -161,7 +162,7 @@ impl Libraries {
     }
 }
 
-/// Whether a library is one that programs load by its name.
+/// Whether programs load a library by its name.
 fn is_main(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem =
@@ -173,7 +174,8 @@ fn serves(library: &Library, wanted: &[DriverCapability]) -> bool {
     is_wanted(library.serves, wanted) && (!library.is_32_bit || is_wanted(Compat32, wanted))
 }
 
-/// Whether a capability is among those that are wanted, or comes with one of them: video needs CUDA, a display graphics.
+/// Whether a capability is among those that are wanted, or comes with one of them: video needs CUDA, a display
+/// graphics.
 pub(super) fn is_wanted(capability: DriverCapability, wanted: &[DriverCapability]) -> bool {
     wanted.iter().any(|one| {
         *one == capability
@@ -188,7 +190,7 @@ pub(super) fn is_wanted(capability: DriverCapability, wanted: &[DriverCapability
 struct Search<'a> {
     root: OwnedFd,
     release: &'a str,
-    /// Folders, by where they really are.
+    /// Directories, by their real paths.
     seen: BTreeSet<PathBuf>,
     found: Vec<Library>,
     /// Links by their paths, and the file that each leads to.
@@ -196,27 +198,27 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks into a folder, and what usually lies below.
-    fn folder(&mut self, folder: &Path) {
-        let Some(folder) = self.real(folder) else { return };
-        self.names(&folder);
+    /// Searches a directory, and its usual subdirectories.
+    fn directory(&mut self, directory: &Path) {
+        let Some(directory) = self.real(directory) else { return };
+        self.names(&directory);
         for name in BELOW {
-            if let Some(below) = self.real(&folder.join(name)) {
+            if let Some(below) = self.real(&directory.join(name)) {
                 self.names(&below);
             }
         }
     }
 
-    fn names(&mut self, folder: &Path) {
-        if !self.seen.insert(folder.to_owned()) {
+    fn names(&mut self, directory: &Path) {
+        if !self.seen.insert(directory.to_owned()) {
             return;
         }
-        let Some(opened) = self.open(folder, OFlags::DIRECTORY | OFlags::RDONLY) else { return };
+        let Some(opened) = self.open(directory, OFlags::DIRECTORY | OFlags::RDONLY) else { return };
         let Ok(entries) = rustix::fs::Dir::read_from(&opened) else { return };
         for entry in entries.flatten() {
             let Ok(name) = entry.file_name().to_str() else { continue };
             let Some((stem, version)) = name.split_once(".so") else { continue };
-            let path = folder.join(name);
+            let path = directory.join(name);
             if entry.file_type() == rustix::fs::FileType::Symlink {
                 let is_ours = SERVES.iter().any(|(known, _)| *known == stem) || stem.contains("nvidia");
                 if is_ours && let Some(real) = self.real(&path) {
@@ -288,7 +290,8 @@ impl Search<'_> {
 mod tests {
     use super::SERVES;
 
-    /// `stdlib/gpu/nvidia.yaml` tells people and the compiler what the driver brings; it must not tell of more than is brought.
+    /// `stdlib/gpu/nvidia.yaml` lists for users and the compiler what the driver provides; it must not list more than
+    /// is injected.
     #[test]
     fn the_table_of_drivers_files_is_served() {
         let table = include_str!("../../../stdlib/gpu/nvidia.yaml");

@@ -1,8 +1,8 @@
-//! Where a machine's GPUs are looked for: its own files, or those of a driver that lies elsewhere.
+//! Where a host's GPUs are searched: its own files, or those of a driver in another root.
 //!
 //! A driver can be installed in a container of its own, as NVIDIA's operator for Kubernetes does, with that container's
-//! root mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. Where it has the kernel's files too, they
-//! count in place of this machine's: so a made-up tree is a machine with GPUs.
+//! root mounted below /run/nvidia/driver. `JOBC_DRIVER_ROOT` names such a root. If it has the kernel's files too, they
+//! replace those of this host: so a simulated tree is a host with GPUs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,40 +13,39 @@ pub use super::askers::Asker;
 /// The root of the driver's files; `/` unless set.
 pub const ROOT: &str = "JOBC_DRIVER_ROOT";
 
-/// The file of NVML, in place of the one that is found; empty: NVML is not asked.
+/// The library file of NVML to use instead of the one that is found; empty: NVML is not queried.
 pub const NVML: &str = "JOBC_NVML";
 
 /// How many seconds NVML may take.
 pub const NVML_TIMEOUT: &str = "JOBC_NVML_TIMEOUT";
 
-/// How long NVML may take unless told otherwise: without nvidia-persistenced it wakes every card up, one by one, which takes
-/// seconds for each.
+/// Default timeout of NVML: without nvidia-persistenced it wakes up every card, one by one, which takes seconds each.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where to look for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Where libraries, programs and CDI folders are.
+    /// Where libraries, programs and CDI directories are.
     root: PathBuf,
     /// Where /proc, /sys and /dev are.
     kernel: PathBuf,
-    /// How NVML is asked.
+    /// How NVML is queried.
     pub nvml: Nvml,
 }
 
-/// How NVML is asked.
+/// How NVML is queried.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nvml {
-    /// Its file: nothing where it is to be found, an empty path where nobody is to be asked.
+    /// Its file: nothing if it is to be searched, an empty path if NVML is not to be queried.
     pub library: Option<PathBuf>,
     /// How long it may take.
     pub patience: Duration,
-    /// Who asks it, each where those before it cannot; none: this very process asks.
+    /// The programs that query it, each used if those before it fail; none: this process queries it.
     pub askers: Vec<Asker>,
 }
 
 impl Machine {
-    /// This machine, or what the environment says is to be taken for it.
+    /// This host, or the one that the environment selects instead.
     pub fn here() -> Self {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let root = variable(ROOT).filter(|root| root.is_absolute()).unwrap_or_else(|| "/".into());
@@ -54,13 +53,13 @@ impl Machine {
         let nvml = Nvml {
             library: variable(NVML),
             patience: seconds.map_or(PATIENCE, Duration::from_secs),
-            // A library of somebody else's that hangs or dies must not take us with it.
+            // A third-party library that hangs or crashes must not affect this process.
             askers: askers::here(),
         };
         Self { nvml, ..Self::at(root) }
     }
 
-    /// The machine whose files lie below `root`; NVML is asked by this very process.
+    /// The host whose files lie below `root`; this process itself queries NVML.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         let kernel = if root.join("proc/devices").exists() { root.clone() } else { "/".into() };
@@ -72,12 +71,12 @@ impl Machine {
         &self.root
     }
 
-    /// Whether the driver's files are this machine's own.
+    /// Whether the driver's files are this host's own.
     pub fn is_own(&self) -> bool {
         self.root == Path::new("/")
     }
 
-    /// Whether /proc, /sys and /dev are this machine's own.
+    /// Whether /proc, /sys and /dev are this host's own.
     pub(crate) fn has_own_kernel(&self) -> bool {
         self.kernel == Path::new("/")
     }
@@ -85,7 +84,7 @@ impl Machine {
     /// Where a file lies that programs know by this absolute name.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         let name = name.as_ref();
-        let is_kernels = ["/proc", "/sys", "/dev"].iter().any(|folder| name.starts_with(folder));
+        let is_kernels = ["/proc", "/sys", "/dev"].iter().any(|directory| name.starts_with(directory));
         let root = if is_kernels { &self.kernel } else { &self.root };
         root.join(name.strip_prefix("/").unwrap_or(name))
     }
@@ -95,12 +94,12 @@ impl Machine {
         self.path(name).exists()
     }
 
-    /// A file's text; nothing where it is not there or may not be read.
+    /// A file's text; nothing if it does not exist or may not be read.
     pub fn read(&self, name: impl AsRef<Path>) -> Option<String> {
         std::fs::read(self.path(name)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A file's text without the white space around it; nothing where that leaves nothing.
+    /// A file's text without the white space around it; nothing if that leaves nothing.
     pub(crate) fn word(&self, name: impl AsRef<Path>) -> Option<String> {
         self.read(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
     }
@@ -114,19 +113,19 @@ impl Machine {
         }
     }
 
-    /// The names in a folder, sorted; none where it is not there.
-    pub fn names(&self, folder: impl AsRef<Path>) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(self.path(folder)) else { return vec![] };
+    /// The names in a directory, sorted; none if it does not exist.
+    pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
+        let Ok(entries) = std::fs::read_dir(self.path(directory)) else { return vec![] };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
         names.sort();
         names
     }
 
-    /// The names in a folder that are a word and a number, by the number: `("gpu3", 3)`.
-    pub(crate) fn numbered(&self, folder: impl AsRef<Path>, word: &str) -> Vec<(String, u32)> {
+    /// The names in a directory that are a word and a number, by the number: `("gpu3", 3)`.
+    pub(crate) fn numbered(&self, directory: impl AsRef<Path>, word: &str) -> Vec<(String, u32)> {
         let number = |name: &str| name.strip_prefix(word)?.parse().ok();
-        let names = self.names(folder).into_iter();
+        let names = self.names(directory).into_iter();
         let mut found: Vec<(String, u32)> =
             names.filter_map(|name| number(&name).map(|number| (name, number))).collect();
         found.sort_by_key(|(_, number)| *number);

@@ -1,13 +1,14 @@
-//! NVIDIA's Multi-Process Service: a server of the driver's that several tasks use cards through, each within its limits.
+//! NVIDIA's Multi-Process Service: a server of the driver's that several tasks use cards through, each within its
+//! limits.
 //!
-//! There is one control daemon for each set of cards that tasks of a user share, as a program has one server for all of its
-//! cards. It is started with the first job that has a slice there, and lives as long as any job has: a process of ours
-//! [holds](holder) it, which waits for the lock that those jobs' supervisors share. The kernel drops a supervisor's lock
-//! however it dies, so the daemon ends with the last of them. If the holder itself is killed, the kernel kills the daemon
-//! with it, and the next command removes what is left ([`sweep`]).
+//! There is one control daemon for each set of cards that tasks of a user share, as a program has one server for all of
+//! its cards. It is started with the first job that has a slice there, and runs as long as any job has one: a
+//! [holder](holder) process waits for the lock that those jobs' supervisors share. The kernel releases a supervisor's
+//! lock however it dies, so the daemon ends with the last of them. If the holder itself is killed, the kernel kills the
+//! daemon with it, and the next command removes what is left ([`sweep`]).
 //!
-//! Tasks have the daemon's pipe folder where CUDA looks for one, and its /dev/shm, through which programs and the server
-//! talk (docs.nvidia.com/deploy/mps; NVIDIA's device plugin for Kubernetes does the same).
+//! Tasks have the daemon's pipe directory at CUDA's default path, and its /dev/shm, through which programs and the
+//! server communicate (docs.nvidia.com/deploy/mps; NVIDIA's device plugin for Kubernetes does the same).
 
 pub mod holder;
 mod place;
@@ -33,10 +34,10 @@ use jobc_sys::error::{Error, Kind, Result};
 pub use place::sweep;
 use place::{Place, try_lock};
 
-/// The first word of the hidden command that holds a daemon: `jobc hold-mps FOLDER PROGRAM CARDS ROOT`.
+/// The first word of the hidden command that holds a daemon: `jobc hold-mps DIRECTORY PROGRAM CARDS ROOT`.
 pub const COMMAND: &str = "hold-mps";
 
-/// Where a container has the daemon's pipes: where CUDA looks for them unless it is told otherwise.
+/// The path of the daemon's pipes in a container: CUDA's default path.
 const PIPES: &str = "/tmp/nvidia-mps";
 
 /// How long a daemon may take to answer, and another job's to end.
@@ -57,43 +58,43 @@ pub struct Server<'a> {
     pub names: Vec<String>,
 }
 
-/// A job's part in a daemon, which lives at least as long as this.
+/// A job's share of a daemon, which runs at least as long as this exists.
 #[derive(Debug)]
 pub struct Client {
     place: Place,
     _users: File,
 }
 
-/// Where a user's daemons have their folders: beside that of their jobs' state.
-pub fn folder(jobs: &Path) -> PathBuf {
+/// The parent directory of a user's daemons: next to that of their jobs' state.
+pub fn directory(jobs: &Path) -> PathBuf {
     jobs.with_file_name("mps")
 }
 
-/// Joins those who use a daemon; starts it where there is none.
+/// Joins a daemon's users; starts it if there is none.
 ///
 /// # Errors
 ///
-/// Why there is none, with what the daemon said.
-pub fn join(folder: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Result<Client> {
+/// Why there is none, with the daemon's output.
+pub fn join(directory: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Result<Client> {
     let name: Vec<String> = server.cards.iter().map(|card| short(*card)).collect();
-    let place = Place::make(folder, &name.join("-"))?;
+    let place = Place::make(directory, &name.join("-"))?;
     let began = Instant::now();
     loop {
         if let Some(_joining) = try_lock(&place.joining(), false)?
             && let Some(users) = {
-                place.make_folders()?;
+                place.make_directories()?;
                 try_lock(&place.users(), true)?
             }
         {
             if try_lock(&place.held(), false)?.is_some() {
-                // Nobody holds a daemon: what is there belongs to one that was killed.
+                // No process holds a daemon: the existing files belong to one that was killed.
                 place.kill_the_rest();
                 start(&place, server)?;
             }
             return Ok(Client { place, _users: users });
         }
         if stopped.load(Ordering::Acquire) {
-            return Err(Error::new(Kind::State, "the job was stopped before it began"));
+            return Err(Error::new(Kind::State, "the job was stopped before it started"));
         }
         if began.elapsed() > PATIENCE {
             let message = format!("the MPS daemon of GPU {} does not end", name.join(", "));
@@ -113,7 +114,7 @@ fn start(place: &Place, server: &Server<'_>) -> Result<()> {
     let log = File::create(place.log()).map_err(|error| said(&error))?;
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     let mut command = Command::new("/proc/self/exe");
-    command.arg0("jobc").arg(COMMAND).arg(place.folder()).arg(server.program).arg(server.names.join(","));
+    command.arg0("jobc").arg(COMMAND).arg(place.directory()).arg(server.program).arg(server.names.join(","));
     command.arg(server.machine.root()).env_clear().envs(path).current_dir("/");
     let mut holder = command
         .stdin(Stdio::null())
@@ -126,12 +127,12 @@ fn start(place: &Place, server: &Server<'_>) -> Result<()> {
     std::thread::spawn(move || {
         let mut line = String::new();
         let _ = out.map(|out| BufReader::new(out).read_line(&mut line));
-        // Whoever asked may have gone on.
+        // The process that requested it may not have waited.
         let _ = sender.send(line);
     });
     let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
     if line.trim() == holder::READY {
-        // Its end is that of its users, long after ours maybe; it is reaped by a thread that waits for nothing else.
+        // It ends with its users, possibly long after this process; a separate thread reaps it.
         std::thread::spawn(move || holder.wait());
         return Ok(());
     }
@@ -147,7 +148,7 @@ fn start(place: &Place, server: &Server<'_>) -> Result<()> {
 }
 
 impl Client {
-    /// Gives a task's container the way to the server, and its limits. Returns what a person should know.
+    /// Gives a task's container access to the server, and its limits. Returns notes for the user.
     ///
     /// The limits are numbered as the server's cards are, which are the container's in the same order.
     pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Nodes that NVIDIA's driver has not made yet.
 //!
-//! The kernel makes none of them: libraries do when a program first uses CUDA, and `nvidia-modprobe`, which belongs to root
-//! with the set-user-ID bit, does it for everybody. On a machine that has just started there may be no /dev/nvidia-uvm, without
-//! which no CUDA program runs, and a container's libraries may make none ([`super::hook`]).
+//! The kernel creates none of them: libraries do when a program first uses CUDA, and `nvidia-modprobe`, which belongs
+//! to root with the set-user-ID bit, does it for all users. After boot there may be no /dev/nvidia-uvm, without which
+//! no CUDA program runs, and a container's libraries cannot create any ([`super::hook`]).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,11 +23,11 @@ const UVM: &str = "/dev/nvidia-uvm";
 /// How long a module may take to load.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Sees to it that the nodes are there which these devices need.
+/// Makes sure that the nodes exist which these devices need.
 ///
 /// # Errors
 ///
-/// A node that is not there and cannot be made.
+/// A node that does not exist and cannot be made.
 pub(super) fn complete(
     machine: &Machine,
     inventory: &Inventory,
@@ -62,12 +62,12 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// Has a node made that is not there.
+/// Has a node made that does not exist.
 fn see_to(machine: &Machine, node: &Path, words: &[PathBuf]) -> Result<()> {
     if machine.has(node) {
         return Ok(());
     }
-    let program = places::PROGRAMS.map(|folder| machine.path(format!("{folder}/nvidia-modprobe")));
+    let program = places::PROGRAMS.map(|directory| machine.path(format!("{directory}/nvidia-modprobe")));
     if machine.has_own_kernel()
         && let Some(program) = program.into_iter().find(|path| path.exists())
     {
@@ -78,7 +78,7 @@ fn see_to(machine: &Machine, node: &Path, words: &[PathBuf]) -> Result<()> {
         return Ok(());
     }
     let words: Vec<String> = words.iter().map(|word| word.display().to_string()).collect();
-    let message = format!("the node `{}` is not there, and GPUs cannot be used without it", node.display());
+    let message = format!("the node `{}` does not exist, and GPUs cannot be used without it", node.display());
     Err(Error::new(Kind::Machine, message)
         .help(format!("run `nvidia-modprobe {}` as root, or start nvidia-persistenced", words.join(" "))))
 }
@@ -110,10 +110,10 @@ mod tests {
         remove(Path::new("/dev/nvidia-uvm"));
         let why = said(compute).unwrap_err();
         assert!(
-            why.contains("`/dev/nvidia-uvm` is not there") && why.contains("nvidia-modprobe -c 0 -u"),
+            why.contains("`/dev/nvidia-uvm` does not exist") && why.contains("nvidia-modprobe -c 0 -u"),
             "{why}"
         );
-        // Who does not compute does not need it.
+        // Programs that do not compute do not need it.
         let whole: Vec<DeviceId> = devices.iter().copied().filter(|device| device.mig.is_none()).collect();
         complete(&machine, &inventory, &whole, &[DriverCapability::Utility]).unwrap();
     }

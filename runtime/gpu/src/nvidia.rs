@@ -1,7 +1,8 @@
 //! NVIDIA's cards as the files of their driver show them: /proc/driver/nvidia and /dev.
 //!
-//! What the files do not tell (memory, compute capability, MIG names, who uses a card, NVLink) only NVML knows. The files'
-//! formats are those of the open kernel modules: `kernel-open/nvidia/nv-procfs.c` and `nv-caps.c`.
+//! What the files do not contain (memory, compute capability, MIG names, processes on a card, NVLink) only NVML
+//! reports. The formats of the files are those of the open kernel modules: `kernel-open/nvidia/nv-procfs.c` and
+//! `nv-caps.c`.
 
 use std::path::PathBuf;
 
@@ -15,25 +16,25 @@ use jobc_nvml::{Mig, MigDevice};
 /// What the driver's files show.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Shown {
-    /// The driver's release; nothing where it is not loaded.
+    /// The driver's release; nothing if it is not loaded.
     pub(super) release: Option<String>,
     /// The cards, in the order of the PCI bus, which is NVML's too.
     pub(super) gpus: Vec<Gpu>,
-    /// What a person should know.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// Looks at the driver's files.
+/// Reads the driver's files.
 pub(super) fn look(machine: &Machine) -> Shown {
     let release = machine.read("/proc/driver/nvidia/version").as_deref().and_then(release);
-    let folders = machine.names("/proc/driver/nvidia/gpus");
+    let directories = machine.names("/proc/driver/nvidia/gpus");
     let read = |pci: &String| card(machine, pci, &machine.read(format!("{GPUS}/{pci}/information"))?);
-    let mut gpus: Vec<Gpu> = folders.iter().filter_map(read).collect();
+    let mut gpus: Vec<Gpu> = directories.iter().filter_map(read).collect();
     let mut notes = vec![];
     if !machine.has("/dev/nvidiactl") {
         gpus.clear();
     }
-    // In a container that was given some of the machine's cards, /proc shows the others as well.
+    // In a container that was given some of the host's cards, /proc shows the others as well.
     gpus.retain(|gpu| {
         let node = gpu.minor.map(|minor| format!("/dev/nvidia{minor}")).unwrap_or_default();
         let is_there = !node.is_empty() && machine.has(&node);
@@ -47,21 +48,21 @@ pub(super) fn look(machine: &Machine) -> Shown {
     }
     if release.is_some() && !machine.has("/dev/nvidiactl") {
         notes.push(
-            "NVIDIA's driver is loaded, but its nodes /dev/nvidia… are not there: run `nvidia-modprobe -c 0 -u`, or start \
+            "NVIDIA's driver is loaded, but its nodes /dev/nvidia… do not exist: run `nvidia-modprobe -c 0 -u`, or start \
              nvidia-persistenced"
                 .to_owned(),
         );
     }
-    if release.is_some() && folders.is_empty() {
+    if release.is_some() && directories.is_empty() {
         notes.push("NVIDIA's driver is loaded, but drives no card".to_owned());
     }
     Shown { release, gpus, notes }
 }
 
-/// A folder a card, by its place on the PCI bus.
+/// A directory a card, by its place on the PCI bus.
 const GPUS: &str = "/proc/driver/nvidia/gpus";
 
-/// A card by its file `information`; nothing for one that an administrator has excluded.
+/// A card from its file `information`; nothing for one that an administrator has excluded.
 fn card(machine: &Machine, pci: &str, information: &str) -> Option<Gpu> {
     let field = |name: &str| {
         let mut fields = information.lines().filter_map(|line| line.split_once(':'));
@@ -93,12 +94,12 @@ pub(super) fn nodes(machine: &Machine, pci: &str, minor: Option<u32>) -> Vec<Pat
     own.into_iter().filter(|node| machine.has(node)).chain(drm::nodes(machine, pci)).collect()
 }
 
-/// The MIG instances of a card, by the capabilities that open them; nothing where there are none.
+/// The MIG instances of a card, by the capabilities that open them; nothing if there are none.
 fn instances(machine: &Machine, minor: u32) -> Option<Mig> {
-    let folder = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig");
+    let directory = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig");
     let mut devices = vec![];
-    for (name, gi) in machine.numbered(&folder, "gi") {
-        for (_, ci) in machine.numbered(format!("{folder}/{name}"), "ci") {
+    for (name, gi) in machine.numbered(&directory, "gi") {
+        for (_, ci) in machine.numbered(format!("{directory}/{name}"), "ci") {
             let caps = caps(machine, minor, gi, ci);
             let index = u32::try_from(devices.len()).unwrap_or(u32::MAX);
             devices.push(MigDevice { index, uuid: None, profile: None, memory_bytes: None, gi, ci, caps });
@@ -107,13 +108,13 @@ fn instances(machine: &Machine, minor: u32) -> Option<Mig> {
     (!devices.is_empty()).then_some(Mig { enabled: true, devices })
 }
 
-/// The folder of the nodes that open MIG instances.
+/// The directory of the nodes that open MIG instances.
 pub(super) const CAPS: &str = "/dev/nvidia-caps";
 
-/// The files that tell the nodes which open a MIG instance: the GPU instance's, then the compute instance's.
+/// The files that name the nodes of a MIG instance: the GPU instance's, then the compute instance's.
 pub(super) fn access(minor: u32, gi: u32, ci: u32) -> [String; 2] {
-    let folder = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi{gi}");
-    [format!("{folder}/access"), format!("{folder}/ci{ci}/access")]
+    let directory = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi{gi}");
+    [format!("{directory}/access"), format!("{directory}/ci{ci}/access")]
 }
 
 /// The nodes that open a MIG instance, in the order of [`access`].

@@ -1,7 +1,7 @@
-//! NVIDIA's own library, asked by a process of its own (`jobc_nvml` says why).
+//! NVIDIA's own library, queried by a separate process (see `jobc_nvml` for the reason).
 //!
-//! That process is `jobc-nvml` where it was installed with this program, else this program again with the word [`COMMAND`].
-//! One that does not answer in time is killed and left behind.
+//! That process is `jobc-nvml`, if it was installed with this program, else this program again with the word
+//! [`COMMAND`]. If it times out, it is killed and left behind.
 
 mod search;
 mod smi;
@@ -23,21 +23,21 @@ use super::machine::Machine;
 use super::{nvidia, pci};
 use jobc_sys::timed;
 
-/// The process that asks, where it is this program.
+/// The query process, if it is this program.
 pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     jobc_nvml::answer(words)
 }
 
-/// Why NVML says nothing.
+/// Why there is no report of NVML.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The user does not want it.
     NotAsked,
-    /// It cannot, in words.
+    /// The failure, as text.
     Because(String),
 }
 
-/// What was said, and the program that asked where it was another than this.
+/// The report, and the program that queried NVML if it was another than this.
 pub(super) struct Answer {
     pub(super) said: Said,
     pub(super) by: Option<PathBuf>,
@@ -68,11 +68,11 @@ pub(super) fn ask(machine: &Machine) -> Result<Answer, Silence> {
     let hint = if machine.nvml.askers.iter().any(Asker::is_other) {
         ""
     } else {
-        "; the program `jobc-nvml`, put beside `jobc`, can load libraries that `jobc` cannot"
+        "; put the program `jobc-nvml` next to `jobc`: it can load libraries that `jobc` cannot"
     };
     let why = format!("{}{hint}", first.unwrap_or_default());
     let (mut said, program) = smi::ask(machine).ok_or_else(|| Silence::Because(why.clone()))?;
-    said.notes.push(format!("nvidia-smi tells of NVIDIA's cards, and nothing of NVLink: {why}"));
+    said.notes.push(format!("nvidia-smi reports NVIDIA's cards, without NVLink: {why}"));
     Ok(Answer { said, by: Some(program) })
 }
 
@@ -80,11 +80,11 @@ fn by_nobody_else(files: &[PathBuf]) -> Result<Answer, Silence> {
     jobc_nvml::ask(files).map(|said| Answer { said, by: None }).map_err(Silence::Because)
 }
 
-/// Why a process that asks was not heard, in words.
+/// Why there is no response of a query process.
 enum Unheard {
     /// It did not answer in time.
     Late(String),
-    /// NVML told it why it says nothing, or could not be loaded.
+    /// NVML returned an error, or could not be loaded.
     Refused(String),
     /// It could not be started, or ended without an answer.
     Lost(String),
@@ -93,17 +93,19 @@ enum Unheard {
 fn ask_through(asker: &Asker, machine: &Machine, files: &[PathBuf]) -> Result<Said, Unheard> {
     let patience = machine.nvml.patience;
     let heard = timed::run(asker.command().args(files), patience).map_err(|error| match error.kind() {
-        std::io::ErrorKind::TimedOut => Unheard::Late(format!("no answer in {} s", patience.as_secs_f32())),
+        std::io::ErrorKind::TimedOut => {
+            Unheard::Late(format!("timed out after {} s", patience.as_secs_f32()))
+        }
         _ => Unheard::Lost(error.to_string()),
     })?;
-    // The library may print something of its own before.
+    // The library may print other text before.
     let last = heard.text.lines().last().unwrap_or_default();
     match heard.status.code() {
         Some(0) => serde_json::from_str(last)
-            .map_err(|error| Unheard::Lost(format!("its answer cannot be read: {error}"))),
+            .map_err(|error| Unheard::Lost(format!("its response cannot be read: {error}"))),
         Some(code) if code == i32::from(REFUSED) => Err(Unheard::Refused(last.to_owned())),
         Some(_) if !last.is_empty() => Err(Unheard::Lost(last.to_owned())),
-        _ => Err(Unheard::Lost(format!("the process that asked it ended with {}", heard.status))),
+        _ => Err(Unheard::Lost(format!("the query process ended with {}", heard.status))),
     }
 }
 
@@ -124,7 +126,7 @@ pub(super) fn write(mut said: Said, machine: &Machine, inventory: &mut Inventory
     links
 }
 
-/// A card with what its files tell.
+/// A card with what its files contain.
 fn gpu(card: Card, machine: &Machine) -> Gpu {
     let Card { index, uuid, name, brand, pci, minor, memory_bytes, memory_used, compute_capability, .. } =
         card;

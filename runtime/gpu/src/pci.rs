@@ -1,7 +1,8 @@
 //! The PCI bus: where cards are, and what lies between two of them.
 //!
-//! The kernel shows each device as a link to its place in the tree of bridges, `devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/…`
-//! (Documentation/ABI/testing/sysfs-bus-pci). The words for what lies between are those of `nvidia-smi topo -m`.
+//! The kernel shows each device as a link to its place in the tree of bridges,
+//! `devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0/…` (Documentation/ABI/testing/sysfs-bus-pci). The words for what lies
+//! between are those of `nvidia-smi topo -m`.
 
 use super::inventory::{Gpu, Link, Way};
 use super::machine::Machine;
@@ -44,12 +45,13 @@ fn driver(machine: &Machine, pci: &str) -> Option<String> {
     link.file_name()?.to_str().map(str::to_owned)
 }
 
-/// The NUMA node of a device; nothing where the machine has one alone, which the kernel calls -1.
+/// The NUMA node of a device; nothing if the host has one alone, which the kernel calls -1.
 pub(super) fn numa_node(machine: &Machine, pci: &str) -> Option<u32> {
     machine.number(format!("{DEVICES}/{pci}/numa_node")).and_then(|node| node.try_into().ok())
 }
 
-/// Writes into each card how it reaches the others by PCIe; `nvlinks` says which pairs are linked besides, by how many links.
+/// Sets for each card how it reaches the others by PCIe; `nvlinks` lists the pairs that are also linked, with their
+/// number of links.
 pub(super) fn link(machine: &Machine, gpus: &mut [Gpu], nvlinks: &dyn Fn(u32, u32) -> u32) {
     let places: Vec<Option<Vec<String>>> =
         gpus.iter().map(|gpu| gpu.pci.as_deref().and_then(|pci| place(machine, pci))).collect();

@@ -1,5 +1,5 @@
-//! Devices by the names that people give: a number, `GPU-…`, `MIG-…` or `0:1`, as `NV_GPU` and `docker run --gpus device=` take
-//! them.
+//! Devices by the names that users write: a number, `GPU-…`, `MIG-…` or `0:1`, as `NV_GPU` and `docker run --gpus
+//! device=` take them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use jobc_sys::error::{Error, Kind, Result};
 ///
 /// # Errors
 ///
-/// A word that names none, more than one, or one that another word names.
+/// A word that matches no device, more than one, or one that another word names.
 pub fn devices(words: &[String], vendor: Vendor, inventory: &Inventory) -> Result<Vec<DeviceId>> {
     let devices: Vec<DeviceId> =
         words.iter().map(|word| device(word, vendor, inventory)).collect::<Result<_>>()?;
@@ -38,8 +38,8 @@ fn device(word: &str, vendor: Vendor, inventory: &Inventory) -> Result<DeviceId>
         [] => Err(none(word, vendor, inventory, &all)),
         _ => {
             let names: Vec<String> = found.iter().map(|device| inventory.name(*device)).collect();
-            Err(wrong(format!("`{word}` begins the names of {}", names.join(" and ")))
-                .help("write more of it"))
+            Err(wrong(format!("`{word}` is a prefix of {}", names.join(" and ")))
+                .help("write a longer prefix"))
         }
     }
 }
@@ -65,13 +65,13 @@ fn none(word: &str, vendor: Vendor, inventory: &Inventory, all: &[DeviceId]) -> 
         gpu.vendor == vendor && is_named && gpu.mig.as_ref().is_some_and(|mig| mig.enabled)
     });
     if let Some(gpu) = cut {
-        return wrong(format!("GPU {} is cut up into MIG instances", gpu.index))
+        return wrong(format!("GPU {} is partitioned into MIG instances", gpu.index))
             .help(format!("name an instance of it, such as `{}:0`; `jobc gpu ls` lists them", gpu.index));
     }
     let known: Vec<String> = all.iter().map(|device| short(*device)).collect();
-    let known = if known.is_empty() { "this machine has none".to_owned() } else { known.join(", ") };
-    wrong(format!("this machine has no GPU `{word}`")).help(format!(
-        "name one by its number or by the beginning of its name as `jobc gpu ls` lists them: {known}"
+    let known = if known.is_empty() { "this host has none".to_owned() } else { known.join(", ") };
+    wrong(format!("this host has no GPU `{word}`")).help(format!(
+        "name one by its number or by a prefix of its name, as listed by `jobc gpu ls`: {known}"
     ))
 }
 
@@ -122,12 +122,12 @@ mod tests {
     #[test]
     fn what_names_none_or_several_is_refused() {
         assert_snapshot!([told(&["7"]), told(&["GPU-0000"]), told(&["0", "GPU-00000000"]), told(&["2"]), told(&["2:7"]), told(&["GPU-"])].join("\n"), @r"
-        this machine has no GPU `7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
-        `GPU-0000` begins the names of GPU-00000000 and GPU-00000001; write more of it
+        this host has no GPU `7`; name one by its number or by a prefix of its name, as listed by `jobc gpu ls`: 0, 1, 2:0, 2:1
+        `GPU-0000` is a prefix of GPU-00000000 and GPU-00000001; write a longer prefix
         `0` and `GPU-00000000` name one device; name each device once
-        GPU 2 is cut up into MIG instances; name an instance of it, such as `2:0`; `jobc gpu ls` lists them
-        this machine has no GPU `2:7`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
-        this machine has no GPU `GPU-`; name one by its number or by the beginning of its name as `jobc gpu ls` lists them: 0, 1, 2:0, 2:1
+        GPU 2 is partitioned into MIG instances; name an instance of it, such as `2:0`; `jobc gpu ls` lists them
+        this host has no GPU `2:7`; name one by its number or by a prefix of its name, as listed by `jobc gpu ls`: 0, 1, 2:0, 2:1
+        this host has no GPU `GPU-`; name one by its number or by a prefix of its name, as listed by `jobc gpu ls`: 0, 1, 2:0, 2:1
         ");
     }
 }

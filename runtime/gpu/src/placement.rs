@@ -1,10 +1,12 @@
 //! Which devices a job gets: all that it asks for at once, or none.
 //!
-//! Devices that are linked go together, and what is linked is not broken up for a job that a lonelier card would do as well;
-//! of equal choices the lowest numbers. A task's devices are near each other before those of a role are, and cards that
-//! programs outside of jobs use are taken last. Roles that never run together have the same devices where they can.
+//! Linked devices are kept together, and a linked group is not split for a job if a card with fewer links is
+//! sufficient; among equal choices the lowest numbers are used. A task's devices are near each other first, then those
+//! of a role, and cards that programs outside of jobs use are taken last. Roles that never run together have the same
+//! devices if possible.
 //!
-//! Everything is decided from the inventory, what others have, and the demands, so the same question has the same answer.
+//! Everything is decided from the inventory, what others have, and the demands, so the same question has the same
+//! answer.
 
 mod near;
 mod slices;
@@ -17,29 +19,29 @@ use super::suits::suits;
 use near::Candidate;
 pub use taken::Taken;
 
-/// Where demands are placed: the machine, and what of it is taken.
+/// Where demands are placed: the host, and what of it is taken.
 #[derive(Clone, Copy, Debug)]
 pub struct Room<'a> {
-    /// The machine.
+    /// The host.
     pub inventory: &'a Inventory,
     /// What others have.
     pub taken: &'a Taken,
-    /// The user who asks: programs of two users are not served by one MPS server.
+    /// The requesting user: one MPS server cannot serve programs of two users.
     pub uid: u32,
 }
 
-/// A demand, by its place, for which there is no room beside those before it.
+/// A demand, by its index, that does not fit together with those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfit(pub usize);
 
 /// Finds devices for all of a job.
 ///
-/// Where some order of the roles needs fewer devices than another, because more of them follow each other on the same ones,
-/// that is the one. At worst a job with needs that cross has a device more than it uses at any time.
+/// Where some order of the roles needs fewer devices than another, because more of them follow each other on the same
+/// ones, that is the one. At worst a job with needs that cross has a device more than it uses at any time.
 ///
 /// # Errors
 ///
-/// The demand that there is no room for.
+/// The demand that does not fit.
 pub fn place(demands: &Demands, room: Room<'_>) -> Result<Leased, Misfit> {
     let plan: Vec<usize> = (0..demands.roles.len()).collect();
     let mut heavy = plan.clone();
@@ -67,7 +69,7 @@ pub fn place(demands: &Demands, room: Room<'_>) -> Result<Leased, Misfit> {
     best.unwrap_or(Ok(Leased::default()))
 }
 
-/// Devices of the machine that will do for a demand, whoever has them.
+/// Devices of the host that match a demand, in use or not.
 pub fn eligible(demand: &Demand, inventory: &Inventory) -> Vec<DeviceId> {
     let all = if demand.pins.is_empty() { inventory.devices() } else { demand.pins.clone() };
     let will_do = |device: &DeviceId| {
@@ -75,7 +77,7 @@ pub fn eligible(demand: &Demand, inventory: &Inventory) -> Vec<DeviceId> {
         let form = match &demand.share {
             Some((share, Sharing::Mig)) => slices::is_instance(share, *device, inventory),
             Some(_) => device.mig.is_none(),
-            // Who names an instance means it.
+            // An explicitly named instance is always allowed.
             None => device.mig.is_none() || !demand.pins.is_empty(),
         };
         form && suits(demand, gpu, inventory)
@@ -121,7 +123,7 @@ impl<'a> Placing<'a> {
             };
             placed.ok_or(Misfit(place))?;
         }
-        // Seats in the order of the plan and their numbers, whatever the order of placing was.
+        // Seats in the order of the plan and their numbers, whatever the order of placement was.
         let role = |name: &str| self.demands.roles.iter().position(|demand| demand.role == name);
         self.leased.seats.sort_by_key(|seat| (role(&seat.role), seat.number));
         Ok(self.leased)
@@ -190,7 +192,7 @@ impl<'a> Placing<'a> {
                 _ => return None,
             };
             let gpu = self.room.inventory.gpu(device)?;
-            // What an instance is used for nobody can tell from its card's programs.
+            // The card's processes do not show the use of a MIG instance.
             let busy = !is_mig && device.mig.is_none() && !gpu.processes.is_empty();
             Some(Candidate { device, slot, busy })
         };

@@ -1,14 +1,15 @@
-//! Folders in which NVIDIA's driver is found: those of distributions, of NVIDIA's installer, and of clusters that mount it.
+//! Directories in which NVIDIA's driver is found: those of distributions, of NVIDIA's installer, and of clusters that
+//! mount it.
 //!
-//! In containers of a cluster the driver often lies below [`MOUNTED`], which neither the loader nor `PATH` knows by itself
-//! (Google's and others' device plugins mount it there).
+//! In containers of a cluster the driver often lies below [`MOUNTED`], which neither the loader nor `PATH` contains by
+//! default (Google's and others' device plugins mount it there).
 
 use std::path::Path;
 
 /// Where clusters mount the driver, with `bin`, `lib64` and `share`.
 pub(super) const MOUNTED: &str = "/usr/local/nvidia";
 
-/// Folders of programs, the usual first.
+/// Directories of programs, the usual first.
 pub(super) const PROGRAMS: [&str; 8] = [
     "/usr/bin",
     "/usr/sbin",
@@ -20,7 +21,7 @@ pub(super) const PROGRAMS: [&str; 8] = [
     "/run/current-system/sw/bin",
 ];
 
-/// Folders of libraries.
+/// Directories of libraries.
 pub(super) const LIBRARIES: [&str; 13] = [
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -37,16 +38,16 @@ pub(super) const LIBRARIES: [&str; 13] = [
     "/usr/lib",
 ];
 
-/// Folders that every loader searches without being told (ld.so(8)), by what distributions build into it.
+/// Directories that every loader searches by default (ld.so(8)), by what distributions build into it.
 const OF_THE_LOADER: [&str; 4] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
 
-/// Whether programs find a file of this folder by its name alone, as every `PATH` has it.
-pub(super) fn is_on_every_path(folder: &Path) -> bool {
-    PROGRAMS[..5].iter().any(|usual| folder == Path::new(usual))
+/// Whether programs find a file of this directory by its name alone, as every `PATH` has it.
+pub(super) fn is_on_every_path(directory: &Path) -> bool {
+    PROGRAMS[..5].iter().any(|usual| directory == Path::new(usual))
 }
 
-/// Whether loaders search a folder of libraries without being told.
-pub(super) fn is_of_the_loader(folder: &Path) -> bool {
-    OF_THE_LOADER.iter().any(|usual| folder == Path::new(usual))
+/// Whether loaders search a directory of libraries by default.
+pub(super) fn is_of_the_loader(directory: &Path) -> bool {
+    OF_THE_LOADER.iter().any(|usual| directory == Path::new(usual))
 }

@@ -1,8 +1,8 @@
-//! What an image requires of the machine by its variables `NVIDIA_REQUIRE_*`, judged for each device that a task has.
+//! What an image requires of the host by its variables `NVIDIA_REQUIRE_*`, judged for each device that a task has.
 //!
-//! NVIDIA's container toolkit does the same before it starts a container: every variable must hold for every device. What
-//! is not known of a device, as its brand where NVML does not answer, refuses nothing. Source: NVIDIA container toolkit,
-//! `internal/config/image/cuda_image.go`.
+//! NVIDIA's container toolkit does the same before it starts a container: every variable must hold for every device.
+//! What is not known of a device, as its brand where NVML does not answer, refuses nothing. Source: NVIDIA container
+//! toolkit, `internal/config/image/cuda_image.go`.
 
 use jobc_schema::Version;
 use jobc_schema::gpu::{Facts, Require, Vendor, Verdict};
@@ -10,7 +10,7 @@ use jobc_schema::gpu::{Facts, Require, Vendor, Verdict};
 use super::inventory::{DeviceId, Inventory};
 use jobc_sys::error::{Error, Kind, Result};
 
-/// Judges the variables of a container for the devices that it gets; others than NVIDIA's are asked nothing.
+/// Checks the variables of a container for its devices; only NVIDIA devices are checked.
 ///
 /// # Errors
 ///
@@ -22,9 +22,9 @@ pub fn check(environment: &[String], inventory: &Inventory, devices: &[DeviceId]
         for (name, require) in &requirements {
             if require.judge(&facts) == Verdict::Unmet {
                 let words =
-                    format!("the image requires `{require}` by `{name}`, which this machine does not meet");
+                    format!("the image requires `{require}` by `{name}`, which this host does not meet");
                 return Err(Error::new(Kind::Machine, words).help(format!(
-                    "here is {}; take an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if \
+                    "this host has {}; use an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if \
                      the program does not need it",
                     described(&facts, inventory, device)
                 )));
@@ -52,7 +52,7 @@ fn requirements(environment: &[String]) -> Result<Vec<(String, Require)>> {
     for (name, text) in variables().filter(|(name, _)| Require::is_variable(name)) {
         all.push(read(name, text)?);
     }
-    // Images of the time before these variables say what they were made with.
+    // Images from before these variables name the CUDA version that they were built with.
     if let (None, Some(version)) =
         (value("NVIDIA_REQUIRE_CUDA"), value("CUDA_VERSION").and_then(Version::parse))
     {
@@ -76,7 +76,7 @@ fn facts(inventory: &Inventory, device: DeviceId) -> Facts {
     }
 }
 
-/// What there is, in words: `driver 470.223.02, CUDA 11.4, Tesla T4 of compute capability 7.5`.
+/// The host's properties, as text: `driver 470.223.02, CUDA 11.4, Tesla T4 of compute capability 7.5`.
 fn described(facts: &Facts, inventory: &Inventory, device: DeviceId) -> String {
     let driver = facts.driver.as_ref().map(|driver| format!("driver {driver}"));
     let cuda = facts.cuda.as_ref().map(|cuda| format!("CUDA {cuda}"));

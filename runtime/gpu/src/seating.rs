@@ -1,18 +1,18 @@
 //! Which task has which seat of a job's leased GPUs.
 //!
-//! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel` there are
-//! fewer seats than tasks: a task takes the one it had before, else the first that is free.
+//! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel`
+//! there are fewer seats than tasks: a task takes the one it had before, else the first that is free.
 
 use std::collections::BTreeMap;
 
 use super::lease::{Leased, Seat, Slot};
 use jobc_sys::id::TaskId;
 
-/// The seats of a job and who has them.
+/// The assignment of a job's seats to tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Seating {
     leased: Leased,
-    /// Who has a seat now, by its place in [`Leased::seats`].
+    /// The task that has a seat now, by its index in [`Leased::seats`].
     taken: BTreeMap<usize, TaskId>,
     /// Where a task was last.
     last: BTreeMap<TaskId, usize>,
@@ -29,7 +29,7 @@ impl Seating {
         &self.leased
     }
 
-    /// Gives a task its seat; nothing where its role has none. A task that has one keeps it.
+    /// Gives a task its seat; nothing if its role has none. A task that has one keeps it.
     pub fn take(&mut self, task: &TaskId) -> Vec<Slot> {
         let is_free = |seat: &usize| self.taken.get(seat).is_none_or(|other| other == task);
         let of_role: Vec<usize> = self.places(&task.role).collect();
@@ -100,13 +100,13 @@ mod tests {
         let task = |index| TaskId::new("a", index);
         assert_eq!(gpus(&mut seating, &task(5)), [0]);
         assert_eq!(gpus(&mut seating, &task(0)), [1]);
-        // There is none: nobody else's is given.
+        // There is none: no other assignment is used.
         assert!(gpus(&mut seating, &task(1)).is_empty());
         seating.leave(&task(5));
         assert_eq!(gpus(&mut seating, &task(1)), [0]);
         seating.leave(&task(0));
         seating.leave(&task(1));
-        // Each comes back to where it was.
+        // Each is returned to its place.
         assert_eq!(gpus(&mut seating, &task(0)), [1]);
         assert_eq!(gpus(&mut seating, &task(1)), [0]);
     }

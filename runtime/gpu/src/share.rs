@@ -1,8 +1,9 @@
 //! What keeps a task within its slices of cards, while its job runs.
 //!
-//! A MIG instance keeps itself. With MPS a server of the driver's stands between the tasks and the cards ([`mps`](super::mps)) and
-//! refuses what goes beyond; with HAMi-core a library in each program does. Both are told their limits by variables, which a
-//! program could change for itself: they keep honest programs apart, not hostile ones.
+//! A MIG instance enforces itself. With MPS, a server of the driver runs between the tasks and the cards
+//! ([`mps`](super::mps)) and refuses what exceeds the limits; with HAMi-core a library in each program does. Both get
+//! their limits from variables, which a program could change for itself: they isolate honest programs, not hostile
+//! ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,11 +25,11 @@ use jobc_sys::error::Result;
 pub struct Served {
     /// MPS servers, by the cards of each.
     servers: BTreeMap<Vec<DeviceId>, mps::Client>,
-    /// HAMi-core's library, and the folder where programs on this machine wait for each other.
+    /// HAMi-core's library, and the directory where programs on this host wait for each other.
     hami: Option<(PathBuf, PathBuf)>,
 }
 
-/// Where a container has HAMi-core's library: in a folder that everybody may make, without root too.
+/// The path of HAMi-core's library in a container: in a directory that can be created without root too.
 const HAMI_INSIDE: &str = "/tmp/jobc-vgpu/libvgpu.so";
 
 /// Where HAMi-core's programs lock each other out, in a container.
@@ -40,11 +41,12 @@ const HAMI_COUNTS: &str = "/tmp/jobc-vgpu.cache";
 const MIB: u64 = 1 << 20;
 
 impl Served {
-    /// Starts what a job's slices need; `jobs` is the folder of this user's jobs' state. `stopped` set to true ends the wait for it.
+    /// Starts what a job's slices need; `jobs` is the directory of this user's jobs' state. `stopped` set to true ends
+    /// the wait for it.
     ///
     /// # Errors
     ///
-    /// A server that does not start, with what it said.
+    /// A server that does not start, with its output.
     pub fn start(
         leased: &Leased,
         machine: &Machine,
@@ -59,7 +61,7 @@ impl Served {
                 (Sharing::Mps, Some(program), _) if !served.servers.contains_key(&slice.cards) => {
                     let names = slice.cards.iter().map(|card| inventory.name(*card)).collect();
                     let server = mps::Server { program, machine, cards: &slice.cards, names };
-                    let client = mps::join(&mps::folder(jobs), &server, stopped)?;
+                    let client = mps::join(&mps::directory(jobs), &server, stopped)?;
                     served.servers.insert(slice.cards.clone(), client);
                 }
                 (Sharing::Hami, _, Some(library)) if served.hami.is_none() => {
@@ -71,13 +73,13 @@ impl Served {
         Ok(served)
     }
 
-    /// Gives a task's container what keeps it within its slices. Returns what a person should know, a line each.
+    /// Gives a task's container what enforces its slices. Returns notes for the user, one per line.
     pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {
         let Some(slice) = slots.iter().find_map(|slot| slot.slice.as_ref()) else { return Vec::new() };
         match slice.by {
             Sharing::Mps => match self.servers.get(&slice.cards) {
                 Some(server) => server.give(spec, slots),
-                // It is only looked at what would be done.
+                // A dry run: nothing is started.
                 None => {
                     vec!["its slices of GPUs are served by MPS, which runs while the job does".to_owned()]
                 }

@@ -1,4 +1,4 @@
-//! What serves slices of cards on this machine: as strict as the job asks, with what is there.
+//! What serves slices of cards on this host: as strict as the job requests, with what is installed.
 //!
 //! | isolation | served by, the first that there is |
 //! |---|---|
@@ -40,19 +40,19 @@ pub struct Means {
     pub whole: bool,
 }
 
-/// How whoever runs a job wants its slices served.
+/// How the user who runs a job wants its slices served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// By this; by what suits unless said.
+    /// By this [default: chosen from job and host].
     pub by: Option<GpuShare>,
     /// Also by what enforces less than the job asks for.
     pub or_nothing: bool,
 }
 
 impl Means {
-    /// Looks at what there is.
+    /// Checks what is installed.
     pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
-        let programs = places::PROGRAMS.map(|folder| machine.path(Path::new(folder).join(MPS_CONTROL)));
+        let programs = places::PROGRAMS.map(|directory| machine.path(Path::new(directory).join(MPS_CONTROL)));
         let named = std::env::var_os(HAMI_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         let hami = named.unwrap_or_else(|| machine.path(HAMI_LIBRARY));
         let devices = inventory.devices();
@@ -65,7 +65,7 @@ impl Means {
     }
 }
 
-/// What serves a role's slices, and what a person should know of it.
+/// What serves a role's slices, and notes for the user.
 ///
 /// # Errors
 ///
@@ -79,14 +79,12 @@ pub(super) fn choose(
 ) -> Result<(Sharing, Option<String>)> {
     let by = chosen(vendor, share, choice, means).ok_or_else(|| nothing(role, vendor, share, means))?;
     let why_not = match by {
-        Sharing::Mps if means.mps.is_none() => {
-            Some("there is no `nvidia-cuda-mps-control` on this machine".to_owned())
-        }
+        Sharing::Mps if means.mps.is_none() => Some("`nvidia-cuda-mps-control` is not installed".to_owned()),
         Sharing::Hami if means.hami.is_none() => {
-            Some(format!("there is no `{HAMI_LIBRARY}` on this machine"))
+            Some(format!("`{HAMI_LIBRARY}` does not exist on this host"))
         }
         Sharing::Mps | Sharing::Hami if vendor != Vendor::Nvidia => {
-            Some(format!("`--gpu-share {}` is for cards of NVIDIA's", by.as_str()))
+            Some(format!("`--gpu-share {}` is for NVIDIA cards", by.as_str()))
         }
         _ => None,
     };
@@ -99,10 +97,10 @@ pub(super) fn choose(
     if !by.enforcer().satisfies(share.isolation) && !choice.or_nothing {
         let gives = if by.enforcer().satisfies(Isolation::Soft) { "soft" } else { "none" };
         let why = format!("it asks for {} isolation, and {} gives {gives}", word(share.isolation), name(by));
-        return Err(refused(role, &why).help("leave `--gpu-share` out, or go on with `--allow-unenforced`"));
+        return Err(refused(role, &why).help("leave `--gpu-share` out, or run with `--allow-unenforced`"));
     }
     let note = (by == Sharing::None).then(|| {
-        format!("nothing keeps `{role}` within its slices of GPUs: their memory is counted and not limited, and programs take turns")
+        format!("the GPU slices of `{role}` are not enforced: their memory is counted but not limited, and programs take turns")
     });
     Ok((by, note))
 }
@@ -134,21 +132,21 @@ fn nothing(role: &str, vendor: Vendor, share: &SharePlan, means: &Means) -> Erro
     let wanted = word(share.isolation);
     match share.isolation {
         Isolation::Hard if vendor == Vendor::Nvidia => {
-            refused(role, "it asks for hard isolation, and no card of this machine is cut up into MIG instances")
-                .help("an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without")
+            refused(role, "it asks for hard isolation, and no card of this host is partitioned into MIG instances")
+                .help("an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them")
         }
         _ if vendor == Vendor::Nvidia && !means.whole && !means.mig => {
-            refused(role, "this machine has no NVIDIA GPU").help("run the job without GPUs with `--no-gpu`")
+            refused(role, "this host has no NVIDIA GPU").help("run the job without GPUs with `--no-gpu`")
         }
         _ if vendor == Vendor::Nvidia => refused(
             role,
-            "it asks for soft isolation, and this machine has neither `nvidia-cuda-mps-control` nor HAMi-core's library",
+            "it asks for soft isolation, and this host has neither `nvidia-cuda-mps-control` nor HAMi-core's library",
         )
         .help(format!(
-            "install one of them (`{HAMI_VARIABLE}` names HAMi-core's), write `isolation: none`, or go on with `--allow-unenforced`"
+            "install one of them (`{HAMI_VARIABLE}` names HAMi-core's), write `isolation: none`, or run with `--allow-unenforced`"
         )),
         _ => refused(role, &format!("it asks for {wanted} isolation, and nothing enforces slices of such cards here"))
-            .help("write `isolation: none`, or go on with `--allow-unenforced`"),
+            .help("write `isolation: none`, or run with `--allow-unenforced`"),
     }
 }
 
@@ -222,25 +220,25 @@ mod tests {
         out += &format!("bare, hard, anything: {}\n", told(Hard, None, true, &bare));
         assert_snapshot!(out, @r"
         bare, no: none by nothing, with a note
-        bare, soft: `a` cannot have slices of GPUs: it asks for soft isolation, and this machine has neither `nvidia-cuda-mps-control` nor HAMi-core's library; install one of them (`JOBC_HAMI_LIBRARY` names HAMi-core's), write `isolation: none`, or go on with `--allow-unenforced`
-        bare, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        bare, soft: `a` cannot have slices of GPUs: it asks for soft isolation, and this host has neither `nvidia-cuda-mps-control` nor HAMi-core's library; install one of them (`JOBC_HAMI_LIBRARY` names HAMi-core's), write `isolation: none`, or run with `--allow-unenforced`
+        bare, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this host is partitioned into MIG instances; an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them
         mps, no: none by nothing, with a note
         mps, soft: mps by the driver
-        mps, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        mps, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this host is partitioned into MIG instances; an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them
         hami, no: none by nothing, with a note
         hami, soft: hami by a library
-        hami, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        hami, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this host is partitioned into MIG instances; an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them
         both, no: none by nothing, with a note
         both, soft: mps by the driver
-        both, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this machine is cut up into MIG instances; an administrator cuts cards up (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` goes without
+        both, hard: `a` cannot have slices of GPUs: it asks for hard isolation, and no card of this host is partitioned into MIG instances; an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them
         cut, no: mig by the hardware
         cut, soft: mig by the hardware
         cut, hard: mig by the hardware
-        mps, soft, Hami false: `a` cannot have slices of GPUs: there is no `/usr/local/vgpu/libvgpu.so` on this machine; install it (`JOBC_HAMI_LIBRARY` names another library), or leave `--gpu-share hami` out
-        mps, soft, None false: `a` cannot have slices of GPUs: it asks for soft isolation, and time-slicing gives none; leave `--gpu-share` out, or go on with `--allow-unenforced`
+        mps, soft, Hami false: `a` cannot have slices of GPUs: `/usr/local/vgpu/libvgpu.so` does not exist on this host; install it (`JOBC_HAMI_LIBRARY` names another library), or leave `--gpu-share hami` out
+        mps, soft, None false: `a` cannot have slices of GPUs: it asks for soft isolation, and time-slicing gives none; leave `--gpu-share` out, or run with `--allow-unenforced`
         mps, soft, None true: none by nothing, with a note
         mps, no, Mps false: mps by the driver
-        mps, hard, Mps false: `a` cannot have slices of GPUs: it asks for hard isolation, and MPS gives soft; leave `--gpu-share` out, or go on with `--allow-unenforced`
+        mps, hard, Mps false: `a` cannot have slices of GPUs: it asks for hard isolation, and MPS gives soft; leave `--gpu-share` out, or run with `--allow-unenforced`
         bare, hard, anything: none by nothing, with a note
         ");
     }

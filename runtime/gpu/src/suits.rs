@@ -1,18 +1,18 @@
-//! Whether a card is one that a role asked for.
+//! Whether a card matches the request of a role.
 //!
-//! The names that drivers give are those of their makers' marketing: `NVIDIA A100-SXM4-80GB`, `NVIDIA H100 PCIe`, `NVIDIA GeForce
-//! RTX 4090`, `Tesla V100-SXM2-16GB`. A model of the job file is found in one word by word.
+//! The names that drivers give are those of their makers' marketing: `NVIDIA A100-SXM4-80GB`, `NVIDIA H100 PCIe`,
+//! `NVIDIA GeForce RTX 4090`, `Tesla V100-SXM2-16GB`. A model of the job file is found in one word by word.
 
 use super::demand::Demand;
 use super::inventory::{Driver, Gpu, Inventory};
 
-/// Memory that a card's driver shows may be this much less than its class: error correction takes a sixteenth, the driver some
-/// more.
+/// Memory that a card's driver shows may be this much less than its class: error correction takes a sixteenth, the
+/// driver some more.
 const KEPT_BY_THE_CARD: (u64, u64) = (92, 100);
 
 const GIB: u64 = 1 << 30;
 
-/// Whether a card is one that the demand allows, but for whether it is free.
+/// Whether the demand allows a card, regardless of whether it is free.
 pub(super) fn suits(demand: &Demand, gpu: &Gpu, inventory: &Inventory) -> bool {
     gpu.vendor == demand.vendor
         && (demand.models.is_empty() || demand.models.iter().any(|model| is_model(model, gpu)))
@@ -23,15 +23,15 @@ pub(super) fn suits(demand: &Demand, gpu: &Gpu, inventory: &Inventory) -> bool {
         && demand.driver.as_deref().is_none_or(|wanted| has_driver(wanted, inventory.driver.as_ref()))
 }
 
-/// Bytes of a card by its class: what its name says, else what its driver shows and it keeps for itself.
+/// Bytes of a card by its class: from its name, else the memory that its driver shows plus what it reserves.
 fn class(gpu: &Gpu) -> Option<u64> {
     let named = words(&gpu.name).filter_map(|word| gigabytes(&word)).max();
     let shown = gpu.memory_bytes.map(|bytes| bytes / KEPT_BY_THE_CARD.0 * KEPT_BY_THE_CARD.1);
-    // The name of a slice of a card on a virtual machine says less than the card's.
+    // On a virtual machine, the name of a slice of a card has less information than the card's.
     named.map(|gigabytes| gigabytes * GIB).or(shown)
 }
 
-/// Whether a model as people write it, `A100`, `A100-80GB`, `RTX-4090`, is this card.
+/// Whether a model as users write it, `A100`, `A100-80GB`, `RTX-4090`, is this card.
 fn is_model(model: &str, gpu: &Gpu) -> bool {
     let name: Vec<String> = words(&gpu.name).collect();
     // `RTX4090` and `RTX 4090` are one name, as are `A100-80GB` and `A100 80GB`.

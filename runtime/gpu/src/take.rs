@@ -1,4 +1,4 @@
-//! Takes the inventory: what each source sees, put together.
+//! Takes the inventory: combines the data of all sources.
 
 use super::inventory::{Driver, Inventory, Source};
 use super::machine::Machine;
@@ -8,14 +8,14 @@ use super::{amd, intel, nvidia, nvml, pci};
 const CONTROL: &str = "/dev/nvidiactl";
 
 impl Inventory {
-    /// Looks at what the machine has of GPUs now.
+    /// Reads the host's GPUs now.
     ///
-    /// NVML is asked only where NVIDIA's driver is loaded. It may take seconds to wake the cards up; where it says nothing
-    /// in time, what the driver's files show has to do, and a note says so.
+    /// NVML is queried only if NVIDIA's driver is loaded. It may take seconds to wake the cards up; if it times out,
+    /// the driver's files are used, with a note.
     pub fn take(machine: &Machine) -> Self {
         let shown = nvidia::look(machine);
         let mut inventory = Self { notes: shown.notes, ..Self::default() };
-        // Where /proc is covered up, as in some sandboxes, the nodes alone tell of the driver.
+        // If /proc is masked, as in some sandboxes, only the device nodes show the driver.
         let had_nodes = machine.has(CONTROL);
         if shown.release.is_some() || had_nodes {
             inventory.source = Source::Proc;
@@ -34,8 +34,7 @@ impl Inventory {
                 Err(nvml::Silence::NotAsked) => nvml::NvLinks::default(),
                 Err(nvml::Silence::Because(why)) => {
                     inventory.notes.push(format!(
-                        "NVML says nothing ({why}): memory, compute capability, MIG names, NVLink and who uses a card \
-                         are not known"
+                        "NVML is unavailable ({why}): memory, compute capability, MIG names, NVLink and the users of cards are unknown"
                     ));
                     nvml::NvLinks::default()
                 }

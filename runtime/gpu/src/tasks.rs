@@ -1,4 +1,4 @@
-//! Gives the tasks of a job what the job has of the machine's GPUs.
+//! Gives the tasks of a job what the job has of the host's GPUs.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use jobc_container::root::Root;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
-/// What the tasks of a job share of the machine's GPUs.
+/// What the tasks of a job share of the host's GPUs.
 #[derive(Debug)]
 pub struct TaskGpus {
     injector: Injector,
     seating: Mutex<Seating>,
     served: Served,
-    /// What a role says of its GPUs.
+    /// A role's specification of its GPUs.
     roles: BTreeMap<String, GpuPlan>,
     way: Way,
 }
@@ -42,10 +42,11 @@ impl TaskGpus {
         Self { injector, seating: Mutex::new(Seating::new(leased)), served, roles, way }
     }
 
-    /// Gives a task its devices: exactly those of its seat, none where its role asks for none. Returns what a person should
-    /// know, a line each.
+    /// Gives a task its devices: exactly those of its seat, none if its role requests none. Returns notes for the user,
+    /// one per line.
     ///
-    /// The configuration must be complete but for them; `visible` is what its author wrote for `NVIDIA_VISIBLE_DEVICES`.
+    /// The configuration must be complete but for them; `visible` is what its author wrote for
+    /// `NVIDIA_VISIBLE_DEVICES`.
     ///
     /// # Errors
     ///
@@ -60,7 +61,7 @@ impl TaskGpus {
         let role = self.roles.get(&task.role).filter(|role| role.count > 0);
         let slots = role.map(|_| self.seating().take(task)).unwrap_or_default();
         if slots.is_empty() && role.is_some() {
-            let message = format!("`{task}` has no GPU of those that its job was given");
+            let message = format!("no GPU of the job is assigned to `{task}`");
             return Err(Error::new(Kind::State, message));
         }
         let devices: Vec<DeviceId> = slots.iter().map(|slot| slot.device).collect();

@@ -28,7 +28,7 @@ pub fn card(index: u32) -> Gpu {
     }
 }
 
-/// A machine of groups of cards: NVLink within a group, and between them the way through the processors.
+/// A host of groups of cards: NVLink within a group, and between them the way through the processors.
 pub fn machine(groups: &[&[u32]]) -> Inventory {
     let group = |card: u32| groups.iter().position(|group| group.contains(&card));
     let mut all: Vec<u32> = groups.concat();

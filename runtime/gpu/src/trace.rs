@@ -1,8 +1,8 @@
 //! How a running task talks to the drivers of GPUs: its calls on their nodes, counted and timed by strace(1).
 //!
-//! strace stops the traced processes at every one of these calls, so they run slower meanwhile; what it tells of time is
-//! time in the kernel and holds still. It attaches from outside, to every process of the task, and follows those that
-//! they start.
+//! strace stops the traced processes at every one of these calls, so they run slower while traced; the times that it
+//! reports are times in the kernel and stay valid. It attaches from outside, to every process of the task, and follows
+//! those that they start.
 
 mod calls;
 mod line;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 ///
-/// strace is not there, or may not attach.
+/// strace is not installed, or may not attach.
 pub fn trace(processes: &[u32], duration: Duration, stopped: impl Fn() -> bool) -> Result<Calls> {
     let mut strace = start(processes)?;
     let (send, lines) = channel();
@@ -46,7 +46,7 @@ pub fn trace(processes: &[u32], duration: Duration, stopped: impl Fn() -> bool) 
     }
     heard.calls.seconds = began.elapsed().as_secs_f64();
     let status = let_go(&mut strace);
-    // What it said until then is in the pipe.
+    // Its output until then is in the pipe.
     while heard.listen(&lines, PATIENCE) {}
     heard.outcome(status)
 }
@@ -61,8 +61,7 @@ fn start(processes: &[u32]) -> Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Error::new(Kind::Machine, "`strace` is not installed, and only it can trace")
-                .help("install the package `strace`")
+            Error::new(Kind::Machine, "`strace` is not installed").help("install the package `strace`")
         }
         _ => Error::new(Kind::Machine, format!("cannot start `strace`: {error}")),
     })
@@ -79,7 +78,7 @@ fn forward(stderr: ChildStderr, lines: &Sender<String>) {
     }
 }
 
-/// Asks strace to detach; one that does not is killed, and the kernel lets its processes go.
+/// Asks strace to detach; if it does not, it is killed, and the kernel resumes the traced processes.
 fn let_go(strace: &mut Child) -> Option<ExitStatus> {
     if let Some(pid) = i32::try_from(strace.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::INT);
@@ -96,12 +95,12 @@ fn let_go(strace: &mut Child) -> Option<ExitStatus> {
     strace.wait().ok()
 }
 
-/// What strace has said.
+/// strace's output.
 #[derive(Default)]
 struct Heard {
     lines: Lines,
     calls: Calls,
-    /// What it said of itself.
+    /// Its messages about itself.
     complaints: Vec<String>,
     any: bool,
 }
@@ -138,9 +137,8 @@ fn refusal(line: &str) -> Error {
     let error = Error::new(Kind::Machine, format!("strace may not attach to the task: {line}"));
     let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     error.help(match yama.trim() {
-        "3" => "tracing is switched off until the machine starts anew (kernel.yama.ptrace_scope is 3)".to_owned(),
-        "" | "0" => "trace as root, or as the user who runs the job; whom another program traces, as a debugger, cannot \
-                     be traced twice"
+        "3" => "tracing is disabled until the host reboots (kernel.yama.ptrace_scope is 3)".to_owned(),
+        "" | "0" => "trace as root, or as the user who runs the job; a process that a debugger traces cannot be traced twice"
             .to_owned(),
         scope => format!("trace as root: kernel.yama.ptrace_scope is {scope}"),
     })

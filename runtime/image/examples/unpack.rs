@@ -1,11 +1,12 @@
-//! Unpacks layers and packs them again, for the judges in `tests/images` and the measurements in `tests/bench/images`.
+//! Unpacks layers and packs them again, for the integration tests in `tests/images` and the benchmarks in
+//! `tests/bench/images`.
 //!
 //! ```text
-//! unpack import STORE SOURCE          brings an archive or a layout in and unpacks it: prints its folders, lowest first
+//! unpack import STORE SOURCE          imports and unpacks an archive or a layout: prints its directories, lowest first
 //! unpack layer STORE TAR [DIFF-ID]    the same for an image of one layer, made of a tar as it is
 //! unpack layers STORE TAR...          the same for an image of several, lowest first
-//! unpack pack FOLDER [SECONDS]        writes a folder as a layer to standard output, no file later than SECONDS
-//! unpack remove FOLDER                removes a folder of unpacked layers, whoever of this user's ids has files in it
+//! unpack pack DIRECTORY [SECONDS]        writes a directory as a layer to standard output, no file later than SECONDS
+//! unpack remove DIRECTORY                removes a directory of unpacked layers, with files of all of this user's ids
 //! ```
 //!
 //! The last line of the first three is `peak KIB`: the most memory that this process has had.
@@ -34,9 +35,9 @@ fn main() -> ExitCode {
         ["layer", store, tar] => layers(store, &[tar], None),
         ["layer", store, tar, diff_id] => layers(store, &[tar], Some(diff_id)),
         ["layers", store, ref tars @ ..] => layers(store, tars, None),
-        ["pack", folder] => write(folder, None),
-        ["pack", folder, seconds] => write(folder, seconds.parse().ok()),
-        ["remove", folder] => remove(folder),
+        ["pack", directory] => write(directory, None),
+        ["pack", directory, seconds] => write(directory, seconds.parse().ok()),
+        ["remove", directory] => remove(directory),
         _ => {
             eprintln!("usage: unpack import|layer|layers|pack|remove …");
             return ExitCode::from(2);
@@ -91,8 +92,8 @@ fn layers(store: &str, tars: &[&str], diff_id: Option<&str>) -> Result<()> {
 
 fn unpacked(store: &Store, descriptor: &Descriptor) -> Result<()> {
     let image = store.image(descriptor, &Platform::here())?;
-    for folder in unpack::layers(store, &image, &told, &AtomicBool::new(false))? {
-        println!("{}", folder.display());
+    for directory in unpack::layers(store, &image, &told, &AtomicBool::new(false))? {
+        println!("{}", directory.display());
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
@@ -100,18 +101,18 @@ fn unpacked(store: &Store, descriptor: &Descriptor) -> Result<()> {
     Ok(())
 }
 
-fn write(folder: &str, latest: Option<i64>) -> Result<()> {
+fn write(directory: &str, latest: Option<i64>) -> Result<()> {
     let packing = Pack { latest, root: true, ..Pack::default() };
     let mut output = std::io::BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
-    pack(Path::new(folder), &packing, &mut output)?;
+    pack(Path::new(directory), &packing, &mut output)?;
     output.flush().expect("written");
     Ok(())
 }
 
-fn remove(folder: &str) -> Result<()> {
-    let folder = PathBuf::from(folder);
+fn remove(directory: &str) -> Result<()> {
+    let directory = PathBuf::from(directory);
     match unpack::Whose::mine()? {
-        unpack::Whose::Ids(maps) => unpack::remove(&folder, &maps),
-        _ => jobc_container::remove::remove(&folder),
+        unpack::Whose::Ids(maps) => unpack::remove(&directory, &maps),
+        _ => jobc_container::remove::remove(&directory),
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! dockerfile   text → stages; nothing is carried out there
-//! build        the graph: stages at the same time, each after those it takes from
+//! build        the graph: stages in parallel, each after those it depends on
 //!   stage      one instruction after the other: settings, or a step that makes a layer
-//!   cache      a step's key → the layer that it made once
-//!   files      COPY: found below a descriptor, placed below another
-//!   run        RUN: a container of ours over the layers so far
-//!   layer      what a step has changed → an archive in the store, and a folder for the next step
-//!   worker     who does this: root, or this program in a normal user's user namespace
+//!   cache      a step's key → the layer that it created
+//!   files      COPY: found below one file descriptor, placed below another
+//!   run        RUN: a container over the layers so far
+//!   layer      the changes of a step → an archive in the store, and a directory for the next step
+//!   worker     the process that does this: root, or this program in an unprivileged user's user namespace
 //! ```
 //!
-//! A build that ends at any moment leaves whole layers, which the next one finds in the cache; mounts stand nowhere, and the
-//! containers of commands end with the builder.
+//! A build that ends at any moment leaves complete layers, which the next one finds in the cache; mounts have no mount
+//! point, and the containers of commands end with the builder.
 
 mod archive;
 mod cache;
@@ -68,7 +68,7 @@ pub use layer::Compression;
 pub struct Request<'a> {
     /// The graph of stages, as [`dockerfile::read`](jobc_dockerfile::read) gives it.
     pub build: &'a Build,
-    /// The folder that `COPY` takes from; nothing where there is none.
+    /// The directory that `COPY` takes from; nothing if there is none.
     pub context: Option<PathBuf>,
     /// What of it is not seen.
     pub ignore: Ignore,
@@ -78,11 +78,11 @@ pub struct Request<'a> {
     pub tags: Vec<Reference>,
     /// Secrets by their ids.
     pub secrets: IndexMap<String, Secret>,
-    /// Whether steps are carried out although their results are known.
+    /// Whether steps are run although their results are cached.
     pub no_cache: bool,
     /// The digests by which images are taken that the Dockerfile names otherwise, by those names (`jobc.lock`).
     pub locked: IndexMap<String, Digest>,
-    /// Whether bases are asked for where they come from, although the store has them.
+    /// Whether base images are resolved at their registries even if the store has them.
     pub pull: bool,
     /// The latest time that files and the image may have, in seconds since 1970: `SOURCE_DATE_EPOCH`.
     ///
@@ -92,7 +92,7 @@ pub struct Request<'a> {
     pub platform: Platform,
     /// How layers are compressed.
     pub compression: Compression,
-    /// Who brings in bases that the store lacks.
+    /// The fetcher of base images that the store lacks.
     pub fetch: Option<&'a dyn Fetch>,
 }
 
@@ -101,11 +101,11 @@ pub struct Request<'a> {
 pub enum BuildError {
     /// The text of the Dockerfile is at fault.
     Refused(Vec<Refusal>),
-    /// Something went wrong when it was carried out.
+    /// A step failed.
     Failed(Box<Failure>),
 }
 
-/// What went wrong when an instruction was carried out.
+/// The failure of an instruction.
 #[derive(Debug)]
 pub struct Failure {
     /// The instruction.
@@ -177,17 +177,17 @@ pub fn build(
     Ok(descriptor)
 }
 
-/// The context's folder without links in its path.
+/// The context's directory without links in its path.
 fn context(path: &Path) -> Result<PathBuf> {
     let failed = |why: &str| {
         Error::new(Kind::Config, format!("the build context `{}` cannot be read: {why}", path.display()))
-            .help("name a folder")
+            .help("name a directory")
     };
     let path = std::fs::canonicalize(path).map_err(|error| failed(&because(&error)))?;
-    if path.is_dir() { Ok(path) } else { Err(failed("it is not a folder")) }
+    if path.is_dir() { Ok(path) } else { Err(failed("it is not a directory")) }
 }
 
-/// How often it is looked whether somebody has given the build up.
+/// How often cancellation is checked, in milliseconds.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What the stages of a build share.
@@ -196,18 +196,18 @@ struct Builder<'a> {
     request: &'a Request<'a>,
     build: &'a Build,
     told: Told<'a>,
-    /// Whether the build is given up: somebody stopped it, or a stage has failed.
+    /// Whether the build is canceled: by the user, or because a stage failed.
     ended: AtomicBool,
     cache: Cache<'a>,
     contents: Contents,
     context: Option<PathBuf>,
-    /// Made when the first step is carried out: a build whose steps are all known needs none.
+    /// Created for the first step that runs: a build whose steps are all cached needs none.
     work: OnceLock<Work>,
     work_error: Mutex<Option<Error>>,
     permits: Permits,
     results: Results<Arc<Done>>,
     holds: Mutex<Vec<Hold>>,
-    /// Layers that this build has made: the folders they were made in serve the steps that follow.
+    /// Layers that this build has made: the directories they were made in serve the steps that follow.
     kept: Mutex<HashMap<Digest, Step>>,
     owners: AtomicBool,
 }
@@ -299,7 +299,7 @@ impl Builder<'_> {
         self.results.wait(index, &self.ended).ok_or_else(stage::given_up)
     }
 
-    /// The folder of this build.
+    /// The directory of this build.
     fn work(&self) -> Result<&Work> {
         if let Some(work) = self.work.get() {
             return Ok(work);
@@ -312,16 +312,15 @@ impl Builder<'_> {
         self.work.get().ok_or_else(stage::given_up)
     }
 
-    /// The context's folder.
+    /// The context's directory.
     fn context(&self) -> Result<PathBuf> {
         self.context.clone().ok_or_else(|| {
-            Error::new(Kind::Config, "there is no build context to copy from")
-                .help("name a folder as the context")
+            Error::new(Kind::Config, "no build context to copy from").help("name a directory as the context")
         })
     }
 
-    /// Adds to a key what the sources name; returns the digest of the listing, by which it is seen that nothing has changed
-    /// when they are copied.
+    /// Adds to a key what the sources name; returns the digest of the listing, by which it is seen that nothing has
+    /// changed when they are copied.
     fn tell(&self, key: &mut Key, files: &Files, sources: &[Taken], exclude: &Ignore) -> Result<Digest> {
         let open = files.open()?;
         let found = open.find(sources, exclude)?;
@@ -341,18 +340,18 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// The folders of layers, lowest first. Those that this build has made are there; the others below them are unpacked
-    /// where they are not yet.
-    fn folders(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
+    /// The directories of layers, lowest first. Those that this build has created exist; the others below them are
+    /// unpacked if necessary.
+    fn directories(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
         let (below, own) = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            let folder = |layer: &Layer| kept.get(&layer.diff_id).map(|step| step.path().join("upper"));
-            let own: Vec<PathBuf> = layers.iter().rev().map_while(folder).collect();
+            let directory = |layer: &Layer| kept.get(&layer.diff_id).map(|step| step.path().join("upper"));
+            let own: Vec<PathBuf> = layers.iter().rev().map_while(directory).collect();
             (&layers[..layers.len() - own.len()], own)
         };
-        let mut folders = if below.is_empty() { Vec::new() } else { self.unpacked(below)? };
-        folders.extend(own.into_iter().rev());
-        Ok(folders)
+        let mut directories = if below.is_empty() { Vec::new() } else { self.unpacked(below)? };
+        directories.extend(own.into_iter().rev());
+        Ok(directories)
     }
 
     fn unpacked(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
@@ -360,13 +359,13 @@ impl Builder<'_> {
         let mut config = Config { architecture, variant, os, ..Config::default() };
         config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
         let blobs = layers.iter().map(|layer| layer.blob.clone()).collect();
-        // As an image of its own: where another process unpacks, it finds the layers in the store by this.
+        // As a separate image: if another process unpacks it, it finds the layers in the store by this.
         let manifest = Manifest::new(self.store.put_json(&config, media::CONFIG)?, blobs);
         let descriptor = self.store.put_json(&manifest, media::MANIFEST)?;
         unpack::layers(self.store, &Image { descriptor, manifest, config }, self.told, &self.ended)
     }
 
-    /// Keeps the folder that a layer was made in until the build is done; another one of the same content stays.
+    /// Keeps the directory that a layer was made in until the build is done; another one of the same content stays.
     fn keep(&self, diff_id: &Digest, step: Step) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).entry(diff_id.clone()).or_insert(step);
     }
@@ -374,7 +373,7 @@ impl Builder<'_> {
     /// Says once that owners are not kept.
     fn say_owners_lost(&self) {
         if !self.owners.swap(true, Ordering::Relaxed) {
-            let note = "files of other owners are root's in the image: this user has one id; install `uidmap` and have root grant ids in /etc/subuid and /etc/subgid";
+            let note = "files of other owners belong to root in the image: this user has only one id; install `uidmap` and let root grant ids in /etc/subuid and /etc/subgid";
             (self.told)(Progress::Note(note.to_owned()));
         }
     }

@@ -13,7 +13,7 @@ pub struct Config {
     /// When it was made, as RFC 3339 has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// Who made it.
+    /// Its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
     /// The processor, by Go's name: `amd64`, `arm64`.
@@ -42,7 +42,7 @@ pub struct Config {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Execution {
-    /// Who they run as: `user`, `uid`, `user:group`, `uid:gid` and so on.
+    /// The user: `user`, `uid`, `user:group`, `uid:gid` and so on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user: String,
     /// Ports that they listen on, `8080/tcp`.
@@ -54,13 +54,13 @@ pub struct Execution {
     /// The words before the arguments.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
     pub entrypoint: Vec<String>,
-    /// The arguments, or the whole command where there is no entrypoint.
+    /// The arguments, or the whole command if there is no entrypoint.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
     pub cmd: Vec<String>,
-    /// Folders whose content is data.
+    /// Directories whose content is data.
     #[serde(skip_serializing_if = "no_entries", deserialize_with = "entries")]
     pub volumes: IndexMap<String, Value>,
-    /// The folder that they start in.
+    /// The directory that they start in.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub working_dir: String,
     /// Labels.
@@ -109,10 +109,10 @@ pub struct History {
     /// By which command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// By whom.
+    /// Its author.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What was said of it.
+    /// Its comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
     /// Whether it made no layer.

@@ -9,10 +9,10 @@ use jobc_sys::error::Result;
 
 /// Whoever can bring an image from a registry into a store.
 pub trait Fetch: Sync {
-    /// Asks the registry what a name stands for now, and brings that into the store under the name, as far as it is not there;
-    /// returns it: an index or a manifest.
+    /// Resolves a name at the registry, and fetches what the store lacks of it under that name; returns an index or a
+    /// manifest.
     ///
-    /// Who is content with what the store has looks there first ([`Store::is_whole`]).
+    /// Callers that accept the store's content check it first ([`Store::is_whole`]).
     ///
     /// # Errors
     ///

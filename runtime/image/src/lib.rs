@@ -1,7 +1,7 @@
-//! Images: a store on this machine, what can be brought into it, and root file systems made of it.
+//! Images: a store on this host, what can be brought into it, and root file systems made of it.
 //!
-//! The store is an OCI image layout (image-spec, image-layout.md), so other tools read it as it is. Registries are not known
-//! here: whoever has a client for them gives a [`Fetch`].
+//! The store is an OCI image layout (image-spec, image-layout.md), so other tools can read it. This crate has no
+//! registry client: a caller with a client passes a [`Fetch`].
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 

@@ -1,7 +1,8 @@
-//! Descriptors, manifests and indexes (image-spec: descriptor.md, manifest.md, image-index.md), of OCI and of Docker alike.
+//! Descriptors, manifests and indexes (image-spec: descriptor.md, manifest.md, image-index.md), of OCI and of Docker
+//! alike.
 //!
-//! Own types and not those of oci-spec: what is unknown here is kept as it was, and maps keep their order, so that the same
-//! image is written as the same bytes.
+//! Own types and not those of oci-spec: what is unknown here is kept as it was, and maps keep their order, so that the
+//! same image is written as the same bytes.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use crate::platform::Platform;
 pub use crate::rest::Rest;
 use jobc_schema::digest::Digest;
 
-/// Media types by the document that they stand for.
+/// Media types by document.
 pub mod media {
     /// An image's manifest.
     pub const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -60,7 +61,7 @@ pub const REF_NAME: &str = "org.opencontainers.image.ref.name";
 /// The annotation that containerd, and with it Docker since version 25, has a whole name in.
 pub const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
-/// What stands for a content: its kind, digest and size in bytes.
+/// A descriptor: the media type, digest and size in bytes of a content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -85,7 +86,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The descriptor of a content without notes.
+    /// The descriptor of a content without annotations.
     pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
         Self {
             media_type: media_type.to_owned(),
@@ -98,7 +99,7 @@ impl Descriptor {
         }
     }
 
-    /// The same content without what is noted of it where it stands: name and platform.
+    /// The same content without the annotations of its reference: name and platform.
     #[must_use]
     pub fn bare(&self) -> Self {
         Self::new(&self.media_type, self.digest.clone(), self.size)
@@ -111,7 +112,7 @@ impl Descriptor {
 pub struct Manifest {
     /// Always 2.
     pub schema_version: u32,
-    /// The kind of this document, where it says so.
+    /// The media type of this document, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The configuration.
@@ -146,7 +147,7 @@ impl Manifest {
 pub struct Index {
     /// Always 2.
     pub schema_version: u32,
-    /// The kind of this document, where it says so.
+    /// The media type of this document, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The manifests, or further lists.

@@ -1,7 +1,7 @@
-//! A layer from the folder that an overlay has written to: the opposite of unpacking.
+//! A layer from the directory that an overlay has written to: the opposite of unpacking.
 //!
-//! Whiteouts and opaque folders get the names that layers have for them (image-spec, layer.md). Entries are sorted by name,
-//! each folder before what is in it, so the same folder always gives the same bytes.
+//! Whiteouts and opaque directories get the names that layers have for them (image-spec, layer.md). Entries are sorted
+//! by name, each directory before what is in it, so the same directory always gives the same bytes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,27 +20,27 @@ use jobc_sys::error::{Error, Kind, Result, because};
 
 pub use crate::pack_options::Pack;
 
-/// Writes the upper folder of an overlay as a layer, uncompressed, to `output`; files belong to who they belong to in the
-/// containers of whoever asks.
+/// Writes the upper directory of an overlay as a layer, uncompressed, to `output`; files keep the owners that they have
+/// in the containers of the calling user.
 ///
 /// # Errors
 ///
-/// A file cannot be read, or becomes shorter meanwhile; `output` fails.
-pub fn pack(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+/// A file cannot be read, or is truncated meanwhile; `output` fails.
+pub fn pack(directory: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
     match Whose::mine()? {
-        Whose::Root => write(folder, pack, output),
-        Whose::One => write(folder, &Pack { all_of_root: true, ..pack.clone() }, output),
-        Whose::Ids(maps) => pack_apart(folder, pack, &maps, output),
+        Whose::Root => write(directory, pack, output),
+        Whose::One => write(directory, &Pack { all_of_root: true, ..pack.clone() }, output),
+        Whose::Ids(maps) => pack_apart(directory, pack, &maps, output),
     }
 }
 
 /// The same by this process's own view of owners.
-pub(super) fn write(folder: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+pub(super) fn write(directory: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
     let failed = |error: &io::Error| {
-        Error::new(Kind::Machine, format!("cannot pack `{}`: {}", folder.display(), because(error)))
+        Error::new(Kind::Machine, format!("cannot pack `{}`: {}", directory.display(), because(error)))
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(folder, flags, Mode::empty()).map_err(|errno| failed(&errno.into()))?;
+    let root = rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| failed(&errno.into()))?;
     let mut packing = Packing { pack, archive: Writer::new(output), seen: HashMap::new() };
     let whole = packing.whole(&root).and_then(|()| packing.archive.finish().map(drop));
     whole.map_err(|error| failed(&error))
@@ -57,20 +57,20 @@ impl Packing<'_> {
     fn whole(&mut self, root: &OwnedFd) -> io::Result<()> {
         if self.pack.root {
             let stat = rustix::fs::fstat(root)?;
-            let mut entry = self.entry(Is::Folder, b"./", &stat);
+            let mut entry = self.entry(Is::Directory, b"./", &stat);
             entry.attributes = attributes(root)?;
             self.archive.entry(&entry)?;
         }
         if is_opaque(root) {
             self.archive.entry(&self.whiteout(b".wh..wh..opq".to_vec()))?;
         }
-        self.folder(root, b"")
+        self.directory(root, b"")
     }
 
-    /// Writes what is in a folder whose path is `path`, which ends with a slash unless it is the root.
-    fn folder(&mut self, folder: &OwnedFd, path: &[u8]) -> io::Result<()> {
+    /// Writes what is in a directory whose path is `path`, which ends with a slash unless it is the root.
+    fn directory(&mut self, directory: &OwnedFd, path: &[u8]) -> io::Result<()> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(folder)? {
+        for entry in Dir::read_from(directory)? {
             let name = entry?.file_name().to_owned();
             if !matches!(name.as_bytes(), b"." | b"..") {
                 names.push(name);
@@ -82,7 +82,7 @@ impl Packing<'_> {
             if self.pack.without.contains(&path) {
                 continue;
             }
-            self.one(folder, &name, &path).map_err(|error| {
+            self.one(directory, &name, &path).map_err(|error| {
                 io::Error::new(
                     error.kind(),
                     format!("`{}`: {}", String::from_utf8_lossy(&path), because(&error)),
@@ -92,8 +92,8 @@ impl Packing<'_> {
         Ok(())
     }
 
-    fn one(&mut self, folder: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
-        let stat = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    fn one(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
+        let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
             let (parent, own) = path.split_at(path.len() - name.to_bytes().len());
@@ -106,15 +106,15 @@ impl Packing<'_> {
             ));
         }
         if kind == FileType::Directory {
-            let inner = open(folder, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            let inner = open(directory, name, OFlags::RDONLY | OFlags::DIRECTORY)?;
             let path = [path, b"/"].concat();
-            let mut entry = self.entry(Is::Folder, &path, &stat);
+            let mut entry = self.entry(Is::Directory, &path, &stat);
             entry.attributes = attributes(&inner)?;
             self.archive.entry(&entry)?;
             if is_opaque(&inner) {
                 self.archive.entry(&self.whiteout([&path[..], b".wh..wh..opq"].concat()))?;
             }
-            return self.folder(&inner, &path);
+            return self.directory(&inner, &path);
         }
         if stat.st_nlink > 1 {
             let first = self.seen.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| path.to_vec());
@@ -126,14 +126,14 @@ impl Packing<'_> {
         }
         match kind {
             FileType::RegularFile => {
-                let file = open(folder, name, OFlags::RDONLY)?;
+                let file = open(directory, name, OFlags::RDONLY)?;
                 let mut entry = self.entry(Is::File, path, &stat);
                 entry.size = u64::try_from(stat.st_size).unwrap_or_default();
                 entry.attributes = attributes(&file)?;
                 self.archive.file(&entry, &mut File::from(file))
             }
             FileType::Symlink => {
-                let link = rustix::fs::readlinkat(folder, name, Vec::new())?.into_bytes();
+                let link = rustix::fs::readlinkat(directory, name, Vec::new())?.into_bytes();
                 let entry = Entry { link, ..self.entry(Is::Symlink, path, &stat) };
                 self.archive.entry(&entry)
             }
@@ -144,7 +144,7 @@ impl Packing<'_> {
                 entry.device = (rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
                 self.archive.entry(&entry)
             }
-            // A socket is of use only to who has bound it.
+            // A socket is useful only to the process that has bound it.
             _ => Ok(()),
         }
     }
@@ -169,9 +169,9 @@ impl Packing<'_> {
     }
 }
 
-fn open(folder: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> io::Result<OwnedFd> {
+fn open(directory: &OwnedFd, name: &std::ffi::CStr, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(openat2(folder, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
+    Ok(openat2(directory, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)?)
 }
 
 /// The attributes of an open file that layers have, sorted.

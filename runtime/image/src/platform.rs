@@ -34,7 +34,7 @@ impl Platform {
         }
     }
 
-    /// This machine.
+    /// This host.
     pub fn here() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -46,9 +46,9 @@ impl Platform {
         Self::new("linux", architecture, None)
     }
 
-    /// How well an image for a platform serves where this one is asked for: 0 not at all, more is better.
+    /// How well an image for a platform matches this requested one: 0 not at all, higher is better.
     ///
-    /// An absent variant stands for the processor's usual one (containerd's rule: `v8` for arm64, `v7` for arm).
+    /// An absent variant is the processor's usual one (containerd's rule: `v8` for arm64, `v7` for arm).
     pub fn serves(&self, asked: &Self) -> u8 {
         if self.os != asked.os || self.architecture != asked.architecture {
             return 0;
@@ -93,8 +93,9 @@ impl FromStr for Platform {
             {
                 Ok(Self::new(os, architecture, variant))
             }
-            _ => Err(Error::new(Kind::Config, format!("`{text}` is not a platform"))
-                .help("write the system and the processor, such as `linux/amd64` or `linux/arm64/v8`")),
+            _ => Err(Error::new(Kind::Config, format!("`{text}` is not a platform")).help(
+                "write the operating system and the architecture, such as `linux/amd64` or `linux/arm64/v8`",
+            )),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What happens to images while somebody waits: numbers for a bar, lines for a log.
+//! Progress of operations on images: numbers for a bar, lines for a log.
 
 use jobc_schema::digest::Digest;
 
-/// Something that happened; what begins with `Blob` and `Layer` comes often, from several threads.
+/// An event; those named `Blob…` and `Layer…` are frequent, and come from several threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// A blob is on its way: so many bytes of it are here.
@@ -11,16 +11,16 @@ pub enum Progress {
         digest: Digest,
         /// Bytes that are here.
         done: u64,
-        /// Bytes that it has, where that is known.
+        /// Its size in bytes, if known.
         total: Option<u64>,
         /// Whether it was here before and nothing had to be done.
         known: bool,
     },
-    /// An archive or a folder is being brought in: so many bytes of it were read.
+    /// An archive or a directory is being brought in: so many bytes of it were read.
     Source {
         /// Bytes read.
         done: u64,
-        /// Bytes that it has, where that is known.
+        /// Its size in bytes, if known.
         total: Option<u64>,
     },
     /// A layer is being unpacked: so many bytes of it were read.
@@ -34,7 +34,7 @@ pub enum Progress {
         /// Whether it was unpacked before.
         known: bool,
     },
-    /// A step of a build begins.
+    /// A step of a build starts.
     Step {
         /// Its number in its stage, from 1.
         number: usize,
@@ -56,11 +56,11 @@ pub enum Progress {
         /// The line as it came.
         line: Vec<u8>,
     },
-    /// A person should know something.
+    /// A note for the user.
     Note(String),
 }
 
-/// Who is told.
+/// The receiver of the progress.
 pub type Told<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Nobody.

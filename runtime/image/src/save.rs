@@ -1,5 +1,5 @@
-//! Images as one archive, for machines that no registry reaches: an image layout (image-spec, image-layout.md) in a tar archive,
-//! with the list that `docker save` writes.
+//! Images as one archive, for hosts that no registry reaches: an image layout (image-spec, image-layout.md) in a tar
+//! archive, with the list that `docker save` writes.
 //!
 //! Docker before version 25 reads that list, `manifest.json`, and knows no layouts; podman, skopeo, containerd and
 //! [`source`](super::source) read the layout.
@@ -21,8 +21,8 @@ use jobc_sys::error::{Error, Kind, Result, because};
 
 /// Writes images, each with its name if it has one, as one archive; the same images give the same bytes.
 ///
-/// Of a list the images that are here are in the archive, and the list itself, so that its digest stays. Docker is told of
-/// the one for `platform` where there is one.
+/// For a list, the archive has the images of it that are in the store, and the list itself, so that its digest stays
+/// the same. Docker's manifest names the one for `platform` if there is one.
 ///
 /// # Errors
 ///
@@ -41,7 +41,7 @@ pub fn save(
         saving.add(descriptor)?;
         index.manifests.push(named(descriptor, name.as_ref()));
         let image = saving.shown_to_docker(descriptor, platform)?;
-        // Whole names: what lacks its registry, podman takes for one of its own.
+        // Full names: podman treats a name without a registry as a local one.
         let tags: Vec<String> = name.iter().map(ToString::to_string).collect();
         let paths: Vec<String> = image.manifest.layers.iter().map(|layer| path(&layer.digest)).collect();
         list.push(json!({"Config": path(&image.manifest.config.digest), "RepoTags": tags, "Layers": paths}));
@@ -51,7 +51,7 @@ pub fn save(
     };
     let mut archive = Writer::new(output);
     let documents = [
-        // What an archive begins with says to `source` what it is.
+        // The first entries of an archive tell `source` its format.
         ("oci-layout", sorted_json(&json!({"imageLayoutVersion": "1.0.0"}))),
         ("index.json", sorted_json(&index)),
         ("manifest.json", sorted_json(&list)),
@@ -69,7 +69,7 @@ pub fn save(
         file(&mut archive, &path(digest), *size, &mut blob).map_err(|error| failed(&error))?;
         if blob.hasher.finish() != *digest {
             return Err(Error::new(Kind::State, format!("the blob {digest} was changed"))
-                .help("take it away with `jobc image verify --remove`, and fetch or build the image again"));
+                .help("remove it with `jobc image verify --remove`, then fetch or build the image again"));
         }
         tell(*size);
     }
@@ -90,11 +90,11 @@ impl Saving<'_> {
             return Ok(());
         }
         let digest = &descriptor.digest;
-        Err(Error::new(Kind::State, format!("nothing of the image {digest} is whole here"))
+        Err(Error::new(Kind::State, format!("the image {digest} is incomplete in this store"))
             .help("fetch it with `jobc image pull`"))
     }
 
-    /// Adds what a descriptor stands for; false, and nothing, where it is not whole.
+    /// Adds a descriptor's content; false, and nothing, if it is incomplete.
     fn add_whole(&mut self, descriptor: &Descriptor) -> Result<bool> {
         if !self.store.has(&descriptor.digest) {
             return Ok(false);
@@ -120,20 +120,20 @@ impl Saving<'_> {
         Ok(true)
     }
 
-    /// The image in the archive that readers see who know no lists.
+    /// The image in the archive for readers that do not know lists.
     fn shown_to_docker(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image> {
         let here = |image: &Image| self.parts.contains_key(&image.descriptor.digest);
         let mut images: Vec<Image> = self.store.images_in(descriptor).into_iter().filter(here).collect();
         match images.iter().position(|image| image.platform().serves(platform) > 0) {
             Some(best) => Ok(images.swap_remove(best)),
             None if !images.is_empty() => Ok(images.swap_remove(0)),
-            // It says what it is instead.
+            // The archive names its format instead.
             None => self.store.image(descriptor, platform),
         }
     }
 }
 
-/// A descriptor as the index of a layout has it.
+/// A descriptor as in the index of a layout.
 fn named(descriptor: &Descriptor, name: Option<&Reference>) -> Descriptor {
     let mut named = descriptor.bare();
     if let Some(name) = name {
@@ -163,7 +163,7 @@ struct Checked<'a> {
 impl Read for Checked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("it was given up"));
+            return Err(io::Error::other("canceled"));
         }
         let count = self.inner.read(buffer)?;
         self.hasher.update(&buffer[..count]);

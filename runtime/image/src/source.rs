@@ -1,9 +1,9 @@
-//! What can be brought into the store without a registry, told apart by what it is.
+//! Sources of images other than registries, detected by their content.
 //!
 //! | | |
 //! |---|---|
-//! | a folder with `oci-layout` | an OCI image layout |
-//! | another folder | a root file system |
+//! | a directory with `oci-layout` | an OCI image layout |
+//! | another directory | a root file system |
 //! | an archive with `oci-layout` or `blobs/` | an OCI image layout |
 //! | an archive with `manifest.json` | what `docker save` writes |
 //! | another archive | a root file system: what `docker export`, debootstrap and the from-scratch tutorials make |
@@ -50,10 +50,10 @@ pub fn import(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool
             error.help("`host` needs no import: write `image: host` in the job file")
         } else if text.parse::<Reference>().is_ok() && !text.contains(".tar") {
             error.help(format!(
-                "give an archive or a folder; an image of a registry comes with `jobc image pull {text}`"
+                "name an archive or a directory; to get an image from a registry, run `jobc image pull {text}`"
             ))
         } else {
-            error.help("give an archive or a folder")
+            error.help("name an archive or a directory")
         }
     })?;
     if !data.is_dir() {
@@ -62,7 +62,7 @@ pub fn import(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool
     if source.join("oci-layout").is_file() {
         return layout::import(store, source, stopped);
     }
-    rootfs::folder(store, source)
+    rootfs::directory(store, source)
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
-//! The store of images on this machine: an OCI image layout (image-spec, image-layout.md) with folders of ours beside it.
+//! The image store on this host: an OCI image layout (image-spec, image-layout.md) with additional directories.
 //!
 //! ```text
 //! oci-layout, index.json, blobs/sha256/…   the layout
-//! partial/     blobs that are not whole yet
-//! unpacked/    layers as folders
-//! cache/       what builds have made
-//! held/        what is in use, one locked file a user
-//! users, lock  locks: whoever works here shares the first; the second is for index.json
+//! partial/     incomplete blobs
+//! unpacked/    layers as directories
+//! cache/       results of build steps
+//! held/        content in use, one locked file per user of the store
+//! users, lock  locks: every process in the store shares the first; the second is for index.json
 //! ```
 //!
-//! A blob gets its name when its content is on the disk and has the digest that the name says, and index.json is replaced as
-//! a whole, so a process that ends at any moment leaves a store that is whole, and at most something for [`Store::collect`].
+//! A blob gets its name after its content is on the disk and its digest is verified, and index.json is replaced
+//! atomically, so a process that exits at any moment leaves a consistent store, and at most something for
+//! [`Store::collect`].
 
 mod collect;
 mod directory;

@@ -1,4 +1,5 @@
-//! Layers as folders that an overlay can lay over each other, each unpacked once and shared by all images that have it.
+//! Layers as directories that an overlay can lay over each other, each unpacked once and shared by all images that have
+//! it.
 //!
 //! ```text
 //! unpacked/<whose ids>/<diff id>/files      the layer, whiteouts in the form of overlays
@@ -8,9 +9,10 @@
 //! unpacked/<whose ids>/….part/              being unpacked, locked by who does it
 //! ```
 //!
-//! A layer gets its name when it is whole, and its content has the digest that its image's configuration says. Nothing waits
-//! for the disk then: a layer of another boot that nobody has seen to be on the disk is unpacked anew, for a power cut may
-//! have left files of it empty. The next use after a minute sees to it (syncfs(2)), when the kernel has written most of it.
+//! A layer gets its name when it is complete and its content has the digest in its image's configuration. It does not
+//! wait for the disk then: a layer of an earlier boot that was not synced is unpacked again, because a power failure
+//! may have left files of it empty. The next use after a minute syncs it (syncfs(2)), when the kernel has written most
+//! of it.
 
 mod apart;
 mod copied;
@@ -37,15 +39,16 @@ pub use crate::worker::{COMMAND, remove};
 pub use apart::become_worker;
 pub use limits::Limits;
 
-/// The layers of an image as folders, the lowest first, for containers of whoever asks; what is not unpacked yet is.
+/// The layers of an image as directories, the lowest first, for containers of the calling user; layers that are not
+/// unpacked yet are unpacked.
 ///
-/// The folders may be one more than the layers, where several of them only together say what a folder is like, and fewer,
-/// where a layer comes twice.
+/// There may be one directory more than layers, if only several of them together define the attributes of a directory,
+/// and fewer, if a layer occurs twice.
 ///
 /// # Errors
 ///
-/// A layer is broken, hostile, or not what the image says it is; no space left; `stopped` has become true. Nothing is left of
-/// a layer that is not whole.
+/// A layer is corrupt, hostile, or does not match the image; no space left; `stopped` has become true. Nothing is left
+/// of an incomplete layer.
 pub fn layers(store: &Store, image: &Image, told: Told<'_>, stopped: &AtomicBool) -> Result<Vec<PathBuf>> {
     layers_within(store, image, &Limits::of_environment()?, told, stopped)
 }
@@ -59,7 +62,7 @@ pub fn layers_within(
     stopped: &AtomicBool,
 ) -> Result<Vec<PathBuf>> {
     let whose = Whose::mine()?;
-    let unpacking = Unpacking::new(store, image, limits, told, stopped, whose.folder(store))?;
+    let unpacking = Unpacking::new(store, image, limits, told, stopped, whose.directory(store))?;
     if unpacking.missing().is_empty() {
         for (layer, _) in &unpacking.layers {
             let known = Progress::Layer {
@@ -70,8 +73,8 @@ pub fn layers_within(
             };
             told(known);
         }
-        if let Some(folders) = seam::found(&unpacking)? {
-            return Ok(folders);
+        if let Some(directories) = seam::found(&unpacking)? {
+            return Ok(directories);
         }
     }
     match &whose {
@@ -84,16 +87,16 @@ pub fn layers_within(
     })
 }
 
-/// Copies folders, the lowest first, into one that is made: a root without an overlay, for one container, where the kernel or the
-/// file system refuses overlays. It takes its time and its bytes, which its user is to be told.
+/// Copies directories, the lowest first, into a new one: a root without an overlay, for one container, if the kernel or
+/// the file system refuses overlays. It takes time and disk space, which the caller should report to the user.
 ///
 /// # Errors
 ///
-/// The folder is there; no space left. Nothing is left then.
-pub fn copy(folders: &[PathBuf], to: &Path) -> Result<()> {
+/// The directory is there; no space left. Nothing is left then.
+pub fn copy(directories: &[PathBuf], to: &Path) -> Result<()> {
     match Whose::mine()? {
-        Whose::Ids(maps) => apart::copy(folders, to, &maps),
-        Whose::Root | Whose::One => copy_here(folders, to),
+        Whose::Ids(maps) => apart::copy(directories, to, &maps),
+        Whose::Root | Whose::One => copy_here(directories, to),
     }
 }
 

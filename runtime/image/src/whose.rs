@@ -1,4 +1,5 @@
-//! Whose the files of unpacked layers are: that depends on who runs containers, so each has folders of their own.
+//! The owners of the files of unpacked layers: they depend on the user who runs containers, so each has separate
+//! directories.
 
 use std::path::PathBuf;
 
@@ -10,11 +11,11 @@ use jobc_sys::id_map::IdMaps;
 /// Whose the files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// As the image says: root unpacks.
+    /// The owners of the image: root unpacks.
     Root,
-    /// All the user's, who has no other ids.
+    /// All belong to the user, who has no other ids.
     One,
-    /// As the image says, by the ids that the user was granted: a user namespace is needed to unpack.
+    /// The owners of the image, mapped to the ids that the user was granted: unpacking needs a user namespace.
     Ids(IdMaps),
 }
 
@@ -29,8 +30,8 @@ impl Whose {
         Ok(if maps.single().is_some() { Self::One } else { Self::Ids(maps) })
     }
 
-    /// Where the layers are; ids that are granted anew get a new place.
-    pub(crate) fn folder(&self, store: &Store) -> PathBuf {
+    /// Where the layers are; ids that are granted again get a new place.
+    pub(crate) fn directory(&self, store: &Store) -> PathBuf {
         let name = match self {
             Self::Root => "root".to_owned(),
             Self::One => "user".to_owned(),

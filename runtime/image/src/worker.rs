@@ -1,8 +1,9 @@
-//! What a normal user has done in a user namespace: this program again, where the ids that the user was granted are its own.
+//! What an unprivileged user has done in a user namespace: this program again, where the ids that the user was granted
+//! are its own.
 //!
-//! A process with threads cannot enter a user namespace, and one that did never comes back. So the work is another process's,
-//! which makes the namespace, waits until its maps are written, is told what to do, and says how it goes, a line of JSON each.
-//! What it copies to somebody, an archive, goes to its standard output.
+//! A process with threads cannot enter a user namespace, and a process that entered one cannot leave it. So another
+//! process does the work: it creates the namespace, waits until its maps are written, reads its request, and reports
+//! its progress, as lines of JSON. Bulk output such as an archive goes to its standard output.
 
 use std::io::{self, BufRead as _, BufReader, Write};
 use std::net::Shutdown;
@@ -23,7 +24,7 @@ use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result, because};
 use jobc_sys::id_map::IdMaps;
 
-/// The first word of the command line of the process; whoever has a `main` gives it to [`become_worker`](crate::unpack::become_worker).
+/// The first argument of the process; a program's `main` passes it to [`become_worker`](crate::unpack::become_worker).
 pub const COMMAND: &str = "image-worker";
 
 /// What the process is to do.
@@ -32,21 +33,21 @@ pub(crate) enum Order {
     /// Unpack the layers of an image that are missing.
     Unpack {
         store: PathBuf,
-        folder: PathBuf,
+        directory: PathBuf,
         image: Box<Descriptor>,
         platform: Platform,
         bytes: u64,
         entries: u64,
     },
-    /// Write a folder of files as a layer.
-    Pack { folder: PathBuf, pack: Pack },
-    /// Copy layers into one folder.
-    Copy { folders: Vec<PathBuf>, to: PathBuf },
-    /// Remove a folder.
-    Remove { folder: PathBuf },
+    /// Write a directory of files as a layer.
+    Pack { directory: PathBuf, pack: Pack },
+    /// Copy layers into one directory.
+    Copy { directories: Vec<PathBuf>, to: PathBuf },
+    /// Remove a directory.
+    Remove { directory: PathBuf },
 }
 
-/// What it says, a line each.
+/// Its messages, one per line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Said {
     /// It is in its namespace and waits for the maps.
@@ -65,28 +66,29 @@ pub(crate) enum Said {
     },
 }
 
-/// Writes a folder as a layer with the ids of a user; what it gives is seen by `output`.
+/// Writes a directory as a layer with the ids of a user; what it gives is seen by `output`.
 pub(crate) fn pack_apart(
-    folder: &std::path::Path,
+    directory: &std::path::Path,
     pack: &Pack,
     maps: &IdMaps,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let order = Order::Pack { folder: folder.to_owned(), pack: pack.clone() };
+    let order = Order::Pack { directory: directory.to_owned(), pack: pack.clone() };
     let (mut worker, archive) = Worker::start(maps, &order, Stdio::piped())?;
     let mut archive = archive.ok_or_else(gone)?;
     let copied = io::copy(&mut archive, output);
     drop(archive);
     let said = worker.attend(&AtomicBool::new(false), &mut |_| {});
-    // Where nobody takes the archive, the worker's own error is only that.
+    // If the reader of the archive is gone, the worker's own error only repeats that.
     copied
         .map_err(|error| Error::new(Kind::Machine, format!("cannot write the layer: {}", because(&error))))?;
     said
 }
 
-/// Removes a folder whose files belong to the ids of a user.
-pub fn remove(folder: &std::path::Path, maps: &IdMaps) -> Result<()> {
-    let (mut worker, _) = Worker::start(maps, &Order::Remove { folder: folder.to_owned() }, Stdio::null())?;
+/// Removes a directory whose files belong to the ids of a user.
+pub fn remove(directory: &std::path::Path, maps: &IdMaps) -> Result<()> {
+    let (mut worker, _) =
+        Worker::start(maps, &Order::Remove { directory: directory.to_owned() }, Stdio::null())?;
     worker.attend(&AtomicBool::new(false), &mut |_| {})
 }
 
@@ -131,7 +133,7 @@ impl Worker {
         let mut text = String::new();
         loop {
             if stopped.load(Ordering::Relaxed) {
-                return Err(Error::new(Kind::State, "unpacking was given up"));
+                return Err(Error::new(Kind::State, "unpacking was canceled"));
             }
             match self.line.read_line(&mut text) {
                 // What was read of a line stays in `text`.
@@ -175,6 +177,6 @@ impl Drop for Worker {
 }
 
 pub(crate) fn gone() -> Error {
-    Error::new(Kind::Machine, "the process that works with the user's further ids has ended")
-        .help("`jobc doctor` says what this machine allows")
+    Error::new(Kind::Machine, "the user-namespace worker has exited")
+        .help("`jobc doctor` shows what this host allows")
 }

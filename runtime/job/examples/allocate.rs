@@ -1,19 +1,20 @@
-//! Gives the tasks of a built job what this machine knows, as a supervisor does before it makes them, and says how long it takes.
+//! Allocates host resources to the tasks of a built job, as a supervisor does before it creates their containers, and
+//! prints how long it takes.
 //!
 //! ```text
 //! allocate BUILD STATE ROUNDS
 //! ```
 //!
-//! BUILD is a folder of `jobc build` with bundles whose image is `host`, STATE an empty folder on the disk that jobs' state is
-//! on. A round goes through all tasks of the first job, each with a container's folder of its own. Prints a line of JSON: the
-//! milliseconds of what is done once, and of each round.
+//! BUILD is a directory of `jobc build` with bundles whose image is `host`, STATE an empty directory on the disk of the
+//! jobs' state. A round processes all tasks of the first job, each with its own container directory. Prints a line of
+//! JSON: the milliseconds of the one-time work, and of each round.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::provision::{self, Job};
 use jobc_job::secrets::Secrets;
 use jobc_job::submission::Submission;
@@ -42,22 +43,22 @@ fn measure(build: &Path, state: &Path, rounds: usize) -> Result<(f64, Vec<f64>)>
     let text = std::fs::read(build.join("plan.json")).map_err(io)?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io(error.into()))?;
     let plan = plan.jobs.into_iter().next().ok_or_else(|| Error::new(Kind::Config, "a plan without jobs"))?;
-    let folder = Folder {
+    let directory = Directory {
         id: JobId { name: plan.name.clone(), run: 1 },
         state: state.to_owned(),
         record: state.to_owned(),
     };
     let build = build.canonicalize().map_err(io)?;
-    std::os::unix::fs::symlink(build, folder.build()).map_err(io)?;
-    let submission = Submission { folder: state.to_owned(), ..Submission::default() };
+    std::os::unix::fs::symlink(build, directory.build()).map_err(io)?;
+    let submission = Submission { directory: state.to_owned(), ..Submission::default() };
     let tasks: Vec<TaskId> = plan
         .roles
         .iter()
         .flat_map(|role| (0..role.instances).map(|index| TaskId::new(&role.name, index)))
         .collect();
     let begun = Instant::now();
-    let secrets = Secrets::read(&plan, &submission.folder)?;
-    let job = Job { folder: &folder, plan: &plan, submission: &submission, secrets: &secrets };
+    let secrets = Secrets::read(&plan, &submission.directory)?;
+    let job = Job { directory: &directory, plan: &plan, submission: &submission, secrets: &secrets };
     let provided = provision::provide(&job, &mut |_| {}, &AtomicBool::new(false))?;
     let once = milliseconds(begun);
     let mut times = Vec::with_capacity(rounds);
@@ -70,7 +71,7 @@ fn measure(build: &Path, state: &Path, rounds: usize) -> Result<(f64, Vec<f64>)>
         }
         times.push(milliseconds(begun));
     }
-    provision::release(&folder)?;
+    provision::release(&directory)?;
     Ok((once, times))
 }
 

@@ -1,11 +1,11 @@
-//! Writes a log as a supervisor does, and says how fast: what a task prints comes in pieces of 64 KiB.
+//! Writes a log as a supervisor does, and prints the speed: a task's output comes in chunks of 64 KiB.
 //!
 //! ```text
-//! logs FOLDER MIB [--line BYTES] [--secrets N]
+//! logs DIRECTORY MIB [--line BYTES] [--secrets N]
 //! ```
 //!
-//! Lines have 80 bytes unless given; 0 is one line without end. Prints a line of JSON: megabytes a second of this process's
-//! processor time, the kernel's for it included, and the most memory it had, in KiB.
+//! Lines have 80 bytes by default; 0 is one line without end. Prints a line of JSON: megabytes per second of this
+//! process's CPU time, including kernel time, and its peak memory in KiB.
 #![forbid(unsafe_code)]
 
 use std::path::Path;
@@ -21,10 +21,10 @@ fn main() {
         let at = words.iter().position(|word| word == name)?;
         words.get(at + 1)?.parse().ok()
     };
-    let (Some(folder), Some(mebibytes)) =
+    let (Some(directory), Some(mebibytes)) =
         (words.first(), words.get(1).and_then(|word| word.parse::<usize>().ok()))
     else {
-        eprintln!("logs FOLDER MIB [--line BYTES] [--secrets N]");
+        eprintln!("logs DIRECTORY MIB [--line BYTES] [--secrets N]");
         std::process::exit(2);
     };
     let line = option("--line").unwrap_or(80);
@@ -32,7 +32,7 @@ fn main() {
         .map(|number| format!("{number:04}-secret-value-{number}"))
         .collect();
     let masks = Arc::new(Masks::new(secrets.iter().map(String::as_bytes)));
-    let mut writer = Writer::open(Path::new(folder), Limits::default(), masks);
+    let mut writer = Writer::open(Path::new(directory), Limits::default(), masks);
     let piece = piece(line);
     let began = processor_time();
     let rounds = mebibytes * 16;
@@ -44,7 +44,7 @@ fn main() {
     let written = rate(rounds * piece.len(), began);
     let began = processor_time();
     let mut bytes = 0;
-    let mut reader = Reader::new([folder.into()], Choice::default());
+    let mut reader = Reader::new([directory.into()], Choice::default());
     let mut each = |_: usize, line: &jobc_job::logs::Line<'_>| {
         bytes += line.text.len() + 1;
         Ok(())

@@ -1,10 +1,10 @@
-//! Room on the machine: what a job takes is counted before anything of it starts.
+//! Admission: the resources of a job are counted before anything of it starts.
 //!
-//! A job's [claim](claim) is what it takes at most at any time, the machine's [capacity] what there is. The jobs of all users
-//! write their claims into one [ledger](ledger), a folder of files that their supervisors hold locks on, so that a claim is
-//! gone at the moment its supervisor is. What fits is admitted; what never fits is refused; what does not fit now is refused
-//! as well, or waits until those before it have gone. Claims bind nobody who has not made one: what other programs use is not
-//! counted.
+//! A job's [claim](claim) is its peak use of resources, the host's [capacity] the total. The jobs of all users write
+//! their claims into one [ledger](ledger), a directory of files that their supervisors lock, so that a claim ends at
+//! the moment its supervisor does. A job that fits is admitted. A job that never fits is refused. A job that does not
+//! fit now is refused too, or waits until those before it have ended. Claims bind only jobs: what other programs use is
+//! not counted.
 
 pub mod capacity;
 pub mod claim;
@@ -36,14 +36,14 @@ use jobc_sys::id::JobId;
 use ledger::{Decision, Entry, Ledger, Standing};
 use words::Measure;
 
-/// A job's standing on the machine. Dropping it gives back what the job has.
+/// A job's standing on the host. Dropping it gives back what the job has.
 #[derive(Debug)]
 pub struct Admission {
     ledger: Ledger,
     entry: Entry,
 }
 
-/// What a job hears when it asks for room.
+/// The answer to a job's request for resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It has its share.
@@ -52,13 +52,13 @@ pub enum Answer {
     Waits {
         /// How many wait before it, and one.
         place: usize,
-        /// What is missing, in words.
+        /// What is missing, as text.
         waits_for: String,
     },
 }
 
 impl Admission {
-    /// Writes a job into the ledger. From now on nobody else gets its ports; of the rest it has nothing yet.
+    /// Writes a job into the ledger. From now on no other job gets its ports; it holds no other resources yet.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Admission {
                     Kind::State,
                     format!("port {port} belongs to {}", words::owner(other)),
                 )
-                .help("run it again for another number, or wait until that job has ended"));
+                .help("run the job again to get another port, or wait until that job has ended"));
             }
         }
         Ok(Self { ledger, entry })
@@ -82,13 +82,14 @@ impl Admission {
         &self.entry.claim
     }
 
-    /// Asks for the job's share; with `queue` it waits behind those who asked before, and asks again later.
+    /// Requests the job's resources; with `queue` it waits behind those that requested theirs before, and requests them
+    /// again later.
     ///
     /// Its GPUs are decided in the same step, all or none: [`Claim::leased`] has them then.
     ///
     /// # Errors
     ///
-    /// The machine is too small at all, or without `queue` too full now.
+    /// The host is too small at all, or without `queue` too full now.
     pub fn ask(
         &mut self,
         plan: &JobPlan,
@@ -102,7 +103,7 @@ impl Admission {
             return Err(error);
         }
         let Self { ledger, entry } = self;
-        let folder = ledger.folder().to_owned();
+        let directory = ledger.directory().to_owned();
         ledger.settle(entry, demands, |entry, others| {
             if entry.standing == Standing::Admitted {
                 return Decision { standing: Standing::Admitted, leased: None, answer: Ok(Answer::Admitted) };
@@ -113,8 +114,8 @@ impl Admission {
                 Standing::Entered => false,
             };
             let others: Vec<&Entry> = others.iter().filter(before).collect();
-            // The scarcest first: that is what a person is told.
-            let found = gpus::find(&folder, &entry.claim, demands, &capacity.gpus, &others);
+            // The scarcest first: that is the one to report.
+            let found = gpus::find(&directory, &entry.claim, demands, &capacity.gpus, &others);
             let short = match (found, shortage(&entry.claim, capacity, &others)) {
                 (Ok(leased), None) => {
                     let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());
@@ -136,28 +137,28 @@ impl Admission {
         })
     }
 
-    /// What a person should know of the GPUs that the job got, a line each.
+    /// Notes for the user on the GPUs that the job got, one per line.
     pub fn notes(&self, capacity: &Capacity) -> Vec<String> {
         gpus::notes(&self.entry.claim.leased, &capacity.gpus)
     }
 }
 
-/// The GPUs that a job would get if it were alone on the machine.
+/// The GPUs that a job would get if it were alone on the host.
 ///
 /// # Errors
 ///
-/// The machine has not what it asks for.
+/// The host has not what it asks for.
 pub fn alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<Leased> {
     let room = Room { inventory, taken: &Taken::default(), uid: rustix::process::geteuid().as_raw() };
     let too_much = |misfit| gpus::too_much(plan, &claim::of(plan), demands, misfit, inventory);
     placement::place(demands, room).map_err(too_much)
 }
 
-/// The GPUs of a job for a look at what would be done: as on this machine with nobody else's jobs, and nothing is started.
+/// The GPUs of a job for a dry run: as on this host without other jobs, and nothing is started.
 ///
 /// # Errors
 ///
-/// What the job asks for is not there.
+/// What the job asks for does not exist.
 pub fn rehearse(plan: &JobPlan, submission: &Submission, inventory: Inventory) -> Result<TaskGpus> {
     let machine = Machine::here();
     let means = Means::of(&machine, &inventory);
@@ -167,9 +168,9 @@ pub fn rehearse(plan: &JobPlan, submission: &Submission, inventory: Inventory) -
     Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, Served::default()))
 }
 
-/// What a claim lacks beside others, in words; nothing where it fits.
+/// The shortage of a claim next to others, as text; nothing if it fits.
 ///
-/// Only what the claim asks for is looked at: who wants no GPUs does not wait for those who do.
+/// Only the requested measures are compared: a job without GPUs does not wait for those with GPUs.
 fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {
     for measure in Measure::COUNTED {
         let wanted = measure.of(claim);
@@ -196,7 +197,7 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
     None
 }
 
-/// Why a job fits on this machine at no time: all of it, so that nobody has to ask again.
+/// Why a job never fits on this host: all measures, so that one report is enough.
 fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
     let short: Vec<Measure> = Measure::COUNTED
         .into_iter()
@@ -209,7 +210,7 @@ fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
         short.iter().map(|measure| word(*measure)).collect::<Vec<_>>().join(" and ")
     };
     let message = format!(
-        "the job needs {}, this machine has {}",
+        "the job needs {}, this host has {}",
         each(&|measure| measure.shown(measure.of(claim))),
         each(&|measure| measure.number(measure.of_machine(capacity)))
     );

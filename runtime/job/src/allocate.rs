@@ -1,7 +1,7 @@
-//! What this machine gives a bundle that names no machine: its root, and the user behind a name.
+//! The host's allocation for a bundle that names no host: its root, and the ids of a named user.
 //!
-//! A bundle of `jobc build` is the same wherever it is built; what only a machine knows stands in its annotations
-//! (docs/reference/oci.md). An allocation answers them. It is applied to a copy of config.json, which is what then runs, under
+//! A bundle of `jobc build` is the same wherever it is built; what only a host knows is in its annotations
+//! (docs/reference/oci.md). An allocation answers them. It is applied to a copy of config.json, which then runs under
 //! this runtime or another; the bundle itself is never changed.
 
 mod devices;
@@ -29,13 +29,13 @@ pub struct Allocation {
     pub root: Root,
     /// The user that the annotation `dev.jobc.user` names.
     pub user: Option<NamedUser>,
-    /// Folders of outputs that are not there yet.
+    /// Directories of outputs that do not exist yet.
     pub outputs: Vec<PathBuf>,
     /// The GPUs.
     pub devices: Option<Devices>,
 }
 
-/// Who a name stands for in the container's /etc/passwd and /etc/group.
+/// The ids of a name in the container's /etc/passwd and /etc/group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedUser {
     /// `USER` or `USER:GROUP`, as the bundle has it.
@@ -52,46 +52,48 @@ pub struct NamedUser {
 const NOT_GIVEN: &[(&str, &str, &str)] = &[
     (devices::ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
     ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
-    ("dev.jobc.ssh", "keys for ssh", "bind a folder with them at /etc/jobc/ssh in a copy of the bundle"),
+    ("dev.jobc.ssh", "SSH keys", "bind a directory with them at /etc/jobc/ssh in a copy of the bundle"),
 ];
 
 impl Allocation {
-    /// Answers a bundle's annotations; `choice` is a root that the command line names, `folder` the container's own
-    /// folder, `devices` the GPUs that the command line names.
+    /// Answers a bundle's annotations; `choice` is a root that the command line names, `directory` the container's own
+    /// directory, `devices` the GPUs that the command line names.
     ///
     /// # Errors
     ///
-    /// What the bundle needs and nobody gives it. With `complete` false another runtime may, and only what is decided
-    /// here is looked at.
+    /// A requirement of the bundle that is not met. With `complete` false, another runtime may meet it, and only what
+    /// is decided here is checked.
     pub fn of(
         bundle: &Bundle,
         choice: Option<&str>,
         devices: Option<Devices>,
-        folder: &Path,
+        directory: &Path,
         complete: bool,
     ) -> Result<Self> {
         if complete {
             refuse_not_given(bundle, devices.is_some())?;
         }
         see_volumes(bundle)?;
-        let root = Root::of(bundle, choice, folder)?;
+        let root = Root::of(bundle, choice, directory)?;
         Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle), devices })
     }
 
-    /// Makes what is not there yet.
+    /// Creates what does not exist yet.
     pub fn make(&self) -> Result<()> {
-        for folder in &self.outputs {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Error::new(Kind::Machine, format!("cannot make `{}`: {}", folder.display(), because(&error)))
+        for directory in &self.outputs {
+            std::fs::create_dir_all(directory).map_err(|error| {
+                Error::new(
+                    Kind::Machine,
+                    format!("cannot create `{}`: {}", directory.display(), because(&error)),
+                )
             })?;
         }
         Ok(())
     }
 
-    /// The bundle's config.json with the answers in it, and what a normal user must have otherwise than it says, a line
-    /// each.
+    /// The bundle's config.json with the answers, and the changes that an unprivileged user requires, one per line.
     ///
-    /// What was relative to the bundle is absolute, since the copy stands elsewhere.
+    /// Paths relative to the bundle become absolute, since the copy is in another directory.
     pub fn apply(&self, bundle: &Bundle) -> Result<(Vec<u8>, Vec<String>)> {
         let broken =
             |error: serde_json::Error| Error::new(Kind::Config, format!("config.json is not JSON: {error}"));
@@ -138,7 +140,7 @@ impl Allocation {
 impl fmt::Display for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.root {
-            Root::Folder(path) => writeln!(f, "root: {}", path.display())?,
+            Root::Directory(path) => writeln!(f, "root: {}", path.display())?,
             Root::Overlay { lowers, upper, .. } => {
                 match &lowers[..] {
                     [lower] => write!(f, "root: {}", lower.display())?,
@@ -149,7 +151,9 @@ impl fmt::Display for Allocation {
                         writeln!(f, " under a writable layer in memory of {bytes} bytes")?;
                     }
                     Upper::Memory { size: None } => writeln!(f, " under a writable layer in memory")?,
-                    Upper::Folder(folder) => writeln!(f, " under a writable layer in {}", folder.display())?,
+                    Upper::Directory(directory) => {
+                        writeln!(f, " under a writable layer in {}", directory.display())?
+                    }
                 }
             }
         }
@@ -159,7 +163,7 @@ impl fmt::Display for Allocation {
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
         }
         if let Some(devices) = &self.devices {
-            writeln!(f, "GPUs: {}, which no lease keeps from others", devices.names().join(", "))?;
+            writeln!(f, "GPUs: {}, not reserved: other jobs can use them", devices.names().join(", "))?;
         }
         for output in &self.outputs {
             writeln!(f, "output: {}", output.display())?;
@@ -170,10 +174,10 @@ impl fmt::Display for Allocation {
 
 /// The user that a bundle names, as its root knows them.
 pub(crate) fn user_of(bundle: &Bundle, root: &Root) -> Result<Option<NamedUser>> {
-    bundle.annotation("dev.jobc.user").map(|name| named_user(root.folders(), name)).transpose()
+    bundle.annotation("dev.jobc.user").map(|name| named_user(root.directories(), name)).transpose()
 }
 
-/// Who `USER` or `USER:GROUP` is in a root.
+/// The ids of `USER` or `USER:GROUP` in a root.
 pub(crate) fn named_user(root: &[PathBuf], name: &str) -> Result<NamedUser> {
     let root = Layers::open(root).map_err(|errno| Error::machine("open the root", errno))?;
     let user::Account { uid, gid, additional: further } =
@@ -188,9 +192,12 @@ fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
     for key in keys.into_iter().filter(|key| !(devices && *key == devices::ANNOTATION)) {
         let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
         if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
-            return Err(Error::new(Kind::Unsupported, format!("{what} are not given to a single bundle"))
-                .at(format!("/annotations/{}", jobc_container::config::escaped(key)))
-                .help(*help));
+            return Err(Error::new(
+                Kind::Unsupported,
+                format!("{what} are not supported for a single bundle"),
+            )
+            .at(format!("/annotations/{}", jobc_container::config::escaped(key)))
+            .help(*help));
         }
     }
     Ok(())
@@ -212,7 +219,7 @@ fn see_volumes(bundle: &Bundle) -> Result<()> {
     Ok(())
 }
 
-/// The folders that outputs are bound from, where they are not there.
+/// The directories that outputs are bound from, if they do not exist.
 fn absent_outputs(bundle: &Bundle) -> Vec<PathBuf> {
     let annotations = bundle.config.spec.annotations().iter().flatten();
     let wanted: Vec<&String> =

@@ -1,6 +1,6 @@
 //! What commands ask of a running job's supervisor: one line of JSON there, one back, over the socket `control`.
 //!
-//! Only who may enter the job's folder can connect; the supervisor compares the peer's user with its own as well.
+//! Only users who can enter the job's directory can connect; the supervisor also compares the peer's user with its own.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -10,17 +10,17 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
-/// What is asked for.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// The connection stays open; when the client closes it without [`Request::Leave`], the job is ended.
     Attend {},
-    /// On an attending connection: the job goes on without the client.
+    /// On an attached connection: the job continues without the client.
     Leave {},
     /// Ask every task to end, and kill what is left after the grace period: the plan's, or the one given.
     Stop {
@@ -28,7 +28,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_seconds: Option<u64>,
     },
-    /// Send a signal to the named tasks, to all where none is named. `KILL` to all ends the job.
+    /// Send a signal to the named tasks, or to all if none is named. `KILL` to all ends the job.
     Kill {
         /// A number, signal(7).
         signal: i32,
@@ -71,15 +71,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to the supervisor of a job; nothing where there is none.
-    pub fn open(folder: &Folder) -> Result<Option<Self>> {
-        // A socket's path has 108 bytes at most (unix(7)): it is named from its folder.
+    /// Connects to the supervisor of a job; nothing if there is none.
+    pub fn open(directory: &Directory) -> Result<Option<Self>> {
+        // A socket's path has 108 bytes at most (unix(7)): it is named from its directory.
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let Ok(state) = rustix::fs::open(&folder.state, flags, Mode::empty()) else { return Ok(None) };
+        let Ok(state) = rustix::fs::open(&directory.state, flags, Mode::empty()) else { return Ok(None) };
         match UnixStream::connect(format!("/proc/self/fd/{}/control", state.as_raw_fd())) {
             Ok(stream) => {
                 let timed = stream.set_read_timeout(Some(PATIENCE));
-                timed.map_err(|error| failed(folder, &error))?;
+                timed.map_err(|error| failed(directory, &error))?;
                 Ok(Some(Self { stream }))
             }
             Err(_) => Ok(None),
@@ -92,18 +92,19 @@ impl Connection {
     }
 
     /// Asks, and waits for the answer.
-    pub fn ask(&mut self, folder: &Folder, request: &Request) -> Result<()> {
-        write_line(&mut self.stream, request).map_err(|error| failed(folder, &error))?;
-        let answer: Option<Answer> = read_line(&self.stream).map_err(|error| failed(folder, &error))?;
+    pub fn ask(&mut self, directory: &Directory, request: &Request) -> Result<()> {
+        write_line(&mut self.stream, request).map_err(|error| failed(directory, &error))?;
+        let answer: Option<Answer> = read_line(&self.stream).map_err(|error| failed(directory, &error))?;
         match answer {
             Some(Answer::Done {}) => Ok(()),
             Some(Answer::Refused { message, help }) => {
                 let error = Error::new(Kind::State, message);
                 Err(if let Some(help) = help { error.help(help) } else { error })
             }
-            None => {
-                Err(Error::new(Kind::State, format!("the supervisor of job `{}` ended meanwhile", folder.id)))
-            }
+            None => Err(Error::new(
+                Kind::State,
+                format!("the supervisor of job `{}` ended meanwhile", directory.id),
+            )),
         }
     }
 
@@ -130,7 +131,7 @@ pub fn read_line<T: for<'de> Deserialize<'de>>(stream: &UnixStream) -> std::io::
     Ok(Some(serde_json::from_slice(&line)?))
 }
 
-fn failed(folder: &Folder, error: &std::io::Error) -> Error {
-    Error::new(Kind::State, format!("the supervisor of job `{}` does not answer: {error}", folder.id))
-        .help(format!("`jobc kill --force {}` ends it", folder.id))
+fn failed(directory: &Directory, error: &std::io::Error) -> Error {
+    Error::new(Kind::State, format!("the supervisor of job `{}` does not answer: {error}", directory.id))
+        .help(format!("`jobc kill --force {}` ends it", directory.id))
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub use reader::Reader;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::time::Time;
 use jobc_sys::error::{Result, machine};
 use jobc_sys::id::TaskId;
@@ -34,15 +34,15 @@ pub struct Event {
     pub detail: Value,
 }
 
-/// The kinds of events, in the order of a life that goes well.
+/// The kinds of events, in the order of a successful job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The job was handed in.
     Submitted,
-    /// There is no room, or it is not its turn: `waits_for`, `place`.
+    /// It waits for resources or for its turn: `waits_for`, `place`.
     Queued,
-    /// It has its share of the machine: `claim`.
+    /// It has its resources: `claim`.
     Scheduled,
     /// A volume is being fetched: `volume`, `from`, `bytes`.
     Fetching,
@@ -52,7 +52,8 @@ pub enum Kind {
     ImageReady,
     /// The job's network is there: `network`.
     NetworkReady,
-    /// Something became of the job's network: `way_out` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`, `by`.
+    /// Something became of the job's network: `way_out` (`lost`, `restored`, `gone`) or `network` (`lost`), `why`,
+    /// `by`.
     NetworkChanged,
     /// A task's container is made: `container`, `pid`.
     Created,
@@ -66,11 +67,11 @@ pub enum Kind {
     NotReady,
     /// What a task used, once in a while and at its end: the fields of a sample.
     Sampled,
-    /// A task, role or job is tried again: `scope`, `attempt`, `backoff_ms`, `why`.
+    /// A task, role or job is retried: `scope`, `attempt`, `backoff_ms`, `why`.
     Retried,
     /// Everything is frozen.
     Paused,
-    /// Everything goes on.
+    /// All tasks continue.
     Resumed,
     /// The job is being ended: `why`.
     Stopping,
@@ -99,9 +100,9 @@ impl Event {
 }
 
 impl Events {
-    /// Opens a job's file; it is made where it is not there.
-    pub fn open(folder: &Folder) -> Result<Self> {
-        let path = folder.events_file();
+    /// Opens a job's file; it is made if it does not exist.
+    pub fn open(directory: &Directory) -> Result<Self> {
+        let path = directory.events_file();
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
         Ok(Self { file: file.map_err(|error| machine("open", &path, &error))? })
     }

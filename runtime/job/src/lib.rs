@@ -1,9 +1,9 @@
 //! Jobs on this host.
 //!
-//! A job is plain files that every command reads: [`folder`] says where they are, [`record`] and [`event`] what is in them.
-//! [`admission`], [`provision`], [`secrets`] and [`network`] are what a job has before its first task; [`lifecycle`] decides its
-//! course and touches nothing; [`supervisor`] carries out what is decided, over containers, [`ready`], [`logs`] and [`metrics`].
-//! [`recover`] finds jobs whose supervisor was killed.
+//! A job is plain files that every command reads: [`directory`] defines their paths, [`record`] and [`event`] their
+//! content. [`admission`], [`provision`], [`secrets`] and [`network`] prepare a job before its first task;
+//! [`lifecycle`] decides its course and has no side effects; [`supervisor`] carries out the decisions, with containers,
+//! [`ready`], [`logs`] and [`metrics`]. [`recover`] finds jobs whose supervisor was killed.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 
@@ -11,8 +11,8 @@ pub mod admission;
 pub mod allocate;
 pub mod clean;
 pub mod control;
+pub mod directory;
 pub mod event;
-pub mod folder;
 pub mod lifecycle;
 pub mod logs;
 pub mod metrics;

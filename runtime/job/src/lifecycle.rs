@@ -1,14 +1,15 @@
-//! A job's course, decided: which task is made, let go, watched, signalled and tried again, and when the job is over.
+//! The decisions of a job: which task is created, started, watched, signaled and retried, and when the job is over.
 //!
-//! Nothing here touches the machine. The supervisor tells what happened as an [`Input`] with the time, and carries out the
-//! [`Action`]s that come back; so every rule of `needs`, gangs, thresholds, retries, time limits and stopping is tested
-//! with a made-up clock. Times are durations since the supervisor began, by a clock that never jumps.
+//! Nothing here touches the host. The supervisor reports events as an [`Input`] with the time, and carries out the
+//! returned [`Action`]s; so every rule of `needs`, gangs, thresholds, retries, time limits and stopping is tested with
+//! a simulated clock. Times are durations since the supervisor's start, by a clock that never jumps.
 //!
-//! The rules are those of docs/guides/write-a-job.md; where that is silent, of docs/reference/job-lifecycle.md. A step
-//! costs what it changes, not what the job has: a job of 10,000 tasks is counted by role, never searched.
+//! The rules are those of docs/guides/write-a-job.md and, for details, of docs/reference/job-lifecycle.md. A step costs
+//! what it changes, not the size of the job: a job of 10,000 tasks is counted by role, never searched.
 //!
-//! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of each
-//! step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at the end.
+//! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of
+//! each step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at
+//! the end.
 
 mod action;
 mod attempt;
@@ -50,7 +51,7 @@ enum Phase {
     Preparing,
     /// Tasks are made and run.
     Running,
-    /// Everything is ended, to be tried again when the wait is over.
+    /// Everything is stopped, to be retried after the wait.
     Restarting {
         /// Whether it is.
         due: bool,
@@ -90,7 +91,7 @@ pub struct Lifecycle {
     opened: BTreeSet<RoleNumber>,
     /// Roles with tasks to make and room to make them.
     wanting: BTreeSet<RoleNumber>,
-    /// Roles that are ended to be tried again.
+    /// Roles that are stopped to be retried.
     restarting: BTreeSet<RoleNumber>,
     /// Gangs that may be complete.
     complete: BTreeSet<usize>,
@@ -142,7 +143,7 @@ impl Lifecycle {
         }
     }
 
-    /// Takes in what happened at a time, and says what to do, in order.
+    /// Processes an event at a time, and returns the actions, in order.
     ///
     /// What cannot be (a task ready that does not run) changes nothing, so a report that comes late does no harm.
     pub fn step(&mut self, now: Duration, input: Input) -> Vec<Action> {

@@ -1,17 +1,18 @@
-//! What tasks print: kept in numbered parts a task, bounded in size, with secrets masked.
+//! The output of tasks: kept in numbered parts per task, bounded in size, with secrets redacted.
 //!
-//! A task's folder holds `000001.log`, `000002.log` and so on; the newest few stay ([`Limits`]). A line of a part is
+//! A task's directory holds `000001.log`, `000002.log` and so on; the newest few stay ([`Limits`]). A line of a part is
 //!
 //! ```text
 //! 2026-11-21T13:31:53.250123Z stdout F 1 epoch 3: loss 0.213
 //! ```
 //!
-//! the time at which the supervisor read it, in UTC to the microsecond; the stream; `F` where the line ends here and `P`
-//! where more of it follows in the stream's next line; the attempt; and the text, byte for byte but for masked secrets,
-//! whether it is UTF-8 or not. It is the format of the Kubernetes container runtime interface, with the attempt where that
-//! has room for further tags. Lines of the stream `jobc` are remarks of the supervisor's own, about lines it lost.
+//! the time at which the supervisor read it, in UTC to the microsecond; the stream; `F` if the line ends here and `P`
+//! if more of it follows in the stream's next line; the attempt; and the text, byte for byte except redacted secrets,
+//! whether it is UTF-8 or not. It is the format of the Kubernetes container runtime interface, with the attempt in the
+//! place of additional tags. Lines of the stream `jobc` are the supervisor's own remarks about lines it lost.
 //!
-//! [`Writer`] writes one task's parts, [`Reader`] merges several tasks' by time, [`Watch`] wakes whoever waits for more.
+//! [`Writer`] writes one task's parts, [`Reader`] merges several tasks' by time, [`Watch`] wakes readers that wait for
+//! more.
 
 mod backward;
 mod choice;

@@ -1,8 +1,8 @@
-//! What tasks use while they run: read from their control groups, and from the driver for GPUs.
+//! What tasks use while they run: read from their cgroups, and from the driver for GPUs.
 //!
-//! A [`Sampler`] is part of a job's supervisor. It asks the kernel once a second, or less often where that would cost more than a
-//! thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line. That file stays small: the longer a
-//! job runs, the further apart are the samples that are kept ([`Keep`]).
+//! A [`Sampler`] is part of a job's supervisor. It asks the kernel once a second, or less often where that would cost
+//! more than a thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line. That file
+//! stays small: the longer a job runs, the further apart are the samples that are kept ([`Keep`]).
 
 mod gpu;
 mod keep;
@@ -16,10 +16,10 @@ pub use live::Live;
 pub use sample::Sample;
 pub use sampler::Sampler;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 /// Reads a job's samples, in the order they were taken; lines that are none are left out.
-pub fn read(folder: &Folder) -> Vec<Sample> {
-    let text = std::fs::read(folder.samples_file()).unwrap_or_default();
+pub fn read(directory: &Directory) -> Vec<Sample> {
+    let text = std::fs::read(directory.samples_file()).unwrap_or_default();
     text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }

@@ -1,15 +1,15 @@
-//! How the tasks of a job reach each other, the machine and the world.
+//! How the tasks of a job reach each other, the host and the world.
 //!
 //! | `network` | what a task has |
 //! |---|---|
-//! | `host`, `auto` | the machine's own network; nothing is made |
+//! | `host`, `auto` | the host's own network; nothing is made |
 //! | `none` | a network namespace with `lo` and nothing else |
 //! | `job` | a network namespace with `eth0`, whose address is on a network that this job's tasks alone are on |
 //!
-//! A job's network is a [bridge](wire) in a namespace of its own, a veth(4) from it to each task, and the [way out](uplink).
-//! It is made and held by a [process of its own](holder), so that none of it is seen in the machine's network and none of it
-//! outlives the job's supervisor. As a normal user that process makes a user namespace, which the job's containers share: to
-//! join a network one needs rights over it.
+//! A job's network is a [bridge](wire) in a namespace of its own, a veth(4) from it to each task, and the
+//! [uplink](uplink). A [process of its own](holder) creates and holds it, so that nothing of it is visible in the
+//! host's network and nothing of it outlives the job's supervisor. As an unprivileged user that process creates a user
+//! namespace, which the job's containers share: joining a network namespace requires rights in its user namespace.
 
 mod address;
 mod error;
@@ -39,7 +39,7 @@ use jobc_schema::job::Network as Wanted;
 use jobc_schema::plan::{JobPlan, ProbePlan};
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Spec};
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::submission::{Publish, Submission};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
@@ -69,13 +69,18 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes what the plan's `network` asks for; `tasks` are counted as in [`crate::lifecycle`].
+    /// Creates what the plan's `network` asks for; `tasks` are counted as in [`crate::lifecycle`].
     ///
     /// # Errors
     ///
-    /// What this machine or user cannot have, and a port to be published that is taken. Nothing is left then. That there is no
-    /// way out of the job's network is no error, but a [note](Self::notes).
-    pub fn make(plan: &JobPlan, tasks: &[TaskId], folder: &Folder, submission: &Submission) -> Result<Self> {
+    /// The network is not possible on this host or for this user, or a port to be published is taken. Nothing is left
+    /// then. A job's network without an uplink is not an error, but a [note](Self::notes).
+    pub fn make(
+        plan: &JobPlan,
+        tasks: &[TaskId],
+        directory: &Directory,
+        submission: &Submission,
+    ) -> Result<Self> {
         let forwards = ports::forwards(plan, tasks, &submission.publish)?;
         let mut network = Self {
             wanted: plan.network,
@@ -91,14 +96,18 @@ impl Network {
             return Ok(network);
         }
         if tasks.len() > wire::MOST {
-            let message = format!("{} tasks, where a network of Linux connects {}", tasks.len(), wire::MOST);
+            let message = format!(
+                "the job has {} tasks, and a Linux bridge connects at most {}",
+                tasks.len(),
+                wire::MOST
+            );
             return Err(Error::new(Kind::Unsupported, message)
                 .help("write `network: host`, or fewer `instances`; `--scale ROLE=N` runs fewer"));
         }
         if plan.network == Wanted::Job {
             network.addresses = Some(address::choose()?);
         }
-        let place = folder.state.join("network");
+        let place = directory.state.join("network");
         let (mut held, made) = Held::start(network.addresses, tasks.len(), &forwards, files::begin(&place)?)?;
         network.news = held.news();
         network.held = Some(held);
@@ -115,15 +124,15 @@ impl Network {
         Ok(network)
     }
 
-    /// Keeps what a person should know of what was made.
+    /// Keeps notes for the user on the result.
     fn tell(&mut self, forwards: &[Forward], made: &Made) {
         if let Some(why) = &made.no_way_out {
-            self.notes.push(format!("the job's network has no way out: {why}"));
+            self.notes.push(format!("the job's network has no uplink: {why}"));
         }
         if let Some(addresses) = self.addresses.filter(|addresses| !addresses.are_free) {
             let Addresses { tasks, uplink, .. } = addresses;
             self.notes.push(format!(
-                "this machine uses all private addresses; tasks do not reach its own {tasks} and {uplink}"
+                "this host uses all private address ranges; tasks cannot reach the host's own {tasks} and {uplink}"
             ));
         }
         for (forward, port) in forwards.iter().zip(&made.ports) {
@@ -142,7 +151,7 @@ impl Network {
         }
     }
 
-    /// What becomes of it from now on, once; nothing where nothing was made.
+    /// What becomes of it from now on, once; nothing if nothing was made.
     pub fn take_news(&mut self) -> Option<News> {
         self.news.take()
     }
@@ -156,18 +165,19 @@ impl Network {
         }
     }
 
-    /// Where a task is reached by the others, or by itself where there is no network; nothing for a number that no task has.
+    /// The address by which the other tasks reach a task, or its own without a network; nothing for an unknown task
+    /// number.
     pub fn address(&self, task: usize) -> Option<IpAddr> {
         let address = self.addresses.map_or(Ipv4Addr::LOCALHOST, |addresses| addresses.tasks.task(task));
         (task < self.tasks.len()).then_some(IpAddr::V4(address))
     }
 
-    /// Changes a task's config.json so that its container is on the network, and says whether there was anything to change.
+    /// Changes a task's config.json so that its container joins the network, and returns whether there was a change.
     ///
     /// Each attempt of a task gets a network namespace that none had before, with the same address.
     ///
-    /// As a normal user this is done to a configuration that [`jobc_container::rootless::adapt`] has changed already: the user namespace
-    /// that it adds becomes the one that the network belongs to, with the same ids.
+    /// As an unprivileged user this is applied to a configuration that [`jobc_container::rootless::adapt`] has changed
+    /// already: the user namespace that it adds becomes the one that owns the network, with the same ids.
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
         let Some(held) = &self.held else { return Ok(false) };
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
@@ -182,12 +192,12 @@ impl Network {
         Ok(true)
     }
 
-    /// What a person should know of the network, a line each: what it lacks, and where ports are published.
+    /// Notes for the user on the network, one per line: what it lacks, and where ports are published.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The ports that the machine's own network has of it, with the numbers that were given.
+    /// The ports that the host's own network has of it, with the numbers that were given.
     pub fn published(&self) -> &[Publish] {
         &self.published
     }
@@ -219,7 +229,7 @@ fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> 
     let namespaces = spec.linux_mut().get_or_insert_default().namespaces_mut().get_or_insert_default();
     let listed: Option<&mut LinuxNamespace> = namespaces.iter_mut().find(|namespace| namespace.typ() == kind);
     let place = listed.filter(|namespace| namespace.path().is_none()).ok_or_else(|| {
-        let message = format!("a container of a job's network has no `{kind}` namespace of its own");
+        let message = format!("a container in a job's network needs its own `{kind}` namespace");
         Error::new(Kind::State, message).at("/linux/namespaces")
     })?;
     place.set_path(Some(path));

@@ -1,8 +1,8 @@
 //! What must be there before the first task of a job is made: data, outputs, fetched volumes, roots, keys.
 //!
-//! [`provide`] does all of it once a job, in the order in which a mistake costs least: what is only looked at comes first,
-//! what takes time and the network last. Its result answers what [`allocate::task`](crate::provision::task) asks for each
-//! task. [`release`] takes back what must not stay, also after a supervisor that was killed.
+//! [`provide`] does all of it once per job, in the order in which a mistake costs least: checks come first, and what
+//! takes time and the network comes last. Its result is the input of [`allocate::task`](crate::provision::task) for
+//! each task. [`release`] removes what must not stay, also after a supervisor was killed.
 
 mod fetch;
 mod fields;
@@ -23,7 +23,7 @@ use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_container::remove::remove;
 use jobc_sys::error::Result;
 
@@ -52,8 +52,8 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
     Ok(provided)
 }
 
-/// The same for a look at what would be done: no output is made and nothing is fetched, so sources of volumes need not be
-/// there. What it keeps in the state folder, and the secrets' files of its tasks, [`release`] removes.
+/// The same for a dry run: no output is created and nothing is fetched, so sources of volumes need not exist.
+/// [`release`] removes what it keeps in the state directory, and the secrets' files of its tasks.
 ///
 /// # Errors
 ///
@@ -72,10 +72,10 @@ fn put_together(
     notes: Vec<String>,
     stopped: &AtomicBool,
 ) -> Result<Provided> {
-    let place = job.folder.secrets()?;
+    let place = job.directory.secrets()?;
     let keys = ssh::keys(job, &place, stopped)?;
     Ok(Provided {
-        folder: job.folder.clone(),
+        directory: job.directory.clone(),
         roles,
         secrets: job.secrets.clone(),
         place,
@@ -87,10 +87,10 @@ fn put_together(
 
 /// Removes what a job must not leave: secrets in memory, and what was fetched or unpacked for it alone.
 ///
-/// Its state folder must still be there. That nothing is there to be removed is fine.
-pub fn release(folder: &Folder) -> Result<()> {
-    let secrets = if folder.state.is_dir() { folder.secrets()?.remove() } else { Ok(()) };
-    remove(&folder.record.join(FETCHED))?;
+/// Its state directory must still be there. That nothing is there to be removed is fine.
+pub fn release(directory: &Directory) -> Result<()> {
+    let secrets = if directory.state.is_dir() { directory.secrets()?.remove() } else { Ok(()) };
+    remove(&directory.record.join(FETCHED))?;
     secrets
 }
 

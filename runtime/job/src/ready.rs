@@ -1,8 +1,8 @@
-//! Whether tasks are ready: what their roles' `ready` asks for, tried again and again.
+//! Whether tasks are ready: probes by the `ready` of their roles, repeated.
 //!
-//! [`Schedule`] decides, by a clock that stands still while the job is frozen, what is tried when and what that means. Here
-//! are the threads that do it: a try may take its time, and a supervisor has none. There are as many as tries that take
-//! their time at once, up to [`MOST`]; a task that is not due costs an entry in a heap.
+//! [`Schedule`] decides, by a clock that is stopped while the job is frozen, when to probe and what the result means.
+//! Here are the threads that probe: a probe may be slow, and a supervisor must not block. There are as many as
+//! concurrent probes, up to [`MOST`]; a task that is not due costs an entry in a heap.
 
 mod attempt;
 mod command;
@@ -24,10 +24,11 @@ use crate::lifecycle::TaskNumber;
 use jobc_container::process::Exit;
 use jobc_sys::error::Result;
 
-/// The most tries at once. With more tasks that take all of `try_timeout` to answer, each is tried less often.
+/// The maximum number of concurrent probes. With more tasks that take all of `try_timeout` to respond, each is probed
+/// less often.
 const MOST: usize = 16;
 
-/// The stack of a thread that tries, in bytes.
+/// The stack of a probing thread, in bytes.
 const STACK: usize = 512 << 10;
 
 /// What was found of a task: it is ready; it was not in time, or with `keep` is not any more, and why.
@@ -46,7 +47,7 @@ pub trait Place: Send + Sync {
     /// A TCP socket from which a task is reached, neither blocking nor connected, and the task's address.
     fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)>;
 
-    /// Runs a command in an attempt's container; nothing where it did not end within the time, and was killed.
+    /// Runs a command in an attempt's container; nothing if it did not end within the time, and was killed.
     fn run(
         &self,
         task: TaskNumber,
@@ -56,7 +57,7 @@ pub trait Place: Send + Sync {
     ) -> Result<Option<Exit>>;
 }
 
-/// Looks whether tasks are ready, and reports it.
+/// Checks whether tasks are ready, and reports it.
 pub struct Prober {
     shared: Arc<Shared>,
 }
@@ -103,7 +104,7 @@ impl Prober {
         self.shared.state().schedule.forget(task);
     }
 
-    /// A line that an attempt has written, without its end; reports at once where that makes the task ready.
+    /// A line that an attempt has written, without its end; reports at once if that makes the task ready.
     pub fn line(&self, task: TaskNumber, attempt: u32, line: &[u8]) {
         let report = self.shared.state().schedule.line(task, attempt, line);
         if let Some(report) = report {
@@ -111,12 +112,12 @@ impl Prober {
         }
     }
 
-    /// Whether the lines of a task are to be told.
+    /// Whether the lines of a task are to be passed on.
     pub fn wants_lines(&self, task: TaskNumber) -> bool {
         self.shared.state().schedule.wants_lines(task)
     }
 
-    /// The tasks were frozen: nothing is tried, and no time runs out.
+    /// The tasks were frozen: there are no probes, and no timeouts.
     pub fn pause(&self) {
         self.shared.state().schedule.pause(self.shared.began.elapsed());
     }
@@ -148,14 +149,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees that somebody looks at the schedule.
+    /// Makes sure that a thread follows the schedule.
     fn wake(self: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             self.changed.notify_one();
         } else if state.threads < MOST {
             let shared = Arc::clone(self);
             let thread = thread::Builder::new().name("ready".to_owned()).stack_size(STACK);
-            // Without a new thread those that are there do it, later; without any the next one to be watched starts one.
+            // Without a new thread those that are there do it, later; without any the next one to be watched starts
+            // one.
             state.threads += usize::from(thread.spawn(move || shared.work()).is_ok());
         }
     }
@@ -167,7 +169,7 @@ impl Shared {
             let report = match state.schedule.next(self.began.elapsed()) {
                 Next::Tell(report) => Some(report),
                 Next::Try(due) => {
-                    // While this one is busy, another looks at the schedule.
+                    // While this thread is busy, another follows the schedule.
                     self.wake(&mut state);
                     drop(state);
                     let result = attempt::try_once(&*self.place, &due);

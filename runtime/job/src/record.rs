@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
-use crate::folder::{Folder, replace};
+use crate::directory::{Directory, replace};
 use crate::time::Time;
 use jobc_container::state::process::Process;
 use jobc_gpu::lease::Leased;
@@ -21,14 +21,14 @@ pub struct Record {
     pub version: u32,
     /// Which run of which job.
     pub id: JobId,
-    /// One line for people, from the job file.
+    /// One line of description, from the job file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The job file, absolute; the folder of the plan where it was run from a built plan.
+    /// The job file, absolute; the plan's directory if it was run from a built plan.
     pub source: PathBuf,
     /// The target whose settings hold.
     pub target: String,
-    /// Who runs it, by number.
+    /// The user who runs it, by uid.
     pub owner: u32,
     /// Where it is in its life.
     pub state: JobState,
@@ -50,9 +50,9 @@ pub struct Record {
     pub attempt: u32,
     /// `host`, `job` or `none`.
     pub network: String,
-    /// What it takes of the machine.
+    /// What it takes of the host.
     pub claim: Claim,
-    /// What a person should know: limits that nothing enforces, what a normal user has otherwise, roles scaled down.
+    /// Notes for the user: limits that nothing enforces, what an unprivileged user has otherwise, roles scaled down.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Its tasks, in the order of the plan.
@@ -66,7 +66,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// It waits for room on the machine, or for its turn.
+    /// It waits for room on the host, or for its turn.
     Queued,
     /// Data and roots are fetched, the network is made.
     Preparing,
@@ -111,7 +111,7 @@ impl JobState {
     }
 }
 
-/// What a job takes of the machine while it runs: the most at any time, which admission counts.
+/// What a job takes of the host while it runs: the most at any time, which admission counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Thousandths of a logical CPU.
@@ -122,7 +122,7 @@ pub struct Claim {
     pub gpus: u64,
     /// Bytes on disk, outside of volumes.
     pub disk_bytes: u64,
-    /// Ports on the machine's own network.
+    /// Ports on the host's own network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
     /// Which GPUs, once it is admitted.
@@ -139,7 +139,7 @@ pub struct TaskRecord {
     pub state: TaskState,
     /// The attempt, from 1; 0 before the first.
     pub attempt: u32,
-    /// The container's name, in the job's own [store](Folder::containers).
+    /// The container's name, in the job's own [store](Directory::containers).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// Its first process, while it is there.
@@ -151,10 +151,10 @@ pub struct TaskRecord {
     /// Its ports by label: the first number of each.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ports: IndexMap<String, u16>,
-    /// Its GPUs, as the machine names them.
+    /// Its GPUs, as the host names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
-    /// Its limits as they hold, for people: `memory` → bytes, `cpu_millis`, `pids`, `shm`.
+    /// Its effective limits, for display: `memory` → bytes, `cpu_millis`, `pids`, `shm`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
     /// When this attempt was let go.
@@ -169,7 +169,7 @@ pub struct TaskRecord {
     /// How this attempt ended: 0 to 255, 128 and the signal's number for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// Why, in words, where there is more to say than the code: `memory limit 2 GiB reached`.
+    /// The reason, if there is more to report than the code: `memory limit 2 GiB reached`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Attempts that ended before this one.
@@ -191,7 +191,7 @@ pub struct Attempt {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// Why, in words.
+    /// Why, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -200,7 +200,7 @@ pub struct Attempt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskState {
-    /// What it needs is not there yet, or the others of its gang are not.
+    /// Its needs are not met yet, or its gang is not complete.
     #[default]
     Waiting,
     /// Its container is being made.
@@ -213,7 +213,7 @@ pub enum TaskState {
     Ready,
     /// An attempt failed; the next one comes after a while.
     Retrying,
-    /// It was asked to end.
+    /// It was asked to stop.
     Stopping,
     /// It ended well.
     Succeeded,
@@ -264,9 +264,9 @@ pub struct End {
 }
 
 impl Record {
-    /// Reads a job's record; nothing where the command that made the folder was killed before it wrote one.
-    pub fn read(folder: &Folder) -> Result<Option<Self>> {
-        let path = folder.record_file();
+    /// Reads a job's record; nothing if the command that made the directory was killed before it wrote one.
+    pub fn read(directory: &Directory) -> Result<Option<Self>> {
+        let path = directory.record_file();
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -274,15 +274,15 @@ impl Record {
         };
         let record = serde_json::from_slice(&text).map_err(|error| {
             Error::new(Kind::State, format!("`{}` is not a job's record: {error}", path.display()))
-                .help(format!("`jobc rm --force {}` removes what is left of the job", folder.id))
+                .help(format!("`jobc rm --force {}` removes what is left of the job", directory.id))
         })?;
         Ok(Some(record))
     }
 
     /// Replaces a job's record in one step.
-    pub fn write(&self, folder: &Folder, durability: Durability) -> Result<()> {
+    pub fn write(&self, directory: &Directory, durability: Durability) -> Result<()> {
         let text = serde_json::to_vec(self).map_err(|error| Error::new(Kind::State, error.to_string()))?;
-        replace(&folder.record_file(), &text, durability)
+        replace(&directory.record_file(), &text, durability)
     }
 
     /// What is known of a task.

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::admission::ledger::Ledger;
 use crate::clean::{release_reserve, remove_containers, remove_state};
+use crate::directory::{Directory, Places};
 use crate::event::{Event, Events, Kind as EventKind};
-use crate::folder::{Folder, Places};
 use crate::record::{End, JobState, Record, TaskState};
 use crate::time::Time;
 use jobc_container::cgroup::{Layout, remove_empty};
@@ -18,7 +18,7 @@ use jobc_sys::error::{Result, machine};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::Durability;
 
-/// How old folders without a record are when nobody will write one any more.
+/// The age of directories without a record after which no process will write one.
 const FORGOTTEN: Duration = Duration::from_mins(1);
 
 /// A job that was found lost.
@@ -30,70 +30,70 @@ pub struct Lost {
     pub left: Vec<String>,
 }
 
-/// Finds jobs that have no supervisor and have not ended, removes what they left on the machine, and records it.
+/// Finds jobs that have no supervisor and have not ended, removes what they left on the host, and records it.
 ///
-/// Containers ended with their supervisor; what is left are folders, control groups and names. Of a job that ended and
+/// Containers ended with their supervisor; what is left are directories, cgroups and names. Of a job that ended and
 /// was killed before it had removed its state, that is removed as well. A job that another command settles at the same
 /// time is left to it.
 pub fn settle(places: &Places) -> Result<Vec<Lost>> {
     let mut lost = Vec::new();
-    mps::sweep(&mps::folder(&places.state))?;
+    mps::sweep(&mps::directory(&places.state))?;
     for id in places.list()? {
-        let folder = places.job(&id);
-        match Record::read(&folder) {
+        let directory = places.job(&id);
+        match Record::read(&directory) {
             Ok(Some(record)) if record.state.is_final() => {
-                if folder.state.is_dir() && folder.try_lock()?.is_some() {
-                    crate::provision::release(&folder)?;
-                    if !is_kept(&folder) {
-                        remove_state(&folder)?;
+                if directory.state.is_dir() && directory.try_lock()?.is_some() {
+                    crate::provision::release(&directory)?;
+                    if !is_kept(&directory) {
+                        remove_state(&directory)?;
                     }
                 }
             }
             Ok(Some(record)) => {
-                if let Some(one) = settle_one(&folder, record)? {
-                    // Whoever looks into the ledger takes out those who are gone.
+                if let Some(one) = settle_one(&directory, record)? {
+                    // A process that reads the ledger removes the entries of dead jobs.
                     let _ = Ledger::standard(places).and_then(|ledger| ledger.entries());
                     lost.push(one);
                 }
             }
-            Ok(None) => forget(&folder)?,
-            // Whoever asks for this job is told what is wrong with its record.
+            Ok(None) => forget(&directory)?,
+            // A command that asks for this job gets the error of its record.
             Err(_) => {}
         }
     }
     Ok(lost)
 }
 
-/// Whether the submission asked for the containers' folders to stay.
-fn is_kept(folder: &Folder) -> bool {
-    let text = std::fs::read(folder.submission_file()).unwrap_or_default();
+/// Whether the submission requested to keep the containers' directories.
+fn is_kept(directory: &Directory) -> bool {
+    let text = std::fs::read(directory.submission_file()).unwrap_or_default();
     serde_json::from_slice(&text).is_ok_and(|submission: crate::submission::Submission| submission.keep)
 }
 
-fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
-    // After a restart of the machine the state folder is gone as well, and with it everything that could be left.
-    let _lock = if folder.state.is_dir() {
-        match folder.try_lock()? {
+fn settle_one(directory: &Directory, mut record: Record) -> Result<Option<Lost>> {
+    // After a restart of the host the state directory is gone as well, and with it everything that could be left.
+    let _lock = if directory.state.is_dir() {
+        match directory.try_lock()? {
             Some(lock) => Some(lock),
             None => return Ok(None),
         }
     } else {
         None
     };
-    // It may have ended between the look at its record and the lock.
-    if let Some(now) = Record::read(folder)? {
+    // It may have ended between the read of its record and the lock.
+    if let Some(now) = Record::read(directory)? {
         if now.state.is_final() {
-            crate::provision::release(folder)?;
-            remove_state(folder)?;
+            crate::provision::release(directory)?;
+            remove_state(directory)?;
             return Ok(None);
         }
         record = now;
     }
-    let mut left = remove_containers(folder);
+    let mut left = remove_containers(directory);
     if let Ok(layout) = Layout::detect() {
-        remove_empty(&layout, &folder.id.to_string());
+        remove_empty(&layout, &directory.id.to_string());
     }
-    left.extend(crate::provision::release(folder).err().map(|error| error.to_string()));
+    left.extend(crate::provision::release(directory).err().map(|error| error.to_string()));
     let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
     let explanation =
         format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it");
@@ -110,30 +110,30 @@ fn settle_one(folder: &Folder, mut record: Record) -> Result<Option<Lost>> {
     record.supervisor = None;
     record.ended = Some(Time::now());
     record.end = Some(End { explanation: explanation.clone(), exit_code: 125, task: None });
-    release_reserve(folder);
+    release_reserve(directory);
     let detail = json!({ "exit_code": 125, "explanation": explanation, "state": "lost" });
     // The record is what counts; a full disk may keep the event out.
-    let _ = Events::open(folder).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
-    record.write(folder, Durability::Disk)?;
+    let _ = Events::open(directory).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
+    record.write(directory, Durability::Disk)?;
     if left.is_empty() {
-        remove_state(folder)?;
+        remove_state(directory)?;
     }
-    Ok(Some(Lost { id: folder.id.clone(), left }))
+    Ok(Some(Lost { id: directory.id.clone(), left }))
 }
 
-/// Removes folders that a killed command made and nobody filled.
-fn forget(folder: &Folder) -> Result<()> {
+/// Removes directories that a killed command created and left empty.
+fn forget(directory: &Directory) -> Result<()> {
     let made = |path: &std::path::Path| match std::fs::metadata(path).and_then(|data| data.modified()) {
         Ok(time) => Ok(Some(Time::now().since(Time::of(time)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(machine("look at", path, &error)),
+        Err(error) => Err(machine("stat", path, &error)),
     };
-    let ages = [made(&folder.state)?, made(&folder.record)?];
+    let ages = [made(&directory.state)?, made(&directory.record)?];
     let old = ages.into_iter().flatten().all(|age| age > FORGOTTEN);
-    // A young one may be about to be locked by who submits it, whom a look at the lock must not come in the way of.
-    if old && (!folder.state.is_dir() || folder.try_lock()?.is_some()) {
-        remove_containers(folder);
-        for path in [&folder.state, &folder.record] {
+    // The submitting process may be about to lock a new one, so a check of the lock must not interfere.
+    if old && (!directory.state.is_dir() || directory.try_lock()?.is_some()) {
+        remove_containers(directory);
+        for path in [&directory.state, &directory.record] {
             if path.is_dir() {
                 remove(path)?;
             }

@@ -1,4 +1,4 @@
-//! The secrets of a job: read when it starts, from where its plan says.
+//! The secrets of a job: read when it starts, from the sources in its plan.
 //!
 //! A [`Secret`]'s value is kept in this process's memory, and nowhere else but where a task is given it.
 
@@ -19,34 +19,34 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Reads the secrets that a job's tasks and volumes use; one that nothing uses need not be there.
+    /// Reads the secrets that a job's tasks and volumes use; an unused one need not exist.
     ///
-    /// `folder` is the job file's, where relative paths begin.
+    /// `directory` is the job file's, the base of relative paths.
     ///
     /// # Errors
     ///
-    /// The first secret that is not there, with the place its value should come from.
-    pub fn read(plan: &JobPlan, folder: &Path) -> Result<Self> {
+    /// The first secret that does not exist, with the place its value should come from.
+    pub fn read(plan: &JobPlan, directory: &Path) -> Result<Self> {
         let mut values = IndexMap::new();
         for name in used(plan) {
             if values.contains_key(name) {
                 continue;
             }
-            values.insert(name.to_owned(), read(name, source_of(plan, name)?, folder)?);
+            values.insert(name.to_owned(), read(name, source_of(plan, name)?, directory)?);
         }
         Ok(Self { values })
     }
 
-    /// The variables of a role that are secrets, read anew, for a further program in one of its tasks.
+    /// The variables of a role that are secrets, read again, for a command in one of its running tasks.
     ///
     /// # Errors
     ///
     /// As [`Self::read`]; secrets that only files, volumes and other roles use need not be there.
-    pub fn variables(plan: &JobPlan, role: &str, folder: &Path) -> Result<Variables> {
+    pub fn variables(plan: &JobPlan, role: &str, directory: &Path) -> Result<Variables> {
         let mut variables = Variables::default();
         for (variable, value) in plan.role(role).into_iter().flat_map(|role| &role.env) {
             let EnvPlan::Secret { secret } = value else { continue };
-            variables.push(variable, &read(secret, source_of(plan, secret)?, folder)?)?;
+            variables.push(variable, &read(secret, source_of(plan, secret)?, directory)?)?;
         }
         Ok(variables)
     }
@@ -88,19 +88,19 @@ fn used(plan: &JobPlan) -> impl Iterator<Item = &str> {
 
 fn source_of<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a SecretPlan> {
     plan.secrets.get(name).ok_or_else(|| {
-        Error::new(Kind::Config, format!("the plan does not say where the secret `{name}` comes from"))
+        Error::new(Kind::Config, format!("the plan has no source for the secret `{name}`"))
             .help("build the plan again from its job file")
     })
 }
 
-fn read(name: &str, source: &SecretPlan, folder: &Path) -> Result<Secret> {
+fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
     match source {
         SecretPlan::Env(variable) => {
             let value = std::env::var_os(variable).ok_or_else(|| {
                 Error::new(
                     Kind::Config,
                     format!(
-                        "the secret `{name}` is to come from the variable `{variable}`, which is not set"
+                        "the secret `{name}` needs the environment variable `{variable}`, which is not set"
                     ),
                 )
                 .help(format!("set it where the job is started: `export {variable}=…`"))
@@ -108,27 +108,27 @@ fn read(name: &str, source: &SecretPlan, folder: &Path) -> Result<Secret> {
             Ok(Secret::new(value.into_vec()))
         }
         SecretPlan::File(path) => {
-            let path = folder.join(path);
+            let path = directory.join(path);
             let wrong = |why: String| {
                 Error::new(
                     Kind::Config,
-                    format!("the secret `{name}` is to come from `{}`: {why}", path.display()),
+                    format!("cannot read the secret `{name}` from `{}`: {why}", path.display()),
                 )
             };
             let failed = |error: std::io::Error| wrong(because(&error));
             let file = File::open(&path).map_err(failed)?;
             if !file.metadata().map_err(failed)?.is_file() {
-                return Err(wrong("that is no file".to_owned()));
+                return Err(wrong("not a regular file".to_owned()));
             }
             Secret::read(file).map_err(failed)?.ok_or_else(|| wrong("it is larger than 1 MiB".to_owned()))
         }
         SecretPlan::Store { name: object, key } => Err(Error::new(
             Kind::Unsupported,
             format!(
-                "the secret `{name}` is to come from `{object}/{key}` of a store, and this machine has none"
+                "the secret `{name}` comes from `{object}/{key}` of a secret store, which this host does not have"
             ),
         )
-        .help(format!("for runs on this machine write `{name}: {{env: NAME}}` or `{name}: {{file: PATH}}`"))),
+        .help(format!("for runs on this host write `{name}: {{env: NAME}}` or `{name}: {{file: PATH}}`"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a supervisor is asked to carry out, beside the plan: the content of `submission.json`. It holds no secret.
+//! The options of a run, in addition to the plan: the content of `submission.json`. It holds no secret.
 
 use std::path::PathBuf;
 
@@ -11,66 +11,68 @@ use jobc_gpu::inject::Way;
 use jobc_image::Descriptor;
 use jobc_sys::id::TaskId;
 
-/// What a supervisor is asked to carry out.
+/// The options of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
 pub struct Submission {
-    /// The job file, absolute; the folder of the plan where it was run from a built plan.
+    /// The job file, absolute; the plan's directory if it was run from a built plan.
     pub source: PathBuf,
-    /// The folder that relative paths of the job file begin at.
-    pub folder: PathBuf,
-    /// Wait for room on the machine in place of failing.
+    /// The base directory of relative paths in the job file.
+    #[serde(rename = "folder")]
+    pub directory: PathBuf,
+    /// Wait for room on the host in place of failing.
     pub queue: bool,
-    /// Roles with fewer instances than the plan had before, for the record: role → what the job file says.
+    /// Roles with fewer instances than in the job file, for the record: role → the job file's number.
     pub scaled: IndexMap<String, u32>,
     /// GPUs were taken out of the plan.
     pub without_gpus: bool,
     /// Go on where a limit cannot be enforced, and record it.
     pub allow_unenforced: bool,
-    /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place ([`jobc_container::scope`]).
+    /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place
+    /// ([`jobc_container::scope`]).
     pub scope: bool,
-    /// Roots in place of images: of every role, or by role. A folder, an archive, an unpacked bundle, or `host`.
+    /// Roots in place of images: of every role, or by role. A directory, an archive, an unpacked bundle, or `host`.
     pub roots: IndexMap<String, String>,
-    /// The images of roles that name one, in the store; nothing where no role does.
+    /// The images of roles that name one, in the store; nothing if no role does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Images>,
-    /// Ports of the job network that the machine's own network gets.
+    /// Ports of the job network that the host's own network gets.
     pub publish: Vec<Publish>,
     /// The task that gets the client's terminal.
     pub terminal: Option<TaskId>,
-    /// Keep containers' folders after the end, for debugging.
+    /// Keep containers' directories after the end, for debugging.
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
     pub turn: Option<Turn>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
-    /// How GPUs come into the tasks; by the target's choice unless given.
+    /// How GPUs are injected into the tasks [default: the target's choice].
     pub gpu_injection: Option<Way>,
-    /// What serves slices of GPUs; what suits unless said.
+    /// What serves slices of GPUs [default: chosen from job and host].
     pub gpu_share: Option<GpuShare>,
-    /// The client stays: its end is the job's, unless it says otherwise.
+    /// The client stays attached: its end is the job's, unless it detaches.
     pub attended: bool,
 }
 
-/// The images of a job, which whoever submits it has brought into the store.
+/// The images of a job, which the submitting command has added to the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Images {
-    /// The store's folder.
+    /// The store's directory.
     pub store: PathBuf,
-    /// Why each task gets a copy of its layers in place of an overlay over them; nothing where it gets an overlay.
+    /// Why each task gets a copy of its layers in place of an overlay over them; nothing if it gets an overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<String>,
     /// The manifest of each role's image.
     pub roles: IndexMap<String, Descriptor>,
 }
 
-/// A port of a task that the machine's own network gets: `--publish HOST:ROLE-INDEX:LABEL`.
+/// A port of a task that the host's own network gets: `--publish HOST:ROLE-INDEX:LABEL`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publish {
-    /// The address on the machine; 127.0.0.1 unless given.
+    /// The address on the host [default: 127.0.0.1].
     pub address: std::net::IpAddr,
-    /// The port on the machine; 0: any that is free.
+    /// The port on the host; 0: any that is free.
     pub port: u16,
     /// The task.
     pub task: TaskId,
@@ -81,8 +83,9 @@ pub struct Publish {
 /// A place among jobs that run so many at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// A folder with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
-    pub folder: PathBuf,
+    /// A directory with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
+    #[serde(rename = "folder")]
+    pub directory: PathBuf,
     /// How many may run at once.
     pub slots: u32,
     /// This job's number among them.

@@ -1,9 +1,10 @@
-//! The supervisor of a job: one small process that makes its tasks' containers, watches them, and writes down what happens.
+//! The supervisor of a job: one small process that makes its tasks' containers, watches them, and writes down what
+//! happens.
 //!
-//! What to do is decided by [`Lifecycle`](crate::lifecycle), what a task gets by [`share`]; here is the loop in between.
-//! One thread sleeps on one epoll set: ends of processes, tasks' output, commands that connect, messages of the threads
-//! that do what takes its time. The supervisor's end is that of all containers (`PR_SET_PDEATHSIG`, pid namespaces), so
-//! nothing runs that nobody watches; what it leaves on disk when it is killed, [`lost`](crate::recover) removes.
+//! [`Lifecycle`](crate::lifecycle) decides what to do, [`share`] what a task gets; here is the event loop in between.
+//! One thread sleeps on one epoll set: exits of processes, tasks' output, commands that connect, messages of the
+//! threads that do slow work. All containers end with the supervisor (`PR_SET_PDEATHSIG`, PID namespaces), so nothing
+//! runs without supervision; [`recover`](crate::recover) removes what it leaves on disk when it is killed.
 
 mod attempt;
 mod course;
@@ -36,8 +37,8 @@ use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
 use crate::clean::release_reserve;
+use crate::directory::Directory;
 use crate::event::Kind as EventKind;
-use crate::folder::Folder;
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
@@ -71,14 +72,14 @@ pub struct Inherited {
     pub lock: File,
     /// A connection to the command, which waits for the first answer.
     pub client: UnixStream,
-    /// Where the terminal of the submission's task goes.
+    /// The receiver of the terminal of the submission's task.
     pub terminal: Option<OwnedFd>,
 }
 
 /// A job's supervisor at work.
 #[derive(Debug)]
 struct Supervisor {
-    folder: Folder,
+    directory: Directory,
     share: Arc<Share>,
     lifecycle: Lifecycle,
     journal: Journal,
@@ -89,11 +90,11 @@ struct Supervisor {
     maker: Maker,
     /// What runs, by task.
     attempts: BTreeMap<TaskNumber, Attempt>,
-    /// Attempts whose containers are being removed: how they ended, and what the machine knows of it.
+    /// Attempts whose containers are being removed: how they ended, and what the host knows of it.
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
-    /// Looks whether tasks are ready.
+    /// Checks whether tasks are ready.
     prober: Prober,
     /// The tasks' logs.
     logs: Vec<logs::Writer>,
@@ -101,11 +102,11 @@ struct Supervisor {
     unsettled: BTreeMap<TaskNumber, Instant>,
     /// What tasks use.
     sampler: Sampler,
-    /// What tasks write goes through it.
+    /// The buffer for tasks' output.
     buffer: Vec<u8>,
     /// The thread that prepares the job.
     preparation: Option<JoinHandle<()>>,
-    /// What the job has of the machine while it runs.
+    /// What the job has of the host while it runs.
     prepared: Option<Prepared>,
     began: Instant,
     /// How it ended.
@@ -116,11 +117,11 @@ struct Supervisor {
 ///
 /// # Errors
 ///
-/// Why it could not begin; the command that started it is told so as well.
-pub fn run(folder: Folder, inherited: Inherited) -> Result<u8> {
+/// Why it could not start; the command that started it gets the same error.
+pub fn run(directory: Directory, inherited: Inherited) -> Result<u8> {
     let Inherited { lock, client, terminal } = inherited;
     let mut told = client.try_clone().map_err(|error| Error::new(Kind::Machine, error.to_string()))?;
-    let begun = Supervisor::begin(folder, client, terminal);
+    let begun = Supervisor::begin(directory, client, terminal);
     let answered = crate::control::write_line(
         &mut told,
         &visitors::told(&begun.as_ref().map(drop).map_err(Error::clone)),
@@ -128,29 +129,30 @@ pub fn run(folder: Folder, inherited: Inherited) -> Result<u8> {
     let mut supervisor = begun?;
     drop((answered, told));
     let code = supervisor.attend();
-    // The lock is the last to go: who gets it finds a job that has ended.
+    // The lock is released last: a process that gets it finds a job that has ended.
     drop(lock);
     code
 }
 
 impl Supervisor {
-    fn begin(folder: Folder, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
-        // A session of its own: what the terminal sends goes to the command in the foreground alone.
+    fn begin(directory: Directory, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
+        // A new session: the terminal's signals go only to the command in the foreground.
         let _ = rustix::process::setsid();
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-        let submission: Submission = read(&folder.submission_file())?;
-        // Before there is anything else that would stay where this process is now.
-        let (scope, without) = scope::enter(&folder.id, &submission)?;
-        // Before there is a secret in it: nobody of this user's looks into this process, and it leaves no core. What it
-        // executes is not affected (prctl(2), PR_SET_DUMPABLE), and what it makes containers with minds its own files.
+        let submission: Submission = read(&directory.submission_file())?;
+        // Before anything else that would stay in this process's current cgroup.
+        let (scope, without) = scope::enter(&directory.id, &submission)?;
+        // Before there is a secret in it: no process of this user can inspect this process, and it dumps no core.
+        // Programs that it executes are not affected (prctl(2), PR_SET_DUMPABLE), and the code that creates containers
+        // handles its own files.
         Linux
             .prctl(Prctl::NotDumpable)
             .map_err(|errno| Error::machine("hide this process's memory", errno))?;
         let signals = Signals::take()?;
-        let plan: JobPlan = read(&folder.plan_file())?;
-        // Before the command that submitted the job hears of it, which has the store open until then.
+        let plan: JobPlan = read(&directory.plan_file())?;
+        // Before the command that submitted the job gets the answer, which has the store open until then.
         let images = provision::hold(&submission)?;
-        let secrets = Secrets::read(&plan, &submission.folder)?;
+        let secrets = Secrets::read(&plan, &submission.directory)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
@@ -158,14 +160,14 @@ impl Supervisor {
         let mailbox = Mailbox::new()?;
         poll.add(&mailbox, Ready::Mail)?;
         let lifecycle = Lifecycle::new(&plan);
-        let mut record = first_record(&folder, &submission, &plan, &lifecycle);
+        let mut record = first_record(&directory, &submission, &plan, &lifecycle);
         record.scope = scope;
         record.notes.extend(without);
-        let mut journal = Journal::begin(&folder, record)?;
+        let mut journal = Journal::begin(&directory, record)?;
         journal.job(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
         let share = Arc::new(Share {
-            containers: Store::new(folder.containers().root()),
-            folder: folder.clone(),
+            containers: Store::new(directory.containers().root()),
+            directory: directory.clone(),
             submission,
             plan,
             open_files,
@@ -178,10 +180,10 @@ impl Supervisor {
         });
         let masks = Arc::new(logs::Masks::new(share.secrets.values()));
         let log = |task: &crate::lifecycle::Task| {
-            logs::Writer::open(&folder.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
+            logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
-        let visitors = Visitors::listen(&folder, &poll, client, attends)?;
+        let visitors = Visitors::listen(&directory, &poll, client, attends)?;
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
         let prober = prober::prober(&share, ids, mailbox.sender());
         let maker = Maker::start(&share, &mailbox.sender());
@@ -203,13 +205,13 @@ impl Supervisor {
             prober,
             logs,
             unsettled: BTreeMap::new(),
-            sampler: Sampler::new(&folder, has_gpus),
+            sampler: Sampler::new(&directory, has_gpus),
             buffer: vec![0; 65536],
             preparation,
             prepared: None,
             began: Instant::now(),
             end: None,
-            folder,
+            directory,
         })
     }
 
@@ -256,9 +258,12 @@ impl Supervisor {
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::INT | Signal::TERM => {
-                    self.step(Input::Stop { grace: None, why: format!("the supervisor got SIG{signal}") });
+                    self.step(Input::Stop {
+                        grace: None,
+                        why: format!("the supervisor received SIG{signal}"),
+                    });
                 }
-                Signal::QUIT => self.step(Input::Kill { why: "the supervisor got SIGQUIT".to_owned() }),
+                Signal::QUIT => self.step(Input::Kill { why: "the supervisor received SIGQUIT".to_owned() }),
                 _ => {}
             }
         }
@@ -284,7 +289,7 @@ impl Supervisor {
             match said {
                 Said::Asks(request) => {
                     let result = self.carry_out_request(request);
-                    // Who asks, and looks then, sees what came of it.
+                    // A client that reads the record after the answer sees the result.
                     self.journal.follow(&self.lifecycle);
                     let _ = self.journal.write(Durability::Rename);
                     self.visitors.answer(number, &result);
@@ -292,7 +297,7 @@ impl Supervisor {
                 Said::Deserted if !self.visitors.are_attending() => {
                     self.step(Input::Stop {
                         grace: None,
-                        why: "the command in the foreground is gone".to_owned(),
+                        why: "the foreground command has exited".to_owned(),
                     });
                 }
                 Said::Deserted => {}
@@ -300,7 +305,7 @@ impl Supervisor {
         }
     }
 
-    /// Takes a sample of what tasks use, where one is due.
+    /// Samples the tasks, if a sample is due.
     fn sample(&mut self) {
         if self.sampler.next().is_some_and(|due| due <= Instant::now())
             && let Err(error) = self.sampler.sample()
@@ -309,7 +314,7 @@ impl Supervisor {
         }
     }
 
-    /// Writes down how the job ended, and removes what it had of the machine.
+    /// Writes down how the job ended, and removes what it had of the host.
     fn finish(&mut self) -> Result<u8> {
         self.share.stopped.store(true, Ordering::Release);
         if let Some(preparation) = self.preparation.take() {
@@ -317,7 +322,7 @@ impl Supervisor {
             let _ = preparation.join();
         }
         self.share.leave_network();
-        release_reserve(&self.folder);
+        release_reserve(&self.directory);
         let (state, end) = self.end.take().unwrap_or_else(|| {
             (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
         });
@@ -333,7 +338,7 @@ impl Supervisor {
         record.ended = Some(Time::now());
         record.supervisor = None;
         record.end = Some(end);
-        // The record is what says that the job is over: a full disk gets some time to be emptied.
+        // The record shows that the job is over: with a full disk, some time is given to free space.
         for _ in 0..30 {
             if self.journal.write(Durability::Disk).is_ok() {
                 break;
@@ -341,15 +346,15 @@ impl Supervisor {
             std::thread::sleep(Duration::from_secs(1));
         }
         self.prepared = None;
-        if let Err(error) = crate::provision::release(&self.folder) {
+        if let Err(error) = crate::provision::release(&self.directory) {
             journal::say(&error.to_string());
         }
         if !self.share.submission.keep {
-            // As a rule there is none any more; one that could not be removed before gets another try.
-            for error in crate::clean::remove_containers(&self.folder) {
+            // Usually there is none left; one that could not be removed before gets another try.
+            for error in crate::clean::remove_containers(&self.directory) {
                 journal::say(&error);
             }
-            crate::clean::remove_state(&self.folder)?;
+            crate::clean::remove_state(&self.directory)?;
         }
         Ok(code)
     }

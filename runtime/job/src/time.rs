@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A moment in UTC to the millisecond, written as RFC 3339: `2026-11-21T13:31:53.250Z`.
 ///
-/// For people and for sorting only: nothing is timed with it, since the clock may jump.
+/// Only for display and sorting: no interval is measured with it, since the clock may jump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(u64);
 
@@ -33,7 +33,7 @@ impl Time {
         self.0
     }
 
-    /// How long after an earlier moment this one is; nothing where the clock went back.
+    /// How long after an earlier moment this one is; nothing if the clock went back.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

@@ -1,6 +1,6 @@
 //! Socket activation (sd_listen_fds(3)).
 
-/// How many descriptors that socket activation hands over; they stay open besides those asked for.
+/// How many file descriptors socket activation passes; they stay open in addition to the requested ones.
 pub(crate) fn listened_for() -> u32 {
     std::env::var("LISTEN_FDS").ok().and_then(|count| count.parse().ok()).unwrap_or(0)
 }

@@ -5,10 +5,10 @@ use rustix::fs::{Mode, OFlags};
 
 use jobc_sys::signals;
 
-/// Sees that the first three descriptors are open, and that writing to a reader that went away is an error.
+/// Checks that the first three file descriptors are open, and that writing to a reader that went away is an error.
 ///
-/// A descriptor that is closed is opened to /dev/null: the next file that is opened would have its number, and what is
-/// printed would go into that file. Where not even this can be had, the process ends.
+/// A file descriptor that is closed is opened to /dev/null: the next file that is opened would have its number, and
+/// what is printed would go into that file. Where not even this can be had, the process ends.
 pub fn begin() {
     let opened = closed().and_then(|closed| {
         (0..closed).try_for_each(|_| {
@@ -21,7 +21,7 @@ pub fn begin() {
     }
 }
 
-/// How many of the first three descriptors are closed (poll(2), `POLLNVAL`).
+/// How many of the first three file descriptors are closed (poll(2), `POLLNVAL`).
 fn closed() -> rustix::io::Result<usize> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
     let mut asked = streams.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::empty()));

@@ -1,4 +1,4 @@
-//! `jobc oci exec`: a further program in a running container.
+//! `jobc oci exec`: runs a command in a running container.
 
 use jobc_container::container;
 use jobc_container::container::wait::{Manner, wait};
@@ -28,8 +28,8 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
             exec::read_process(&text)?
         }
         None if args.command.is_empty() => {
-            return Err(Error::new(Kind::State, "there is no program to start")
-                .help("write it behind the container's name, or give `--process FILE`"));
+            return Err(Error::new(Kind::State, "no program to start")
+                .help("write it after the container name, or pass `--process FILE`"));
         }
         None => {
             store.read(&id)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
                 label: args.process_label.clone(),
                 terminal: args.tty,
             };
-            changes.apply(&container::config(&store.folder(&id))?)?
+            changes.apply(&container::config(&store.directory(&id))?)?
         }
     };
     let request = Request {

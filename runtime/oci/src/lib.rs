@@ -1,10 +1,10 @@
 //! The command line of an OCI runtime over jobc's containers.
 //!
-//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names the
-//! operations and leaves the command line open.
+//! Its source is what runc and crun take and podman, conmon and containerd give; the OCI runtime specification names
+//! the operations and leaves the command line open.
 //!
-//! It is a crate of its own so that a file can be made which holds nothing else: `jobc-oci`, for those who start containers
-//! and compile nothing. `jobc oci` is the same code.
+//! It is a crate of its own so that a file can be made which holds nothing else: `jobc-oci`, for those who start
+//! containers and compile nothing. `jobc oci` is the same code.
 #![forbid(unsafe_code)]
 
 #[cfg(target_os = "linux")]
@@ -34,7 +34,7 @@ pub use command_line::{command, main, misused};
 #[cfg(target_os = "linux")]
 pub use run::attend;
 
-/// The exit code that stands for our own failure, as with other programs that run programs (env(1), timeout(1)).
+/// The exit code for our own failure, as with other programs that run programs (env(1), timeout(1)).
 pub const OWN_FAILURE: u8 = 125;
 
 /// Says what a panic is: our bug, and nothing that the user wrote.

@@ -21,14 +21,14 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
         return Ok(());
     }
     let found = records.iter().filter_map(|record| {
-        let folder = store.folder(&Id::new(&record.id).ok()?);
-        Some((record, container::status(&folder, record), folder))
+        let directory = store.directory(&Id::new(&record.id).ok()?);
+        Some((record, container::status(&directory, record), directory))
     });
     if format == ListFormat::Json {
         let mut states = Vec::new();
-        for (record, status, folder) in found {
+        for (record, status, directory) in found {
             // A container that is just being removed has no config.json any more.
-            if let Ok(config) = container::config(&folder) {
+            if let Ok(config) = container::config(&directory) {
                 states.push(serde_json::json!(record.state(&config, status)));
             }
         }
@@ -76,18 +76,18 @@ pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[O
     let options = if options.is_empty() { &["-ef".into()][..] } else { options };
     let output = Command::new("ps").args(options).output().map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::machine("execute `ps`", errno).help("install procps, or take `--format json`")
+        Error::machine("execute `ps`", errno).help("install procps, or use `--format json`")
     })?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(
             Kind::Machine,
-            format!("`ps` says: {}", why.lines().next().unwrap_or_default()),
+            format!("`ps` failed: {}", why.lines().next().unwrap_or_default()),
         ));
     }
     let Some(lines) = only(&text, &processes) else {
-        return Err(Error::new(Kind::Machine, "`ps` prints no column `PID` with these options")
+        return Err(Error::new(Kind::Machine, "with these options, `ps` does not print the column `PID`")
             .help("add it, as in `-o pid,args`"));
     };
     terminal::print(&lines);

@@ -1,7 +1,7 @@
-//! What `jobc oci` says: to people on standard error, and to the file that `--log` names.
+//! The messages of `jobc oci`: to users on standard error, and to the file that `--log` names.
 //!
-//! Who drives a runtime reads that file to tell its own users why a container did not start. Its lines are those of
-//! runc, which callers take apart: conmon and podman look for `"level":"error"` and show `msg`.
+//! Callers of a runtime read that file to report why a container did not start. Its lines have the format of
+//! runc, which callers parse: conmon and podman look for `"level":"error"` and show `msg`.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -1,8 +1,8 @@
 //! The `jobc-oci` binary: what podman and containerd are given as their runtime.
 //!
-//! It begins where the C library calls it, not where the standard library would: that spends a twentieth of a container's
-//! system calls on this process's stack and its overflow, which is a crash with either. What counts of the rest is done
-//! by [`jobc_oci::begin`].
+//! It begins where the C library calls it, not where the standard library would: that spends a twentieth of a
+//! container's syscalls on this process's stack and its overflow, which is a crash with either. What counts of the
+//! rest is done by [`jobc_oci::begin`].
 #![cfg_attr(target_os = "linux", no_main)]
 #![allow(unsafe_code)] // the name `main` is the C library's to find
 

@@ -1,4 +1,4 @@
-//! What is said to people about a container.
+//! The messages for users about a container.
 
 /// What went wrong: the error, and what to do about it.
 pub fn error(error: &jobc_sys::Error) -> String {

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
 
 fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
     let Some(command) = &args.command else {
-        return Err(Error::new(Kind::State, "there is no command").help("`jobc oci --help` lists them"));
+        return Err(Error::new(Kind::State, "no command given").help("`jobc oci --help` lists the commands"));
     };
     let store = match &args.root {
         Some(root) => Store::new(root),
@@ -71,9 +71,9 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::State { id } => {
             let id = Id::new(id)?;
             let record = store.read(&id)?;
-            let folder = store.folder(&id);
-            let config = container::config(&folder)?;
-            terminal::print_json(&record.state(&config, container::status(&folder, &record)))?;
+            let directory = store.directory(&id);
+            let config = container::config(&directory)?;
+            terminal::print_json(&record.state(&config, container::status(&directory, &record)))?;
         }
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
@@ -111,9 +111,9 @@ fn make(
     if create.no_pivot {
         return Err(Error::new(
             Kind::Unsupported,
-            "`--no-pivot` is not there: the root is always entered by pivot_root(2)",
+            "`--no-pivot` is not supported: the root is always entered with pivot_root(2)",
         )
-        .help("with the root on the initial ramdisk, copy it to a tmpfs first"));
+        .help("if the root is on the initial ramdisk, copy it to a tmpfs first"));
     }
     let id = Id::new(id)?;
     let bundle = open(&create.bundle, log)?;
@@ -151,16 +151,17 @@ pub(crate) fn enters_others_processes(bundle: &Bundle) -> bool {
         .any(|namespace| Namespace::of(namespace.typ()) == Namespace::Pid && namespace.path().is_some())
 }
 
-/// Opens a bundle; what nobody knows in it is warned of, as the specification asks (config.md, "Extensibility").
-fn open(folder: &Path, log: &mut Log) -> Result<Bundle> {
-    let bundle = Bundle::open(folder)?;
+/// Opens a bundle; unknown properties cause a warning, as the specification requires (config.md, "Extensibility").
+fn open(directory: &Path, log: &mut Log) -> Result<Bundle> {
+    let bundle = Bundle::open(directory)?;
     for pointer in &bundle.config.unknown {
-        log.warn(&format!("config.json: {pointer}: nobody knows this property; it is ignored"));
+        log.warn(&format!("config.json: {pointer}: unknown property, ignored"));
     }
     Ok(bundle)
 }
 
-/// Stays with a container until its end, and deletes it; returns the exit code of its program, with which this process ends.
+/// Stays with a container until its end, and deletes it; returns the exit code of its program, with which this process
+/// ends.
 pub fn attend(
     made: Made,
     signals: &Signals,

@@ -1,4 +1,4 @@
-//! Printing: to a terminal, a pipe, or a pipe that somebody closed.
+//! Printing: to a terminal, a pipe, or a closed pipe.
 
 use std::io;
 
@@ -7,14 +7,14 @@ use jobc_sys::error::{Error, Kind, Result};
 
 /// Prints to standard output.
 ///
-/// A reader that went away, as `head` does, is no error of ours: the program ends quietly, as Unix tools do.
+/// A reader that went away, as `head` does, is not an error: the program ends quietly, as Unix tools do.
 pub fn print(text: &str) {
     end_on_error(write_all(&mut anstream::stdout().lock(), text));
 }
 
 /// Prints to standard error.
 pub fn eprint(text: &str) {
-    // Nobody is left to tell when standard error itself is closed.
+    // Nothing can be reported when standard error itself is closed.
     let _ = write_all(&mut anstream::stderr().lock(), text);
 }
 

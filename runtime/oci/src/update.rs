@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::args::UpdateArgs;
 use crate::terminal;
 
-/// How often a container is looked at whether memory has run out in it, or it has ended.
+/// The interval of checks whether a container has run out of memory or has ended.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Changes the limits.
@@ -66,7 +66,7 @@ fn change(args: &UpdateArgs) -> Result<Value> {
         if section.is_null() {
             *section = json!({});
         }
-        // What is no section stays as it is, and is refused as such.
+        // A value that is not a section stays as it is, and is rejected as such.
         if let Some(section) = section.as_object_mut() {
             section.insert(field.to_owned(), value);
         }
@@ -99,7 +99,7 @@ pub(super) fn follow(store: &Store, id: &Id, interval: Duration) -> Result<()> {
             killed = now;
             line("oom", id, None);
         }
-        if container::status(&store.folder(id), &record) == Status::Stopped {
+        if container::status(&store.directory(id), &record) == Status::Stopped {
             return Ok(());
         }
         if Instant::now() >= next {

@@ -6,9 +6,9 @@ use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_jobc-oci");
 
-/// Runs a line of sh(1) in which `$0` is the program and `$1` a folder.
-fn shell(line: &str, folder: &std::path::Path) -> Output {
-    Command::new("sh").args(["-c", line, PROGRAM]).arg(folder).output().expect("sh")
+/// Runs a line of sh(1) in which `$0` is the program and `$1` a directory.
+fn shell(line: &str, directory: &std::path::Path) -> Output {
+    Command::new("sh").args(["-c", line, PROGRAM]).arg(directory).output().expect("sh")
 }
 
 #[test]
@@ -26,11 +26,11 @@ fn the_words_of_the_command_line_arrive() {
 
 #[test]
 fn nothing_that_is_printed_goes_into_a_file_that_got_a_closed_streams_number() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let line = r#"exec "$0" --root "$1" --log "$1/log" state nobody <&- >&- 2>&-"#;
-    let output = shell(line, folder.path());
+    let output = shell(line, directory.path());
     assert_eq!(output.status.code(), Some(125));
-    let log = std::fs::read_to_string(folder.path().join("log")).expect("the log");
+    let log = std::fs::read_to_string(directory.path().join("log")).expect("the log");
     assert_eq!(log.lines().count(), 1, "{log}");
     assert!(log.contains("level=error"), "{log}");
 }

@@ -1,4 +1,4 @@
-//! The HTTP client of one registry: whom it trusts, through what it goes, how long it waits.
+//! The HTTP client of one registry: its trusted CAs, proxies and timeouts.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,16 +13,16 @@ use crate::settings::RegistrySettings;
 
 /// To find a host and connect to it.
 const CONNECT: Duration = Duration::from_secs(20);
-/// To begin an answer: a registry reads what it was sent as a whole before it answers.
+/// The timeout for the start of a response: a registry reads the whole request before it responds.
 const ANSWER: Duration = Duration::from_mins(5);
 /// Between two pieces of what is sent or received.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Makes the client for an address, `http://HOST[:PORT]` or `https://…`.
+/// Creates the client for an address, `http://HOST[:PORT]` or `https://…`.
 pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent> {
     let config = Agent::config_builder()
         .http_status_as_error(false)
-        // Blobs often lie elsewhere; what lets us in here is no business of that place.
+        // Blobs are often on other hosts, which must not get the credentials of this one.
         .redirect_auth_headers(RedirectAuthHeaders::SameHost)
         .max_redirects(5)
         .proxy(proxy(address, |name| std::env::var(name).ok()))
@@ -33,7 +33,7 @@ pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent>
         .timeout_per_read(Some(SILENCE))
         .timeout_per_write(Some(SILENCE))
         .max_idle_connections_per_host(4);
-    // Plain HTTP may still lead to TLS, by redirects and services that give tokens; but to no certificate of ours.
+    // Plain HTTP may still lead to TLS, by redirects and token services; but without a client certificate.
     Ok(config.tls_config(tls(settings)?).build().new_agent())
 }
 
@@ -60,11 +60,11 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
         .build())
 }
 
-/// The certificates that this machine trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
+/// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
 pub(crate) fn machine_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
     static FOUND: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
     FOUND.get_or_init(|| {
-        // One that cannot be read is one that is not trusted.
+        // A certificate that cannot be read is not trusted.
         let found = rustls_native_certs::load_native_certs().certs;
         Arc::new(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
     })
@@ -85,8 +85,8 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
     });
     let found: Vec<_> = found.collect();
     if found.is_empty() {
-        return Err(Error::new(Kind::Config, format!("`{}` holds no certificate", path.display()))
-            .help("certificates are given in PEM: `-----BEGIN CERTIFICATE-----`"));
+        return Err(Error::new(Kind::Config, format!("`{}` contains no certificate", path.display()))
+            .help("certificates must be in PEM format: `-----BEGIN CERTIFICATE-----`"));
     }
     Ok(found)
 }
@@ -96,11 +96,11 @@ fn key(path: &Path) -> Result<PrivateKey<'static>> {
         PemItem::PrivateKey(key) => Some(key),
         _ => None,
     });
-    found.ok_or_else(|| Error::new(Kind::Config, format!("`{}` holds no private key", path.display())))
+    found.ok_or_else(|| Error::new(Kind::Config, format!("`{}` contains no private key", path.display())))
 }
 
-/// The proxy that the environment names for an address, in the order in which curl and Go look: by the scheme, then for
-/// all; none for this machine itself, nor for what `NO_PROXY` names.
+/// The proxy that the environment names for an address, in the order of curl and Go: by the scheme, then for all; none
+/// for this host itself, nor for hosts in `NO_PROXY`.
 fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Proxy> {
     let value = |names: [&str; 2]| {
         names.into_iter().find_map(|name| variable(name).filter(|value| !value.is_empty()))
@@ -120,7 +120,7 @@ fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Pro
     Proxy::new(&by_scheme.or_else(|| value(["ALL_PROXY", "all_proxy"]))?).ok()
 }
 
-/// Whether a host stands in a list of `NO_PROXY`: itself, a domain above it, or everything.
+/// Whether a list of `NO_PROXY` contains a host: itself, a domain above it, or everything.
 fn is_left_out(host: &str, list: &str) -> bool {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.trim_start_matches("*.").trim_start_matches('.');

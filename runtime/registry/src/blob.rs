@@ -1,4 +1,4 @@
-//! A blob's way into the store: in pieces where it is cut off, checked against what the manifest says of it.
+//! Downloads a blob into the store: resumes after interruptions, and verifies size and digest against the manifest.
 
 use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,7 +38,7 @@ impl Fetching<'_> {
             self.fetch_rest(descriptor, &mut writer)?;
             match writer.finish(Some(descriptor)) {
                 Ok(_) => return Ok(()),
-                // A machine that lost its power may have kept a part that is not what came.
+                // After a power failure, a partial file may have other content than was received.
                 Err(_) if goes_on => goes_on = false,
                 Err(error) => return Err(error),
             }
@@ -56,7 +56,7 @@ impl Fetching<'_> {
 
     fn fetch_rest(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> Result<()> {
         let mut backoff = Backoff::default();
-        // The most that was ever there: who sends the same bytes again and again brings nothing forward.
+        // The maximum that ever existed: repeated bytes are not progress.
         let mut best = writer.written();
         while writer.written() < descriptor.size {
             let received = self.receive(descriptor, writer);
@@ -82,7 +82,7 @@ impl Fetching<'_> {
         let mut answer = self.session.send_once(&mut call)?;
         match answer.status() {
             StatusCode::PARTIAL_CONTENT if begins_at(&answer) == Some(writer.written()) => {}
-            // The whole blob, from a registry that knows no ranges; or another part than was asked for.
+            // The whole blob, from a registry without range requests; or another range than requested.
             StatusCode::OK => writer.restart()?,
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
                 writer.restart()?;
@@ -136,20 +136,22 @@ impl Fetching<'_> {
         let (name, digest) = (&self.session.endpoint.name, &descriptor.digest);
         let message =
             format!("the registry `{name}` lacks {digest} of `{}`{}", self.repository, said(answer));
-        Error::new(Kind::Machine, message).help("push the image again, or ask who keeps the registry")
+        Error::new(Kind::Machine, message)
+            .help("push the image again, or contact the operator of the registry")
     }
 
     fn other_size(&self, descriptor: &Descriptor, is: Option<u64>) -> Error {
         let (name, digest, size) = (&self.session.endpoint.name, &descriptor.digest, descriptor.size);
         let is = is.map_or_else(|| "more".to_owned(), |is| is.to_string());
         let message = format!(
-            "what the registry `{name}` has for {digest} is something else: {is} bytes where the manifest says {size}"
+            "the content that the registry `{name}` sent for {digest} does not match: {is} bytes, but the manifest says {size}"
         );
-        Error::new(Kind::Machine, message).help("try again; if it stays so, ask who serves it")
+        Error::new(Kind::Machine, message)
+            .help("retry; if it fails again, report it to the operator of the server")
     }
 }
 
-/// Where the part of an answer begins (RFC 9110, section 14.4: `bytes 5-9/10`).
+/// Where the range of a response begins (RFC 9110, section 14.4: `bytes 5-9/10`).
 fn begins_at(answer: &Response<Body>) -> Option<u64> {
     let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     range.trim().strip_prefix("bytes")?.trim_start().split('-').next()?.parse().ok()

@@ -10,7 +10,7 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    /// The value of a parameter; nothing where it is absent or empty.
+    /// The value of a parameter; nothing if it is absent or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.parameters.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())

@@ -21,12 +21,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client with a person's settings and credentials; nothing is sent yet.
+    /// A client with a user's settings and credentials; nothing is sent yet.
     pub fn new(settings: Settings, credentials: Credentials) -> Self {
         Self { settings, credentials, sessions: Mutex::default() }
     }
 
-    /// Where the images of a registry are asked for: its mirrors, then itself.
+    /// The endpoints for the images of a registry: its mirrors, then itself.
     pub(crate) fn sessions(&self, registry: &str) -> Result<Arc<[Session]>> {
         let mut known = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sessions) = known.get(registry) {
@@ -46,7 +46,7 @@ impl Client {
         Ok(sessions)
     }
 
-    /// The digest that a name stands for now, with what it is, without fetching what it names.
+    /// The current digest and media type of a name, without fetching the content.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Fetch for Client {
     }
 }
 
-/// Asks one place after the other until one answers; what the earlier ones said is told as notes.
+/// Queries one endpoint after the other until one responds; the errors of the earlier ones are reported as notes.
 pub(crate) fn in_turn<T>(
     sessions: &[Session],
     told: Told<'_>,
@@ -84,7 +84,7 @@ pub(crate) fn in_turn<T>(
         match ask(mirror) {
             Ok(found) => return Ok(found),
             Err(Error { message, .. }) => {
-                told(Progress::Note(format!("{message}; asking elsewhere")));
+                told(Progress::Note(format!("{message}; trying the next endpoint")));
             }
         }
     }

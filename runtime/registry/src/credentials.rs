@@ -1,4 +1,4 @@
-//! Who we are to a registry: the files of `docker login` and `podman login`, and the programs they name.
+//! Credentials for registries: the files of `docker login` and `podman login`, and the helper programs they name.
 //!
 //! Formats: docker's `config.json` and containers-auth.json(5), which differ only in the keys of `auths`.
 
@@ -45,7 +45,7 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// The files that are looked through, nearest first.
+/// The files that are searched, nearest first.
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     files: Vec<PathBuf>,
@@ -54,15 +54,16 @@ pub struct Credentials {
 impl Credentials {
     /// The files of this user: those that `REGISTRY_AUTH_FILE` and `DOCKER_CONFIG` name, then podman's, then docker's.
     pub fn of_user() -> Self {
-        let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let home = folder("HOME");
+        let directory =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = directory("HOME");
         let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
         let files = [
-            folder("REGISTRY_AUTH_FILE"),
-            folder("DOCKER_CONFIG").map(|folder| folder.join("config.json")),
-            folder("XDG_RUNTIME_DIR").map(|folder| folder.join("containers/auth.json")),
-            folder("XDG_CONFIG_HOME")
-                .map(|folder| folder.join("containers/auth.json"))
+            directory("REGISTRY_AUTH_FILE"),
+            directory("DOCKER_CONFIG").map(|directory| directory.join("config.json")),
+            directory("XDG_RUNTIME_DIR").map(|directory| directory.join("containers/auth.json")),
+            directory("XDG_CONFIG_HOME")
+                .map(|directory| directory.join("containers/auth.json"))
                 .or_else(|| below_home(".config/containers/auth.json")),
             below_home(".docker/config.json"),
         ];
@@ -74,7 +75,7 @@ impl Credentials {
         Self { files }
     }
 
-    /// What is known for a repository of a registry; nothing where nobody logged in.
+    /// The credentials for a repository of a registry; nothing without a login.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Credentials {
     }
 }
 
-/// A file of docker's or podman's; what else stands in it is of no interest here.
+/// A credentials file of Docker or Podman; other keys are ignored.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct File {
@@ -131,7 +132,7 @@ fn read(path: &Path) -> Result<Option<File>> {
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         // The parser's own words could quote a password.
         let place = format!("line {}, column {}", error.line(), error.column());
-        Error::new(Kind::Config, format!("`{}` is not a file of credentials: {place}", path.display()))
+        Error::new(Kind::Config, format!("`{}` is not a valid credentials file: {place}", path.display()))
             .help("log in again with `docker login` or `podman login`")
     })
 }
@@ -158,7 +159,7 @@ impl File {
 }
 
 impl Entry {
-    /// What the entry holds; nothing where it only says that a program has it.
+    /// The content of the entry; nothing if it only names a helper program.
     fn credential(&self, key: &str, path: &Path) -> Result<Option<Credential>> {
         if !self.registrytoken.is_empty() {
             return Ok(Some(Credential::Registry(self.registrytoken.clone())));
@@ -184,7 +185,7 @@ impl Entry {
     }
 }
 
-/// The keys under which a repository's credentials may stand, most particular first (containers-auth.json(5)).
+/// The keys for a repository's credentials, most specific first (containers-auth.json(5)).
 fn names(registry: &str, repository: &str) -> Vec<String> {
     let mut names = Vec::new();
     let mut name = format!("{registry}/{repository}");
@@ -206,7 +207,7 @@ fn canonical(key: &str) -> String {
     path.map_or_else(|| host.to_owned(), |path| format!("{host}/{path}"))
 }
 
-/// What a program is asked for.
+/// The request to a helper program.
 fn server<'a>(registry: &'a str, key: Option<&'a str>) -> &'a str {
     if registry == "docker.io" { DOCKER_HUB_KEY } else { key.unwrap_or(registry) }
 }

@@ -11,16 +11,16 @@ pub(crate) struct Endpoint {
     pub(crate) address: String,
     /// What it is called in messages.
     pub(crate) name: String,
-    /// Under which name somebody logged in.
+    /// The name used for the login.
     pub(crate) registry: String,
-    /// What stands before a repository's name here; empty, or with a `/` at its end.
+    /// The prefix of a repository's name here; empty, or with a trailing `/`.
     prefix: String,
 }
 
 impl Endpoint {
     /// A registry, by its name in references.
     pub(crate) fn of_registry(registry: &str, settings: &Settings) -> Self {
-        // The name that everybody writes serves web pages.
+        // The well-known name serves web pages.
         let host = if registry == "docker.io" { "registry-1.docker.io" } else { registry };
         let scheme = if settings.of(registry).plain_http { "http" } else { "https" };
         Self {

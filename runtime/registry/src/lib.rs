@@ -1,8 +1,8 @@
 //! Fetches images from registries and sends them there: the OCI distribution specification 1.1 over HTTP/1.1.
 //!
-//! One [`Client`](client::Client) serves a command. What it fetches goes into the store of the runtime blob by blob, each checked against
-//! its digest and size on its way; what is cut off goes on where it ended. No part of this crate is loaded to start a
-//! container: images are fetched before the job's supervisor is there.
+//! One [`Client`](client::Client) serves a command. It downloads content into the runtime's store blob by blob, and
+//! verifies the digest and size of each; interrupted downloads resume. No part of this crate is loaded to start a
+//! container: images are fetched before the job's supervisor exists.
 #![forbid(unsafe_code)]
 
 mod agent;

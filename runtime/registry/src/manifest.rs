@@ -1,4 +1,4 @@
-//! Manifests and indexes: asked for by tag or digest, bounded, and what they must be.
+//! Manifests and indexes: requested by tag or digest, bounded in size, and validated.
 
 use jobc_image::digest::Hasher;
 use jobc_image::manifest::media;
@@ -14,16 +14,16 @@ use crate::session::{Call, Session, said, unexpected};
 
 /// The kinds of document that are understood.
 const ACCEPT: [&str; 4] = [media::INDEX, media::MANIFEST, media::DOCKER_INDEX, media::DOCKER_MANIFEST];
-/// What a registry says that a manifest's digest is.
+/// The header with a manifest's digest.
 const DIGEST: &str = "docker-content-digest";
 
-/// A document with what stands for it.
+/// A document with its descriptor.
 pub(crate) struct Document {
     pub(crate) descriptor: Descriptor,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What a document says of itself.
+/// The fields of a document that identify its type.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kinds {
@@ -36,7 +36,7 @@ struct Kinds {
 }
 
 impl Session {
-    /// Fetches what a reference stands for.
+    /// Fetches the document of a reference.
     pub(crate) fn document(&self, reference: &Reference) -> Result<Document> {
         let answer = self.ask(Method::GET, reference)?;
         let declared = header(&answer, CONTENT_TYPE.as_str());
@@ -52,16 +52,16 @@ impl Session {
             return Err(Error::new(
                 Kind::Machine,
                 format!(
-                    "what the registry `{}` has for {expected} is something else: it has the digest {digest}",
+                    "the content that the registry `{}` sent for {expected} does not match: it has the digest {digest}",
                     self.endpoint.name
                 ),
             )
-            .help("try again; if it stays so, ask who serves it"));
+            .help("retry; if it fails again, report it to the operator of the server"));
         }
         Ok(Document { descriptor: Descriptor::new(media_type, digest, bytes.len() as u64), bytes })
     }
 
-    /// The descriptor of what a reference stands for; its content is only fetched where the registry does not tell.
+    /// The descriptor of a reference; its content is only fetched if the registry's headers lack it.
     pub(crate) fn look_up(&self, reference: &Reference) -> Result<Descriptor> {
         let answer = self.ask(Method::HEAD, reference)?;
         let digest = header(&answer, DIGEST).and_then(|digest| digest.parse::<Digest>().ok());
@@ -96,7 +96,7 @@ impl Session {
                     Kind::State,
                     format!("the registry `{name}` has no `{}`{said}", reference.familiar()),
                 )
-                .help("look at the name and the tag"))
+                .help("check the name and the tag"))
             }
             _ => Err(unexpected(self, answer)),
         }
@@ -118,14 +118,14 @@ pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manife
     if !media::is_config(&manifest.config.media_type) {
         let kind = &manifest.config.media_type;
         return unsupported(
-            format!("`{name}` is an artifact of kind `{kind}`, and not an image that can be run"),
-            "name an image of a container",
+            format!("`{name}` is an artifact of type `{kind}`, not a runnable image"),
+            "name a container image",
         );
     }
     if manifest.config.size > LARGEST_DOCUMENT {
         return unsupported(
-            format!("`{name}` has a configuration of {} bytes; 4 MiB are the most", manifest.config.size),
-            "ask who made it for another",
+            format!("`{name}` has a configuration of {} bytes; the limit is 4 MiB", manifest.config.size),
+            "ask its author for another one",
         );
     }
     let Some(layer) = manifest.layers.iter().find(|layer| !media::is_layer(&layer.media_type)) else {
@@ -134,18 +134,21 @@ pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manife
     let kind = &layer.media_type;
     if kind.contains("foreign") || kind.contains("nondistributable") {
         return unsupported(
-            format!("`{name}` has a layer that no registry may hold: {} of kind `{kind}`", layer.digest),
+            format!(
+                "`{name}` has a layer that registries may not distribute: {} of kind `{kind}`",
+                layer.digest
+            ),
             "choose an image for Linux, or one without such a layer",
         );
     }
     unsupported(
         format!("`{name}` has a layer of kind `{kind}`"),
-        "layers are tar archives, as they are or compressed by gzip or zstd; convert it with `skopeo copy`",
+        "layers must be tar archives, uncompressed or compressed with gzip or zstd; convert it with `skopeo copy`",
     )
 }
 
-/// What kind a document is: what it says itself, what the registry says, and what it looks like must not disagree, or one
-/// client would read as a list what another reads as an image (CVE-2021-41190).
+/// The type of a document: its own `mediaType`, the registry's content type, and its fields must agree, or one client
+/// would read as a list what another reads as an image (CVE-2021-41190).
 pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) -> Result<&'static str> {
     let name = reference.familiar();
     let Ok(kinds) = serde_json::from_slice::<Kinds>(bytes) else {
@@ -153,16 +156,16 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
             Kind::Machine,
             format!("what the registry has for `{name}` is not a manifest"),
         )
-        .help("is this a registry? its address should answer under `/v2/`"));
+        .help("is this a registry? it should respond at `/v2/`"));
     };
     let declared = declared.map(|declared| declared.split(';').next().unwrap_or_default().trim());
     let of_schema_1 = declared.is_some_and(|declared| declared.contains("docker.distribution.manifest.v1+"));
     if kinds.schema_version == 1 || of_schema_1 {
         return Err(Error::new(
             Kind::Unsupported,
-            format!("`{name}` is an image of Docker's schema 1, which was given up in 2017"),
+            format!("`{name}` is an image of Docker's schema 1, which was deprecated in 2017"),
         )
-        .help("push it again with a client of today, or convert it with `skopeo copy --format oci`"));
+        .help("push it again with a current client, or convert it with `skopeo copy --format oci`"));
     }
     let known = |kind: &str| ACCEPT.into_iter().find(|known| *known == kind);
     let own = Some(kinds.media_type.as_str()).filter(|kind| !kind.is_empty());
@@ -172,17 +175,20 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
         _ => {
             let message =
                 format!("what the registry has for `{name}` is neither an image nor a list of images");
-            return Err(Error::new(Kind::Unsupported, message).help("name an image of a container"));
+            return Err(Error::new(Kind::Unsupported, message).help("name a container image"));
         }
     };
-    // What registries call a document of which they know no better says nothing.
+    // The generic content type of registries does not identify a document.
     let told = own.or(declared.filter(|declared| {
         !matches!(*declared, "application/json" | "application/octet-stream" | "text/plain")
     }));
     let Some(kind) = told.map_or(Some(looks), known) else {
         let told = told.unwrap_or_default();
-        return Err(Error::new(Kind::Unsupported, format!("`{name}` is a document of kind `{told}`"))
-            .help("name an image of a container"));
+        return Err(Error::new(
+            Kind::Unsupported,
+            format!("`{name}` is a document of unknown type `{told}`"),
+        )
+        .help("name a container image"));
     };
     let disagrees = media::is_index(kind) != media::is_index(looks)
         || declared
@@ -190,8 +196,8 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
             .is_some_and(|declared| media::is_index(declared) != media::is_index(looks));
     if disagrees {
         let message =
-            format!("what the registry has for `{name}` is called a `{kind}` and looks like another kind");
-        return Err(Error::new(Kind::Machine, message).help("ask who made it for another"));
+            format!("what the registry has for `{name}` is labeled `{kind}` but looks like another type");
+        return Err(Error::new(Kind::Machine, message).help("ask its author for another one"));
     }
     Ok(kind)
 }
@@ -232,9 +238,9 @@ mod tests {
     #[test]
     fn what_could_be_read_in_two_ways_is_refused() {
         let list = r#"{"schemaVersion": 2, "manifests": []}"#;
-        assert!(check(Some(media::MANIFEST), list).contains("looks like another kind"));
+        assert!(check(Some(media::MANIFEST), list).contains("looks like another type"));
         let own = format!(r#"{{"mediaType": "{}", "layers": []}}"#, media::INDEX);
-        assert!(check(Some(media::MANIFEST), &own).contains("looks like another kind"));
+        assert!(check(Some(media::MANIFEST), &own).contains("looks like another type"));
         let both = r#"{"manifests": [], "layers": []}"#;
         assert!(check(Some(media::MANIFEST), both).contains("neither an image nor a list"));
     }
@@ -246,7 +252,8 @@ mod tests {
         let signed = Some("application/vnd.docker.distribution.manifest.v1+prettyjws");
         assert!(check(signed, r#"{"layers": []}"#).contains("schema 1"));
         assert!(
-            check(Some("application/vnd.x"), r#"{"layers": []}"#).contains("of kind `application/vnd.x`")
+            check(Some("application/vnd.x"), r#"{"layers": []}"#)
+                .contains("of unknown type `application/vnd.x`")
         );
     }
 }

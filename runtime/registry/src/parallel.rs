@@ -10,7 +10,7 @@ const AT_ONCE: usize = 4;
 
 /// Does something with each item, several at once; the first error ends all, and is returned.
 ///
-/// `work` is told whether it may stop, by a flag that is set when another item failed.
+/// `work` gets a flag that is set when another item failed, so that it can stop.
 pub(crate) fn each<T: Sync>(items: &[T], work: impl Fn(&T, &AtomicBool) -> Result<()> + Sync) -> Result<()> {
     let (next, stopped, failed) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
     let one = || {

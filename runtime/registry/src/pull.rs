@@ -14,19 +14,19 @@ use crate::manifest::{self, Document};
 use crate::parallel;
 use crate::session::Session;
 
-/// A list may stand in a list; more of them in each other are nobody's image.
+/// A list may be in a list; deeper nesting is not an image.
 const DEEPEST: usize = 4;
 
 impl Client {
-    /// Asks the registry what a name stands for and brings that into the store under the name: of a list the image for the
-    /// platform. What is in the store already is not fetched again; what was cut off goes on where it ended.
+    /// Resolves a name at the registry and fetches its content into the store under that name: of a list, the image for
+    /// the platform. Content in the store is not fetched again; interrupted downloads resume.
     ///
-    /// Returns what the name stands for: a list or a manifest, whose digest is that of the registry.
+    /// Returns the target of the name: a list or a manifest, with the digest at the registry.
     ///
     /// # Errors
     ///
-    /// The registry does not have it, refuses it, or sends something else; it is not for the platform; the network; no space
-    /// left. The name then stands for what it did before.
+    /// The registry does not have it, denies access, or sends other content; it is not for the platform; the network
+    /// fails; no space left. The name then keeps its previous target.
     pub fn pull(
         &self,
         store: &Store,
@@ -48,15 +48,15 @@ impl Client {
             if at.descriptor.media_type != entry.media_type || at.descriptor.size != entry.size {
                 return Err(Error::new(
                     Kind::Machine,
-                    format!("`{}` names {} as something else than it is", reference.familiar(), entry.digest),
+                    format!("`{}` lists {} with the wrong media type", reference.familiar(), entry.digest),
                 )
-                .help("ask who made it for another"));
+                .help("ask its author for another one"));
             }
             keep(store, &at)?;
         }
         if media::is_index(&at.descriptor.media_type) {
-            let message = format!("`{}` is a list of lists of lists, and no image", reference.familiar());
-            return Err(Error::new(Kind::Unsupported, message).help("name an image of a container"));
+            let message = format!("`{}` is a nested list of lists, not an image", reference.familiar());
+            return Err(Error::new(Kind::Unsupported, message).help("name a container image"));
         }
         let image = manifest::image(reference, &at)?;
         let mut seen = BTreeSet::new();
@@ -88,7 +88,7 @@ fn document(sessions: &[Session], store: &Store, reference: &Reference, told: To
     in_turn(sessions, told, |session| session.document(reference))
 }
 
-/// A document of the store; nothing where it is not there, or was changed.
+/// A document of the store; nothing if it does not exist, or was changed.
 fn known(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> Option<Document> {
     let size = store.blob(digest).ok()?.metadata().ok()?.len();
     let bytes = store.bytes(&Descriptor::new("", digest.clone(), size)).ok()?;
@@ -96,7 +96,7 @@ fn known(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> O
     Some(Document { descriptor: Descriptor::new(media_type, digest.clone(), size), bytes })
 }
 
-/// Puts a document into the store, under the digest that it was named by.
+/// Puts a document into the store, under its digest.
 fn keep(store: &Store, document: &Document) -> Result<()> {
     if let Some(mut writer) = store.resume(&document.descriptor)? {
         writer.restart()?;
@@ -106,7 +106,8 @@ fn keep(store: &Store, document: &Document) -> Result<()> {
     Ok(())
 }
 
-/// Tells of every blob before the first comes, so that it can be shown how much there is; returns those that are missing.
+/// Tells of every blob before the first comes, so that it can be shown how much there is; returns those that are
+/// missing.
 fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], told: Told<'_>) -> Vec<&'a Descriptor> {
     let is_missing = |blob: &&'a Descriptor| {
         let known = store.has(&blob.digest);

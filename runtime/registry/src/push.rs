@@ -26,16 +26,16 @@ struct Sending<'a> {
 }
 
 impl Client {
-    /// Sends an image of the store to a registry under a name. Blobs that the registry has, in this repository or in another
-    /// from which an image is here, are not sent.
+    /// Sends an image of the store to a registry under a name. Blobs that the registry has, in this repository or in
+    /// another from which an image is here, are not sent.
     ///
-    /// Of a list of which only some images are here, the one for the platform is sent alone. Returns what the name stands
-    /// for in the registry.
+    /// Of a list of which only some images are in the store, only the one for the platform is pushed. Returns the new
+    /// target of the name in the registry.
     ///
     /// # Errors
     ///
-    /// The image is not whole in the store, the registry refuses it, or the network fails. The name then stands for what it
-    /// did before.
+    /// The image is incomplete in the store, the registry denies access, or the network fails. The name then keeps its
+    /// previous target.
     pub fn push(
         &self,
         store: &Store,
@@ -53,7 +53,9 @@ impl Client {
         let top = if sending.whole(descriptor)? {
             descriptor.bare()
         } else {
-            told(Progress::Note(format!("only the image for `{platform}` is here, and it is sent alone")));
+            told(Progress::Note(format!(
+                "only the image for `{platform}` is in the store; only this one is pushed"
+            )));
             store.manifest_for(descriptor, platform)?
         };
         if let Some(wanted) = destination.digest.as_ref().filter(|wanted| **wanted != top.digest) {
@@ -61,7 +63,7 @@ impl Client {
                 Kind::Config,
                 format!("the image has the digest {}, not {wanted}", top.digest),
             )
-            .help("leave the digest out: it is what the image has"));
+            .help("omit the digest: the image determines it"));
         }
         let name = destination.tag.clone().unwrap_or_else(|| top.digest.to_string());
         sending.send(&top, &name)?;
@@ -70,7 +72,8 @@ impl Client {
 }
 
 impl Sending<'_> {
-    /// Whether everything that a descriptor names is here; of a list of which nothing is here, that is an error later.
+    /// Whether everything that a descriptor references is in the store; a list with no image in the store is an error
+    /// later.
     fn whole(&self, descriptor: &Descriptor) -> Result<bool> {
         if !media::is_index(&descriptor.media_type) {
             return Ok(true);
@@ -112,7 +115,7 @@ impl Sending<'_> {
         Ok(found)
     }
 
-    /// Sends what a descriptor names, then itself under a name: a tag or its digest.
+    /// Pushes what a descriptor references, then itself under a name: a tag or its digest.
     fn send(&self, descriptor: &Descriptor, name: &str) -> Result<()> {
         let bytes = self.store.bytes(descriptor)?;
         if media::is_index(&descriptor.media_type) {
@@ -159,7 +162,7 @@ impl Sending<'_> {
         }
         drop(answer);
         let mut backoff = Backoff::default();
-        // An upload that fails begins again: where it ended is not known for sure, and the registry throws it away.
+        // A failed upload starts again: its progress is not known for sure, and the registry discards it.
         loop {
             match self.upload(blob) {
                 Ok(known) => {
@@ -204,12 +207,12 @@ impl Sending<'_> {
         }
     }
 
-    /// Where an upload goes, closed by its digest.
+    /// The URL of an upload, with its digest.
     fn location(&self, begun: &Response<Body>, digest: &Digest) -> Result<String> {
         let location =
             begun.headers().get(LOCATION).and_then(|value| value.to_str().ok()).ok_or_else(|| {
                 let message = format!(
-                    "the registry `{}` takes a blob and does not say where",
+                    "the registry `{}` accepted a blob without a location",
                     self.session.endpoint.name
                 );
                 Error::new(Kind::Machine, message)

@@ -1,9 +1,9 @@
-//! How often a request is tried, and how long is waited in between.
+//! How often a request is tried, and the waits in between.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
-/// So often is something tried that brings nothing new.
+/// The maximum number of tries without progress.
 const TRIES: u32 = 6;
 /// The wait after the first failure; each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(250);
@@ -17,9 +17,9 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Counts a failure; returns how long to wait before the next try, nothing where there is to be none.
+    /// Counts a failure; returns how long to wait before the next try, nothing if there is to be none.
     ///
-    /// `asked` is what the registry wants to be waited (`Retry-After`); it is kept in full or not waited for at all.
+    /// `asked` is the wait that the registry requests (`Retry-After`); it is observed in full, or there is no retry.
     pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Option<Duration> {
         self.failures += 1;
         if self.failures >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
@@ -38,8 +38,8 @@ impl Backoff {
     }
 }
 
-/// The seconds of `Retry-After` (RFC 9110, section 10.2.3). Its other form, a date, is left to our own pauses: it would be
-/// compared with a clock of ours that may be wrong.
+/// The seconds of `Retry-After` (RFC 9110, section 10.2.3). Its other form, a date, is ignored: it would be compared
+/// with a local clock that may be wrong.
 pub(crate) fn asked(header: &str) -> Option<Duration> {
     header.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,4 +1,4 @@
-//! Talking with one registry: who we are, what is tried again, and what an answer means.
+//! Requests to one registry: authentication, retries, and the meaning of responses.
 
 mod login;
 mod words;
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     answered: AtomicBool,
     /// Whether it could not be reached.
     lost: AtomicBool,
-    /// What a request of a scope carries; empty as long as nothing was asked for.
+    /// The authorization header for requests of a scope; empty until a request needs it.
     authorizations: Mutex<BTreeMap<String, Authorization>>,
 }
 
@@ -61,14 +61,14 @@ pub(crate) enum Payload<'a> {
 
 /// Why a request was not answered.
 pub(crate) enum Trouble {
-    /// Another try may do better, if asked for after such a time.
+    /// A retry may succeed after such a time.
     Passing(Error, Option<Duration>),
     /// Another try would end the same.
     Final(Error),
 }
 
 impl Trouble {
-    /// The error, whatever may become of it.
+    /// The error, retryable or not.
     pub(crate) fn error(self) -> Error {
         let (Self::Passing(error, _) | Self::Final(error)) = self;
         error
@@ -121,8 +121,8 @@ impl Session {
         })
     }
 
-    /// Sends a request until it is answered or was tried often enough. The answer is any that another try would not
-    /// change, such as 404.
+    /// Sends a request until there is a response or the tries are used up. A response is returned if a retry would not
+    /// change it, such as 404.
     pub(crate) fn send(&self, call: &mut Call<'_>) -> Result<Response<Body>> {
         let mut backoff = Backoff::default();
         loop {
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Sends a request, twice where the registry first wants to know who we are.
+    /// Sends a request, twice if the registry requires authentication first.
     pub(crate) fn send_once(&self, call: &mut Call<'_>) -> std::result::Result<Response<Body>, Trouble> {
         let known = self.authorization(&call.scope);
         let answer = self.exchange(call, known.as_deref())?;
@@ -164,7 +164,7 @@ impl Session {
         }
         let unwritable = |error: ureq::http::Error| Trouble::Final(words::unwritable(self, &error));
         let answer = match &mut call.payload {
-            // A registry that wants the length of an upload's first, empty request is told it.
+            // Some registries require the length of an upload's first, empty request, so it is sent.
             Payload::None if matches!(call.method, Method::POST | Method::PUT) => {
                 self.agent.run(request.header(CONTENT_LENGTH, 0).body(&[][..]).map_err(unwritable)?)
             }
@@ -180,8 +180,8 @@ impl Session {
         self.heard(answer)
     }
 
-    /// Notes whether an answer came at all. Who never gave one is not asked again: more likely it is not there at all than
-    /// just then.
+    /// Records whether there was a response. An endpoint that never responded is not retried: it is more likely absent
+    /// than temporarily unavailable.
     fn heard(
         &self,
         answer: std::result::Result<Response<Body>, ureq::Error>,
@@ -202,7 +202,7 @@ impl Session {
         }
     }
 
-    /// Whether it could not be reached when it was first asked.
+    /// Whether it could not be reached at the first request.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
@@ -221,7 +221,7 @@ impl Session {
                     answer.headers().get(RETRY_AFTER).and_then(|value| retry::asked(value.to_str().ok()?));
                 let mut error = unexpected(self, answer);
                 if let Some(asked) = asked.filter(|asked| *asked > retry::LONGEST) {
-                    error = error.help(format!("it asks to come back in {} s", asked.as_secs()));
+                    error = error.help(format!("it requests a retry after {} s", asked.as_secs()));
                 }
                 Err(Trouble::Passing(error, asked))
             }
@@ -230,7 +230,7 @@ impl Session {
     }
 }
 
-/// Waits before another try; the error where there is to be none.
+/// Waits before a retry; the error if there is to be none.
 pub(crate) fn wait(backoff: &mut Backoff, trouble: Trouble) -> Result<()> {
     match trouble {
         Trouble::Final(error) => Err(error),
@@ -244,7 +244,7 @@ pub(crate) fn wait(backoff: &mut Backoff, trouble: Trouble) -> Result<()> {
     }
 }
 
-/// A file that is sent, and somebody who is told how much of it is.
+/// A file to upload, with a callback for its progress.
 struct Counted<'a> {
     file: &'a mut File,
     sent: u64,

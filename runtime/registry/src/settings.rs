@@ -1,6 +1,7 @@
-//! What a person settles about registries: mirrors, certificates, plain HTTP.
+//! User settings for registries: mirrors, certificates, plain HTTP.
 //!
-//! The format of `registries.yaml`; who reads the file hands it over as values. docs/guides/images.md describes it.
+//! The format of `registries.yaml`; the caller that reads the file passes it as values. docs/guides/images.md describes
+//! it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// By the registry's name as it stands in references: `docker.io`, `registry.example:5000`.
+    /// By the registry's name as in references: `docker.io`, `registry.example:5000`.
     #[serde(default)]
     pub registries: BTreeMap<String, RegistrySettings>,
-    /// Speak plain HTTP with every registry, as asked for on the command line.
+    /// Use plain HTTP with every registry, as requested on the command line.
     #[serde(skip)]
     pub plain_http: bool,
 }
@@ -23,24 +24,24 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct RegistrySettings {
-    /// Registries that are asked first, in order, for what is fetched; each `[http://]HOST[:PORT][/PREFIX]`.
+    /// Registries that are queried first, in order, for downloads; each `[http://]HOST[:PORT][/PREFIX]`.
     #[serde(default)]
     pub mirrors: Vec<String>,
     /// Speak plain HTTP.
     #[serde(default)]
     pub plain_http: bool,
-    /// Files with certificates (PEM) that are trusted besides the machine's.
+    /// Files with certificates (PEM) that are trusted besides the host's.
     #[serde(default)]
     pub ca: Vec<PathBuf>,
     /// Our own certificate, where the registry asks for one.
     pub client: Option<ClientFiles>,
 }
 
-/// A certificate of ours with its key.
+/// A client certificate with its key.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct ClientFiles {
-    /// The certificate and those that vouch for it (PEM).
+    /// The certificate and its chain (PEM).
     pub cert: PathBuf,
     /// Its key (PEM).
     pub key: PathBuf,
@@ -81,13 +82,13 @@ impl Settings {
         })
     }
 
-    /// Makes the paths of files absolute: they are relative to the folder of the file that names them.
+    /// Makes the paths of files absolute: they are relative to the directory of the file that names them.
     #[must_use]
-    pub fn relative_to(mut self, folder: &Path) -> Self {
+    pub fn relative_to(mut self, directory: &Path) -> Self {
         for settings in self.registries.values_mut() {
             let client = settings.client.iter_mut().flat_map(|client| [&mut client.cert, &mut client.key]);
             for path in settings.ca.iter_mut().chain(client) {
-                *path = folder.join(&*path);
+                *path = directory.join(&*path);
             }
         }
         self
@@ -103,13 +104,13 @@ impl Settings {
         self
     }
 
-    /// The settings of one registry, with what Docker and podman keep of certificates in folders of its name.
+    /// The settings of one registry, with what Docker and podman keep of certificates in directories of its name.
     pub(crate) fn of(&self, registry: &str) -> RegistrySettings {
         let mut settings = self.registries.get(registry).cloned().unwrap_or_default();
         settings.plain_http |= self.plain_http;
         if settings.ca.is_empty() && settings.client.is_none() {
-            for folder in certificate_folders() {
-                settings.take_certificates(&folder.join(registry));
+            for directory in certificate_directories() {
+                settings.take_certificates(&directory.join(registry));
             }
         }
         settings
@@ -117,9 +118,10 @@ impl Settings {
 }
 
 impl RegistrySettings {
-    /// Takes what lies in a folder of certs.d (containers-certs.d(5)): `*.crt` are trusted, `NAME.cert` with `NAME.key` is ours.
-    fn take_certificates(&mut self, folder: &Path) {
-        let Ok(entries) = std::fs::read_dir(folder) else { return };
+    /// Reads a directory of certs.d (containers-certs.d(5)): `*.crt` are trusted CAs, `NAME.cert` with `NAME.key` is
+    /// the client certificate.
+    fn take_certificates(&mut self, directory: &Path) {
+        let Ok(entries) = std::fs::read_dir(directory) else { return };
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.sort();
         for path in paths {
@@ -136,7 +138,7 @@ impl RegistrySettings {
 }
 
 /// Where certificates of registries lie for other programs.
-fn certificate_folders() -> Vec<PathBuf> {
+fn certificate_directories() -> Vec<PathBuf> {
     let own = std::env::var_os("HOME").map(|home| Path::new(&home).join(".config/containers/certs.d"));
     own.into_iter().chain(["/etc/containers/certs.d", "/etc/docker/certs.d"].map(PathBuf::from)).collect()
 }
@@ -147,8 +149,8 @@ mod tests {
 
     #[test]
     fn the_nearer_file_decides_about_a_registry() {
-        let read = |text: &str, folder: &str| {
-            serde_json::from_str::<Settings>(text).unwrap().relative_to(Path::new(folder))
+        let read = |text: &str, directory: &str| {
+            serde_json::from_str::<Settings>(text).unwrap().relative_to(Path::new(directory))
         };
         let own = read(
             r#"{"registries": {"a:5000": {"ca": ["a.pem"], "client": {"cert": "/c", "key": "k"}}}}"#,
@@ -182,12 +184,12 @@ mod tests {
 
     #[test]
     fn certificates_of_other_programs_are_found_by_their_names() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in ["b.crt", "a.crt", "client.cert", "client.key", "keyless.cert", "notes.txt"] {
-            std::fs::write(folder.path().join(name), "").unwrap();
+            std::fs::write(directory.path().join(name), "").unwrap();
         }
         let mut settings = RegistrySettings::default();
-        settings.take_certificates(folder.path());
+        settings.take_certificates(directory.path());
         let names = |paths: &[PathBuf]| {
             paths.iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>()
         };

@@ -1,8 +1,9 @@
 //! The files that name users, groups and the ids granted to users: passwd(5), group(5), subuid(5).
 //!
-//! Lines are taken and passed over as by glibc (`nss/nss_files/files-parse.c`): blanks before a line do not count; empty lines,
-//! comments and what NIS left there (`+`, `-`) are no entries; fields at the end may be missing; a line whose ids are no
-//! numbers is passed over alone. An id is digits and nothing else, and never 4294967295, which system calls take as "leave it".
+//! Lines are taken and passed over as by glibc (`nss/nss_files/files-parse.c`): blanks before a line do not count;
+//! empty lines, comments and what NIS left there (`+`, `-`) are not entries; fields at the end may be missing; a line
+//! whose ids are not numbers is skipped. An id is digits and nothing else, and never 4294967295, which
+//! syscalls take as "leave it".
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -109,7 +110,7 @@ pub fn read(file: impl Read) -> io::Result<String> {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// Reads one of this machine's files; one that is not there is empty.
+/// Reads one of this host's files; a missing one is empty.
 ///
 /// # Errors
 ///

@@ -32,9 +32,9 @@ pub enum Kind {
     Config,
     /// A field is known and this runtime cannot keep what it asks for.
     Unsupported,
-    /// A limit or isolation cannot be had on this machine, or by this user.
+    /// A limit or isolation cannot be had on this host, or by this user.
     Unenforceable,
-    /// The kernel, or something on the machine, refused a step.
+    /// The kernel, or something on the host, refused a step.
     Machine,
     /// A container of that name is there, is not, or is in another state.
     State,
@@ -74,7 +74,7 @@ impl Error {
         self
     }
 
-    /// The exit code that stands for this error: 125, or 126 and 127 where the program itself cannot start.
+    /// The exit code for this error: 125, or 126 and 127 where the program itself cannot start.
     pub fn exit_code(&self) -> u8 {
         match self.kind {
             Kind::NotFound => 127,

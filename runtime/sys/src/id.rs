@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Kind, Result};
 
-/// What stands for every role where a role can be named.
+/// The word for every role where a role can be named.
 pub const EVERY_ROLE: &str = "*";
 
 /// One run of a job: its name and a number that grows with each run, such as `resnet50.3`.
@@ -49,7 +49,7 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// A name as jobs and roles have it; it becomes the name of a folder.
+/// A name as jobs and roles have it; it becomes the name of a directory.
 fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.len() <= 63 && name.chars().all(plain) && !name.starts_with('-')
@@ -69,8 +69,8 @@ impl FromStr for JobId {
         parts
             .and_then(|(name, run)| Some(Self { name: name.to_owned(), run: number(run).filter(|&run| run > 0)? }))
             .ok_or_else(|| {
-                Error::new(Kind::State, format!("`{}` is no job's id", text.escape_debug()))
-                    .help("an id is a job's name and the number of its run, such as `train.1`; `jobc ps --all` lists them")
+                Error::new(Kind::State, format!("invalid job id `{}`", text.escape_debug()))
+                    .help("a job id is the job name and the run number, such as `train.1`; `jobc ps --all` lists them")
             })
     }
 }
@@ -81,8 +81,8 @@ impl FromStr for TaskId {
     fn from_str(text: &str) -> Result<Self> {
         let parts = text.rsplit_once('-').filter(|(role, _)| is_name(role));
         parts.and_then(|(role, index)| Some(Self::new(role, number(index)?))).ok_or_else(|| {
-            Error::new(Kind::State, format!("`{}` is no task", text.escape_debug()))
-                .help("a task is a role and the number of an instance, such as `worker-0`")
+            Error::new(Kind::State, format!("invalid task name `{}`", text.escape_debug()))
+                .help("a task name is the role and the instance number, such as `worker-0`")
         })
     }
 }

@@ -1,8 +1,8 @@
 //! User and group ids of a user namespace: a single id, or a range by newuidmap and newgidmap.
 //!
-//! The kernel takes each map once, as lines of `inside outside length` (user_namespaces(7)). A process without rights in
-//! the namespace above may write only its own id, and then has to give up setgroups(2) first; for more, newuidmap(1) and
-//! newgidmap(1) write what /etc/subuid and /etc/subgid grant. Neither way ever becomes the other in silence.
+//! The kernel takes each map once, as lines of `inside outside length` (user_namespaces(7)). A process without rights
+//! in the namespace above may write only its own id, and then has to give up setgroups(2) first; for more, newuidmap(1)
+//! and newgidmap(1) write what /etc/subuid and /etc/subgid grant. Neither way ever becomes the other in silence.
 
 pub mod subordinate;
 
@@ -22,9 +22,9 @@ const MOST: usize = 340;
 pub struct Extent {
     /// The first id as the container sees it.
     pub inside: u32,
-    /// The first id as the machine sees it.
+    /// The first id as the host sees it.
     pub outside: u32,
-    /// How many; never 0, and neither end reaches 4294967295, which is no id.
+    /// How many; never 0, and neither end reaches 4294967295, which is not a valid id.
     pub length: u32,
 }
 
@@ -57,7 +57,7 @@ impl IdMaps {
     ///
     /// # Errors
     ///
-    /// Besides what [`Self::read`] refuses: no maps, and maps that this user may not have written on this machine.
+    /// Besides what [`Self::read`] refuses: no maps, and maps that this user may not have written on this host.
     pub fn of(spec: &Spec) -> Result<Self> {
         let maps = spec.linux().as_ref().map(Self::read).transpose()?.flatten();
         let maps = maps.ok_or_else(|| missing("/linux/uidMappings"))?;
@@ -70,9 +70,9 @@ impl IdMaps {
         Self::both(linux.uid_mappings().as_deref(), linux.gid_mappings().as_deref(), "/linux")
     }
 
-    /// Reads the maps of a mount that stands at `place`, such as `/mounts/3`; nothing if it has none of its own.
+    /// Reads the maps of a mount that is at `place`, such as `/mounts/3`; nothing if it has none of its own.
     ///
-    /// `inside` are then the ids in the file system, and `outside` those on the machine that they are seen as.
+    /// `inside` are then the ids in the file system, and `outside` those on the host that they are seen as.
     pub fn of_mount(mount: &Mount, place: &str) -> Result<Option<Self>> {
         Self::both(mount.uid_mappings().as_deref(), mount.gid_mappings().as_deref(), place)
     }
@@ -118,7 +118,8 @@ impl IdMaps {
         (writer == Ok(Writer::Child)).then(|| (self.users.text(), self.groups.text()))
     }
 
-    /// Whether setgroups(2) is denied in the namespace: to who maps only the own group, whoever writes the map.
+    /// Whether setgroups(2) is denied in the namespace: to a process that maps only its own group, no matter which
+    /// process writes the map.
     pub fn groups_denied(&self) -> bool {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         !uid.is_root() && self.groups.is_only(gid.as_raw())
@@ -161,7 +162,7 @@ impl IdMaps {
             if map.0.iter().any(|extent| extent.outside == 0) {
                 return Err(Error::new(
                     Kind::Unenforceable,
-                    "only root can map the machine's id 0 into a container",
+                    "only root can map the host's id 0 into a container",
                 )
                 .at(place)
                 .help("map your own id, or a range that /etc/subuid and /etc/subgid grant you"));
@@ -173,14 +174,15 @@ impl IdMaps {
         if let (Some(users), Some(groups)) = (program("newuidmap"), program("newgidmap")) {
             return Ok(Writer::Helpers { users, groups });
         }
-        let message = "other ids than your own need newuidmap and newgidmap, which are not installed";
+        let message =
+            "mapping ids other than your own needs newuidmap and newgidmap, which are not installed";
         Err(Error::new(Kind::Unenforceable, message)
             .at("/linux/uidMappings")
             .help(format!("install the package `uidmap`, or map your id {} alone", uid.as_raw())))
     }
 }
 
-/// Runs one of the two programs; what it says goes into the error.
+/// Runs one of the two programs; its output goes into the error.
 fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
@@ -190,26 +192,26 @@ fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or("it does not say why");
-    Err(Error::new(Kind::Unenforceable, format!("the ids cannot be mapped: {said}"))
+    let said = said.lines().next().unwrap_or("no error message");
+    Err(Error::new(Kind::Unenforceable, format!("cannot map ids: {said}"))
         .at(place)
         .help("map your own id, and ranges that /etc/subuid and /etc/subgid grant you"))
 }
 
 /// A user namespace without maps: in it every id is the overflow id, and nothing can be owned.
 pub fn missing(place: &str) -> Error {
-    Error::new(Kind::Config, "the container has a user namespace of its own and no ids in it")
+    Error::new(Kind::Config, "the container has a new user namespace but no id mappings")
         .at(place)
         .help("write `uidMappings` and `gidMappings`, or leave the user namespace out")
 }
 
 impl IdMap {
-    /// Checks a list of config.json that stands at `place` by the kernel's rules.
+    /// Checks a list of config.json that is at `place` by the kernel's rules.
     fn of(mappings: &[LinuxIdMapping], place: &str) -> Result<Self> {
         if mappings.len() > MOST {
             let error = Error::new(
                 Kind::Config,
-                format!("{} extents, where the kernel takes {MOST}", mappings.len()),
+                format!("{} extents, but the kernel allows at most {MOST}", mappings.len()),
             );
             return Err(error.at(place));
         }
@@ -220,11 +222,11 @@ impl IdMap {
             let wrong =
                 |message: String| Err(Error::new(Kind::Config, message).at(format!("{place}/{index}")));
             if new.length == 0 {
-                return wrong("an extent of no ids".to_owned());
+                return wrong("an extent of size 0".to_owned());
             }
             if [new.inside, new.outside].iter().any(|first| first.checked_add(new.length).is_none()) {
                 return wrong(format!(
-                    "its last id ({} of them) is past 4294967294, the last there is",
+                    "an extent of {} ids ends past 4294967294, the largest id",
                     new.length
                 ));
             }
@@ -232,11 +234,11 @@ impl IdMap {
                 let side = if overlap(old.inside, old.length, new.inside, new.length) {
                     "container"
                 } else if overlap(old.outside, old.length, new.outside, new.length) {
-                    "machine"
+                    "host"
                 } else {
                     continue;
                 };
-                return wrong(format!("ids of the {side} that {place}/{other} maps already"));
+                return wrong(format!("overlaps {side} ids of {place}/{other}"));
             }
             extents.push(new);
         }
@@ -248,7 +250,7 @@ impl IdMap {
         let mut extents = vec![Extent { inside: 0, outside: own, length: 1 }];
         let mut next = 1;
         for range in granted.iter().take(MOST - 1) {
-            // What would go past the last id is left out; nobody asked for it.
+            // Ids past the last one are left out; they are not needed.
             let length = range.length.min(u32::MAX - next);
             if length > 0 {
                 extents.push(Extent { inside: next, outside: range.first, length });
@@ -267,7 +269,7 @@ impl IdMap {
         &self.0
     }
 
-    /// The id on the machine behind one in the container.
+    /// The id on the host behind one in the container.
     pub fn outside(&self, inside: u32) -> Option<u32> {
         self.0.iter().find_map(|extent| {
             let offset = inside.checked_sub(extent.inside).filter(|offset| *offset < extent.length)?;
@@ -294,12 +296,12 @@ fn overlap(first: u32, length: u32, other: u32, other_length: u32) -> bool {
     first < other + other_length && other < first + length
 }
 
-/// The path of an executable file among the folders of `PATH`.
+/// The path of an executable file among the directories of `PATH`.
 pub fn program(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into());
-    std::env::split_paths(&folders)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
+    let directories = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin:/usr/sbin:/sbin".into());
+    std::env::split_paths(&directories)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join(name))
         .find(|path| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok())
 }
 

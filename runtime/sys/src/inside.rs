@@ -1,4 +1,4 @@
-//! Paths below a root that somebody else may have filled.
+//! Paths below a root whose content is not trusted.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,7 +9,8 @@ use rustix::io::Errno;
 /// Opens a path below a root as a process with that root would find it: no link and no `..` leads out.
 pub fn open_inside(root: impl AsFd, path: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    // Where something is renamed on the machine while a `..` is resolved, the kernel cannot tell and says so (openat2(2)).
+    // If a rename on the host happens while a `..` is resolved, the kernel cannot decide and returns
+    // (openat2(2)).
     for _ in 0..64 {
         match openat2(&root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
             Err(Errno::AGAIN) => {}

@@ -21,7 +21,8 @@ pub fn read(path: impl AsRef<Path>, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     if size == buffer.len() { Err(Errno::FBIG) } else { Ok(&buffer[..size]) }
 }
 
-/// A path of a line of the kernel's, in which a space, a tab, a line's end and a backslash stand as octal numbers: `\040`.
+/// A path of a line of the kernel's, in which a space, a tab, a line's end and a backslash stand as octal numbers:
+/// `\040`.
 pub fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

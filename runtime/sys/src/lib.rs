@@ -1,7 +1,7 @@
 //! What the runtime asks of the kernel, and what all of its parts share: errors, ids, signals, files.
 //!
-//! Every system call that a container's first process makes goes through [`syscall::Kernel`], so that tests can record them or
-//! let one fail. `unsafe` stands in [`syscall`] and [`c_list`].
+//! Every syscall that a container's first process makes goes through [`syscall::Kernel`], so that tests can record
+//! them or let one fail. `unsafe` code is in [`syscall`] and [`c_list`].
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
 

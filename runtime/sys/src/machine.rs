@@ -7,7 +7,7 @@ use rustix::fs::CWD;
 use crate::error::{Error, Result};
 use crate::kernel_file;
 
-/// Facts of this machine and process, read once a start.
+/// Facts of this host and process, read once a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The capabilities that this process may use, a bit for each.
@@ -16,38 +16,39 @@ pub struct Machine {
     pub bounding: u64,
     /// The signals that this process ignores, bit n-1 for signal n: what a program inherits unless it is undone.
     pub ignored: u64,
-    /// Whether this process is in a user namespace that is not the machine's.
+    /// Whether this process is in a user namespace that is not the host's.
     ///
-    /// Container engines of normal users start their runtimes in one, as its root; the kernel makes no device nodes there.
+    /// Container engines of unprivileged users start their runtimes in one, as its root; the kernel makes no device
+    /// nodes there.
     pub in_user_namespace: bool,
     /// The user and the group of this process where it has no others: then to become them again changes nothing.
     pub alone_as: Option<(u32, u32)>,
 }
 
 impl Machine {
-    /// Looks at the machine.
+    /// Looks at the host.
     pub fn look() -> Result<Self> {
         let Status { held, bounding, ignored, alone_as, .. } = Status::of_this_process()?;
         Ok(Self { held, bounding, ignored, in_user_namespace: in_user_namespace(), alone_as })
     }
 }
 
-/// Whether this process is in a user namespace that is not the machine's; looked at once.
+/// Whether this process is in a user namespace that is not the host's; read once.
 pub fn in_user_namespace() -> bool {
-    /// The machine's own, whose number is fixed (`PROC_USER_INIT_INO` of the kernel's include/linux/proc_ns.h).
+    /// The host's own, whose number is fixed (`PROC_USER_INIT_INO` of the kernel's include/linux/proc_ns.h).
     const OF_THE_MACHINE: &[u8] = b"user:[4026531837]";
     static IN: OnceLock<bool> = OnceLock::new();
     *IN.get_or_init(|| {
         let mut name = [0; 64];
         match rustix::fs::readlinkat_raw(CWD, c"/proc/self/ns/user", &mut name[..]) {
             Ok(size) => name[..size] != *OF_THE_MACHINE,
-            // A kernel without user namespaces has the machine's alone.
+            // A kernel without user namespaces has the host's alone.
             Err(_) => false,
         }
     })
 }
 
-/// What the kernel says of this process (proc_pid_status(5)), read once: jobc changes none of it for itself.
+/// The kernel's status of this process (proc_pid_status(5)), read once: jobc changes none of it for itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Status {
     /// The user who started it: the first id of `Uid`.
@@ -68,7 +69,7 @@ impl Status {
     /// Reads it.
     ///
     /// # Errors
-    /// [`Kind::Machine`](crate::error::Kind::Machine) where /proc is not there.
+    /// [`Kind::Machine`](crate::error::Kind::Machine) where /proc does not exist.
     pub fn of_this_process() -> Result<Self> {
         const PATH: &str = "/proc/self/status";
         static READ: OnceLock<Status> = OnceLock::new();
@@ -144,7 +145,7 @@ mod tests {
         assert!(Status::parse(b"Name:\tjobc\nUid:\t\n").is_none());
     }
 
-    /// The machine's own user namespace has all ids, each as itself (user_namespaces(7)).
+    /// The host's own user namespace has all ids, each as itself (user_namespaces(7)).
     #[test]
     fn the_machines_user_namespace_is_known_by_its_number() {
         let map = std::fs::read_to_string("/proc/self/uid_map").expect("/proc");

@@ -1,10 +1,10 @@
 //! This program's own file, and its environment, kept from the containers that it enters.
 //!
 //! A process that enters a pid namespace in which others run is seen by them before it has become the container's
-//! program. Nobody may look into it, but CAP_SYS_PTRACE, which some containers are given to debug programs, overrules
+//! program. No process may inspect it, but CAP_SYS_PTRACE, which some containers get to debug programs, overrides
 //! that, and /proc/PID/exe is then a way to this program's file (CVE-2019-5736). So this program first executes itself
-//! again from a read-only mount that stands nowhere: through it the file cannot be written, whoever asks. What stands in the
-//! environment of who typed the command is left behind then, for /proc/PID/environ shows it in the same way.
+//! again from a detached read-only mount: through it no process can write the file. The environment of the caller is
+//! dropped at the same time, because /proc/PID/environ exposes it in the same way.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, OsStr};
@@ -23,7 +23,7 @@ use crate::syscall::{Kernel as _, MountAttributes, of_fd, raw};
 pub enum Environment {
     /// All variables, since what it does next may ask for any.
     Whole,
-    /// Those that this program reads by itself, to find its folders, systemd and programs, and to write messages.
+    /// Variables that this program reads to find its directories, systemd and programs, and to write messages.
     Needed,
 }
 
@@ -56,11 +56,11 @@ impl Environment {
     }
 }
 
-/// Sees that this process executes from a file system that is mounted read-only, with no more environment than it is to have,
-/// and executes itself again where it does not; returns in the first case only.
+/// Checks that this process executes from a file system that is mounted read-only, with no more environment than it is
+/// to have, and executes itself again where it does not; returns in the first case only.
 ///
-/// Only root needs it: to the root of a user namespace that is not the machine's, and to its processes, this program's
-/// file is somebody else's, or their own to change.
+/// Only root needs it: to the root of a user namespace that is not the host's, and to its processes, this program's
+/// file belongs to another user, or this user can change it.
 pub fn keep_read_only(environment: Environment) -> Result<()> {
     if !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace() {
         return Ok(());

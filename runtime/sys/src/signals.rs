@@ -1,7 +1,7 @@
 //! Signals: passed on to the container, and waited for.
 //!
-//! They are blocked and read from a descriptor (signalfd(2)), so that one `poll` waits for signals, for the container's
-//! end and for its terminal, and no handler runs in between anything.
+//! They are blocked and read from a file descriptor (signalfd(2)), so that one `poll` waits for signals, for the
+//! container's end and for its terminal, and no handler runs in between anything.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +13,8 @@ use crate::error::{Error, Kind, Result};
 use crate::machine::Status;
 use crate::syscall::signals as kernel;
 
-/// A signal by the kernel's number, 1 to 64, or the 0 of [`Signal::parse_or_probe`]. The C library keeps some to itself; a container may have another one.
+/// A signal by the kernel's number, 1 to 64, or the 0 of [`Signal::parse_or_probe`]. The C library keeps some to
+/// itself; a container may have another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal(i32);
 
@@ -39,12 +40,12 @@ impl Signal {
     /// Reads a name, with or without `SIG`, in any case, or a number from 1 to 64 (signal(7)).
     pub fn parse(text: &str) -> Result<Self> {
         signal::number(text).and_then(Self::by_number).ok_or_else(|| {
-            Error::new(Kind::State, format!("there is no signal `{text}`"))
+            Error::new(Kind::State, format!("unknown signal `{text}`"))
                 .help("give a name, such as `TERM` or `SIGTERM`, or a number from 1 to 64")
         })
     }
 
-    /// The same, and 0, which kill(2) sends to nobody: it asks whether there is somebody to send to.
+    /// The same, and 0, with which kill(2) only checks whether the process exists.
     pub fn parse_or_probe(text: &str) -> Result<Self> {
         if text == "0" { Ok(Self(0)) } else { Self::parse(text) }
     }
@@ -74,7 +75,7 @@ impl Signal {
         }
     }
 
-    /// Sends it to a process by its number; one that is gone is no error.
+    /// Sends it to a process by PID; a process that has exited is not an error.
     pub fn send_to(self, pid: u32) -> Result<()> {
         let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
             return Ok(());
@@ -96,7 +97,7 @@ impl fmt::Display for Signal {
     }
 }
 
-/// Has writing to a reader that went away be an error, in place of this process's end.
+/// Has writing to a reader that went away be an error, instead of this process's end.
 ///
 /// The standard library does so before `main`; a program that begins without it asks for it.
 ///
@@ -112,7 +113,8 @@ pub fn ignore_broken_pipes() -> rustix::io::Result<()> {
 pub enum Disposition {
     /// Nothing: the kernel's default applies.
     Default,
-    /// Nothing, and as the first process of a pid namespace it is spared the kernel's default (pid_namespaces(7)).
+    /// Nothing, and as the first process of a pid namespace it is exempt from the kernel's default action
+    /// (pid_namespaces(7)).
     Spared,
     /// It ignores it.
     Ignored,
@@ -171,7 +173,7 @@ impl Signals {
 
     /// The next signal, and who sent it.
     pub fn next_with_sender(&self) -> Option<(Signal, Sender)> {
-        /// A signal that the kernel sends by itself (`SI_KERNEL`, sigaction(2)).
+        /// A signal that the kernel itself sends (`SI_KERNEL`, sigaction(2)).
         const BY_KERNEL: i32 = 0x80;
         // struct signalfd_siginfo has 128 bytes and begins with the number, an error number and the code.
         let mut info = [0_u8; 128];
@@ -185,7 +187,7 @@ impl Signals {
 /// Who sent a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The terminal, to everybody in its foreground: a key, or the user's hanging up.
+    /// The terminal, to its foreground process group: a key, or a hangup.
     Terminal,
     /// A process, to this one.
     Process,

@@ -1,8 +1,8 @@
-//! Every system call of the new process behind one trait.
+//! Every syscall of the new process behind one trait.
 //!
-//! [`linux::Linux`] makes them; [`record::Record`] writes them down for tests and answers with made-up descriptors.
-//! Descriptors are plain numbers here: the new process never closes what it shares with nobody, `close_range` and
-//! `execve` do.
+//! [`linux::Linux`] makes them; [`record::Record`] writes them down for tests and answers with simulated file
+//! descriptors. File descriptors are plain numbers here: the new process never closes its private ones, `close_range`
+//! and `execve` do.
 
 use std::ffi::CStr;
 
@@ -22,18 +22,18 @@ pub mod stack;
 
 use hook::HookProgram;
 
-/// A descriptor of the new process.
+/// A file descriptor of the new process.
 pub type Fd = i32;
 
 /// The working directory, where a call takes a directory (openat(2)).
 pub const CWD: Fd = linux_raw_sys::general::AT_FDCWD;
 
-/// A descriptor as a system call's argument: sign-extended, as the kernel's int arguments are read.
+/// A file descriptor as a syscall's argument: sign-extended, as the kernel's int arguments are read.
 pub fn of_fd(fd: Fd) -> usize {
     (fd as isize).cast_unsigned()
 }
 
-/// What fstat(2) says, as far as the runtime asks.
+/// The fields of fstat(2) that the runtime needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The file's type and permission bits.
@@ -126,9 +126,9 @@ pub enum Prctl {
     EndWithParent(bool),
 }
 
-/// The kernel, as the new process meets it: one method a system call, none of which allocates or takes a lock.
+/// The kernel, as the new process meets it: one method a syscall, none of which allocates or takes a lock.
 ///
-/// Errors are the kernel's error numbers. Paths are relative to the directory descriptor that stands before them.
+/// Errors are the kernel's error numbers. Paths are relative to the directory file descriptor that precedes them.
 pub trait Kernel {
     /// openat2(2).
     fn open(
@@ -159,7 +159,7 @@ pub trait Kernel {
     fn chown(&self, directory: Fd, name: &CStr, uid: u32, gid: u32) -> Result<(), Errno>;
     /// fchmodat(2) of a name that is no link.
     fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno>;
-    /// getdents64(2): names of a folder, as the kernel packs them; 0 bytes is the end.
+    /// getdents64(2): names of a directory, as the kernel packs them; 0 bytes is the end.
     fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
     /// readlinkat(2).
     fn read_link(&self, directory: Fd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
@@ -173,18 +173,18 @@ pub trait Kernel {
     fn fsmount(&self, fs: Fd, attributes: u64) -> Result<Fd, Errno>;
     /// open_tree(2) with `OPEN_TREE_CLONE`: a detached copy of the mount at a path, or of `directory` for an empty one.
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno>;
-    /// open_tree_attr(2): a detached copy of the mount at a descriptor with all below it, its attributes changed. `ENOSYS`
-    /// before Linux 6.15.
+    /// open_tree_attr(2): a detached copy of the mount at a file descriptor with all below it, its attributes changed.
+    /// `ENOSYS` before Linux 6.15.
     fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno>;
     /// mount(2) of a new file system upon a name in the working directory, which must be no link.
     fn mount_here(&self, new: &NewMount<'_>) -> Result<(), Errno>;
-    /// move_mount(2) of a detached mount onto what a descriptor refers to.
+    /// move_mount(2) of a detached mount onto what a file descriptor refers to.
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno>;
-    /// move_mount(2) of a detached mount onto a name in a folder; a link there is not followed.
-    fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno>;
+    /// move_mount(2) of a detached mount onto a name in a directory; a link there is not followed.
+    fn attach_in(&self, mount: Fd, directory: Fd, name: &CStr) -> Result<(), Errno>;
     /// mount_setattr(2) of the propagation (`MS_*`) of `/` and all below it.
     fn set_propagation(&self, propagation: u64) -> Result<(), Errno>;
-    /// mount_setattr(2) of a mount by its descriptor.
+    /// mount_setattr(2) of a mount by its file descriptor.
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno>;
     /// pivot_root(2) with both arguments `.`.
     fn pivot_root(&self) -> Result<(), Errno>;
@@ -244,11 +244,11 @@ pub trait Kernel {
     fn replace(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
     /// dup3(2).
     fn dup_to(&self, fd: Fd, to: Fd) -> Result<(), Errno>;
-    /// sendmsg(2) of bytes and one descriptor over a Unix socket (unix(7), `SCM_RIGHTS`).
+    /// sendmsg(2) of bytes and one file descriptor over a Unix socket (unix(7), `SCM_RIGHTS`).
     fn send_descriptor(&self, socket: Fd, bytes: &[u8], fd: Fd) -> Result<(), Errno>;
     /// close_range(2), both ends included.
     fn close_range(&self, first: Fd, last: Fd) -> Result<(), Errno>;
-    /// fcntl(2) `F_SETFD` with no flags: the descriptor lives through one `execve`.
+    /// fcntl(2) `F_SETFD` with no flags: the file descriptor lives through one `execve`.
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno>;
     /// faccessat2(2) with `X_OK` and `AT_EACCESS`.
     fn may_execute(&self, path: &CStr) -> Result<(), Errno>;
@@ -256,8 +256,8 @@ pub trait Kernel {
     fn getpid(&self) -> u32;
     /// pwrite(2), all of the bytes in one call.
     fn write_at(&self, fd: Fd, bytes: &[u8], offset: u64) -> Result<(), Errno>;
-    /// Makes a process that executes a hook with its state on descriptor 0, and waits for its end: its exit code, or
-    /// 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
+    /// Makes a process that executes a hook with its state on file descriptor 0, and waits for its end: its exit code,
+    /// or 128 and the signal's number. `ETIMEDOUT` where it was killed for taking too long.
     fn run_hook(&self, hook: &HookProgram) -> Result<u32, Errno>;
     /// rt_sigaction(2) to the default for what is ignored, and rt_sigprocmask(2) with the empty set.
     fn default_signals(&self, ignored: u64) -> Result<(), Errno>;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group, pidfd_open};
 
-/// The most a program may say, in bytes; the rest is thrown away.
+/// The maximum output of a program, in bytes; the rest is discarded.
 const LONGEST: usize = 1024 * 1024;
 
-/// What a program said, on standard output and standard error together, and how it ended.
+/// A program's output, standard output and standard error together, and its exit status.
 #[derive(Debug)]
 pub struct Said {
     /// The words, up to 1 MiB of them.
@@ -23,8 +23,8 @@ pub struct Said {
 
 /// Starts a program with nothing to read, in a process group of its own, and waits until it ends.
 ///
-/// After `patience` the whole group is killed and the error is `TimedOut`. A process that even then does not end, as one
-/// that the kernel holds in a broken driver does not, is left behind.
+/// After `patience` the whole group is killed and the error is `TimedOut`. A process that does not exit even then, for
+/// example because it is blocked in a broken driver, is left behind.
 pub fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
     let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let start = Instant::now();
@@ -49,10 +49,10 @@ pub fn run(command: &mut Command, patience: Duration) -> io::Result<Said> {
     Ok(Said { text: String::from_utf8_lossy(&text).into_owned(), status })
 }
 
-/// Reads until the program has ended, whoever else holds the pipe.
+/// Reads until the program has ended, even if other processes hold the pipe.
 fn listen(child: &Child, pipe: &OwnedFd, end: Instant) -> io::Result<Vec<u8>> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io::Error::other("a process without a number"))?;
+    let pid = pid.ok_or_else(|| io::Error::other("the process has no PID"))?;
     let process = pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
     let mut text = vec![];
     loop {
@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn one_that_hangs_is_ended_with_its_children() {
         let start = Instant::now();
-        let folder = tempfile::tempdir().unwrap();
-        let pid = folder.path().join("pid");
+        let directory = tempfile::tempdir().unwrap();
+        let pid = directory.path().join("pid");
         let script = format!("sleep 60 & echo $! >{}; wait", pid.display());
         let error = sh(&script, Duration::from_millis(300)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

@@ -1,13 +1,14 @@
-//! Files that are replaced as a whole: a reader of the path sees the old content or the new one, whatever fails or dies.
+//! Files that are replaced as a whole: a reader of the path sees the old content or the new one, whatever fails or
+//! dies.
 //!
-//! The new content is written to a temporary file in the same directory, `.NAME.jobc-0`, and takes the target's place by
-//! rename(2). Until then the target is untouched, so a full disk, a quota or an I/O error leaves it as it was; the temporary
-//! file is removed. A symbolic link at the target is replaced, not followed.
+//! The new content is written to a temporary file in the same directory, `.NAME.jobc-0`, and takes the target's place
+//! by rename(2). Until then the target is untouched, so a full disk, a quota or an I/O error leaves it as it was; the
+//! temporary file is removed. A symbolic link at the target is replaced, not followed.
 //!
-//! A writer creates its temporary file exclusively and holds a lock on it (flock(2)) for as long as it works. So two writers
-//! of one target never share a temporary file, and the next writer can tell a file that a killed process left behind, which
-//! it removes, from one that is in use, beside which it takes the next number. Process ids would not do: two PID namespaces
-//! share directories. Where the file system has no locks, leftovers stay.
+//! A writer creates its temporary file exclusively and holds a lock on it (flock(2)) for as long as it works. So two
+//! writers of one target never share a temporary file, and the next writer can tell a file that a killed process left
+//! behind, which it removes, from one that is in use, beside which it takes the next number. Process ids would not do:
+//! two PID namespaces share directories. Where the file system has no locks, leftovers stay.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -34,10 +35,12 @@ const TRIES: u32 = 16;
 /// What a replaced file survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The death of this process at any moment, but not a power failure, after which the file may be the old one, the new one
-    /// or empty. For what lies in memory (`/run`), can be made again, or is written where nothing may wait for a disk.
+    /// The death of this process at any moment, but not a power failure, after which the file may be the old one, the
+    /// new one or empty. For what lies in memory (`/run`), can be made again, or is written where nothing may wait for
+    /// a disk.
     Rename,
-    /// A power failure too: the content is on the disk before it gets its name, and the name is there before this returns.
+    /// A power failure too: the content is on the disk before it gets its name, and the name is there before this
+    /// returns.
     Disk,
 }
 
@@ -109,7 +112,7 @@ impl<'d> AtomicFile<'d> {
         begin(directory, path.as_ref(), mode, Writers::Many)
     }
 
-    /// The same for a caller whose own lock keeps other writers of the target away: two system calls fewer.
+    /// The same for a caller whose own lock keeps other writers of the target away: two syscalls fewer.
     ///
     /// # Errors
     ///
@@ -218,7 +221,7 @@ fn is_ours(file: &OwnedFd) -> bool {
     }
 }
 
-/// Removes a temporary file that no process has locked; says whether there is none of that name now.
+/// Removes a temporary file that no process has locked; returns whether there is none of that name now.
 fn remove_abandoned(directory: BorrowedFd<'_>, path: &Path) -> bool {
     // Whatever else has that name is not followed, waited for or removed.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -239,7 +242,8 @@ fn remove_abandoned(directory: BorrowedFd<'_>, path: &Path) -> bool {
     }
 }
 
-/// Brings a file's content to the disk, where it is to be durable; returns the directory, whose turn is after the rename.
+/// Brings a file's content to the disk, where it is to be durable; returns the directory, whose turn is after the
+/// rename.
 fn sync_content(
     directory: BorrowedFd<'_>,
     file: &File,

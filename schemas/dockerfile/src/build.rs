@@ -17,11 +17,11 @@ pub struct Options<'a> {
     pub build_platform: &'a str,
 }
 
-/// What a Dockerfile holds, and all that is to be said of it.
+/// The content of a Dockerfile, and all findings about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// All stages in the order of the file; instructions that cannot be read are not in them. A [`From::Stage`] is an index into
-    /// this list.
+    /// All stages in the order of the file; instructions that cannot be read are not in them. A [`From::Stage`] is an
+    /// index into this list.
     pub stages: Vec<Stage>,
     /// `ARG`s before the first `FROM`.
     pub globals: Vec<Instruction>,
@@ -31,7 +31,7 @@ pub struct Inspection {
     pub escape: char,
     /// What variables begin with.
     pub arguments: Arguments,
-    /// The stage that is asked for, an index into `stages`.
+    /// The requested stage, an index into `stages`.
     pub target: Option<usize>,
     /// What is built; absent where anything is wrong.
     pub build: Option<Build>,
@@ -44,11 +44,11 @@ pub struct Inspection {
 /// What a Dockerfile asks to be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Build {
-    /// The stages that the target needs and no others, in the order of the file: each stands after all it takes from.
+    /// The stages that the target needs and no others, in the order of the file: each is after all it takes from.
     pub stages: Vec<Stage>,
     /// Which of `stages` is the result. It is the last one.
     pub target: usize,
-    /// The character that escapes: `\`, or a grave accent where the file says `# escape=`.
+    /// The character that escapes: `\`, or a grave accent if the file has `# escape=`.
     pub escape: char,
     /// What variables begin with.
     pub arguments: Arguments,
@@ -65,11 +65,11 @@ pub struct Stage {
     pub name: Option<String>,
     /// Its number in the file, from 0, as `--from=0` counts.
     pub number: usize,
-    /// What it stands on.
+    /// Its base.
     pub from: From,
-    /// Whether what it stands on depends on the platform that is built for, or builds.
+    /// Whether its base depends on the platform that is built for, or builds.
     pub by_platform: bool,
-    /// Where the file names what it stands on.
+    /// Where the file names its base.
     pub base: Span,
     /// What is done, in order.
     pub instructions: Vec<Instruction>,

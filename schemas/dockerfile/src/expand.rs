@@ -1,8 +1,8 @@
 //! Variables and quotes of a word, by the rules of BuildKit's own small shell.
 //!
-//! `$x ${x} ${x:-d} ${x-d} ${x:+d} ${x+d} ${x:?m} ${x?m} ${x#p} ${x##p} ${x%p} ${x%%p} ${x/p/r} ${x//p/r}`; single quotes
-//! protect everything, double quotes all but `$` and the escape character. Unlike a shell's, a value is not split again,
-//! but for [`words`].
+//! `$x ${x} ${x:-d} ${x-d} ${x:+d} ${x+d} ${x:?m} ${x?m} ${x#p} ${x##p} ${x%p} ${x%%p} ${x/p/r} ${x//p/r}`; single
+//! quotes protect everything, double quotes all but `$` and the escape character. Unlike a shell's, a value is not
+//! split again, but for [`words`].
 
 use std::cell::RefCell;
 use std::iter::Peekable;
@@ -10,7 +10,7 @@ use std::str::Chars;
 
 use regex::Regex;
 
-/// What a name stands for.
+/// The value of a name.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A text with quotes taken off and variables filled in; what is wrong with it, where it cannot be.
@@ -36,7 +36,7 @@ pub(super) fn expand_known(text: &str, escape: char, lookup: Lookup<'_>) -> Resu
     Ok(shell.until(None, false)?.text)
 }
 
-/// The variables of a text without a value, and without anything that stands in for it.
+/// The variables of a text without a value and without a default.
 pub(super) fn missing(text: &str, escape: char, lookup: Lookup<'_>) -> Vec<String> {
     let kept = RefCell::default();
     let mut shell = Shell::new(text, escape, lookup, Quotes::Removed);
@@ -62,7 +62,7 @@ struct Shell<'a> {
     kept: Option<&'a RefCell<Vec<String>>>,
 }
 
-/// More than anybody writes by hand.
+/// More than any hand-written file has.
 const DEEPEST: usize = 64;
 
 /// What was read, with where words end.
@@ -84,7 +84,7 @@ impl Read {
         }
     }
 
-    /// Text that stands in quotes.
+    /// Text in quotes.
     fn protected(&mut self, text: &str) {
         self.text.push_str(text);
         self.word.get_or_insert_default().push_str(text);
@@ -192,7 +192,7 @@ impl<'a> Shell<'a> {
         value
     }
 
-    /// What stands behind `${`.
+    /// The text after `${`.
     fn braces(&mut self) -> Result<String, String> {
         let name = self.name();
         if name.is_empty() {
@@ -253,7 +253,7 @@ impl<'a> Shell<'a> {
         }
     }
 
-    /// What stands for a variable without a value: nothing, or it as it is written.
+    /// The replacement of a variable without a value: nothing, or the variable as written.
     fn without_value(&self, name: &str, written: impl Fn(&str) -> String) -> String {
         match self.kept {
             Some(kept) => {
@@ -304,7 +304,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
             }
             '\\' => match rest.next() {
                 Some(c @ ('}' | '/' | '*' | '?' | '\\')) => c,
-                Some(c) => return Err(format!("`\\{c}` is no escape of a pattern")),
+                Some(c) => return Err(format!("invalid escape `\\{c}` in a pattern")),
                 None => return Err("a pattern ends with `\\`".to_owned()),
             },
             c => c,

@@ -1,4 +1,4 @@
-//! What an instruction says, once it is read.
+//! Parsed instructions.
 
 mod copy;
 mod run;
@@ -21,7 +21,8 @@ pub struct Instruction {
     pub kind: Kind,
 }
 
-/// What an instruction does. A [`Word`] is to be filled in by [`Variables::expand`](crate::Variables::expand); a `String` is final.
+/// What an instruction does. A [`Word`] is to be filled in by [`Variables::expand`](crate::Variables::expand); a
+/// `String` is final.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// `ARG NAME[=DEFAULT] …`: [`Variables::declare`](crate::Variables::declare).
@@ -40,7 +41,8 @@ pub enum Kind {
     Workdir(Word),
     /// `USER name[:group]`.
     User(Word),
-    /// `EXPOSE port[-port][/protocol] …`: words that [`Variables::expand_words`](crate::Variables::expand_words) may make several of.
+    /// `EXPOSE port[-port][/protocol] …`: words that [`Variables::expand_words`](crate::Variables::expand_words) may
+    /// make several of.
     Expose(Vec<Word>),
     /// `VOLUME`.
     Volume(Vec<Word>),

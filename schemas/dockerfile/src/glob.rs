@@ -2,7 +2,7 @@
 //!
 //! A source of `COPY` is such a pattern between every two slashes; `**` is nothing special there.
 
-/// A piece of a pattern that stands for a character, or for some.
+/// A piece of a pattern that matches one or more characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// `*`.
@@ -28,11 +28,11 @@ impl Token {
     }
 }
 
-/// Whether a pattern matches a whole name; one that is [not well formed](check) matches nothing.
+/// Whether a pattern matches a whole name; a pattern that is [not well-formed](check) matches nothing.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let (Ok(tokens), name) = (tokens(pattern), name.chars().collect::<Vec<char>>()) else { return false };
     let (mut token, mut at) = (0, 0);
-    // Where to go on when what stands behind the last star does not fit: the star takes one more.
+    // Where to go on when the text after the last star does not fit: the star takes one more.
     let mut again = None;
     loop {
         match tokens.get(token) {

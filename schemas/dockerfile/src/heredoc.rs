@@ -1,4 +1,4 @@
-//! Heredocs: `<<NAME`, `<<-NAME`, `<<"NAME"`, and the lines they stand for.
+//! Heredocs: `<<NAME`, `<<-NAME`, `<<"NAME"`, and their lines.
 
 use super::line::{Line, Physical, Raw};
 use super::refusal::Refusal;
@@ -27,7 +27,7 @@ pub(super) fn take(line: &Line, rest: &mut Physical<'_>) -> Result<Vec<Raw>, Ref
             let Some((at, next)) = rest.next() else {
                 let name = opening.name;
                 return Err(Refusal::new(word.span(), format!("no line `{name}` ends this heredoc"))
-                    .help(format!("write `{name}` alone on a line behind it, without blanks around")));
+                    .help(format!("write `{name}` alone on a later line, without spaces around it")));
             };
             let start = *start.get_or_insert(at);
             let bare = next.trim_end_matches(['\r', '\n']);

@@ -1,9 +1,9 @@
 //! `.dockerignore`: what of a context a build does not see; and `--exclude`, by the same patterns.
 //!
-//! The last pattern that matches a path, or a folder it is in, decides; one that begins with `!` takes it back. `**` stands
-//! for any number of folders. The rules are those of moby's patternmatcher, which every builder but the first ones uses:
-//! a `*` elsewhere never crosses a slash, a leading slash means nothing, and `#` begins a comment only at the very
-//! beginning of a line.
+//! The last pattern that matches a path, or a directory it is in, decides; a pattern that begins with `!` includes the
+//! path again. `**` matches any number of directories. The rules are those of moby's patternmatcher, which every
+//! builder but the first ones uses: a `*` elsewhere never crosses a slash, a leading slash means nothing, and `#`
+//! begins a comment only at the very beginning of a line.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ struct Pattern {
     written: String,
     /// Whether it takes paths back.
     back: bool,
-    /// Folders that all paths it matches are in, as far as it names them without wildcards.
-    folders: Vec<String>,
+    /// Directories that all paths it matches are in, as far as it names them without wildcards.
+    directories: Vec<String>,
     regex: Regex,
 }
 
@@ -51,7 +51,7 @@ impl Ignore {
                     let start = at - line.len() + line.find(written).unwrap_or(0);
                     refusals.push(
                         Refusal::new(start..start + written.len(), why)
-                            .help("write `\\` before a character that is to mean itself"),
+                            .help("write `\\` before a literal character"),
                     );
                 }
             }
@@ -84,17 +84,17 @@ impl Ignore {
         excluded
     }
 
-    /// Whether something below a folder that is left out may be taken back, so that it must be looked into.
-    pub fn enters(&self, folder: &Path) -> bool {
-        let folder = folder.to_string_lossy();
-        let names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
-        self.patterns
-            .iter()
-            .any(|pattern| pattern.back && names.iter().zip(&pattern.folders).all(|(name, own)| name == own))
+    /// Whether something below a directory that is left out may be taken back, so that it must be looked into.
+    pub fn enters(&self, directory: &Path) -> bool {
+        let directory = directory.to_string_lossy();
+        let names: Vec<&str> = directory.split('/').filter(|name| !name.is_empty()).collect();
+        self.patterns.iter().any(|pattern| {
+            pattern.back && names.iter().zip(&pattern.directories).all(|(name, own)| name == own)
+        })
     }
 }
 
-/// The folders that a path is in, the outermost first.
+/// The directories that a path is in, the outermost first.
 fn parents(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').map(|(at, _)| &path[..at])
 }
@@ -106,13 +106,13 @@ impl Pattern {
             None => (false, written.trim()),
         };
         if rest.is_empty() {
-            return Err("a `!` takes nothing back".to_owned());
+            return Err("`!` without a pattern".to_owned());
         }
         let clean = clean(rest);
         let regex = Regex::new(&expression(&clean)?).map_err(|_| format!("`{clean}` is too long"))?;
-        let folders =
+        let directories =
             clean.split('/').take_while(|name| !glob::is_pattern(name)).map(str::to_owned).collect();
-        Ok(Self { written: written.to_owned(), back, folders, regex })
+        Ok(Self { written: written.to_owned(), back, directories, regex })
     }
 
     fn matches(&self, path: &str) -> bool {

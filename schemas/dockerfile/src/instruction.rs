@@ -44,7 +44,7 @@ const KEYWORDS: &[&str] = &[
     "WORKDIR",
 ];
 
-/// Reads an instruction other than `FROM`; nothing where it cannot be read, which is told.
+/// Reads an instruction other than `FROM`; `None` if it cannot be read, which is reported.
 pub(super) fn read(line: &Line, scope: &mut Scope<'_>) -> Option<Instruction> {
     let part = line.part();
     let kind = kind(part, &line.heredocs, scope)?;
@@ -61,8 +61,8 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         };
         scope.problems.wrong(
             keyword.span(),
-            format!("`{}` is no instruction", keyword.text()),
-            &format!("{known} A line goes on in the next where it ends with `{}`", scope.escape),
+            format!("unknown instruction `{}`", keyword.text()),
+            &format!("{known} A line that ends with `{}` continues on the next line", scope.escape),
         );
         return None;
     }
@@ -139,7 +139,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         }
         "STOPSIGNAL" => {
             if !rest.text().contains(['$', '"', '\'']) && signal::number(rest.text()).is_none() {
-                let message = format!("`{}` is no signal", rest.text());
+                let message = format!("unknown signal `{}`", rest.text());
                 scope.problems.wrong(rest.span(), message, "write a name or a number, such as `SIGTERM`");
             }
             Kind::Stopsignal(rest.word())
@@ -189,8 +189,8 @@ fn onbuild(keyword: Part<'_>, rest: Part<'_>, heredocs: &[Raw], scope: &mut Scop
     if ["ONBUILD", "FROM", "MAINTAINER"].contains(&name.as_str()) {
         scope.problems.wrong(
             inner.span(),
-            format!("`{name}` cannot stand behind `ONBUILD`"),
-            "any other instruction can",
+            format!("`{name}` is not allowed after `ONBUILD`"),
+            "all other instructions are allowed",
         );
         return None;
     }
@@ -255,8 +255,8 @@ fn pairs(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<(Word, Word)>> {
             None => {
                 scope.problems.wrong(
                     word.span(),
-                    format!("`{text}` is no `NAME=VALUE`"),
-                    "a value with blanks needs quotes: `NAME=\"a b\"`",
+                    format!("`{text}` is not `NAME=VALUE`"),
+                    "a value with spaces needs quotes: `NAME=\"a b\"`",
                 );
                 return None;
             }

@@ -1,20 +1,21 @@
 //! Dockerfiles: text in, a graph of stages out, everything decided that can be before anything runs.
 //!
 //! [`read`] takes a user's own file or one of the dockerfile backend's and gives the stages that the target needs, each
-//! after those it takes from; [`inspect`] gives all stages, with all that is wrong, to who builds nothing. What a base image sets is known only when it is there, so words keep their `$NAME` until
-//! the builder fills them in with [`Variables`], instruction by instruction. A mistake, and what the builder does not
-//! do, is a [`Refusal`] with the place of the text at fault; one reading reports all of them.
+//! after those it takes from; [`inspect`] gives all stages, with all that is wrong, to who builds nothing. What a base
+//! image sets is known only when it is there, so words keep their `$NAME` until the builder fills them in with
+//! [`Variables`], instruction by instruction. A mistake, and what the builder does not do, is a [`Refusal`] with the
+//! place of the text at fault; one reading reports all of them.
 //!
 //! The rules are those of BuildKit's frontend (docs.docker.com/reference/dockerfile), in the files below: `lines` joins
-//! lines, `words` splits them, `heredoc` takes documents out, `instruction` knows the forms, `stages` the graph, `variables`
-//! and `expand` the values.
+//! lines, `words` splits them, `heredoc` takes documents out, `instruction` knows the forms, `stages` the graph,
+//! `variables` and `expand` the values.
 //!
-//! Nothing here reads a file or runs anything: bytes come in, and data goes out. The compiler and the builder both read by it, so
-//! they say the same of a file.
+//! Nothing here reads a file or runs anything: bytes come in, and data goes out. The compiler and the builder both read
+//! by it, so they report the same findings.
 //!
-//! parse-dockerfile is not enough for either: it stops at the first mistake, has no places inside a joined line, leaves `ENV`,
-//! `LABEL`, `ARG` and `--mount` as one string, and takes a heredoc's quoting and terminators otherwise than BuildKit. It judges
-//! this reader in the tests.
+//! parse-dockerfile is not enough for either: it stops at the first mistake, has no places inside a joined line, leaves
+//! `ENV`, `LABEL`, `ARG` and `--mount` as one string, and takes a heredoc's quoting and terminators otherwise than
+//! BuildKit. The tests compare this parser with it.
 
 mod arguments;
 mod build;
@@ -69,7 +70,7 @@ fn text(bytes: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Reads an instruction of [`Kind::Onbuild`], the base image's, for a stage of a build that stands on it.
+/// Reads an instruction of [`Kind::Onbuild`], the base image's, for a stage of a build that is based on it.
 ///
 /// Its place is the stage's `FROM`. `--from` in it names a stage above, else an image.
 pub fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {

@@ -3,7 +3,7 @@
 use super::forms::Word;
 use super::refusal::Span;
 
-/// An instruction: its lines in one, and the heredocs behind it.
+/// An instruction: its lines in one, and the heredocs after it.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) text: String,
@@ -22,14 +22,14 @@ pub(super) struct Part<'a> {
     pub(super) end: usize,
 }
 
-/// A heredoc as it stands in the file.
+/// A heredoc as written in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Raw {
     /// Its name without quotes.
     pub(super) name: String,
     /// Whether leading tabs are taken off: `<<-`.
     pub(super) chomp: bool,
-    /// Whether its name stands without quotes.
+    /// Whether its name is without quotes.
     pub(super) expand: bool,
     /// Its lines, tabs and all.
     pub(super) content: String,
@@ -39,7 +39,7 @@ pub(super) struct Raw {
     pub(super) end: usize,
 }
 
-/// The lines of the file as they stand there.
+/// The lines of the file as they are.
 pub(super) struct Physical<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -64,7 +64,7 @@ impl<'a> Physical<'a> {
 }
 
 impl Line {
-    /// Adds a line of the file; whether it goes on in the next.
+    /// Adds a line of the file; returns whether the instruction continues on the next line.
     pub(super) fn push(&mut self, at: usize, line: &str, escape: char) -> bool {
         let content = line.trim_end_matches(['\r', '\n']);
         self.span.end = at + content.len();
@@ -86,7 +86,7 @@ impl Line {
             source + (at - begin)
         };
         if start >= end {
-            // Nothing: behind what stands before it.
+            // Nothing: after the text before it.
             let at = start.checked_sub(1).map_or_else(|| piece(0), |before| piece(before) + 1);
             return at..at;
         }
@@ -99,7 +99,7 @@ impl Line {
     }
 }
 
-/// The line without the escape character at its end, where it has one that nothing escapes.
+/// The line without the escape character at its end, if it has an unescaped one.
 fn continued(line: &str, escape: char) -> Option<&str> {
     let before = line.trim_end_matches([' ', '\t']).strip_suffix(escape)?;
     (!before.ends_with(escape)).then_some(before)
@@ -135,7 +135,7 @@ impl<'a> Part<'a> {
         Word { text: self.text().to_owned(), span: self.span() }
     }
 
-    /// Up to the first blank, and what stands behind the blanks.
+    /// Up to the first blank, and the text after the blanks.
     pub(super) fn split_first(&self) -> (Self, Self) {
         let text = self.text();
         let end = text.find(char::is_whitespace).unwrap_or(text.len());

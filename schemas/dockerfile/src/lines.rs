@@ -1,13 +1,13 @@
 //! Lines joined to instructions, with a place in the file for every byte of them.
 //!
-//! A line that ends with the escape character goes on in the next; comments and empty lines between are left out, blanks
-//! at the beginning of a later line are kept. Comments before anything else may be directives.
+//! A line that ends with the escape character continues on the next; comments and empty lines between are left out,
+//! blanks at the beginning of a later line are kept. Comments before anything else may be directives.
 
 use super::heredoc;
 use super::line::{Line, Physical};
 use super::refusal::Refusal;
 
-/// What comments at the top tell the reader.
+/// Parser directives in comments at the top.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Directives {
     /// `# escape=`.
@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Read {
     read
 }
 
-/// Reads one instruction that stood behind an `ONBUILD`.
+/// Reads one instruction that stood after an `ONBUILD`.
 pub(super) fn trigger(text: &str, escape: char) -> Read {
     let mut read = Read {
         directives: Directives { escape },
@@ -74,10 +74,10 @@ fn directives(rest: &mut Physical<'_>, read: &mut Read) {
                 ),
             },
             "syntax" if !is_docker(value) => read.refusals.push(
-                Refusal::new(span, format!("the syntax `{value}` is another language than this builder reads"))
-                    .help("write `docker/dockerfile:1` or leave the line out; for other frontends take `--builder docker`"),
+                Refusal::new(span, format!("unsupported syntax `{value}`"))
+                    .help("write `docker/dockerfile:1` or remove the line; for other frontends use `--builder docker`"),
             ),
-            // What the checks of other builders leave out says nothing to this one.
+            // Directives for the checks of other builders have no meaning here.
             "syntax" | "check" => {}
             _ => {
                 rest.back(at);
@@ -141,7 +141,7 @@ fn instructions(rest: &mut Physical<'_>, read: &mut Read) {
         if let Some(gap) = gap {
             read.remarks.push(
                 Refusal::new(gap, "an empty line inside an instruction")
-                    .help("leave it out, or begin it with `#`: the instruction goes on behind it"),
+                    .help("remove it, or begin it with `#`: the instruction continues after it"),
             );
         }
         match heredoc::take(&joined, rest) {

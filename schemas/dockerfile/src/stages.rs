@@ -119,8 +119,8 @@ impl Reader {
                 }
                 _ => problems.wrong(
                     keyword.span(),
-                    format!("`{name}` stands before the first `FROM`"),
-                    "only `ARG` may stand there",
+                    format!("`{name}` is before the first `FROM`"),
+                    "only `ARG` is allowed there",
                 ),
             }
             return;
@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// Fills in what is known before any stage is; notes the names that are asked for.
+    /// Fills in what is known before any stage is; records the requested names.
     fn expand(&self, word: &Word, used: &mut Vec<String>, problems: &mut Problems) -> Option<String> {
         let asked = RefCell::new(used);
         let lookup = |name: &str| {
@@ -193,8 +193,8 @@ impl Reader {
                 }
                 _ => problems.wrong(
                     flag.part.span(),
-                    format!("`FROM` has no flag `--{}`", flag.name),
-                    "it has `--platform=OS/ARCHITECTURE`",
+                    format!("unknown flag `--{}` of `FROM`", flag.name),
+                    "`FROM` supports `--platform=OS/ARCHITECTURE`",
                 ),
             }
         }
@@ -205,14 +205,14 @@ impl Reader {
                 if !is_name(name.text()) {
                     problems.wrong(
                         name.span(),
-                        format!("`{}` cannot be a stage's name", name.text()),
+                        format!("invalid stage name `{}`", name.text()),
                         "a name begins with a letter and has letters, digits, `-`, `_` and `.`",
                     );
                 } else if self.names[..number].contains(&stage.name) {
                     problems.remark(
                         name.span(),
-                        format!("there is a stage `{}` above", name.text()),
-                        "the later one is meant from here on; give it a name of its own",
+                        format!("duplicate stage name `{}`", name.text()),
+                        "from here on the name refers to the later stage; use another name",
                     );
                 }
                 base
@@ -221,7 +221,7 @@ impl Reader {
                 let at = if words.is_empty() { keyword } else { rest };
                 problems.wrong(
                     at.span(),
-                    "`FROM` takes an image and a name",
+                    "`FROM` takes only an image and a name",
                     "write `FROM image` or `FROM image AS name`",
                 );
                 return stage;
@@ -255,7 +255,7 @@ impl Reader {
             if self.names[number + 1..].iter().flatten().any(|name| *name == lower) {
                 problems.remark(
                     base.span(),
-                    format!("the stage `{lower}` comes later, so an image of that name is taken"),
+                    format!("the stage `{lower}` is defined later, so an image of that name is used"),
                     "put the stage above this one",
                 );
             }
@@ -310,7 +310,7 @@ impl Reader {
                 let near = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
                 format!("stages: {}{near}", list.join(", "))
             };
-            problems.wrong_by(Rule::Target, 0..0, format!("there is no stage `{wanted}` to build"), &list);
+            problems.wrong_by(Rule::Target, 0..0, format!("unknown stage `{wanted}`"), &list);
         }
         found
     }
@@ -324,7 +324,7 @@ impl Reader {
                 || self.declared.contains(name);
             if !known {
                 let mut found =
-                    Refusal::new(0..0, format!("no `ARG {name}` takes the build argument `{name}`"));
+                    Refusal::new(0..0, format!("no `ARG {name}` for the build argument `{name}`"));
                 found.help = Some(match self.nearest(name) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "declare it, or leave it out".to_owned(),
@@ -420,7 +420,7 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
     (kept, place(target))
 }
 
-/// Reads the instruction of an `ONBUILD` for the stage that stands on the image.
+/// Reads the instruction of an `ONBUILD` for the stage that is based on the image.
 pub(super) fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
     let span = build.stages[stage].span.clone();
     let earlier: Vec<Earlier> = build.stages[..stage]
@@ -446,8 +446,8 @@ pub(super) fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruc
     match (instruction, problem) {
         (Some(instruction), None) => Ok(Instruction { span, ..instruction }),
         (_, problem) => {
-            let why =
-                problem.map_or_else(|| "it is no single instruction".to_owned(), |problem| problem.message);
+            let why = problem
+                .map_or_else(|| "it is not a single instruction".to_owned(), |problem| problem.message);
             Err(Refusal::new(span, format!("the base image has `ONBUILD {text}`: {why}"))
                 .help("build on an image without that instruction"))
         }

@@ -1,4 +1,4 @@
-//! Whole files: what is read of them, and what is said where they cannot be built.
+//! Whole files: the parsed content, and the findings if they cannot be built.
 
 mod judged;
 mod made_up;
@@ -139,7 +139,7 @@ fn words_that_cannot_be_filled_in() {
         ("/${X:?must be set}".to_owned(), "`X`: must be set".to_owned())
     );
     let mode = variables.mode(copy.chmod.as_ref().unwrap()).unwrap_err();
-    assert_eq!(refused(mode), ("u+x".to_owned(), "`--chmod=u+x` is no mode".to_owned()));
+    assert_eq!(refused(mode), ("u+x".to_owned(), "invalid mode `--chmod=u+x`".to_owned()));
     let Source::Path(path) = &copy.sources[0] else { panic!("{copy:?}") };
     assert_eq!(
         refused(variables.expand(path).unwrap_err()),
@@ -156,7 +156,7 @@ fn triggers_of_a_base_are_read_for_the_stage_that_stands_on_it() {
     let heredoc = read("RUN cat <<A\nx\nA").unwrap();
     assert_eq!(heredoc.text, "RUN cat <<A");
     let wrong = read("RUNN x").unwrap_err();
-    assert_eq!(wrong.message, "the base image has `ONBUILD RUNN x`: `RUNN` is no instruction");
+    assert_eq!(wrong.message, "the base image has `ONBUILD RUNN x`: unknown instruction `RUNN`");
     assert!(read("RUN a\nRUN b").is_err() && read("").is_err() && read("ADD http://x /").is_err());
 }
 

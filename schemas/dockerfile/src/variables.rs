@@ -1,8 +1,8 @@
 //! What `$NAME` means at a line of a stage.
 //!
-//! A variable is one of `ENV`, the base image's among them, else one of the stage's `ARG`s: `ENV` wins wherever both are
-//! set, as the reference says, also where the `ARG` comes later. An `ARG`'s value is the one given for the build, else its
-//! default, else what an `ARG` of that name before the first `FROM` has.
+//! A variable is one of `ENV`, the base image's among them, else one of the stage's `ARG`s: `ENV` wins wherever both
+//! are set, as in the reference, also if the `ARG` comes later. An `ARG`'s value is the one given for the build, else
+//! its default, else what an `ARG` of that name before the first `FROM` has.
 
 use indexmap::IndexMap;
 
@@ -38,12 +38,13 @@ pub struct Variables<'a> {
 }
 
 impl<'a> Variables<'a> {
-    /// Those of a stage that stands on an image, or on another stage, with this `ENV`.
+    /// Those of a stage that is based on an image, or on another stage, with this `ENV`.
     pub fn new(build: &'a Build, env: IndexMap<String, String>) -> Self {
         Self { arguments: &build.arguments, escape: build.escape, env, args: IndexMap::new(), keeps: false }
     }
 
-    /// Those of a stage whose base is not there: what has no value stays as it is written, for the base may give it one.
+    /// Those of a stage whose base is not there: what has no value stays as it is written, for the base may give it
+    /// one.
     pub fn without_base(file: &'a Inspection, env: IndexMap<String, String>) -> Self {
         Self { arguments: &file.arguments, escape: file.escape, env, args: IndexMap::new(), keeps: true }
     }
@@ -106,7 +107,7 @@ impl<'a> Variables<'a> {
         expand::words(&word.text, self.escape, &|name| self.value(name)).map_err(|why| refused(word, why))
     }
 
-    /// The file that a heredoc of `COPY` stands for.
+    /// The file of a heredoc of `COPY`.
     pub fn expand_heredoc(&self, heredoc: &Heredoc) -> Result<String, Refusal> {
         if !heredoc.expand {
             return Ok(heredoc.content.clone());
@@ -122,7 +123,7 @@ impl<'a> Variables<'a> {
             .ok()
             .filter(|mode| *mode <= 0o7777 && !text.starts_with('+'))
             .ok_or_else(|| {
-                Refusal::new(word.span.clone(), format!("`--chmod={text}` is no mode"))
+                Refusal::new(word.span.clone(), format!("invalid mode `--chmod={text}`"))
                     .help("write it in octal digits, such as `755`; letters such as `u+x` are not supported")
             })
     }
@@ -135,7 +136,7 @@ impl<'a> Variables<'a> {
 fn refused(word: &Word, why: String) -> Refusal {
     let refusal = Refusal::new(word.span.clone(), why);
     if refusal.message.contains("quote") {
-        return refusal.help("where a path has blanks, write the JSON form: `[\"a b\", \"/to\"]`");
+        return refusal.help("for a path with spaces, write the JSON form: `[\"a b\", \"/to\"]`");
     }
     refusal
 }

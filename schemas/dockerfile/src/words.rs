@@ -97,7 +97,7 @@ pub(super) struct Flag<'a> {
     pub(super) value_part: Part<'a>,
 }
 
-/// The flags at the beginning, and what stands behind them. A lone `--` ends them.
+/// The flags at the beginning, and the text after them. A lone `--` ends them.
 pub(super) fn flags(part: Part<'_>) -> (Vec<Flag<'_>>, Part<'_>) {
     let mut flags = Vec::new();
     let mut rest = part.trim();
@@ -118,7 +118,8 @@ pub(super) fn flags(part: Part<'_>) -> (Vec<Flag<'_>>, Part<'_>) {
     (flags, rest)
 }
 
-/// Where a flag ends, and its text without quotes and escapes. Both are the backslash's here, whatever `# escape=` says.
+/// Where a flag ends, and its text without quotes and escapes. Both are the backslash's here, whatever `# escape=`
+/// says.
 fn flag_end(text: &str) -> (usize, String) {
     let mut out = String::new();
     let mut quote = None;

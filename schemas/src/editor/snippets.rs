@@ -1,8 +1,8 @@
 //! Whole blocks that an editor offers where they fit: `defaultSnippets`.
 //!
-//! A body is JSON and becomes YAML or JSON with the indentation of its place. `${1:text}` is a place to stop at with the
-//! text that stands there first; a string that begins with `^` is inserted without quotes, as a number is. Every body with
-//! its first texts must compile: a test puts each into a job.
+//! A body is JSON and becomes YAML or JSON with the indentation of its place. `${1:text}` is a place to stop at with
+//! the text that is there first; a string that begins with `^` is inserted without quotes, as a number is. Every body
+//! with its first texts must compile: a test puts each into a job.
 
 use schemars::Schema;
 use serde_json::{Value, json};
@@ -83,19 +83,19 @@ fn job() -> Vec<Snippet> {
         snippet(
             "/properties/secrets",
             "a secret from the environment",
-            "A secret whose value is a variable of whoever starts the job.",
+            "A secret from an environment variable of the user who starts the job.",
             json!({"${1:wandb}": {"env": "${2:WANDB_API_KEY}"}}),
         ),
         snippet(
             "/properties/secrets",
             "a secret from a store",
-            "A secret whose value is in the place's own store, such as a Kubernetes Secret.",
+            "A secret from the secret store of the target, such as a Kubernetes Secret.",
             json!({"${1:wandb}": {"store": {"name": "${2:team-secrets}", "key": "${3:wandb}"}}}),
         ),
         snippet(
             "/$defs/Image",
             "build on an image",
-            "An image with packages and files of yours on top of another.",
+            "A base image with added packages and files.",
             json!({
                 "from": "${1:pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime}",
                 "python": {"packages": ["${2:numpy==1.26.4}"]},
@@ -106,25 +106,25 @@ fn job() -> Vec<Snippet> {
         snippet(
             "/$defs/Image",
             "a Dockerfile of your own",
-            "An image that your Dockerfile builds.",
+            "An image built from your own Dockerfile.",
             json!({"dockerfile": "${1:Dockerfile}", "context": "${2:.}"}),
         ),
         snippet(
             "/properties/data",
             "data",
-            "Something the roles read.",
+            "Input data of the roles.",
             json!({"${1:dataset}": {"source": "${2:/data/dataset}", "mount": "${3:/data}"}}),
         ),
         snippet(
             "/properties/outputs",
             "an output",
-            "Something the roles write.",
+            "Output of the roles.",
             json!({"${1:checkpoints}": {"source": "${2:./checkpoints}", "mount": "${3:/output}"}}),
         ),
         snippet(
             "/properties/roles",
             "a role",
-            "Processes with a command and what each gets of the machine.",
+            "A role with a command and resources.",
             json!({"${1:main}": {"resources": {"cpu": "^${2:4}", "memory": "${3:8GiB}"}, "run": "${4:python main.py}"}}),
         ),
         snippet(
@@ -140,7 +140,7 @@ fn job() -> Vec<Snippet> {
         snippet(
             "/properties/roles",
             "a role that serves",
-            "A server with a port, and how it is known to be ready.",
+            "A server with a port and a readiness check.",
             json!({"${1:server}": {
                 "resources": {"cpu": "^${2:2}", "memory": "${3:4GiB}", "ports": {"http": "^${4:8080}"}},
                 "run": "${5:python serve.py}",
@@ -150,7 +150,7 @@ fn job() -> Vec<Snippet> {
         snippet(
             "/properties/distributed",
             "distributed training",
-            "How the instances of a framework find each other.",
+            "Rendezvous of a distributed framework.",
             json!({"framework": "${1|torchrun,ddp,deepspeed,horovod,mpi,jax|}", "roles": ["${2:train}"]}),
         ),
         snippet(
@@ -180,43 +180,43 @@ fn job() -> Vec<Snippet> {
         snippet(
             "/$defs/Gpu",
             "a slice: MIG profile",
-            "A part of a GPU that the hardware keeps apart.",
+            "A slice of a GPU, isolated by hardware.",
             json!({"count": "^${1:1}", "model": "${2:A100-80GB}", "share": {"profile": "${3:1g.10gb}", "isolation": "hard"}}),
         ),
         snippet(
             "/$defs/Gpu",
             "a slice: memory and cores",
-            "A part of a GPU that a driver or a library keeps apart.",
+            "A slice of a GPU, isolated by a driver or a library.",
             json!({"count": "^${1:1}", "share": {"memory": "${2:8GiB}", "cores": "^${3:30}"}}),
         ),
         snippet(
             "/$defs/Ready",
             "a page that answers",
-            "Ready once a page answers with a status below 400.",
+            "Ready when an HTTP request returns a status below 400.",
             json!({"http": {"port": "${1:http}", "path": "${2:/healthz}"}, "timeout": "${3:5m}"}),
         ),
         snippet(
             "/$defs/Ready",
             "a line of the log",
-            "Ready once a line of the log matches.",
+            "Ready when a line of the log matches.",
             json!({"log": "${1:listening on port}"}),
         ),
         snippet(
             "/$defs/Role/properties/files",
             "a small file",
-            "A file with a text of yours in each instance.",
+            "A file with this text in each instance.",
             json!({"${1:/etc/app.conf}": {"content": "${2:debug = false}"}}),
         ),
         snippet(
             "/$defs/Role/properties/completion",
             "the first success ends the job",
-            "One instance that succeeds is enough.",
+            "One successful instance ends the job.",
             json!({"min_succeeded": "^${1:1}"}),
         ),
         snippet(
             "/$defs/Retry",
             "try again",
-            "Again after a failure, with a pause.",
+            "Retry after a failure, with a delay.",
             json!({"max": "^${1:2}", "backoff": "${2:10s}"}),
         ),
     ]
@@ -227,7 +227,7 @@ fn targets() -> Vec<Snippet> {
         snippet(
             "",
             "a new targets file",
-            "This machine and a Kubernetes cluster.",
+            "This host and a Kubernetes cluster.",
             json!({
                 "version": "^1",
                 "default": ["local"],
@@ -239,8 +239,8 @@ fn targets() -> Vec<Snippet> {
         ),
         snippet(
             "/properties/targets",
-            "this machine",
-            "OCI bundles and control groups.",
+            "this host",
+            "OCI bundles and cgroups.",
             json!({"${1:local}": {"backends": ["dockerfile", "oci", "cgroup"]}}),
         ),
         snippet(
@@ -262,13 +262,13 @@ fn targets() -> Vec<Snippet> {
         snippet(
             "/$defs/KubernetesTarget/properties/storage",
             "a claim for data or an output",
-            "What provides a data or output of the job, by its name.",
+            "Volume for an entry of `data` or `outputs`, by name.",
             json!({"${1:imagenet}": {"pvc": "${2:imagenet-ro}"}}),
         ),
         snippet(
             "/$defs/KubernetesGpu",
             "who serves GPUs",
-            "The device plugin, and the models of the cluster's GPUs.",
+            "The device plugin and the GPU models of the cluster.",
             json!({"provider": "${1:nvidia-mig-mixed}", "models": ["${2:A100-80GB}"]}),
         ),
     ]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A machine.
+/// A host.
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Machine {
     /// How fast.

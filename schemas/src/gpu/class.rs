@@ -4,7 +4,7 @@
 const CLASSES: [u64; 15] =
     [6144, 8192, 10240, 11264, 12288, 16384, 20480, 24576, 32768, 40960, 49152, 65536, 81920, 96256, 98304];
 
-/// The least MiB that a card of the asked class reports, of bytes that are asked for.
+/// The minimum MiB that a card of the requested class reports, for requested bytes.
 ///
 /// Cards report up to 8% less than their nominal class (firmware and ECC take the rest: a T4 of 16 GB has 15109 MiB,
 /// an L4 of 24 GB 23034), so the bound lies there, but above everything the next smaller class reports.
@@ -14,7 +14,7 @@ pub fn least_mib(bytes: u64) -> u64 {
     (asked * 92 / 100).max(smaller + 1).min(asked)
 }
 
-/// Whether a card that reports so many bytes is of the class that is asked for.
+/// Whether a card that reports this many bytes is of the requested class.
 pub fn is_at_least(reported: u64, asked: u64) -> bool {
     reported >> 20 >= least_mib(asked)
 }

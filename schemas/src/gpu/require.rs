@@ -1,7 +1,7 @@
-//! The language of `NVIDIA_REQUIRE_*`: what an image asks of the machine's driver and cards.
+//! The language of `NVIDIA_REQUIRE_*`: what an image requires of the host's driver and cards.
 //!
-//! A blank stands for "or", a comma for "and"; a condition is a name, a comparison and a value, `cuda>=12.4`. Versions
-//! are compared number by number, `brand` as a word. Source: libnvidia-container, `src/cli/dsl.c` and `configure.c`; the
+//! A space means "or", a comma "and"; a condition is a name, a comparison and a value, `cuda>=12.4`. Versions are
+//! compared number by number, `brand` as a word. Source: libnvidia-container, `src/cli/dsl.c` and `configure.c`; the
 //! NVIDIA container toolkit's documentation of the variables.
 
 use std::cmp::Ordering;
@@ -30,7 +30,7 @@ pub struct Condition {
 /// What a condition compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// The newest CUDA that the driver runs.
+    /// Newest CUDA version that the driver supports.
     Cuda,
     /// The driver's version.
     Driver,
@@ -57,10 +57,10 @@ pub enum Comparison {
     GreaterEqual,
 }
 
-/// What is known of a machine's driver and one of its cards; what is absent is not known.
+/// Known facts about a host's driver and one of its cards; `None` means unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// The newest CUDA that the driver runs.
+    /// Newest CUDA version that the driver supports.
     pub cuda: Option<Version>,
     /// The driver's version.
     pub driver: Option<Version>,
@@ -70,7 +70,7 @@ pub struct Facts {
     pub brand: Option<String>,
 }
 
-/// What facts say of a requirement.
+/// The result of a requirement for facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It holds.
@@ -92,7 +92,7 @@ impl Require {
         matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True")
     }
 
-    /// Reads a variable's value; an empty one asks for nothing.
+    /// Parses the value of a variable; an empty value requires nothing.
     ///
     /// # Errors
     /// The condition that cannot be read, in words.
@@ -102,7 +102,7 @@ impl Require {
         Ok(Self { alternatives })
     }
 
-    /// What facts say of it: one alternative that holds is enough.
+    /// The result for facts: one alternative that holds is enough.
     pub fn judge(&self, facts: &Facts) -> Verdict {
         let all = |conditions: &Vec<Condition>| {
             let verdicts = conditions.iter().map(|condition| condition.judge(facts));
@@ -134,7 +134,7 @@ impl Condition {
             ("<", Comparison::Less),
             (">", Comparison::Greater),
         ];
-        let wrong = || format!("`{text}` is no condition: write for example `cuda>=12.4`");
+        let wrong = || format!("invalid condition `{text}`: write for example `cuda>=12.4`");
         let at = text.find(['=', '!', '<', '>']).ok_or_else(wrong)?;
         let (name, rest) = text.split_at(at);
         let (sign, comparison) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
@@ -152,7 +152,7 @@ impl Condition {
         Ok(Self { name, comparison: *comparison, value: value.to_owned() })
     }
 
-    /// What facts say of it.
+    /// The result for facts.
     pub fn judge(&self, facts: &Facts) -> Verdict {
         let version = match self.name {
             Name::Cuda => &facts.cuda,

@@ -13,7 +13,8 @@ use crate::pointer::Pointer;
 pub struct ImagePlan {
     /// Where the image comes from.
     pub source: ImageSource,
-    /// What a target calls the image: the reference itself, or `<job>-<name>:<digest>` for one that is built, to be put behind the target's registry.
+    /// Image name for a target: the reference itself, or `<job>-<name>:<digest>` for a built image, prefixed with the
+    /// registry of the target.
     pub reference: String,
     /// Where the job file declares it, as a JSON Pointer.
     #[schemars(with = "String")]
@@ -26,43 +27,44 @@ pub struct ImagePlan {
 pub enum ImageSource {
     /// A registry, by reference.
     Reference {},
-    /// The machine's own root file system under an overlay.
+    /// The root filesystem of the host under an overlay.
     Host {},
-    /// An archive or a folder of the machine: an OCI layout, what `docker save` writes, or a root file system.
+    /// An archive or a directory on the host: an OCI layout, the output of `docker save`, or a root filesystem.
     File {
         /// Its path, relative to the job file.
         path: String,
     },
     /// A build from a block of the job file.
     Build {
-        /// The image to build on.
+        /// Base image.
         from: String,
-        /// Build arguments with their values, already put into the steps; recorded for the Dockerfile's ARG lines.
+        /// Build arguments and their values. The steps already contain the values; they are kept for the ARG lines of
+        /// the Dockerfile.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         args: IndexMap<String, String>,
-        /// The steps in order.
+        /// Steps in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         steps: Vec<BuildStep>,
-        /// The folder commands start in.
+        /// Working directory of commands.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workdir: Option<String>,
-        /// Who commands run as.
+        /// User of commands.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user: Option<String>,
-        /// The image's ENTRYPOINT.
+        /// ENTRYPOINT of the image.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         entrypoint: Option<Vec<String>>,
         /// Labels.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         labels: IndexMap<String, String>,
-        /// The platform to build for.
+        /// Platform to build for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         platform: Option<String>,
-        /// Secrets that `run` steps may read.
+        /// Secrets that `run` steps can read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         secrets: Vec<String>,
     },
-    /// A Dockerfile of the user's.
+    /// A Dockerfile of the user.
     Dockerfile {
         /// The file, relative to the job file.
         path: String,
@@ -74,13 +76,13 @@ pub enum ImageSource {
         /// Build arguments.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         args: IndexMap<String, String>,
-        /// The base image of the built stage, with arguments put in; absent where the file does not tell.
+        /// Base image of the built stage, with arguments expanded. Missing if the file does not determine it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         base: Option<String>,
-        /// `ENV` values of the built stage, which tell about CUDA and GPUs.
+        /// `ENV` values of the built stage. They contain information about CUDA and GPUs.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         env: IndexMap<String, String>,
-        /// The digests that `jobc.lock` has for images that the file names, by the names.
+        /// Digests in `jobc.lock` of the images that the file names, by name.
         #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
         locked: IndexMap<String, String>,
     },
@@ -90,21 +92,21 @@ pub enum ImageSource {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum BuildStep {
-    /// Environment variables from here on.
+    /// Environment variables for later steps.
     Env(IndexMap<String, String>),
     /// Debian packages.
     Apt(Vec<String>),
     /// Conda packages.
     Conda(Conda),
-    /// Python and what pip installs.
+    /// Python and the packages that pip installs.
     Python(Python),
-    /// Files from the context or another image.
+    /// Files from the build context or another image.
     Copy(Copy),
     /// A shell command.
     Run(String),
-    /// The folder from here on.
+    /// Working directory of later steps.
     Workdir(String),
-    /// The user from here on.
+    /// User of later steps.
     User(String),
 }
 

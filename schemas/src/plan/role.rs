@@ -11,69 +11,69 @@ use crate::role::{NeedState, RetryScope, Security};
 
 use super::text::Text;
 
-/// A decided role.
+/// A resolved role.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RolePlan {
     /// The role's name.
     pub name: String,
-    /// How many instances run.
+    /// Number of instances.
     pub instances: u32,
-    /// How many run at once.
+    /// Maximum number of instances that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel: Option<u32>,
-    /// The image, a name of the job's `images`.
+    /// Image: a name in `images` of the job.
     pub image: String,
-    /// What each instance runs.
+    /// Command of each instance.
     pub command: CommandPlan,
-    /// Which instances run the command; the others serve ssh or idle until the job ends.
+    /// Instances that run the command. The others run an SSH server or stay idle until the job ends.
     #[serde(default, skip_serializing_if = "Launch::is_all")]
     pub launch: Launch,
-    /// The variables the user set.
+    /// Variables that the user set.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub env: IndexMap<String, EnvPlan>,
-    /// The variables jobc provides: `JOBC_*`, the framework's, and those of `compat`.
+    /// Variables that jobc provides: `JOBC_*`, those of the framework, and those of `compat`.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub provided_env: IndexMap<String, Text>,
-    /// The folder the command starts in.
+    /// Working directory of the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
-    /// Who the command runs as: `USER[:GROUP]`, names or numbers.
+    /// User of the command: `USER[:GROUP]`, names or numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Labels.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub labels: IndexMap<String, String>,
-    /// What each instance gets of the machine.
+    /// Resources of each instance.
     pub resources: ResourcesPlan,
-    /// Ports, in the order of the file, then those a framework needs.
+    /// Ports in the order of the file, then those that a framework needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortPlan>,
-    /// Roles that must be there first.
+    /// Roles that must reach a state first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<NeedPlan>,
-    /// How it is known that an instance is ready.
+    /// Readiness check of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyPlan>,
     /// When the role ends the job.
     pub completion: CompletionPlan,
-    /// What is tried again.
+    /// Retries.
     pub retry: RetryPlan,
-    /// How long one attempt of an instance may run.
+    /// Maximum run time of one attempt of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,
     /// Time between SIGTERM and SIGKILL.
     pub grace_period_seconds: u64,
-    /// Volumes the role sees.
+    /// Volumes that the role mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<MountPlan>,
-    /// Small files the user put in.
+    /// Small files from the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FilePlan>,
-    /// Small files jobc provides: `/etc/jobc/job.json`, a host file.
+    /// Small files that jobc provides: `/etc/jobc/job.json`, a host file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provided_files: Vec<FilePlan>,
-    /// What the instance may do on the machine.
+    /// Security settings: what an instance may do on the host.
     pub security: Security,
 }
 
@@ -89,15 +89,15 @@ impl RolePlan {
     }
 }
 
-/// What an instance runs.
+/// Command of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CommandPlan {
-    /// The image's own ENTRYPOINT and CMD.
+    /// ENTRYPOINT and CMD of the image.
     Image {},
-    /// The image's own ENTRYPOINT with these arguments.
+    /// ENTRYPOINT of the image with these arguments.
     Args(Vec<Text>),
-    /// These arguments, with `setup` run by the shell before, where there is one.
+    /// These arguments. If `setup` is present, the shell runs it first.
     Argv {
         /// The arguments.
         argv: Vec<Text>,
@@ -124,9 +124,9 @@ pub enum Launch {
     /// All.
     #[default]
     All,
-    /// The first; the others serve.
+    /// The first. The others run an SSH server or stay idle.
     First,
-    /// None: all serve.
+    /// None. All run an SSH server or stay idle.
     None,
 }
 
@@ -150,17 +150,17 @@ pub enum EnvPlan {
     Text(Text),
 }
 
-/// What an instance gets of the machine; what is absent is the target's default.
+/// Resources of an instance. A missing value is the default of the target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResourcesPlan {
-    /// Thousandths of a logical CPU, asked for and limit.
+    /// Thousandths of a logical CPU, both request and limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millis: Option<u64>,
-    /// Bytes of memory, asked for and limit.
+    /// Bytes of memory, both request and limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Bytes of /dev/shm, inside the memory.
+    /// Bytes of /dev/shm. They count against the memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shm_bytes: Option<u64>,
     /// Bytes for files outside mounts.
@@ -175,10 +175,10 @@ pub struct ResourcesPlan {
     /// RDMA devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rdma: Option<u32>,
-    /// Limits of setrlimit(2) by lower-case name; absent number: unlimited.
+    /// Limits of setrlimit(2), by lower-case name. null means unlimited.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ulimits: IndexMap<String, Option<u64>>,
-    /// GPUs; absent: the role says nothing, count 0: all GPUs are hidden.
+    /// GPUs. Missing if the role does not mention GPUs. With count 0 all GPUs are hidden.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuPlan>,
 }
@@ -187,28 +187,28 @@ pub struct ResourcesPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuPlan {
-    /// How many GPUs, or with `share` slices.
+    /// Number of GPUs, or number of slices with `share`.
     pub count: u32,
-    /// The logical number of the first instance's first GPU; instance `i` has `count` of them from `first + i * count`.
+    /// Logical index of the first GPU of the first instance. Instance `i` has `count` GPUs from `first + i * count`.
     pub first: u32,
-    /// Who makes them.
+    /// Vendor of the GPUs.
     pub vendor: Vendor,
-    /// Models that will do; empty: any.
+    /// Accepted models. Empty means any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<String>,
-    /// At least these bytes on each GPU.
+    /// Minimum bytes of memory on each GPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// At least this compute capability.
+    /// Minimum compute capability.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compute_capability: Option<String>,
-    /// The CUDA version the program needs.
+    /// CUDA version that the program needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
-    /// At least this driver version.
+    /// Minimum driver version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// What of the driver is used; empty for `count` 0.
+    /// Parts of the driver that are used. Empty if `count` is 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<DriverCapability>,
     /// Slices instead of whole GPUs.
@@ -223,17 +223,17 @@ pub struct SharePlan {
     /// Bytes of GPU memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Percent of the cores.
+    /// Percentage of the cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_percent: Option<u32>,
     /// A MIG profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// How strictly it must be kept.
+    /// Minimum isolation.
     pub isolation: Isolation,
     /// Whether all slices must be on one card.
     pub same_card: bool,
-    /// What keeps programs inside it, where the target decides; absent: the machine decides that runs the job.
+    /// What enforces the slice, if the target decides. Missing if the host that runs the job decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforced_by: Option<Enforcement>,
 }
@@ -242,18 +242,19 @@ pub struct SharePlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortPlan {
-    /// Its label.
+    /// Label.
     pub label: String,
-    /// The number where each instance has an address of its own.
+    /// Port number if each instance has its own address.
     pub number: u16,
-    /// How many consecutive ports.
+    /// Number of consecutive ports.
     pub count: u32,
     /// Whether jobc chose the number.
     pub auto: bool,
-    /// Where instances share one address: the first instance's number; instance `i` has `shared_base + i * count`. Absent for a fixed port, which is the same everywhere.
+    /// Port number of the first instance if instances share one address. Instance `i` has `shared_base + i * count`.
+    /// Missing for a fixed port, which is the same everywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_base: Option<u32>,
-    /// Who can reach it.
+    /// Where the port is reachable.
     pub publish: Publish,
 }
 
@@ -264,92 +265,92 @@ impl PortPlan {
     }
 }
 
-/// A role that must be there first.
+/// A role that must reach a state first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NeedPlan {
     /// The role.
     pub role: String,
-    /// How far it must be.
+    /// State that the role must reach.
     pub state: NeedState,
-    /// How many of its instances.
+    /// Minimum number of its instances.
     pub min: u32,
 }
 
-/// How it is known that an instance is ready.
+/// Readiness check of an instance.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadyPlan {
-    /// What is tried.
+    /// The check.
     pub probe: ProbePlan,
-    /// Wait before the first try.
+    /// Time before the first check.
     pub delay_seconds: u64,
-    /// Wait between tries.
+    /// Time between checks.
     pub every_seconds: u64,
-    /// How long one try may take.
+    /// Timeout of one check.
     pub try_timeout_seconds: u64,
-    /// How long until the instance has failed.
+    /// Timeout until the instance fails.
     pub timeout_seconds: u64,
-    /// Whether to go on watching.
+    /// Whether to continue the checks.
     pub keep: bool,
 }
 
-/// What is tried to see whether an instance is ready.
+/// A readiness check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum ProbePlan {
     /// A connection to the port with this label.
     Port(String),
-    /// A page.
+    /// An HTTP request.
     Http {
         /// The port's label.
         port: String,
         /// The path.
         path: String,
     },
-    /// A command that exits with 0.
+    /// Command that must exit with 0.
     Exec(Vec<Text>),
-    /// A regular expression that a line of the log matches.
+    /// Regular expression that a line of the log must match.
     Log(String),
 }
 
-/// When a role ends the job; absent: never.
+/// When a role ends the job. Missing means never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompletionPlan {
-    /// So many successes end the job as a success.
+    /// Number of successful instances that ends the job as a success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_succeeded: Option<u32>,
-    /// So many failures end the job as a failure.
+    /// Number of failed instances that ends the job as a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_failed: Option<u32>,
 }
 
-/// What is tried again after a failure.
+/// Retries after a failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPlan {
-    /// Attempts after the first.
+    /// Maximum number of retries.
     pub max: u32,
-    /// What one attempt covers.
+    /// What is restarted on a retry.
     pub scope: RetryScope,
-    /// The exit codes tried again; empty: all but 0.
+    /// Exit codes that are retried. Empty means all except 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_exit_codes: Vec<u8>,
-    /// Wait before another attempt; absent: the target's own.
+    /// Time before a retry. Missing means the default of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backoff_seconds: Option<u64>,
 }
 
-/// A volume a role sees.
+/// A volume that a role mounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MountPlan {
-    /// The volume, a name of the job's `volumes`.
+    /// Volume: a name in `volumes` of the job.
     pub volume: String,
-    /// Where the role sees it: an absolute path.
+    /// Mount point in the role: an absolute path.
     pub path: String,
-    /// Whether it may write to it.
+    /// Whether the role can write to it.
     pub writable: bool,
 }
 
@@ -357,15 +358,15 @@ pub struct MountPlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilePlan {
-    /// Where: an absolute path.
+    /// Absolute path.
     pub path: String,
-    /// What.
+    /// Content.
     pub content: FileContent,
-    /// Permission bits, as a number: 0644 is 420.
+    /// Permission bits as a decimal number: 0644 is 420.
     pub mode: u32,
 }
 
-/// What a small file holds.
+/// Content of a small file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum FileContent {

@@ -1,29 +1,29 @@
-//! Text with holes that only a target can fill.
+//! Text with placeholders that only a target can fill.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Text with holes that only a target can fill: a plain string where there are none, else a list of pieces.
+/// Text with placeholders that only a target can fill: a string if there are none, otherwise a list of pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(Vec<Piece>);
 
-/// A stretch of text, or a hole.
+/// Literal text or a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Piece {
-    /// Text as it is.
+    /// Literal text.
     Literal(String),
-    /// A hole.
+    /// A placeholder.
     Reference(Reference),
 }
 
-/// What a target puts into a hole.
+/// Value of a placeholder.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Reference {
-    /// The instance's own number within its role, from 0.
+    /// Index of the instance in its role, from 0.
     Index {},
-    /// The instance's own number plus an offset: its rank.
+    /// Index of the instance plus an offset: its rank.
     Rank {
         /// The rank of the role's first instance.
         offset: u32,
@@ -32,7 +32,7 @@ pub enum Reference {
     Host {
         /// The role.
         role: String,
-        /// The instance; the one that reads this, where absent.
+        /// Index of the instance. Default: the instance that reads the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<u32>,
     },
@@ -42,49 +42,49 @@ pub enum Reference {
         role: String,
         /// The port's label.
         label: String,
-        /// The instance; the one that reads this, where absent.
+        /// Index of the instance. Default: the instance that reads the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<u32>,
     },
-    /// The numbers of a row of ports, separated by commas.
+    /// Numbers of consecutive ports, separated by commas.
     Ports {
         /// The role.
         role: String,
-        /// The row's label.
+        /// Label of the ports.
         label: String,
-        /// The instance; the one that reads this, where absent.
+        /// Index of the instance. Default: the instance that reads the text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         index: Option<u32>,
-        /// How many.
+        /// Number of ports.
         count: u32,
     },
     /// The addresses of all instances of a role, in order, each between `before` and `after`.
     Hosts {
         /// The role.
         role: String,
-        /// The label of a port that follows each address as `:PORT`.
+        /// Label of a port that is added to each address as `:PORT`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
-        /// Before each address.
+        /// Text before each address.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         before: String,
-        /// After each address and port.
+        /// Text after each address and port.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         after: String,
-        /// Between two.
+        /// Text between two addresses.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         separator: String,
     },
 }
 
 impl Text {
-    /// Text without holes.
+    /// Text without placeholders.
     pub fn literal(text: impl Into<String>) -> Self {
         let text = text.into();
         if text.is_empty() { Self::default() } else { Self(vec![Piece::Literal(text)]) }
     }
 
-    /// A single hole.
+    /// A single placeholder.
     pub fn reference(reference: Reference) -> Self {
         Self(vec![Piece::Reference(reference)])
     }
@@ -94,7 +94,7 @@ impl Text {
         &self.0
     }
 
-    /// The whole text, where it has no holes.
+    /// The whole text, where it has no placeholders.
     pub fn as_literal(&self) -> Option<&str> {
         match &self.0[..] {
             [] => Some(""),
@@ -103,7 +103,7 @@ impl Text {
         }
     }
 
-    /// The holes.
+    /// The placeholders.
     pub fn references(&self) -> impl Iterator<Item = &Reference> {
         self.0.iter().filter_map(|piece| if let Piece::Reference(r) = piece { Some(r) } else { None })
     }
@@ -117,7 +117,7 @@ impl Text {
         }
     }
 
-    /// Adds a hole at the end.
+    /// Adds a placeholder at the end.
     pub fn push_reference(&mut self, reference: Reference) {
         self.0.push(Piece::Reference(reference));
     }
@@ -132,7 +132,7 @@ impl Text {
         }
     }
 
-    /// The text with every hole filled.
+    /// The text with every placeholder filled.
     pub fn render(&self, mut fill: impl FnMut(&Reference) -> String) -> String {
         let mut out = String::new();
         for piece in &self.0 {
@@ -144,7 +144,7 @@ impl Text {
         out
     }
 
-    /// The text with its literals and holes each turned into text, for targets that quote the two differently.
+    /// The text with its literals and placeholders each turned into text, for targets that quote the two differently.
     pub fn render_with(
         &self,
         mut literal: impl FnMut(&str) -> String,
@@ -217,7 +217,7 @@ impl JsonSchema for Text {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let piece = generator.subschema_for::<Piece>();
         schemars::json_schema!({
-            "description": "Text with holes that only a target can fill: a plain string where there are none, else a list of pieces.",
+            "description": "Text with placeholders that only a target can fill: a string if there are none, otherwise a list of pieces.",
             "anyOf": [{"type": "string"}, {"type": "array", "items": piece}]
         })
     }

@@ -15,7 +15,7 @@ const TEBI: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub struct Measured(u64);
 
-/// An amount that somebody asks for or sets, in the units of job files and to a tenth: `2 GiB`, `1.5 GiB`, `12 bytes`.
+/// An amount that a user requests or sets, in the units of job files and to a tenth: `2 GiB`, `1.5 GiB`, `12 bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Amount(u64);
 
@@ -25,7 +25,7 @@ impl Bytes {
         Measured(self.0)
     }
 
-    /// Shows an amount that is asked for or set: a request, a limit, a capacity.
+    /// Shows an amount that is requested or set: a request, a limit, a capacity.
     pub fn amount(self) -> Amount {
         Amount(self.0)
     }

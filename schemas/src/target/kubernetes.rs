@@ -9,35 +9,35 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesTarget {
-    /// The kind of object a job becomes.
+    /// Kind of Kubernetes object for a job.
     #[serde(default)]
     #[schemars(extend("default" = "auto", "examples" = ["jobset"]))]
     pub kind: KubernetesKind,
-    /// The Kubernetes release the output must fit.
+    /// Kubernetes release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^1\.[0-9]+$"), extend("default" = "1.34", "examples" = ["1.34"]))]
     pub release: Option<String>,
-    /// The JobSet release the output must fit.
+    /// JobSet release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "0.12", "examples" = ["0.8"]))]
     pub jobset: Option<String>,
-    /// The Kubeflow Trainer release the output must fit.
+    /// Kubeflow Trainer release that the output must be compatible with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+\.[0-9]+$"), extend("default" = "2.3", "examples" = ["2.3"]))]
     pub trainer: Option<String>,
-    /// The namespace; whoever applies the files chooses unless written.
+    /// Namespace. Default: none in the files; the user who applies them chooses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"), extend("examples" = ["ml"]))]
     pub namespace: Option<String>,
-    /// The queue a job waits in.
+    /// Queue for the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"kueue": "user-queue"}]))]
     pub queue: Option<Queue>,
-    /// Who serves GPUs and slices of them.
+    /// Provider of GPUs and GPU slices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [{"provider": "nvidia"}]))]
     pub gpu: Option<KubernetesGpu>,
-    /// What provides the job's data and outputs, by their names.
+    /// Volumes for entries of `data` and `outputs`, by name.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"imagenet": {"pvc": "imagenet-ro"}}]))]
     pub storage: IndexMap<String, Storage>,
@@ -45,7 +45,7 @@ pub struct KubernetesTarget {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub host_paths: bool,
-    /// How long a finished job is kept.
+    /// Time after which a finished job is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["1h"]))]
     pub ttl: Option<crate::duration::Seconds>,
@@ -53,14 +53,14 @@ pub struct KubernetesTarget {
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub suspend: bool,
-    /// What every role's pods get.
+    /// Settings of the pods of every role.
     #[serde(flatten)]
     pub pod: PodSettings,
-    /// What the pods of some roles get in place of or besides that.
+    /// Settings of the pods of one role, by role. They override or extend those of all pods.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"train": {"node_selector": {"pool": "gpu"}}}]))]
     pub roles: IndexMap<String, RolePodSettings>,
-    /// Changes made to the objects at the end: JSON merge patches.
+    /// JSON merge patches that are applied to the generated objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"kind": "Job", "patch": {"metadata": {"labels": {"team": "vision"}}}}]]))]
     pub patches: Vec<Patch>,
@@ -77,41 +77,41 @@ pub struct PodSettings {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"example.com/owner": "vision"}]))]
     pub annotations: IndexMap<String, String>,
-    /// Labels a node must have.
+    /// Labels that a node must have.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}]))]
     pub node_selector: IndexMap<String, String>,
-    /// Taints the pods tolerate, as Kubernetes writes them.
+    /// Tolerations of the pods, in Kubernetes syntax.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]]))]
     pub tolerations: Vec<IndexMap<String, Value>>,
-    /// Affinity rules, as Kubernetes writes them.
+    /// Affinity rules, in Kubernetes syntax.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<IndexMap<String, Value>>", extend("examples" = [{"nodeAffinity": {}}]))]
     pub affinity: Option<Value>,
-    /// The pods' priority class.
+    /// Priority class of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["batch"]))]
     pub priority_class: Option<String>,
-    /// The pods' service account.
+    /// Service account of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["trainer"]))]
     pub service_account: Option<String>,
-    /// The pods' runtime class.
+    /// Runtime class of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["nvidia"]))]
     pub runtime_class: Option<String>,
-    /// Secrets with registry log-ins.
+    /// Secrets with registry credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["registry-login"]]))]
     pub image_pull_secrets: Vec<String>,
-    /// The resource name of the cluster's RDMA devices.
+    /// Resource name of the RDMA devices of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["rdma/hca"]))]
     pub rdma: Option<String>,
 }
 
-/// What the pods of one role get in place of or besides what all get.
+/// Settings of the pods of one role. They override or extend those of all pods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RolePodSettings {
@@ -120,11 +120,11 @@ pub struct RolePodSettings {
     pub pod: PodSettings,
 }
 
-/// The kind of object a job becomes.
+/// Kind of Kubernetes object for a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KubernetesKind {
-    /// The simplest that can express the job: Job, else JobSet.
+    /// Simplest kind that can express the job: Job, otherwise JobSet.
     #[default]
     Auto,
     /// A Pod.
@@ -135,43 +135,43 @@ pub enum KubernetesKind {
     Jobset,
     /// A Volcano Job.
     Volcano,
-    /// A PyTorchJob of the Kubeflow training operator.
+    /// A PyTorchJob of the Kubeflow Training Operator.
     Pytorchjob,
-    /// A TFJob of the Kubeflow training operator.
+    /// A TFJob of the Kubeflow Training Operator.
     Tfjob,
-    /// An MPIJob of the MPI operator.
+    /// An MPIJob of the MPI Operator.
     Mpijob,
-    /// A TrainJob of the Kubeflow Trainer.
+    /// A TrainJob of Kubeflow Trainer.
     Trainjob,
 }
 
-/// The queue a job waits in.
+/// Queue for the job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    /// A Kueue local queue.
+    /// Kueue local queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["user-queue"]))]
     pub kueue: Option<String>,
-    /// A Volcano queue.
+    /// Volcano queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["default"]))]
     pub volcano: Option<String>,
-    /// A queue of the KAI scheduler, which the provider `kai` needs.
+    /// Queue of the KAI scheduler. The provider `kai` requires it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["team-a"]))]
     pub kai: Option<String>,
-    /// A Kueue workload priority class.
+    /// Kueue workload priority class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["high"]))]
     pub priority: Option<String>,
 }
 
-/// Who serves GPUs and slices of them on a cluster.
+/// Provider of GPUs and GPU slices on a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KubernetesGpu {
-    /// The device plugin or scheduler; the vendor's own plugin unless written.
+    /// Device plugin or scheduler. Default: the device plugin of the vendor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [
         "nvidia", "nvidia-mig-mixed", "nvidia-mig-single", "nvidia-time-slicing", "nvidia-mps", "nvidia-dra",
@@ -181,52 +181,53 @@ pub struct KubernetesGpu {
         "cambricon", "tpu"
     ]))]
     pub provider: Option<String>,
-    /// Other providers that serve the same nodes; those that `provider` cannot stand beside are refused.
+    /// Other providers on the same nodes. Providers that cannot be combined with `provider` are an error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["nvidia"]]))]
     pub others: Vec<String>,
-    /// How many replicas the device plugin makes of each GPU, with time-slicing or MPS.
+    /// Number of replicas of each GPU in the device plugin, with time slicing or MPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2), extend("examples" = [4]))]
     pub replicas: Option<u32>,
-    /// Whether the device plugin calls shared GPUs `nvidia.com/gpu.shared` (`renameByDefault` of its configuration).
+    /// Whether the device plugin names shared GPUs `nvidia.com/gpu.shared` (`renameByDefault` in its configuration).
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub renamed: bool,
-    /// What the provider counts memory in, where its set-up or no document decides: gpushare in GiB unless written.
+    /// Memory unit of the provider, if it depends on its setup or is not documented. Default for gpushare: GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["MiB"]))]
     pub memory_unit: Option<MemoryUnit>,
-    /// How many MiB Volcano's device plugins count as one (their `gpu-memory-factor`, HAMi's `gpuMemoryFactor`); 1 unless
-    /// written. It is larger where a machine has more than some 60,000 MiB on its GPUs, which the kubelet takes no list of.
+    /// MiB per memory unit of Volcano's device plugins (`gpu-memory-factor`, `gpuMemoryFactor` of HAMi). Default: 1. A
+    /// host whose GPUs have more than about 60,000 MiB needs a larger factor, because the kubelet rejects longer device
+    /// lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_048_576), extend("examples" = [10]))]
     pub memory_factor: Option<u32>,
-    /// The resource's name on this cluster, where the provider gives none: that of a virtual machine's GPU, or one that was
-    /// renamed.
+    /// Resource name on this cluster, if the provider has no fixed one: for the GPU of a virtual machine or a renamed
+    /// resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 3), extend("examples" = ["nvidia.com/GRID_T4-4Q"]))]
     pub resource: Option<String>,
-    /// Machines that serve GPUs over the network, one GPU an entry, as `HOST[@PORT][:GPU]` for rCUDA; the controller for
+    /// Servers that provide GPUs over the network, one entry per GPU: `HOST[@PORT][:GPU]` for rCUDA, the controller for
     /// OrionX.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["gpu1@8308:0", "gpu1@8308:1"]]))]
     pub servers: Vec<String>,
-    /// The folder of the provider's client library in the image.
+    /// Directory of the client library of the provider in the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^/"), extend("examples" = ["/opt/rCUDA/lib"]))]
     pub library: Option<String>,
-    /// The models of the cluster's GPUs, for checks at build time.
+    /// GPU models of the cluster, for checks at build time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["A100-80GB"]]))]
     pub models: Vec<String>,
-    /// The driver version of the cluster's nodes, for checks at build time.
+    /// Driver version of the nodes of the cluster, for checks at build time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]+){0,2}$"), extend("examples" = ["550.54.15"]))]
     pub driver: Option<String>,
 }
 
-/// What memory of a GPU is counted in.
+/// Unit of GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum MemoryUnit {
     /// 2^20 bytes.
@@ -235,7 +236,7 @@ pub enum MemoryUnit {
     GiB,
 }
 
-/// What provides a data or output: exactly one of its keys.
+/// Volume for an entry of `data` or `outputs`: exactly one of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
@@ -243,7 +244,7 @@ pub struct Storage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["imagenet-ro"]))]
     pub pvc: Option<String>,
-    /// A folder of the node.
+    /// A directory of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = "^/"), extend("examples" = ["/mnt/imagenet"]))]
     pub host_path: Option<String>,
@@ -251,24 +252,24 @@ pub struct Storage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["filer.example.com:/imagenet"]))]
     pub nfs: Option<String>,
-    /// A folder that lives as long as the pod.
+    /// A directory with the lifetime of the pod.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub ephemeral: bool,
-    /// A folder below the volume's root.
+    /// A directory in the volume, instead of its root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["runs/resnet50"]))]
     pub sub_path: Option<String>,
 }
 
-/// A change made to the objects at the end.
+/// A patch that is applied to the generated objects.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Patch {
-    /// The kind of the objects that change.
+    /// Kind of the objects to patch.
     #[schemars(extend("examples" = ["Job"]))]
     pub kind: String,
-    /// The name of the object, where not all of the kind change.
+    /// Name of the object. Default: all objects of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["resnet50"]))]
     pub name: Option<String>,

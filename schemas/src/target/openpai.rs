@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::forms;
 
-/// Settings of OpenPAI jobs: of a target, or of a job, beneath the target's own.
+/// Settings of OpenPAI jobs, in a target or in a job. Settings of the target override those of the job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenpaiTarget {
-    /// The virtual cluster.
+    /// Virtual cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "default", "examples" = ["research"]))]
     pub virtual_cluster: Option<String>,
-    /// The job's priority class.
+    /// Priority class of the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["test"]))]
     pub priority: Option<OpenpaiPriority>,
-    /// Storages mounted by name.
+    /// Storages to mount, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [[{"name": "confignfs", "mount": "/data"}]]))]
     pub storages: Vec<OpenpaiStorage>,
@@ -31,15 +31,15 @@ pub struct OpenpaiTarget {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"train": {"sku_type": "V100"}}]))]
     pub roles: IndexMap<String, OpenpaiRole>,
-    /// Further fields of the protocol v2 job, in OpenPAI's own words. They are written beside what jobc makes; commands
-    /// of a role stand in place of those made from `run`. `jobc import` keeps here what no other target has a word for.
+    /// More fields of the protocol v2 job, as OpenPAI writes them. They are added to the generated fields; commands of
+    /// a role replace those generated from `run`. `jobc import` keeps fields here that no other target supports.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     #[schemars(extend("examples" = [{"contributor": "Alice", "extras": {"jobStatusChangeNotification": {"failed": true}}}]))]
     pub protocol: IndexMap<String, Value>,
 }
 
 impl OpenpaiTarget {
-    /// These settings with those of a job beneath them: what is said here wins, field by field.
+    /// These settings merged with those of a job: these override, field by field.
     #[must_use]
     pub fn over(&self, job: &Self) -> Self {
         let Self { virtual_cluster, priority, storages, plugins, roles, protocol } = self.clone();
@@ -70,26 +70,26 @@ pub enum OpenpaiPriority {
     Oppo,
 }
 
-/// A storage mounted by name.
+/// A storage to mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenpaiStorage {
-    /// The storage's name in the cluster.
+    /// Name of the storage in the cluster.
     #[schemars(extend("examples" = ["confignfs"]))]
     pub name: String,
-    /// Where tasks see it; `/mnt/NAME` unless written.
+    /// Mount point in the tasks. Default: `/mnt/NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["/data"]))]
     pub mount: Option<String>,
-    /// The job's data or output that the storage provides.
+    /// Entry of `data` or `outputs` that the storage provides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["imagenet"]))]
     pub provides: Option<String>,
-    /// Whether tasks may only read it.
+    /// Whether the mount is read-only.
     #[serde(default)]
     #[schemars(extend("default" = false, "examples" = [true]))]
     pub read_only: bool,
-    /// Whether the storage is shared among the users of its group; the cluster's own choice unless written.
+    /// Whether the storage is shared among the users of its group. Default: the setting of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [false]))]
     pub share: Option<bool>,
@@ -99,19 +99,19 @@ pub struct OpenpaiStorage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OpenpaiRole {
-    /// The HiveD SKU; excludes `pinned_cell`.
+    /// HiveD SKU. Cannot be combined with `pinned_cell`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["V100"]))]
     pub sku_type: Option<String>,
-    /// How many SKUs an instance takes.
+    /// Number of SKUs of an instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "forms::positive", extend("examples" = [1]))]
     pub sku_num: Option<u32>,
-    /// The HiveD cell the role is pinned to.
+    /// HiveD cell that the role is pinned to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["cell-1"]))]
     pub pinned_cell: Option<String>,
-    /// The HiveD affinity group: roles of one group are placed together.
+    /// HiveD affinity group. Roles of one group are placed together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["group-1"]))]
     pub affinity_group: Option<String>,

@@ -1,8 +1,8 @@
 //! Validators of job files and of `targets.yaml`, generated from the committed JSON Schemas when this crate is built.
 //!
-//! They are a crate of their own because a schema becomes much code: an edit of the compiler does not compile it again, and
-//! a profile override in the workspace's `Cargo.toml` says how much it is optimized. Nothing is compiled at run time but
-//! the patterns that a file needs.
+//! They are a crate of their own because a schema becomes much code: an edit of the compiler does not compile it again,
+//! and a profile override in the workspace's `Cargo.toml` says how much it is optimized. Nothing is compiled at run
+//! time but the patterns that a file needs.
 
 use jsonschema::ErrorIterator;
 use serde_json::Value;

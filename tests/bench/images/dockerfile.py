@@ -44,9 +44,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=5)
     times = parser.parse_args().times
-    with tempfile.TemporaryDirectory(prefix="jobc-bench-") as folder:
-        folder = Path(folder)
-        root, context = folder / "base", folder / "context"
+    with tempfile.TemporaryDirectory(prefix="jobc-bench-") as directory:
+        directory = Path(directory)
+        root, context = directory / "base", directory / "context"
         (root / "bin").mkdir(parents=True)
         (context / "many").mkdir(parents=True)
         shutil.copy2("/bin/busybox", root / "bin/busybox")
@@ -57,24 +57,24 @@ def main():
         for number in range(500):
             (context / "many" / str(number)).write_text(f"{number}\n" * 20)
         (context / "large.bin").write_bytes(os.urandom(8 << 20))
-        base = folder / "base.tar"
+        base = directory / "base.tar"
         subprocess.run(["tar", "--owner=0", "--group=0", "-C", root, "-cf", base, "."], check=True)
         for who in ("base", "localhost/base"):
-            (folder / f"{who.replace('/', '-')}.Dockerfile").write_text(STEPS.format(base=who))
-        storage = ["--root", folder / "b", "--runroot", folder / "br"]
+            (directory / f"{who.replace('/', '-')}.Dockerfile").write_text(STEPS.format(base=who))
+        storage = ["--root", directory / "b", "--runroot", directory / "br"]
         subprocess.run(["buildah", *map(str, storage), "from", "--name", "w", "scratch"], check=True, capture_output=True)
         timed(["buildah", *storage, "add", "-q", "w", base, "/"])
         timed(["buildah", *storage, "commit", "-q", "w", "localhost/base"])
-        environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "JOBC_IMAGE_ROOT": str(folder / "images")}
+        environment = {"PATH": os.environ["PATH"], "HOME": str(directory), "JOBC_IMAGE_ROOT": str(directory / "images")}
         timed([binary(), "image", "import", base, "--tag", "base", "--quiet"], env=environment)
 
         def buildah(*more):
             return timed(["buildah", *storage, "bud", "-q", "--isolation", "chroot", "--layers", *more,
-                          "-f", folder / "localhost-base.Dockerfile", "-t", "x", context])
+                          "-f", directory / "localhost-base.Dockerfile", "-t", "x", context])
 
         def jobc(*more):
             return timed([binary(), "image", "build", "--builder", "embedded", "-q", *more,
-                          "-f", folder / "base.Dockerfile", "-t", "x", context], env=environment)
+                          "-f", directory / "base.Dockerfile", "-t", "x", context], env=environment)
 
         results = {}
         # Side by side, so that what else the machine does meets both.

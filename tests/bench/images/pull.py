@@ -22,17 +22,17 @@ from registry import registry  # noqa: E402
 from report import MIB, Table, machine  # noqa: E402
 
 
-def layout(folder, layers, size):
+def layout(directory, layers, size):
     """An image of so many layers of that many bytes each, half of which gzip takes away."""
-    command = ["umoci", "init", "--layout", folder / "layout"], ["umoci", "new", "--image", f"{folder}/layout:1"]
+    command = ["umoci", "init", "--layout", directory / "layout"], ["umoci", "new", "--image", f"{directory}/layout:1"]
     for words in command:
         subprocess.run(words, check=True)
     for number in range(layers):
-        path = folder / f"file-{number}"
+        path = directory / f"file-{number}"
         path.write_bytes(os.urandom(size // 2) + bytes(size // 2))
-        subprocess.run(["umoci", "insert", "--image", f"{folder}/layout:1", path, f"/data/{number}"], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(["umoci", "insert", "--image", f"{directory}/layout:1", path, f"/data/{number}"], check=True, stderr=subprocess.DEVNULL)
         path.unlink()
-    return folder / "layout"
+    return directory / "layout"
 
 
 def timed(command, environment):
@@ -56,14 +56,14 @@ def main():
     options = parser.parse_args()
     jobc = os.environ.get("JOBC", str(Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/jobc"))
     table, report = Table(), {"machine": machine(), "binary": jobc}
-    with tempfile.TemporaryDirectory(prefix="jobc-bench-") as folder:
-        folder = Path(folder)
-        image = layout(folder, options.layers, options.mib * MIB)
-        with registry(folder / "registry") as host:
+    with tempfile.TemporaryDirectory(prefix="jobc-bench-") as directory:
+        directory = Path(directory)
+        image = layout(directory, options.layers, options.mib * MIB)
+        with registry(directory / "registry") as host:
             name = f"{host}/bench/app:1"
             subprocess.run(["skopeo", "copy", "-q", "--dest-tls-verify=false", f"oci:{image}:1", f"docker://{name}"], check=True)
-            store, other = folder / "store", folder / "other"
-            environment = os.environ | {"HOME": str(folder), "JOBC_IMAGE_ROOT": str(store)}
+            store, other = directory / "store", directory / "other"
+            environment = os.environ | {"HOME": str(directory), "JOBC_IMAGE_ROOT": str(store)}
             ours = [jobc, "image", "pull", "--quiet", "--plain-http", name]
             theirs = ["skopeo", "copy", "-q", "--src-tls-verify=false", f"docker://{name}", f"oci:{other}:1"]
             samples = {"jobc, cold": [], "skopeo, cold": [], "jobc, all of it here": [], "skopeo, all of it here": []}

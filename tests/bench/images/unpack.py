@@ -19,21 +19,21 @@ import time
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[2]
-for folder in ["runtime", "images"]:
-    sys.path.insert(0, str(TESTS / folder))
+for directory in ["runtime", "images"]:
+    sys.path.insert(0, str(TESTS / directory))
 
 import image
 from judge import REPOSITORY, Judge
 
 
-def programs(binary, layout, folder):
-    """Name, and the commands of one import and unpacking to a fresh folder."""
-    store, storage = folder / "store", folder / "storage"
+def programs(binary, layout, directory):
+    """Name, and the commands of one import and unpacking to a fresh directory."""
+    store, storage = directory / "store", directory / "storage"
     buildah = ["buildah", "--root", storage / "root", "--runroot", storage / "run", "--storage-driver", "overlay"]
     yield "jobc", [[binary, "import", store, layout]]
     yield "skopeo and umoci", [["skopeo", "--insecure-policy", "copy", f"oci:{layout}:debian", f"oci:{store}:debian"],
-                               ["umoci", "unpack", "--image", f"{store}:debian", folder / "bundle"]]
-    yield "buildah", [[*buildah, "pull", "--signature-policy", folder / "policy.json", f"oci:{layout}:debian"]]
+                               ["umoci", "unpack", "--image", f"{store}:debian", directory / "bundle"]]
+    yield "buildah", [[*buildah, "pull", "--signature-policy", directory / "policy.json", f"oci:{layout}:debian"]]
 
 
 def once(commands, cold):
@@ -63,8 +63,8 @@ def main():
     size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
     print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
     with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.PLACE) as name:
-        folder = Path(name)
-        tools = [name for name, commands in programs(options.binary, layout, folder)
+        directory = Path(name)
+        tools = [name for name, commands in programs(options.binary, layout, directory)
                  if shutil.which(str(commands[0][0])) or print(f"{name}: not installed")]
         times = {name: [] for name in tools}
         peak = 0
@@ -72,7 +72,7 @@ def main():
         # which takes whoever makes files longer than the files.
         for round_ in range(options.rounds + 1):
             for name in random.sample(tools, len(tools)):
-                fresh = folder / f"{round_}-{tools.index(name)}"
+                fresh = directory / f"{round_}-{tools.index(name)}"
                 fresh.mkdir()
                 (fresh / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
                 commands = dict(programs(options.binary, layout, fresh))[name]

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 fn main() -> std::io::Result<()> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../schemas/");
     for (name, text) in jobc_schema::generate::schemas(&jobc_compiler::emit::to_yaml) {
-        std::fs::write(format!("{folder}{name}"), text)?;
+        std::fs::write(format!("{directory}{name}"), text)?;
     }
     Ok(())
 }

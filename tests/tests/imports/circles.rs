@@ -1,7 +1,7 @@
 //! Circles of imports: which are left, which are too large.
 //!
-//! No circle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory; within
-//! a directory at most [`LARGEST`] files may import each other.
+//! No circle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory;
+//! within a directory at most [`LARGEST`] files may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What a further program prints, for programs: objects as `jobc logs --format json` has them, and its end.
+//! The output of a command in a task as JSON: objects as in `jobc logs --format json`, and its end.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,30 +18,30 @@ use crate::commands::follow::output::{Outputs, or_end};
 use crate::commands::follow::printer::{Look, Printer};
 use crate::terminal;
 
-/// The most of a line that is shown as one object, as in logs.
+/// Maximum length of a line that is shown as one object, as in logs.
 const LONGEST: usize = 64 << 10;
 
-/// What a program writes to its standard output and error.
+/// The stdout and stderr of a program.
 pub(super) struct Output {
     job: String,
     task: String,
     attempt: u32,
-    /// Our ends of its two pipes, which do not wait.
+    /// Our ends of its two pipes, which are non-blocking.
     pipes: [OwnedFd; 2],
 }
 
-/// The thread that shows it. It reads on until it is told of the program's end: what that leaves in the background may keep
-/// the pipes open for ever.
+/// The thread that shows the output. It reads until it is notified of the program's end: background processes of the
+/// program may keep the pipes open.
 pub(super) struct Shown {
     job: String,
     task: String,
     thread: JoinHandle<()>,
-    /// Closed, it says that the program has ended.
+    /// Closed to signal the end of the program.
     end: OwnedFd,
 }
 
 impl Output {
-    /// Makes the pipes; returns the program's ends as well.
+    /// Creates the pipes; also returns the program's ends.
     pub(super) fn new(job: &JobId, task: &TaskRecord) -> Result<(Self, [OwnedFd; 2])> {
         let ((out, its_out), (error, its_error)) = (pipe()?, pipe()?);
         for ours in [&out, &error] {
@@ -51,7 +51,7 @@ impl Output {
         Ok((Self { job, task: name, attempt: task.attempt, pipes: [out, error] }, [its_out, its_error]))
     }
 
-    /// Begins to show what is written, in a thread.
+    /// Starts a thread that shows the output.
     pub(super) fn show(self) -> Result<Shown> {
         let (ended, end) = pipe()?;
         let (job, task) = (self.job.clone(), self.task.clone());
@@ -108,7 +108,7 @@ impl Shown {
     }
 }
 
-/// Waits until there is something to read, or the program has ended: then true.
+/// Waits until there is something to read, or the program has ended; returns true if it has ended.
 fn sleep(streams: &[Option<OwnedFd>; 2], ended: &OwnedFd) -> io::Result<bool> {
     let mut polled = vec![PollFd::new(ended, PollFlags::IN)];
     polled.extend(streams.iter().flatten().map(|pipe| PollFd::new(pipe, PollFlags::IN)));
@@ -126,11 +126,11 @@ enum State {
     More,
     /// Nothing now.
     Empty,
-    /// Nothing any more.
+    /// End of file.
     Closed,
 }
 
-/// Reads what is there now, as far as one line may be long.
+/// Reads what is available, up to the maximum length of a line.
 fn read(pipe: &OwnedFd, into: &mut Vec<u8>) -> State {
     let mut piece = [0; 8192];
     while into.len() < LONGEST {

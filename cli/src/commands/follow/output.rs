@@ -1,4 +1,4 @@
-//! Our standard output and error, written to in turns.
+//! Our stdout and stderr, in order.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
@@ -9,21 +9,21 @@ pub(crate) enum To {
     Errors,
 }
 
-/// Both outputs behind one buffer, so that what is meant for one comes after what was meant for the other before it, also
-/// where both are the same terminal or pipe.
+/// Both outputs behind one buffer. Bytes for one are written after earlier bytes for the other, even if both are the
+/// same terminal or pipe.
 pub(crate) struct Outputs {
     writers: [Box<dyn Write>; 2],
     buffer: Vec<u8>,
     to: To,
-    /// Readers that went away.
+    /// Outputs whose readers have closed them.
     closed: [bool; 2],
-    /// What cannot be written to standard output is no reason to end.
+    /// Whether to continue when stdout cannot be written.
     goes_on: bool,
-    colour: [bool; 2],
+    color: [bool; 2],
     terminal: [bool; 2],
 }
 
-/// The buffer is handed on when it holds so many bytes.
+/// The buffer is flushed at this size in bytes.
 const ENOUGH: usize = 64 << 10;
 
 impl Outputs {
@@ -35,7 +35,7 @@ impl Outputs {
             to: To::Output,
             closed: [false; 2],
             goes_on,
-            colour: [
+            color: [
                 anstream::AutoStream::choice(&io::stdout()) != never,
                 anstream::AutoStream::choice(&io::stderr()) != never,
             ],
@@ -43,9 +43,9 @@ impl Outputs {
         }
     }
 
-    /// Whether colours are wanted.
+    /// Whether colors are enabled.
     pub(crate) fn is_coloured(&self, to: To) -> bool {
-        self.colour[to as usize]
+        self.color[to as usize]
     }
 
     /// Whether it is a terminal.
@@ -53,7 +53,7 @@ impl Outputs {
         self.terminal[to as usize]
     }
 
-    /// Where the next bytes go.
+    /// Selects the output of the next bytes.
     pub(crate) fn to(&mut self, to: To) -> io::Result<&mut Vec<u8>> {
         if self.to != to || self.buffer.len() >= ENOUGH {
             self.flush()?;
@@ -62,12 +62,12 @@ impl Outputs {
         Ok(&mut self.buffer)
     }
 
-    /// Hands everything on.
+    /// Flushes everything.
     ///
     /// # Errors
     ///
-    /// Standard output's, `BrokenPipe` among them, once, unless it goes on without; nobody is left to tell when standard
-    /// error itself is closed.
+    /// Those of stdout, including `BrokenPipe`, once, unless `goes_on` is set. If stderr is closed, nothing can be
+    /// reported.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let writer = &mut self.writers[self.to as usize];
         let closed = &mut self.closed[self.to as usize];
@@ -92,7 +92,7 @@ impl Outputs {
         }
     }
 
-    /// Outputs into one memory; both terminals with colours, or neither.
+    /// Writes both outputs to one buffer; both are terminals with colors, or neither.
     #[cfg(test)]
     pub(crate) fn in_memory(terminal: bool) -> (Self, std::rc::Rc<std::cell::RefCell<Vec<u8>>>) {
         #[derive(Clone, Default)]
@@ -109,7 +109,7 @@ impl Outputs {
         let memory = Memory::default();
         let outputs = Self {
             writers: [Box::new(memory.clone()), Box::new(memory.clone())],
-            colour: [terminal; 2],
+            color: [terminal; 2],
             terminal: [terminal; 2],
             ..Self::new(false)
         };
@@ -117,7 +117,7 @@ impl Outputs {
     }
 }
 
-/// Ends the command where its reader went away, as `head` does; that is no error of ours.
+/// Ends the command if its reader has closed the pipe, as `head` does. This is not an error.
 pub(crate) fn or_end<T>(result: io::Result<T>) -> T {
     match result {
         Ok(value) => value,

@@ -1,4 +1,4 @@
-//! Lines of tasks, as people and programs read them.
+//! Lines of tasks, for people and for programs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,43 +10,43 @@ use serde::Serialize;
 
 use super::output::{Outputs, To};
 
-/// How lines look.
+/// The format of lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Look {
-    /// Each line says whose it is.
+    /// Each line begins with its task.
     pub prefix: bool,
-    /// Each line says when it was printed.
+    /// Each line has its time.
     pub timestamps: bool,
     /// Each line is a JSON object.
     pub json: bool,
 }
 
-/// Prints lines of tasks: what tasks print to standard output on ours, the rest on standard error.
+/// Prints lines of tasks: their stdout to our stdout, the rest to our stderr.
 ///
-/// Without prefixes a task's bytes come out as they are. With them lines are shown whole, as far as they are not too long;
-/// on a terminal a line whose end does not come is shown all the same, and continued where it stands unless another task's
-/// came in between.
+/// Without prefixes, the bytes of a task are unchanged. With prefixes, lines are shown whole, up to a maximum length.
+/// On a terminal, a line whose end does not arrive is shown anyway, and continued in place unless a line of another
+/// task came in between.
 pub(crate) struct Printer {
     names: Vec<Name>,
     width: usize,
     look: Look,
     outputs: Outputs,
-    /// Lines whose ends have not come.
+    /// Lines whose ends have not arrived.
     held: BTreeMap<(usize, bool), Held>,
-    /// Whose line stands half printed on standard output and standard error.
+    /// The tasks whose lines are partly printed on stdout and stderr.
     half: [Option<(usize, Stream)>; 2],
 }
 
-/// What a task's lines begin with.
+/// The prefix of a task's lines.
 #[derive(Debug)]
 struct Name {
     job: String,
     task: String,
     shown: String,
-    colour: &'static str,
+    color: &'static str,
 }
 
-/// A line whose end has not come.
+/// A line whose end has not arrived.
 struct Held {
     since: Instant,
     time: String,
@@ -55,13 +55,13 @@ struct Held {
     text: Vec<u8>,
 }
 
-/// How long to wait for a line's end on a terminal.
+/// How long to wait for the end of a line on a terminal.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The most of a line that is held.
+/// Maximum length of a line that is buffered.
 const LONGEST: usize = 64 << 10;
 
-/// Told apart on dark and on light; red is for errors.
+/// Distinguishable on dark and light backgrounds; red is for errors.
 const COLOURS: [&str; 10] = [
     "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[93m", "\x1b[92m",
     "\x1b[95m", "\x1b[94m",
@@ -79,7 +79,7 @@ struct Object<'a> {
     attempt: u32,
     stream: Stream,
     text: Cow<'a, str>,
-    /// Whether the line ends here; otherwise more of it follows.
+    /// Whether the line ends here; otherwise it continues in the next object.
     ends: bool,
 }
 
@@ -88,16 +88,16 @@ impl Printer {
         Self { names: vec![], width: 0, look, outputs, held: BTreeMap::new(), half: [None; 2] }
     }
 
-    /// Makes a task known, by its place in its job, which decides its colour; returns the number for its lines.
+    /// Adds a task. Its position in the job selects its color. Returns the number for its lines.
     pub(crate) fn add(&mut self, job: &str, task: &str, several_jobs: bool, place: usize) -> usize {
         let shown = if several_jobs { format!("{job} {task}") } else { task.to_owned() };
         self.width = self.width.max(shown.len());
-        let colour = COLOURS[place % COLOURS.len()];
-        self.names.push(Name { job: job.to_owned(), task: task.to_owned(), shown, colour });
+        let color = COLOURS[place % COLOURS.len()];
+        self.names.push(Name { job: job.to_owned(), task: task.to_owned(), shown, color });
         self.names.len() - 1
     }
 
-    /// Prints a line of a task, or keeps it until its end has come.
+    /// Prints a line of a task, or buffers it until its end has arrived.
     pub(crate) fn line(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
         let key = (number, line.stream == Stream::Stderr);
         let whole = line.ends && !self.held.contains_key(&key);
@@ -120,7 +120,7 @@ impl Printer {
         self.print(key.0, &Line { time: &time, stream, ends, attempt, text: &text })
     }
 
-    /// Hands everything on to whoever reads it; on a terminal also lines that have waited for their ends.
+    /// Flushes everything; on a terminal also lines that have waited for their ends.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let is_terminal = |errors| self.outputs.is_terminal(if errors { To::Errors } else { To::Output });
         let waited = self.held.iter().filter(|((_, errors), held)| {
@@ -132,7 +132,7 @@ impl Printer {
         self.outputs.flush()
     }
 
-    /// Prints what has no end, too, and hands everything on.
+    /// Also prints lines without an end, and flushes everything.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         while let Some(key) = self.held.keys().next().copied() {
             self.release(key, true)?;
@@ -158,14 +158,14 @@ impl Printer {
         }
         let head = self.head(number, line, to);
         let redraws = self.look.prefix && self.outputs.is_terminal(to);
-        let coloured = self.outputs.is_coloured(to);
+        let colored = self.outputs.is_coloured(to);
         let out = self.outputs.to(to)?;
         if !goes_on {
             out.extend_from_slice(&head);
         }
         let text = if redraws { line.text.strip_suffix(b"\r").unwrap_or(line.text) } else { line.text };
         if redraws && text.contains(&b'\r') {
-            // A progress bar goes back to the beginning of the line, which is behind the name.
+            // A progress bar returns to the start of the line, which is after the name.
             for (index, piece) in text.split(|&byte| byte == b'\r').enumerate() {
                 if index > 0 {
                     out.push(b'\r');
@@ -177,7 +177,7 @@ impl Printer {
             out.extend_from_slice(text);
         }
         if line.ends {
-            if coloured && text.contains(&b'\x1b') {
+            if colored && text.contains(&b'\x1b') {
                 out.extend_from_slice(PLAIN.as_bytes());
             }
             out.push(b'\n');
@@ -186,7 +186,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints a line of our own on standard error, behind `jobc: `.
+    /// Prints a line of our own on stderr, after `jobc: `.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
         self.end_half_lines(To::Errors)?;
         let (dim, plain) = if self.outputs.is_coloured(To::Errors) { (DIM, PLAIN) } else { ("", "") };
@@ -195,29 +195,29 @@ impl Printer {
         Ok(())
     }
 
-    /// What stands before a line: `worker-3  | `.
+    /// The prefix of a line: `worker-3  | `.
     fn head(&self, number: usize, line: &Line<'_>, to: To) -> Vec<u8> {
         let mut head = String::new();
         let name = &self.names[number];
-        let coloured = self.outputs.is_coloured(to);
+        let colored = self.outputs.is_coloured(to);
         if self.look.prefix {
             let width = self.width;
-            head += &match (coloured, line.stream) {
+            head += &match (colored, line.stream) {
                 (false, _) => format!("{:width$} | ", name.shown),
                 (true, Stream::Stderr) => {
-                    format!("{}{:width$}{PLAIN} {RED}|{PLAIN} ", name.colour, name.shown)
+                    format!("{}{:width$}{PLAIN} {RED}|{PLAIN} ", name.color, name.shown)
                 }
-                (true, _) => format!("{}{:width$} |{PLAIN} ", name.colour, name.shown),
+                (true, _) => format!("{}{:width$} |{PLAIN} ", name.color, name.shown),
             };
         }
         if self.look.timestamps {
-            let (dim, plain) = if coloured { (DIM, PLAIN) } else { ("", "") };
+            let (dim, plain) = if colored { (DIM, PLAIN) } else { ("", "") };
             head += &format!("{dim}{}{plain} ", line.time);
         }
         head.into_bytes()
     }
 
-    /// Ends what stands half printed where a new line begins: on the same output, and on the same terminal.
+    /// Ends a partly printed line before a new one: on the same output, or on the same terminal.
     fn end_half_lines(&mut self, to: To) -> io::Result<()> {
         for other in [To::Output, To::Errors] {
             let shared = other == to || self.outputs.is_terminal(other) && self.outputs.is_terminal(to);

@@ -1,4 +1,4 @@
-//! What happens to a job, in words.
+//! The events of a job, as text.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::jobs::span;
 use crate::quantity::bytes;
 use crate::table::visible;
 
-/// The lines that somebody who waits for a job wants to see. Tasks of a role to which the same happens at once share a line.
+/// The lines for a user who waits for a job. Tasks of a role with the same event at the same time share a line.
 pub(crate) fn lines(events: &[Event]) -> Vec<String> {
     let mut lines: Vec<Told> = vec![];
     for event in events {
@@ -27,7 +27,7 @@ pub(crate) fn lines(events: &[Event]) -> Vec<String> {
     lines.iter().map(Told::line).collect()
 }
 
-/// What is told of one task, of several of a role, or of the job.
+/// An event of one task, of several tasks of a role, or of the job.
 struct Told {
     role: Option<String>,
     instances: Vec<u32>,
@@ -49,7 +49,7 @@ impl Told {
     }
 }
 
-/// What is said of an event to somebody who waits; nothing of most.
+/// The text of an event for a user who waits for the job; none for most events.
 fn told(event: &Event) -> Option<String> {
     let words = words(event);
     let of_task = event.task.is_some();
@@ -60,25 +60,25 @@ fn told(event: &Event) -> Option<String> {
         Kind::Started => "started".to_owned(),
         Kind::Ready => "ready".to_owned(),
         Kind::NotReady => format!("is {words}"),
-        Kind::Retried => format!("is tried again: {words}"),
-        // What is so for good is a note of the record, which is told as well.
+        Kind::Retried => format!("is retried: {words}"),
+        // A permanent change is also a note in the record, which is printed as well.
         Kind::NetworkChanged if event.detail["way_out"] == "lost" => {
-            format!("the way out of the job's network is lost: {words}")
+            format!("the uplink of the job network is lost: {words}")
         }
         Kind::NetworkChanged if event.detail["way_out"] == "restored" => {
-            format!("the job's network has a way out again: {words}")
+            format!("the uplink of the job network is restored: {words}")
         }
         Kind::Paused => "paused".to_owned(),
         Kind::Resumed => "resumed".to_owned(),
         Kind::Stopping => format!("ending: {words}"),
         Kind::Ended if of_task && words == "exit 0" => "ended".to_owned(),
         Kind::Ended if of_task => format!("ended: {words}"),
-        // The end of the job is told from its record, last.
+        // The end of the job is printed last, from its record.
         _ => return None,
     })
 }
 
-/// An event's details, in words.
+/// The details of an event, as text.
 pub(crate) fn words(event: &Event) -> String {
     let detail = &event.detail;
     let text = |key: &str| detail[key].as_str().map(visible);
@@ -116,14 +116,14 @@ pub(crate) fn words(event: &Event) -> String {
             listed(vec![
                 cpu.map(|cpu| format!("CPU {}", span(cpu))),
                 number("memory").map(|size| format!("memory {}", bytes(size))),
-                number("memory_peak").map(|size| format!("at most {}", bytes(size))),
+                number("memory_peak").map(|size| format!("peak {}", bytes(size))),
             ])
         }
         _ => plain(detail).unwrap_or_default(),
     }
 }
 
-/// Details that have no words of their own: `volume data, path /srv/data`.
+/// Details without a text of their own: `volume data, path /srv/data`.
 fn plain(detail: &Value) -> Option<String> {
     match detail {
         Value::Null => None,
@@ -185,7 +185,7 @@ mod tests {
                 "ps-0 started",
                 "ps-0 ready",
                 "worker-3 ended: exit 137, memory limit 2 GiB reached",
-                "worker-3 is tried again: attempt 2 of the role in 2.0 s, exit 137",
+                "worker-3 is retried: attempt 2 of the role in 2.0 s, exit 137",
                 "worker-3 started, attempt 2",
                 "worker-1, worker-5 ended",
                 "ending: interrupted"

@@ -1,4 +1,4 @@
-//! `jobc gpu cdi`: a file that tells other engines of this machine's GPUs.
+//! `jobc gpu cdi`: writes a CDI file of this host's GPUs for other engines.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -27,13 +27,13 @@ pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
     let spec = source.spec(vendor)?;
     if vendor == Vendor::Nvidia && !files.has_cuda() {
         let message = format!(
-            "jobc: no libraries of NVIDIA's driver below `{}`: containers get the devices alone\n",
+            "jobc: no NVIDIA driver libraries below `{}`; containers get only the devices\n",
             machine.root().display()
         );
         terminal::eprint(&message);
     }
     let value = serde_json::to_value(&spec)
-        .map_err(|error| Error::new(Kind::Machine, format!("the description cannot be written: {error}")))?;
+        .map_err(|error| Error::new(Kind::Machine, format!("cannot write the CDI specification: {error}")))?;
     let is_json = args.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
     let text = if is_json || args.format == FormatArg::Json {
         jobc_compiler::emit::to_json(&value)
@@ -47,14 +47,14 @@ pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the file whole: engines watch these folders.
+/// Writes the file atomically, since engines watch these directories.
 fn write(path: &Path, text: &str) -> Result<()> {
     let failed = |error: &std::io::Error| {
         Error::new(Kind::Machine, format!("cannot write `{}`: {error}", path.display()))
     };
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;
     }
-    // Its temporary file has a name that no engine takes for a description.
+    // Engines ignore the name of the temporary file.
     Ok(write_atomic(path, text.as_bytes(), 0o666, Durability::Disk).map_err(|error| failed(&error))?)
 }

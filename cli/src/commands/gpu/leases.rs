@@ -1,4 +1,4 @@
-//! `jobc gpu leases`: which job has which GPU, and who waits for some.
+//! `jobc gpu leases`: lists the GPUs of each job, and the jobs that wait for GPUs.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `jobc gpu ls`: the GPUs of this machine.
+//! `jobc gpu ls`: the GPUs of this host.
 
 mod rows;
 
@@ -15,7 +15,7 @@ use crate::commands::jobs::{Jobs, Result, json_text};
 use crate::table::visible;
 use crate::terminal;
 
-/// What is there, and which job has it.
+/// The GPUs, and the jobs that have them.
 #[derive(Serialize)]
 struct Listed<'a> {
     #[serde(flatten)]
@@ -40,12 +40,12 @@ pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
 
 fn text(inventory: &Inventory, leases: &[Lease], wide: bool) -> String {
     if inventory.gpus.is_empty() {
-        return "no GPUs here; jobs that ask for none run as they are\n".to_owned();
+        return "no GPUs on this host; jobs without GPUs can run\n".to_owned();
     }
     let columns = terminal::columns_of_stdout();
     let driver = inventory.driver.as_ref().map(|driver| {
         let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda} and older")).unwrap_or_default();
-        let source = if inventory.source == Source::Proc { " (as /proc tells)" } else { "" };
+        let source = if inventory.source == Source::Proc { " (from /proc)" } else { "" };
         format!("\nNVIDIA driver {}{cuda}{source}\n", driver.version)
     });
     let table = if wide {

@@ -1,4 +1,4 @@
-//! `jobc image build`: an image of a Dockerfile, by this program or by another builder that is installed.
+//! `jobc image build`: builds an image from a Dockerfile, with the built-in or an installed builder.
 
 mod embedded;
 mod given;
@@ -27,7 +27,7 @@ use other::Other;
 
 /// A Dockerfile, and where it was found.
 struct File {
-    /// Nothing where it came on standard input.
+    /// None if it was read from stdin.
     path: Option<PathBuf>,
     text: Vec<u8>,
 }
@@ -69,7 +69,7 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     embedded::build(&build, args, &file, given, store)
 }
 
-/// Lets another builder build.
+/// Builds with another builder.
 fn by(other: Other, args: &BuildArgs, file: &File, given: &Given, store: &Store) -> Result<ExitCode> {
     let Some(descriptor) = other.build(args, file, given, store)? else {
         return Ok(ExitCode::from(Outcome::Errors as u8));
@@ -78,11 +78,11 @@ fn by(other: Other, args: &BuildArgs, file: &File, given: &Given, store: &Store)
     Ok(ExitCode::SUCCESS)
 }
 
-/// The Dockerfile that is named, or the one of the context.
+/// The Dockerfile that is named, or that of the context.
 fn file(args: &BuildArgs) -> Result<File> {
     if args.context.to_string_lossy().contains("://") {
-        let error = Error::new(Kind::Unsupported, "a context of another machine is not supported");
-        return Err(Failure::wrong_use(error.help("fetch it first, and name the folder")));
+        let error = Error::new(Kind::Unsupported, "remote build contexts are not supported");
+        return Err(Failure::wrong_use(error.help("download it first, and name the directory")));
     }
     if args.file.as_deref() == Some(Path::new("-")) {
         let mut text = Vec::new();
@@ -103,18 +103,18 @@ fn file(args: &BuildArgs) -> Result<File> {
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let error = Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)));
-        Failure::wrong_use(error.help("name the Dockerfile with `-f`, and the folder that it copies from"))
+        Failure::wrong_use(error.help("name the Dockerfile with `-f`, and the directory that it copies from"))
     })
 }
 
 impl File {
-    /// What it is called in findings.
+    /// Its name in findings.
     fn shown(&self) -> Utf8PathBuf {
         self.path.as_ref().map_or_else(|| "<stdin>".into(), |path| path.to_string_lossy().into_owned().into())
     }
 }
 
-/// Says what was built.
+/// Prints what was built.
 fn tell(args: &BuildArgs, tags: &[Reference], descriptor: &Descriptor) {
     if args.format == FormatArg::Json {
         let names: Vec<String> = tags.iter().map(ToString::to_string).collect();

@@ -1,4 +1,4 @@
-//! What is wrong with a Dockerfile, shown as findings of a job file are: with an excerpt, by the same printer.
+//! Shows errors of a Dockerfile like findings of a job file: with an excerpt, by the same printer.
 
 use camino::Utf8Path;
 use jobc_compiler::diagnostic::{Severity, Sink};
@@ -10,7 +10,7 @@ use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::report;
 
-/// Shows what keeps a Dockerfile from being built, and what is only worth knowing; standard output stays free.
+/// Shows errors and notes of a Dockerfile; stdout is not used.
 pub(crate) fn show(
     path: &Utf8Path,
     bytes: &[u8],

@@ -1,4 +1,4 @@
-//! `jobc image gc`: removes what nothing uses.
+//! `jobc image gc`: removes unused data.
 
 use std::process::ExitCode;
 
@@ -15,12 +15,9 @@ use crate::terminal;
 
 pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
     let Some(collected) = store.collect(args.cache, args.dry_run)? else {
-        return Err(Error::new(
-            Kind::State,
-            "another command works with the images now, and would lose what it brings in",
-        )
-        .help("wait until it has ended: a pull, an import, a build, or a job that unpacks its images")
-        .into());
+        return Err(Error::new(Kind::State, "the image store is in use by another command")
+            .help("wait until it ends: a pull, an import, a build, or a job that unpacks its images")
+            .into());
     };
     if args.shown.format == FormatArg::Json {
         terminal::print(&json_text(&json!({
@@ -35,7 +32,7 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was removed, in a line.
+/// What was removed, in one line.
 pub(super) fn words(collected: &Collected, verb: &str) -> String {
     let count =
         |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };

@@ -1,4 +1,4 @@
-//! `jobc image import`: images from archives and folders.
+//! `jobc image import`: imports images from archives and directories.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,10 +25,10 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         .transpose()
         .map_err(|error| Failure::wrong_use(error.into()))?;
     if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
-        let error = Error::new(Kind::Config, format!("`{tag}` has a digest, which nobody can choose"));
-        return Err(Failure::wrong_use(error.help("give a name and a tag")));
+        let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
+        return Err(Failure::wrong_use(error.help("use the form NAME[:TAG]")));
     }
-    // A signal ends this program in the middle: what came in until then has no name and is collected.
+    // A signal ends this program in the middle: what was imported until then has no name and is collected.
     let meter = Meter::new(FormatArg::Text, args.quiet || args.shown.format == FormatArg::Json);
     let spooled = (args.source == Path::new("-")).then(|| Spooled::read(store)).transpose()?;
     let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
@@ -60,7 +60,7 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What came on standard input, in a file of the store that goes away.
+/// Stdin, in a temporary file of the store.
 struct Spooled(PathBuf);
 
 impl Spooled {
@@ -76,12 +76,12 @@ impl Spooled {
 
 impl Drop for Spooled {
     fn drop(&mut self) {
-        // What stays is collected.
+        // Leftovers are collected.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// The images with the names that they get.
+/// The images with their new names.
 fn named(
     images: Vec<Imported>,
     tag: Option<Reference>,
@@ -92,9 +92,11 @@ fn named(
         return match <[Imported; 1]>::try_from(images) {
             Ok([image]) => Ok(vec![(image, vec![tag])]),
             Err(images) => {
-                let message = format!("`{source}` holds {} images, and `--tag` names one", images.len());
+                let message =
+                    format!("`{source}` contains {} images, and `--tag` names only one", images.len());
                 Err(Failure::wrong_use(
-                    Error::new(Kind::Config, message).help("import them under their own names"),
+                    Error::new(Kind::Config, message)
+                        .help("leave `--tag` out to import them under their own names"),
                 ))
             }
         };
@@ -103,9 +105,9 @@ fn named(
         let file = args.source.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let stem = file.split(".tar").next().unwrap_or_default().trim_end_matches(".tgz").to_owned();
         let example = stem.parse::<Reference>().map_or_else(|_| "base:1".to_owned(), |_| format!("{stem}:1"));
-        let message = format!("`{source}` does not say what its image is called");
+        let message = format!("the image in `{source}` has no name");
         return Err(Failure::wrong_use(
-            Error::new(Kind::Config, message).help(format!("give it a name: `--tag {example}`")),
+            Error::new(Kind::Config, message).help(format!("name it with `--tag {example}`")),
         ));
     }
     Ok(images

@@ -1,4 +1,4 @@
-//! `jobc image inspect`: all that is known of an image.
+//! `jobc image inspect`: prints the details of an image.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `jobc image ls`: the images that are here.
+//! `jobc image ls`: lists the images in the store.
 
 use std::process::ExitCode;
 

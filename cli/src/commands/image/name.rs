@@ -1,4 +1,4 @@
-//! Finding an image in the store by what people write.
+//! Finds an image in the store by the name on the command line.
 
 use jobc_compiler::suggest;
 use jobc_image::store::Named;
@@ -7,7 +7,7 @@ use jobc_sys::error::{Error, Kind};
 
 use crate::commands::jobs::{Failure, Result};
 
-/// The image that a word names: a reference, a digest, or the beginning of one.
+/// The image that a word names: a reference, a digest, or a prefix of one.
 pub(super) fn find(store: &Store, word: &str) -> Result<Named> {
     let images = store.images()?;
     if let Some(found) = by_digest(&images, word)? {
@@ -21,17 +21,18 @@ pub(super) fn find(store: &Store, word: &str) -> Result<Named> {
         return Ok(Named { name: reference.tag.is_some().then(|| reference.to_string()), descriptor });
     }
     let known: Vec<String> = images.iter().filter_map(|image| familiar(image.name.as_deref())).collect();
-    let error = Error::new(Kind::State, format!("there is no image `{}` here", reference.familiar()));
+    let error =
+        Error::new(Kind::State, format!("the image `{}` is not in the image store", reference.familiar()));
     Err(Failure::wrong_use(match suggest::nearest(&reference.familiar(), known.iter().map(String::as_str)) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None if known.is_empty() => {
-            error.help(format!("fetch it with `jobc image pull {}`", reference.familiar()))
+            error.help(format!("pull it with `jobc image pull {}`", reference.familiar()))
         }
-        None => error.help("see what is here with `jobc image ls`"),
+        None => error.help("`jobc image ls` lists the images"),
     }))
 }
 
-/// The image whose digest begins so; with four digits or more.
+/// The image with this digest prefix of at least four digits.
 fn by_digest<'a>(images: &'a [Named], word: &str) -> Result<Option<&'a Named>> {
     let digits = word.strip_prefix("sha256:").unwrap_or(word);
     if digits.len() < 4 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -45,12 +46,12 @@ fn by_digest<'a>(images: &'a [Named], word: &str) -> Result<Option<&'a Named>> {
         [one] => Ok(Some(one)),
         _ => {
             let error = Error::new(Kind::State, format!("{} images begin with `{digits}`", found.len()));
-            Err(Failure::wrong_use(error.help("write more of the digest, or the image's name")))
+            Err(Failure::wrong_use(error.help("write more digits of the digest, or the name of the image")))
         }
     }
 }
 
-/// A name as people write it.
+/// A name in its short form.
 pub(super) fn familiar(name: Option<&str>) -> Option<String> {
     let name = name?;
     Some(name.parse::<Reference>().map_or_else(|_| name.to_owned(), |reference| reference.familiar()))

@@ -1,4 +1,4 @@
-//! `jobc image pull`: images from registries into the store.
+//! `jobc image pull`: pulls images from registries into the store.
 
 use std::process::ExitCode;
 
@@ -12,9 +12,9 @@ use crate::commands::jobs::{Failure, Result};
 use crate::progress::Meter;
 use crate::{registries, terminal};
 
-/// Fetches one image after the other, each in several blobs at once.
+/// Pulls one image after the other, each with several blobs in parallel.
 ///
-/// What ends the process at any moment, Ctrl-C among it, leaves what is whole; the next one goes on.
+/// If the process is ended at any moment, for example by Ctrl-C, complete blobs stay, and the next pull continues.
 pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
     let images = args.images.iter().map(|image| Ok(image.parse::<Reference>()?));
     let images = images.collect::<jobc_sys::Result<Vec<_>>>().map_err(Failure::wrong_use)?;

@@ -1,4 +1,4 @@
-//! `jobc image push`: an image of the store to a registry.
+//! `jobc image push`: pushes an image of the store to a registry.
 
 use std::process::ExitCode;
 
@@ -21,8 +21,10 @@ pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
         (Some(destination), _) => destination.parse().map_err(wrong)?,
         (None, Some(name)) => name.parse().map_err(wrong)?,
         (None, None) => {
-            let error = Error::new(Kind::Config, format!("`{}` has no name to send it under", args.image));
-            return Err(Failure::wrong_use(error.help("write the name that it is to have there")));
+            let error = Error::new(Kind::Config, format!("`{}` has no name to push it to", args.image));
+            return Err(Failure::wrong_use(
+                error.help("add the destination: `jobc image push IMAGE DESTINATION`"),
+            ));
         }
     };
     let client = registries::client(args.transfer.plain_http).map_err(Failure::wrong_use)?;

@@ -1,4 +1,4 @@
-//! `jobc image rm`: removes images, and of their blobs those that nothing else uses.
+//! `jobc image rm`: removes images, and the blobs that nothing else uses.
 
 use std::process::ExitCode;
 
@@ -11,12 +11,12 @@ use crate::commands::jobs::Result;
 use crate::terminal;
 
 pub(super) fn run(args: &RmArgs, store: &Store) -> Result<ExitCode> {
-    // All of them are looked for before anything is done.
+    // All of them are looked up before anything is removed.
     let images = args.images.iter().map(|word| find(store, word)).collect::<Result<Vec<_>>>()?;
     for (image, word) in images.iter().zip(&args.images) {
         let by_digest = word.strip_prefix("sha256:").unwrap_or(word);
         let names = match &image.name {
-            // By its name, that name goes; by its digest, all of it.
+            // A name removes only that name, a digest all names.
             Some(name) if !image.descriptor.digest.hex().starts_with(by_digest) => {
                 store.untag(name)?;
                 vec![name.clone()]
@@ -30,7 +30,7 @@ pub(super) fn run(args: &RmArgs, store: &Store) -> Result<ExitCode> {
     match store.collect(false, false)? {
         Some(collected) => terminal::print(&gc::words(&collected, "removed")),
         None => terminal::print(
-            "what it leaves is removed by `jobc image gc`, as another command works here now\n",
+            "the image store is in use by another command; `jobc image gc` removes the data later\n",
         ),
     }
     Ok(ExitCode::SUCCESS)

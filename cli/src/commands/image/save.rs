@@ -1,4 +1,4 @@
-//! `jobc image save`: images as one archive.
+//! `jobc image save`: writes images to one archive.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -20,10 +20,10 @@ use crate::progress::Meter;
 use crate::quantity::bytes;
 use crate::{interruptible, terminal};
 
-/// Bytes that are written at a time.
+/// Number of bytes that are written at a time.
 const AT_A_TIME: usize = 1 << 18;
 
-/// Images as they are called on the command line, and which of a list's is the one for readers of one alone.
+/// Images by their names on the command line, and the platform for readers that take only one.
 struct Asked {
     images: Vec<(Descriptor, Option<Reference>)>,
     platform: Platform,
@@ -37,7 +37,7 @@ pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
     };
     let meter = Meter::new(FormatArg::Text, args.quiet);
     match args.output.as_deref().filter(|path| *path != Path::new("-")) {
-        // What is no file is not replaced: a pipe, a device.
+        // Only a regular file is replaced, not a pipe or a device.
         Some(path) if fs::metadata(path).is_ok_and(|is| !is.is_file()) => {
             let output =
                 File::options().write(true).open(path).map_err(|error| cannot_write(path, &error))?;
@@ -45,22 +45,22 @@ pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
         }
         Some(path) => return asked.write(store, meter, path, args.quiet),
         None if args.output.is_none() && io::stdout().is_terminal() => {
-            let error = Error::new(Kind::Config, "an archive is nothing for a terminal");
-            return Err(Failure::wrong_use(error.help("name a file with `-o`, or take it in a pipe")));
+            let error = Error::new(Kind::Config, "refusing to write an archive to a terminal");
+            return Err(Failure::wrong_use(error.help("use `-o FILE`, or write to a pipe")));
         }
         None => asked.pour(store, &meter, io::stdout().lock())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// An image with the name that it is to have in the archive.
+/// An image with its name in the archive.
 fn found(store: &Store, word: &str) -> Result<(Descriptor, Option<Reference>)> {
     let found = super::name::find(store, word)?;
     Ok((found.descriptor, found.name.and_then(|name| name.parse().ok())))
 }
 
 impl Asked {
-    /// Writes the archive to who takes it as it comes; a signal ends this program in the middle.
+    /// Writes the archive to a stream; a signal ends this program in the middle.
     fn pour(&self, store: &Store, meter: &Meter, output: impl Write) -> Result<()> {
         let (mut output, told) =
             (BufWriter::with_capacity(AT_A_TIME, output), |progress| meter.tell(&progress));
@@ -69,7 +69,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Writes the archive to a file, which has its name when it is whole; of what is interrupted nothing is left.
+    /// Writes the archive to a file, which gets its name when it is complete. An interrupted write leaves nothing.
     fn write(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
         let part = AtomicFile::create(path, 0o666).map_err(|error| cannot_write(path, &error))?;
         let (told, stopped) = (|progress| meter.tell(&progress), AtomicBool::new(false));

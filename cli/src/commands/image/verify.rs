@@ -1,4 +1,4 @@
-//! `jobc image verify`: whether everything in the store is what it should be.
+//! `jobc image verify`: verifies the integrity of the image store.
 
 use std::process::ExitCode;
 
@@ -23,10 +23,10 @@ pub(super) fn run(args: &VerifyArgs, store: &Store) -> Result<ExitCode> {
             terminal::print(&format!("{}\n", visible(&words(finding))));
         }
         if findings.is_empty() {
-            terminal::print("everything is what it should be\n");
+            terminal::print("no errors found\n");
         } else if !args.remove && findings.iter().any(|finding| matches!(finding, Finding::Changed { .. })) {
             terminal::print(
-                "remove what was changed with `jobc image verify --remove`, then pull or import it again\n",
+                "remove corrupted blobs with `jobc image verify --remove`, then pull or import them again\n",
             );
         }
     }
@@ -35,12 +35,14 @@ pub(super) fn run(args: &VerifyArgs, store: &Store) -> Result<ExitCode> {
 
 fn words(finding: &Finding) -> String {
     match finding {
-        Finding::Changed { digest, removed: false } => format!("{digest}: its content is something else"),
-        Finding::Changed { digest, removed: true } => {
-            format!("{digest}: its content was something else, and it is removed")
+        Finding::Changed { digest, removed: false } => {
+            format!("{digest}: the content does not match the digest")
         }
-        Finding::Missing { digest, by } => format!("{digest}: `{by}` needs it, and it is not there"),
+        Finding::Changed { digest, removed: true } => {
+            format!("{digest}: the content did not match the digest; removed")
+        }
+        Finding::Missing { digest, by } => format!("{digest}: missing, and required by `{by}`"),
         Finding::Unreadable { digest, why } => format!("{digest}: {why}"),
-        Finding::Foreign { path } => format!("`{path}`: this is no name of a blob"),
+        Finding::Foreign { path } => format!("`{path}`: not the name of a blob"),
     }
 }

@@ -1,11 +1,11 @@
-//! Axes: where values stand, and which are written down.
+//! Axes: the positions of values, and the labels.
 
 use std::time::Duration;
 
 use super::super::jobs::span;
 use crate::quantity::bytes;
 
-/// A stretch of values on a stretch of the drawing.
+/// A range of values on a range of the drawing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     pub to: f64,
@@ -14,14 +14,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// Where a value stands; values begin at 0.
+    /// The position of a value; values begin at 0.
     pub(super) fn at(&self, value: f64) -> f64 {
         let part = if self.to > 0.0 { (value / self.to).clamp(0.0, 1.0) } else { 0.0 };
         self.first + part * (self.last - self.first)
     }
 }
 
-/// What values are.
+/// The kind of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Seconds.
@@ -33,14 +33,14 @@ pub(super) enum Unit {
     Percent,
 }
 
-/// The steps of time that people count in, in seconds.
+/// Steps of time, in seconds.
 const TIMES: [f64; 20] = [
     0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
     10_800.0, 21_600.0, 43_200.0,
 ];
 
 impl Unit {
-    /// The least step of which at most `count` reach `to`.
+    /// The smallest step of which at most `count` reach `to`.
     fn step(self, to: f64, count: f64) -> f64 {
         let least = to / count;
         match self {
@@ -67,7 +67,7 @@ impl Unit {
         }
     }
 
-    /// Values that are written at an axis which ends at `to`, the first of them 0, with their words.
+    /// The labels of an axis that ends at `to`, the first of them 0, with their text.
     pub(super) fn ticks(self, to: f64, count: u32) -> Vec<(f64, String)> {
         let step = self.step(to, f64::from(count));
         let mut ticks = vec![];
@@ -80,7 +80,7 @@ impl Unit {
         ticks
     }
 
-    /// A value in words.
+    /// A value as text.
     pub(super) fn words(self, value: f64) -> String {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         // no value is negative or that large
@@ -101,7 +101,7 @@ impl Unit {
     }
 }
 
-/// A number as drawings write it, in tenths.
+/// A number as written in drawings, in tenths.
 pub(super) fn n(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)

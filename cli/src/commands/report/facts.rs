@@ -1,16 +1,16 @@
-//! What a report is made of.
+//! The content of a report.
 
 use std::collections::BTreeMap;
 
+use jobc_job::directory::Directory;
 use jobc_job::event::{self, Event, Kind};
-use jobc_job::folder::Folder;
 use jobc_job::logs::{Choice, Reader, Stream};
 use jobc_job::metrics::{self, Sample};
 use jobc_job::record::{Record, TaskRecord};
 use jobc_job::time::Time;
 use jobc_sys::id::TaskId;
 
-/// So many of the last lines of each task are shown.
+/// Number of last lines that are shown of each task.
 const TAIL: u64 = 40;
 
 /// All that is known of a job.
@@ -18,16 +18,16 @@ const TAIL: u64 = 40;
 pub(super) struct Facts {
     pub record: Record,
     pub events: Vec<Event>,
-    /// When attempts were made, and ready.
+    /// When attempts were created, and ready.
     seen: BTreeMap<(TaskId, u32), Seen>,
-    /// By task, in the order they were taken.
+    /// By task, in the order of sampling.
     pub samples: BTreeMap<TaskId, Vec<Sample>>,
     pub tails: BTreeMap<TaskId, Vec<Printed>>,
-    /// When they were gathered.
+    /// When the content was collected.
     pub now: Time,
 }
 
-/// What events say of an attempt.
+/// What the events report of an attempt.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     created: Option<Time>,
@@ -40,7 +40,7 @@ pub(super) struct Printed {
     pub time: String,
     pub stream: Stream,
     pub text: Vec<u8>,
-    /// Whether more of it followed in the next line of the log.
+    /// Whether it continues in the next line of the log.
     pub goes_on: bool,
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Facts {
-    /// Reads a job's files. What cannot be read is not shown: a report of half a job is better than none.
-    pub(super) fn gather(folder: &Folder, record: Record) -> Self {
-        let events = event::Reader::new(folder).read().unwrap_or_default();
+    /// Reads the files of a job. Unreadable files are left out, since an incomplete report is better than none.
+    pub(super) fn gather(directory: &Directory, record: Record) -> Self {
+        let events = event::Reader::new(directory).read().unwrap_or_default();
         let mut seen: BTreeMap<(TaskId, u32), Seen> = BTreeMap::new();
         for event in &events {
             let Some(key) = event.task.clone().zip(event.attempt) else { continue };
@@ -70,11 +70,11 @@ impl Facts {
             }
         }
         let mut samples: BTreeMap<TaskId, Vec<Sample>> = BTreeMap::new();
-        for sample in metrics::read(folder) {
+        for sample in metrics::read(directory) {
             samples.entry(sample.task.clone()).or_default().push(sample);
         }
         let tasks: Vec<TaskId> = record.tasks.iter().map(|task| task.task.clone()).collect();
-        let logs = tasks.iter().map(|task| folder.logs(task));
+        let logs = tasks.iter().map(|task| directory.logs(task));
         let mut reader = Reader::new(logs, Choice::default().tail(Some(TAIL)));
         let mut tails: BTreeMap<TaskId, Vec<Printed>> = BTreeMap::new();
         let mut each = |number: usize, line: &jobc_job::logs::Line<'_>| {
@@ -87,7 +87,7 @@ impl Facts {
         Self { record, events, seen, samples, tails, now: Time::now() }
     }
 
-    /// When the page's time begins.
+    /// When the time line begins.
     pub(super) fn begin(&self) -> Time {
         self.record.submitted
     }
@@ -101,7 +101,7 @@ impl Facts {
         }
     }
 
-    /// The attempts of a task that were begun, in order.
+    /// The attempts of a task that were started, in order.
     pub(super) fn attempts<'a>(&'a self, task: &'a TaskRecord) -> Vec<Attempt<'a>> {
         let seen = |number| self.seen.get(&(task.task.clone(), number)).copied().unwrap_or_default();
         let earlier = task.earlier.iter().map(|attempt| Attempt {

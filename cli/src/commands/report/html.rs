@@ -1,6 +1,6 @@
 //! Text in a page.
 
-/// A text as a page shows it: nothing of it is markup.
+/// A text as HTML, with all markup escaped.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -10,7 +10,7 @@ pub(super) fn escape(text: &str) -> String {
             '>' => out += "&gt;",
             '"' => out += "&quot;",
             '\'' => out += "&#39;",
-            // Not allowed in a page, whichever way they are written.
+            // Not allowed in HTML, even if escaped.
             c if c.is_control() && !matches!(c, '\n' | '\t') => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -18,7 +18,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// What is left of a line on a terminal: without colours and other sequences, and of a progress bar its last state.
+/// What remains of a line on a terminal: without colors and other sequences, and with the last state of a progress bar.
 pub(super) fn as_on_a_terminal(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches('\r');
@@ -49,7 +49,7 @@ pub(super) fn as_on_a_terminal(line: &[u8]) -> String {
     out
 }
 
-/// The name of a task's place in the page.
+/// The anchor of a task in the page.
 pub(super) fn anchor(task: &jobc_sys::id::TaskId) -> String {
     format!("log-{task}")
 }

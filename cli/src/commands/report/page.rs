@@ -1,4 +1,4 @@
-//! The page as a whole.
+//! The whole page.
 
 use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
@@ -9,11 +9,12 @@ use super::facts::Facts;
 use super::html::escape;
 use super::{plots, tables, time_line};
 use crate::quantity::bytes;
+use crate::report::cpus;
 
-/// How it looks, in the light and in the dark.
+/// The style, for light and dark mode.
 const STYLE: &str = include_str!("report.css");
 
-/// What the page may load and run: nothing, but for its own style.
+/// What the page may load and run: only its own style.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The whole page.
@@ -49,7 +50,7 @@ fn header(facts: &Facts) -> String {
     let mut out = format!(
         "<header>\n<h1>{} <span class=\"state {}\">{state}</span></h1>\n",
         escape(&record.id.to_string()),
-        colour(record.state)
+        color(record.state)
     );
     if let Some(description) = &record.description {
         out += &format!("<p>{}</p>\n", escape(description));
@@ -57,7 +58,7 @@ fn header(facts: &Facts) -> String {
     if let Some(end) = &record.end {
         out += &format!(
             "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
-            colour(record.state),
+            color(record.state),
             marked(&end.explanation),
             end.exit_code
         );
@@ -78,11 +79,9 @@ fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
     let moment = |time: Option<Time>| time.map(|time| time.to_string());
     let ran = record.started.map(|started| span(facts.end().since(started)));
     let claim = &record.claim;
-    #[allow(clippy::cast_precision_loss)] // for people
-    let cpus = claim.cpu_millis as f64 / 1000.0;
     let mut claimed = vec![];
     if claim.cpu_millis > 0 {
-        claimed.push(format!("{cpus} CPUs"));
+        claimed.push(cpus(claim.cpu_millis));
     }
     if claim.memory_bytes > 0 {
         claimed.push(format!("{} of memory", bytes(claim.memory_bytes)));
@@ -109,7 +108,7 @@ fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Words with names in backticks, which are set apart.
+/// Text with names in backticks as code.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     let parts: Vec<&str> = text.split('`').collect();
@@ -138,7 +137,7 @@ fn legend() -> String {
     format!("<p class=\"legend\">{}<span><i class=\"mark\"></i>ready</span></p>\n", entries.concat())
 }
 
-fn colour(state: JobState) -> &'static str {
+fn color(state: JobState) -> &'static str {
     match state {
         JobState::Succeeded => "good",
         JobState::Failed | JobState::TimedOut | JobState::Lost => "bad",

@@ -1,4 +1,4 @@
-//! What tasks used, over the time: a drawing a role and measure, a line a task.
+//! Resource usage over time: one plot per role and measure, one line per task.
 
 use std::time::Duration;
 
@@ -17,17 +17,17 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
 
-/// So many points a drawing has, at most, however many tasks and samples there are.
+/// Maximum number of points of a plot, for any number of tasks and samples.
 const POINTS: usize = 20_000;
 
-/// Samples that are nearer to each other are taken for one.
+/// Samples within this time are merged.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// Something that is drawn.
+/// A measure that is drawn.
 struct Measure {
     title: &'static str,
     unit: Unit,
-    /// The limit's name in a task's record.
+    /// The name of its limit in a task's record.
     limit: Option<&'static str>,
     /// Its value between a sample and the one before.
     of: fn(&Sample, &Sample) -> Option<f64>,
@@ -90,13 +90,13 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// A task's line: its points in seconds and values, a piece an attempt.
+/// The line of a task: its points in seconds and values, one piece per attempt.
 struct Series<'a> {
     task: &'a TaskRecord,
     pieces: Vec<Vec<(f64, f64)>>,
 }
 
-/// The drawings of all roles.
+/// The plots of all roles.
 pub(super) fn plots(facts: &Facts) -> String {
     let mut out = String::new();
     for (role, tasks) in facts.roles() {
@@ -105,7 +105,7 @@ pub(super) fn plots(facts: &Facts) -> String {
             if tasks.len() == 1 { String::new() } else { format!(" <small>{} tasks</small>", tasks.len()) };
         out += &format!("<h3>{}{count}</h3>\n", escape(role));
         if drawings.is_empty() {
-            out += "<p class=\"none\">Nothing was counted: tasks are looked at once a second, where they have control groups.</p>\n";
+            out += "<p class=\"none\">No samples. The resource usage of tasks with cgroups is sampled once per second.</p>\n";
         } else {
             out += &format!("<div class=\"plots\">\n{drawings}</div>\n");
         }
@@ -113,7 +113,7 @@ pub(super) fn plots(facts: &Facts) -> String {
     out
 }
 
-/// A drawing; nothing where there is nothing to draw.
+/// A plot; none if there is nothing to draw.
 fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<String> {
     let mut series: Vec<Series<'_>> = tasks
         .iter()
@@ -122,14 +122,14 @@ fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<Strin
         .collect();
     let values = series.iter().flat_map(|series| series.pieces.iter().flatten().map(|(_, value)| *value));
     let most = values.fold(0.0, f64::max);
-    // Where nothing is counted, or never anything was, a drawing says nothing.
+    // Without samples, or with values of only 0, there is no plot.
     if series.is_empty() || most == 0.0 && measure.limit.is_none() {
         return None;
     }
     let limit = measure.limit.and_then(|name| tasks.iter().filter_map(|task| task.limits.get(name)).max());
     let limit =
         limit.map(|&limit| if measure.unit == Unit::Cpus { float(limit) / 1000.0 } else { float(limit) });
-    // A limit far above would press the lines to the ground.
+    // A limit far above the values would flatten the lines.
     let near = limit.filter(|&limit| most * 5.0 >= limit);
     let top = (most * 1.05).max(near.unwrap_or(0.0) * 1.05).max(if measure.unit == Unit::Cpus {
         0.05
@@ -158,7 +158,7 @@ fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<Strin
     let faint = if series.len() > 12 { " faint" } else { "" };
     for (index, series) in series.iter_mut().enumerate() {
         let most = series.pieces.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
-        let title = escape(&format!("{}: at most {}", series.task.task, measure.unit.words(most)));
+        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.words(most)));
         out += &format!("<g class=\"line c{}{faint}\"><title>{title}</title>", index % 8);
         for piece in &series.pieces {
             let points: Vec<String> = thinned(piece, whole, buckets)
@@ -195,7 +195,7 @@ fn axes(x: &Scale, y: &Scale, unit: Unit) -> String {
     out
 }
 
-/// A task's line. What holds for the time between two samples is drawn as a step.
+/// The line of a task. A value for the time between two samples is a step.
 fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series<'a> {
     let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
     let second = |time: Time| time.since(facts.begin()).as_secs_f64();
@@ -204,7 +204,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
         let mut points = vec![];
         let mut before = &attempt[0];
         for (index, sample) in attempt.iter().enumerate().skip(1) {
-            // The last of an attempt may come right behind another, and a rate over so little time is none.
+            // The last sample of an attempt may come right after another, and a rate over such a short time is useless.
             if sample.time.since(before.time) < SHORT && index > 1 {
                 continue;
             }
@@ -213,7 +213,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
             }
             before = sample;
         }
-        // An attempt that ended before its second sample used what the first says, in the time since it began.
+        // An attempt that ended before its second sample used the amount of the first, in the time since its start.
         if let [only] = attempt
             && let Some(first) = beginning(facts, task, only)
             && let Some(value) = (measure.of)(only, &first)
@@ -227,7 +227,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
     Series { task, pieces }
 }
 
-/// A sample of the moment in which an attempt began: nothing was used yet.
+/// A sample at the start of an attempt: nothing was used yet.
 fn beginning(facts: &Facts, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
     let attempts = facts.attempts(task);
     let started = attempts.iter().find(|attempt| attempt.number == sample.attempt)?.started?;
@@ -239,7 +239,7 @@ fn beginning(facts: &Facts, task: &TaskRecord, sample: &Sample) -> Option<Sample
     Some(first)
 }
 
-/// The points of which a drawing has room: of each piece of the time the highest and the lowest, in their order.
+/// The points that fit in a plot: of each interval the minimum and the maximum, in their order.
 fn thinned(points: &[(f64, f64)], whole: f64, buckets: usize) -> Vec<(f64, f64)> {
     if points.len() <= buckets {
         return points.to_vec();

@@ -12,16 +12,16 @@ use super::facts::{Facts, Printed};
 use super::html::{anchor, as_on_a_terminal, escape};
 use crate::quantity::bytes;
 
-/// So many events are listed, at most.
+/// Maximum number of events.
 const EVENTS: usize = 2000;
 
-/// So many characters of a line are shown, at most.
+/// Maximum number of characters of a line.
 const LINE: usize = 1000;
 
-/// So many logs of tasks that failed are unfolded.
+/// Maximum number of logs of failed tasks that are unfolded.
 const UNFOLDED: usize = 4;
 
-/// The tasks: how each ended, and what it used in all.
+/// The tasks: how each ended, and its total resource usage.
 pub(super) fn tasks(facts: &Facts) -> String {
     let headings = [
         "Task",
@@ -31,7 +31,7 @@ pub(super) fn tasks(facts: &Facts) -> String {
         "Why",
         "Ran",
         "CPU time",
-        "Most memory",
+        "Peak memory",
         "Limit",
         "Read",
         "Written",
@@ -63,7 +63,7 @@ pub(super) fn tasks(facts: &Facts) -> String {
         out += &format!(
             "<tr><td class=\"text\"><a href=\"#{}\">{name}</a></td><td class=\"text\"><span class=\"state {}\">{state}</span></td>",
             anchor(&task.task),
-            colour(task.state)
+            color(task.state)
         );
         out.extend(cells.map(|(class, text)| format!("<td{class}>{}</td>", escape(&text))));
         out += "</tr>\n";
@@ -71,7 +71,7 @@ pub(super) fn tasks(facts: &Facts) -> String {
     out + "</tbody></table></div>\n"
 }
 
-/// What a task used in all its attempts.
+/// The resource usage of a task in all its attempts.
 #[derive(Default)]
 struct Used {
     cpu: Option<Duration>,
@@ -95,7 +95,7 @@ impl Used {
             add(&mut used.written, usage.written_bytes);
             let cpu = usage.cpu_usec.map(Duration::from_micros);
             used.cpu = cpu.map(|cpu| used.cpu.unwrap_or_default() + cpu).or(used.cpu);
-            // Without a count of the peak the samples' own is the nearest.
+            // Without a counted peak, the maximum of the samples is the nearest.
             let seen = attempt.iter().filter_map(|sample| sample.usage.memory).max();
             used.memory = used.memory.max(usage.memory_peak.max(seen));
             used.hits += usage.memory_limit_hits.unwrap_or(0);
@@ -104,7 +104,7 @@ impl Used {
         used
     }
 
-    /// What the limit did.
+    /// Whether the limit was reached.
     fn reached(&self) -> String {
         match (self.hits, self.kills) {
             (_, kills) if kills > 0 => format!(" (limit reached, {kills} killed)"),
@@ -114,7 +114,7 @@ impl Used {
     }
 }
 
-fn colour(state: TaskState) -> &'static str {
+fn color(state: TaskState) -> &'static str {
     match state {
         TaskState::Succeeded => "good",
         TaskState::Failed | TaskState::Retrying => "bad",
@@ -123,7 +123,7 @@ fn colour(state: TaskState) -> &'static str {
     }
 }
 
-/// The last that each task printed; those of failed tasks are unfolded.
+/// The last lines of each task; those of failed tasks are unfolded.
 pub(super) fn logs(facts: &Facts) -> String {
     let mut out = String::new();
     let mut unfolded = 0;
@@ -166,7 +166,7 @@ fn log(task: &TaskRecord, lines: &[Printed], open: bool) -> String {
     out + "</div></details>\n"
 }
 
-/// What happened, in order; the middle is left out where it is too much.
+/// The events, in order; the middle is left out if there are too many.
 pub(super) fn events(facts: &Facts) -> String {
     let all = &facts.events;
     let left_out = all.len().saturating_sub(EVENTS);

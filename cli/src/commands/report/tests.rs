@@ -1,19 +1,19 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use jobc_job::folder::Places;
+use jobc_job::directory::Places;
 use jobc_job::record::Record;
 use jobc_job::time::Time;
 use serde_json::{Value, json};
 
 use super::*;
 
-/// So many milliseconds after the job was submitted.
+/// Milliseconds after the job was submitted.
 fn at(millis: u64) -> Time {
     Time::from_millis(1_795_267_913_250 + millis)
 }
 
-/// A job that failed: a server, a worker that ended well and one that was killed at its limit in its second attempt.
+/// A failed job: a server, a worker that succeeded, and a worker that was killed at its limit in its second attempt.
 fn record() -> Record {
     let task = |name: &str, state: &str, ended: u64, code: u8| {
         json!({
@@ -72,26 +72,26 @@ fn samples() -> Vec<Value> {
     samples
 }
 
-/// The page of that job, made of its files.
+/// The page of that job, made from its files.
 fn made() -> String {
     let dir = tempfile::tempdir().unwrap();
     let places = Places { state: dir.path().join("state"), records: dir.path().join("records") };
-    let folder = places.create("train").unwrap();
+    let directory = places.create("train").unwrap();
     let lines = |values: Vec<Value>| values.iter().map(|value| format!("{value}\n")).collect::<String>();
-    std::fs::write(folder.events_file(), lines(events())).unwrap();
-    std::fs::write(folder.samples_file(), lines(samples())).unwrap();
-    let log = folder.logs(&"worker-1".parse().unwrap());
+    std::fs::write(directory.events_file(), lines(events())).unwrap();
+    std::fs::write(directory.samples_file(), lines(samples())).unwrap();
+    let log = directory.logs(&"worker-1".parse().unwrap());
     std::fs::create_dir_all(&log).unwrap();
     let text = "2026-11-21T13:32:53.250123Z stdout F 2 \u{1b}[32mepoch 1\u{1b}[0m\r50%\r<script>alert('log')</script> 訓練\n\
                 2026-11-21T13:32:53.250124Z stderr F 2 \u{202e}Killed\n\
                 2026-11-21T13:32:53.250125Z jobc F 0 2 lines lost: no space left on device (ENOSPC)\n";
     std::fs::write(log.join("000001.log"), text).unwrap();
-    let mut facts = Facts::gather(&folder, record());
+    let mut facts = Facts::gather(&directory, record());
     facts.now = at(100_000);
     page::page(&facts)
 }
 
-/// The page without what changes with other things: its style and the version.
+/// The page without its variable parts: its style and the version.
 fn without_style(page: &str) -> String {
     let (before, rest) = page.split_once("<style>").unwrap();
     let (_, after) = rest.split_once("</style>").unwrap();

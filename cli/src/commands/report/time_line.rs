@@ -1,4 +1,4 @@
-//! The time line: a row a task, a bar an attempt.
+//! The time line: one row per task, one bar per attempt.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::chart::{Scale, Unit, n};
 use super::facts::{Attempt, Facts};
 use super::html::{anchor, escape};
 
-/// The width of the drawing; its height follows the tasks.
+/// The width of the drawing; its height depends on the number of tasks.
 const WIDTH: f64 = 1000.0;
 
 /// The height of a row.
 const ROW: f64 = 18.0;
 
-/// The drawing, below an axis that stays in sight.
+/// The drawing, below a sticky axis.
 pub(super) fn time_line(facts: &Facts) -> String {
     let names = facts.record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
     #[allow(clippy::cast_precision_loss)] // names have at most 75 characters
@@ -60,7 +60,7 @@ fn row(facts: &Facts, task: &TaskRecord, scale: &Scale, y: f64) -> String {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
         let told = escape(&told(&name, &attempt, end));
         let mut bar = |from: f64, to: f64, class: &str, top: f64, height: f64| {
-            // What took no time is seen all the same.
+            // A bar without duration is visible, too.
             let width = (to - from).max(1.5);
             out += &format!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{class}\"><title>{told}</title></rect>",
@@ -87,7 +87,7 @@ fn row(facts: &Facts, task: &TaskRecord, scale: &Scale, y: f64) -> String {
     out
 }
 
-/// How an attempt's bar is coloured.
+/// The color of an attempt's bar.
 fn class(facts: &Facts, task: &TaskRecord, attempt: &Attempt<'_>) -> &'static str {
     let is_last = attempt.number == task.attempt;
     match attempt.exit_code {

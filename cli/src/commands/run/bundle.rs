@@ -1,7 +1,7 @@
 //! `jobc run BUNDLE`: one bundle, in the foreground.
 //!
-//! A copy of config.json in the container's folder gets what only this machine knows, and that copy is what runs: here,
-//! or under the runtime that `--oci-runtime` names.
+//! A copy of config.json in the container's directory gets the settings of this host. The copy is run by the built-in
+//! runtime, or by the runtime of `--oci-runtime`.
 
 mod interruptible;
 mod other;
@@ -28,16 +28,16 @@ use crate::report::container_warning;
 use crate::terminal;
 
 /// Runs a bundle; returns the exit code of its program.
-pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
-    let original = Bundle::open(folder)?;
+pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
+    let original = Bundle::open(directory)?;
     refuse_unknown(&original)?;
     let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
-    // This process ends with the container: no signal need be let through again.
+    // This process ends with the container, so signals need not be unblocked again.
     let signals = ManuallyDrop::new(Signals::take()?);
     let begun = make::begin(&Store::standard()?, &id)?;
     let here = args.oci_runtime.is_none();
     let ([] | [_]) = &args.root[..] else {
-        let error = Error::new(Kind::Config, "a bundle has one root");
+        let error = Error::new(Kind::Config, "`--root` is given more than once for a bundle");
         return Err(error.help("give `--root` once"));
     };
     let choice = args.root.first().map(String::as_str);
@@ -45,13 +45,13 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     let named: Vec<String> =
         args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
     if args.gpu_injection.is_some() && named.is_empty() {
-        let error = Error::new(Kind::Config, "`--gpu-injection` means nothing for a bundle without GPUs");
+        let error = Error::new(Kind::Config, "`--gpu-injection` does not apply to a bundle without GPUs");
         return Err(error.help("name them with `--devices`, or leave it out"));
     }
     let devices = if named.is_empty() { None } else { Some(Devices::of(&original, &named, way)?) };
-    let allocate = || Allocation::of(&original, choice, devices, begun.folder(), here);
+    let allocate = || Allocation::of(&original, choice, devices, begun.directory(), here);
     let allocation = if Root::takes_time(&original, choice) {
-        interruptible::run(&signals, begun.folder(), allocate)??
+        interruptible::run(&signals, begun.directory(), allocate)??
     } else {
         allocate()?
     };
@@ -61,17 +61,17 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     if args.verbose && !args.dry_run {
         terminal::eprint(&allocated);
     }
-    let folder = begun.folder().join("bundle");
-    write(&folder, &text)?;
-    let copy = Bundle::open(&folder)?;
+    let directory = begun.directory().join("bundle");
+    write(&directory, &text)?;
+    let copy = Bundle::open(&directory)?;
     if let Some(runtime) = &args.oci_runtime {
-        let other = other::Runtime::new(runtime, &allocation, begun.folder())?;
+        let other = other::Runtime::new(runtime, &allocation, begun.directory())?;
         if args.dry_run {
-            terminal::print(&format!("{allocated}{}\n", other.shown(&folder, &id)));
+            terminal::print(&format!("{allocated}{}\n", other.shown(&directory, &id)));
             return Ok(0);
         }
         allocation.make()?;
-        return other.run(&folder, &id, &signals);
+        return other.run(&directory, &id, &signals);
     }
     let request = Request {
         options: Options {
@@ -90,9 +90,7 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     allocation.make()?;
     let made = begun.make(&copy, request, Then::Attend, Some(&signals))?;
     if let Some(unit) = made.container.scope.as_ref().filter(|_| args.verbose) {
-        terminal::eprint(&format!(
-            "control group: in the scope `{unit}` that this user's systemd has made\n"
-        ));
+        terminal::eprint(&format!("cgroup: in the scope `{unit}` of this user's systemd\n"));
     }
     let mut warn = |text: &str| terminal::eprint(&container_warning(text));
     for text in made.container.said.iter().chain(&made.container.record.unenforced) {
@@ -101,30 +99,30 @@ pub(super) fn run(args: &RunArgs, folder: &Path) -> Result<u8> {
     attend(made, &signals, Manner::AsCommand, args.keep, &mut warn)
 }
 
-/// What nobody knows would not be kept, so the bundle would not run as it was written.
+/// An unknown property would be ignored, so the bundle would not run as written.
 fn refuse_unknown(bundle: &Bundle) -> Result<()> {
     let Some(first) = bundle.config.unknown.first() else { return Ok(()) };
     let others = match bundle.config.unknown.len() - 1 {
         0 => String::new(),
-        1 => ", nor one more".to_owned(),
-        count => format!(", nor {count} more"),
+        1 => ", and 1 more".to_owned(),
+        count => format!(", and {count} more"),
     };
-    Err(Error::new(Kind::Config, format!("nobody knows this property{others}"))
+    Err(Error::new(Kind::Config, format!("unknown property{others}"))
         .at(first)
-        .help("take it out; `jobc oci run` would ignore it, as the OCI runtime specification asks"))
+        .help("remove it; `jobc oci run` ignores it, as the OCI runtime specification requires"))
 }
 
 /// Writes the copy of config.json.
-fn write(folder: &Path, text: &[u8]) -> Result<()> {
-    std::fs::create_dir(folder).and_then(|()| std::fs::write(folder.join("config.json"), text)).map_err(
+fn write(directory: &Path, text: &[u8]) -> Result<()> {
+    std::fs::create_dir(directory).and_then(|()| std::fs::write(directory.join("config.json"), text)).map_err(
         |error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            Error::machine(format!("write the bundle's copy to `{}`", folder.display()), errno)
+            Error::machine(format!("write the bundle's copy to `{}`", directory.display()), errno)
         },
     )
 }
 
-/// What would be done, a line each with its number and the field of config.json that asks for it.
+/// The operations, one per line with its number and the field of config.json that causes it.
 pub(super) fn numbered(lines: &[Line]) -> String {
     (1..).zip(lines).map(|(number, line)| format!("{number:3}  {line}\n")).collect()
 }

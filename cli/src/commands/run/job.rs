@@ -1,8 +1,8 @@
-//! `jobc run JOB`: a whole job on this machine, carried out by a supervisor of its own.
+//! `jobc run JOB`: runs a whole job on this host, with its own supervisor.
 //!
-//! The command compiles the job, writes what its supervisor needs into the job's folders and starts it: this program
-//! again, in a session of its own. From then on the job is a folder of files; the command only shows what they say,
-//! and what a user types ends, passes on or leaves the job.
+//! The command compiles the job, writes the files for its supervisor into the job's directories and starts it: this
+//! program again, in its own session. From then on the job is a directory of files. The command only shows their
+//! content, and forwards signals.
 
 mod attend;
 mod built;
@@ -35,10 +35,10 @@ use attend::{Asked, Running};
 use built::Built;
 use jobc_oci::OWN_FAILURE;
 
-/// What whoever leaves a job to itself should know, where nobody has enabled lingering.
-const ENDS_WITH_LOG_IN: &str = "your systemd keeps the limits, and ends with your last log-in, and the job with it; `loginctl enable-linger` keeps both";
+/// Warning for a detached job if lingering is not enabled.
+const ENDS_WITH_LOG_IN: &str = "the job ends with your last login, since your systemd enforces its limits and ends then; `loginctl enable-linger` keeps both running";
 
-/// Runs a job file; returns how the job ended, by the exit code.
+/// Runs a job file; returns the exit code of the job.
 pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
     match compile::compile(args, path, format, &Ledger::standard(jobs.places())?)? {
@@ -47,13 +47,13 @@ pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: Format
     }
 }
 
-/// Runs the folder of a built plan.
-pub(super) fn run_plan(args: &RunArgs, folder: &Utf8Path, format: FormatArg) -> Result<u8> {
-    carry_out(args, &built::read(folder)?, &Jobs::open()?, format)
+/// Runs the directory of a built plan.
+pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) -> Result<u8> {
+    carry_out(args, &built::read(directory)?, &Jobs::open()?, format)
 }
 
 fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> Result<u8> {
-    // Once for all tasks and jobs, and before an image is fetched for a job that cannot start.
+    // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
     if !args.allow_unenforced {
         limits.check()?;
@@ -62,7 +62,7 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
     if args.dry_run {
         return dry_run::show(args, built, jobs.places(), scope).map(|()| 0);
     }
-    // From here on a Ctrl-C is one for the job.
+    // From here on, Ctrl-C is for the job.
     let signals = Signals::take()?;
     let task = args.terminal.as_deref().map(|word| lent(word, built)).transpose()?;
     let images = images::provide(args, built, &signals, format)?;
@@ -72,19 +72,20 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
         None => (None, None),
     };
     let mut running = submitted.start(theirs)?;
-    // From now on the supervisors hold what they need of them.
+    // From now on the supervisors hold what they need of the images.
     drop(images);
     if args.verbose {
-        for (job, Running { folder, .. }) in built.jobs.iter().zip(&running) {
-            let scope = Record::read(folder)?.and_then(|record| record.scope);
-            crate::terminal::eprint(&dry_run::described(&job.plan, folder, scope.as_deref())?);
+        for (job, Running { directory, .. }) in built.jobs.iter().zip(&running) {
+            let scope = Record::read(directory)?.and_then(|record| record.scope);
+            crate::terminal::eprint(&dry_run::described(&job.plan, directory, scope.as_deref())?);
         }
     }
     if args.detach {
-        let ids: String = running.iter().map(|job| format!("{}\n", job.folder.id)).collect();
+        let ids: String = running.iter().map(|job| format!("{}\n", job.directory.id)).collect();
         crate::terminal::print(&ids);
         let in_scope = |job: &Running| {
-            Record::read(&job.folder).is_ok_and(|record| record.is_some_and(|record| record.scope.is_some()))
+            Record::read(&job.directory)
+                .is_ok_and(|record| record.is_some_and(|record| record.scope.is_some()))
         };
         if scope && running.iter().any(in_scope) && !lingers() {
             crate::terminal::eprint(&container_warning(ENDS_WITH_LOG_IN));
@@ -107,21 +108,21 @@ fn carry_out(args: &RunArgs, built: &Built, jobs: &Jobs, format: FormatArg) -> R
 fn lent(word: &str, built: &Built) -> Result<TaskId> {
     match &built.jobs[..] {
         [job] => options::task(word, &job.plan),
-        jobs => Err(Error::new(Kind::Config, format!("there is one terminal, and {} jobs", jobs.len()))
+        jobs => Err(Error::new(Kind::Config, format!("`--terminal` takes one job, not {}", jobs.len()))
             .help("run one combination of the matrix: write it without `matrix`, or give its values")),
     }
 }
 
-/// What shows the jobs as they run; nothing where nobody wants to see it.
+/// The follower that shows the jobs; none with `--quiet`.
 fn follower(args: &RunArgs, running: &[Running], format: FormatArg) -> Result<Option<Follower>> {
     if args.quiet {
         return Ok(None);
     }
     let mut jobs = Vec::with_capacity(running.len());
-    for Running { folder, .. } in running {
-        jobs.extend(Record::read(folder)?.map(|record| (folder.clone(), record)));
+    for Running { directory, .. } in running {
+        jobs.extend(Record::read(directory)?.map(|record| (directory.clone(), record)));
     }
-    // What the task with the terminal wrote there is no log; the others' were shown nowhere yet.
+    // Output of the task with the terminal is not logged; output of the others was not shown yet.
     let shown = Shown { tasks: args.no_logs.then(Vec::new), story: true, goes_on: true, ..Shown::default() };
     let look = Look { json: format == FormatArg::Json, ..Look::default() };
     Ok(Some(Follower::new(&jobs, &shown, look)))
@@ -141,8 +142,8 @@ fn summary(built: &Built, records: &[Record]) -> Table<4> {
     table
 }
 
-/// The exit code: of one job its own; of a matrix 0 where every job ended well, 130 where they were interrupted, 1 where
-/// one failed.
+/// The exit code: of one job its own; of a matrix 0 if all jobs succeeded, 130 if they were interrupted, 1 if one
+/// failed.
 fn code_of(records: &[Record], jobs: usize) -> u8 {
     let codes: Vec<u8> = records.iter().map(exit_code).collect();
     match () {

@@ -1,4 +1,4 @@
-//! A row a task: what it uses now, by the difference to the last look.
+//! One row per task: its current usage, from the difference to the last sample.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use serde_json::{Value, json};
 
 use crate::quantity::{bytes, percent};
 
-/// What a task uses.
+/// The usage of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub job: String,
     pub task: TaskId,
     pub state: TaskState,
     pub sample: Sample,
-    /// Thousandths of a CPU; nothing before the second look.
+    /// Thousandths of a CPU; none before the second sample.
     pub cpu_millis: Option<u64>,
-    /// Bytes a second.
+    /// Bytes per second.
     pub read: Option<u64>,
     pub written: Option<u64>,
-    /// Bytes of memory that it may use.
+    /// Its memory limit in bytes.
     pub memory_limit: Option<u64>,
 }
 
-/// The last look.
+/// The last sample.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
     last: BTreeMap<(String, TaskId), Sample>,
 }
 
 impl Rows {
-    /// The rows of a look, in the order of the jobs and their plans.
+    /// The rows of a sample, in the order of the jobs and their plans.
     pub(crate) fn take(&mut self, jobs: Vec<(Record, Vec<Sample>)>) -> Vec<Row> {
         let mut rows = vec![];
         let mut last = BTreeMap::new();
@@ -84,7 +84,7 @@ impl Row {
         ]
     }
 
-    /// Each GPU: how busy it is, and the memory that the task holds of it.
+    /// Each GPU: its utilization, and the memory that the task uses.
     fn gpu(&self) -> String {
         let gpus = self.sample.gpu.iter().map(|gpu| {
             let busy = gpu.utilization.map(|percent| format!("{percent}%"));
@@ -95,7 +95,7 @@ impl Row {
         if gpus.is_empty() { "-".to_owned() } else { gpus.join(", ") }
     }
 
-    /// The row for programs: the sample, and what was made of it.
+    /// The row for programs: the sample, and the values computed from it.
     pub(crate) fn json(&self) -> Value {
         let mut value = json!({ "job": self.job, "state": self.state });
         let sample = json!(self.sample);
@@ -142,7 +142,7 @@ mod tests {
             ["train.1", "worker-0", "50%", "50.0 MiB", "1.0 GiB", "-", "1.0 KiB/s", "3", "97% 1.0 GiB"]
         );
         assert_eq!(second.json()["cpu_millis"], 500);
-        // A clock that went back gives no rate.
+        // A clock that was set back gives no rate.
         assert_eq!(rows.take(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
     }
 }

@@ -1,4 +1,4 @@
-//! The whole terminal: what is on it, and the keys.
+//! The full screen: its content, and the keys.
 
 use std::io::{self, Write as _};
 
@@ -14,7 +14,7 @@ use super::super::stats::Row;
 use crate::quantity::{bytes, percent};
 use crate::table::{Table, cut};
 
-/// What a key does.
+/// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Quit,
@@ -25,10 +25,10 @@ pub(super) enum Key {
     Sort(Order),
 }
 
-/// What rows are sorted by.
+/// The order of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As they stand in the plan.
+    /// In the order of the plan.
     #[default]
     Plan,
     Cpu,
@@ -42,14 +42,14 @@ pub(super) struct View {
     jobs: Vec<Record>,
     rows: Vec<Row>,
     order: Order,
-    /// The first row that is on the terminal.
+    /// The first visible row.
     first: usize,
-    /// How many rows are.
+    /// The number of visible rows.
     height: usize,
 }
 
 impl View {
-    /// Takes in a look at the jobs.
+    /// Adds a sample of the jobs.
     pub(super) fn take(&mut self, jobs: Vec<Record>, rows: Vec<Row>) {
         (self.jobs, self.rows) = (jobs, rows);
         self.sort();
@@ -72,7 +72,7 @@ impl View {
     }
 
     fn sort(&mut self) {
-        // Sorting is stable: equals stay in the order of the plan, which a look gives anew.
+        // Sorting is stable: equal rows stay in the order of the plan, in which each sample lists them.
         match self.order {
             Order::Plan => self.rows.sort_by_cached_key(|row| {
                 let job = self.jobs.iter().position(|record| record.id.to_string() == row.job);
@@ -87,10 +87,10 @@ impl View {
         }
     }
 
-    /// The lines of a terminal of that size, without colours but for the headings.
+    /// The lines for a terminal of that size; only the headings have colors.
     fn lines(&mut self, columns: usize, lines: usize, now: Time) -> Vec<String> {
         let mut out: Vec<String> = self.heading(now);
-        // However many jobs there are, half of the terminal is for tasks.
+        // Half of the terminal is for tasks, for any number of jobs.
         out.truncate((lines / 2).max(1));
         out.push(String::new());
         let mut table =
@@ -147,12 +147,12 @@ impl View {
     }
 }
 
-/// The terminal while `top` has it; given back when dropped.
+/// The terminal while `top` uses it; restored on drop.
 pub(super) struct Screen {
     _raw: Option<RawMode>,
 }
 
-/// The other screen, without a cursor; and back (xterm's control sequences, `?1049` and `?25`).
+/// Switches to the alternate screen without a cursor, and back (xterm's control sequences, `?1049` and `?25`).
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
@@ -163,7 +163,7 @@ impl Screen {
         Self { _raw: raw }
     }
 
-    /// Draws everything anew, over what is there, so that nothing flickers.
+    /// Draws everything over the old content, so that nothing flickers.
     pub(super) fn draw(view: &mut View) -> io::Result<()> {
         let size = tcgetwinsize(stdout()).ok();
         let columns = size.map_or(80, |size| usize::from(size.ws_col).max(20));
@@ -172,14 +172,14 @@ impl Screen {
         let mut text = String::from("\x1b[H");
         for (index, line) in lines.iter().enumerate() {
             let end = if index + 1 == lines.len() { "" } else { "\r\n" };
-            // A heading with colours is as wide as the terminal already.
+            // A colored heading is already as wide as the terminal.
             let line = if line.starts_with('\x1b') { line.clone() } else { cut(line, columns) };
             text += &format!("{line}\x1b[K{end}");
         }
         put(&text)
     }
 
-    /// The keys that were pressed; nothing where nobody can press any more.
+    /// The pressed keys; none if stdin is closed.
     pub(super) fn keys() -> Option<Vec<Key>> {
         let mut buffer = [0; 64];
         match rustix::io::read(stdin(), &mut buffer) {
@@ -201,7 +201,7 @@ fn put(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads what a terminal sends: a letter a key, sequences for the arrows.
+/// Parses the input of a terminal: one letter per key, sequences for the arrows.
 fn keys(mut bytes: &[u8]) -> Vec<Key> {
     const SEQUENCES: [(&[u8], Key); 6] = [
         (b"\x1b[A", Key::Up),
@@ -219,7 +219,7 @@ fn keys(mut bytes: &[u8]) -> Vec<Key> {
             continue;
         }
         if bytes.starts_with(b"\x1b[") {
-            // Another key's sequence ends with a letter or `~`.
+            // The sequence of another key ends with a letter or `~`.
             let end = rest[1..].iter().position(|byte| (0x40..=0x7e).contains(byte));
             bytes = end.map_or(&[], |end| &rest[end + 2..]);
             continue;

@@ -1,4 +1,4 @@
-//! Files of the trees of version 1, one folder a controller; Documentation/admin-guide/cgroup-v1 of the kernel.
+//! Files of the trees of version 1, one directory a controller; Documentation/admin-guide/cgroup-v1 of the kernel.
 
 use crate::backend::limits::{DEVICES, DeviceRule, Limits};
 

@@ -21,7 +21,7 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
     }
     if let Some(memory) = limits.memory {
         list.push(Setting::of("memory", "memory.max", &memory.bytes));
-        // Here swap is counted by itself.
+        // Here swap is counted separately.
         list.push(Setting::of("memory", "memory.swap.max", &memory.swap));
     }
     if let Some(pids) = limits.pids {

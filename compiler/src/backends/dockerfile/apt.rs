@@ -28,11 +28,11 @@ impl Build<'_> {
             codes::BUILD_NO_APT,
             format!("`apt` needs Debian or Ubuntu, but `{}` is {system}", self.from),
         )
-        .at_key(at, "asked for here")
+        .at_key(at, "requested here")
         .at(&self.at.key("from"), "this base has no apt");
         if !instead.is_empty() {
             found =
-                found.note(format!("write `run: [\"{instead} {}\"]` in place of `apt`", packages.join(" ")));
+                found.note(format!("write `run: [\"{instead} {}\"]` instead of `apt`", packages.join(" ")));
         }
         self.sink.push(
             found.note("or build on a base that has apt, such as `debian:12-slim` or `python:3.11-slim`"),

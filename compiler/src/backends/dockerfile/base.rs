@@ -1,13 +1,13 @@
-//! What the reference of a base image tells about what is in it.
+//! Contents of a base image, derived from its reference.
 //!
-//! Only what the publishers' own tag grammar says is taken as known; anything else is unknown, and then either the
+//! Only what the publishers' own tag grammar defines is taken as known; anything else is unknown, and then either the
 //! base's own programs are used or the build checks.
 
 use std::fmt;
 
 use jobc_schema::reference::{Parts, Reference};
 
-/// A Python version: major, minor, and the patch where it is known or asked for.
+/// A Python version: major, minor, and the patch where it is known or requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Version {
     major: u32,
@@ -28,13 +28,13 @@ impl Version {
         Self { major, minor, patch: None }
     }
 
-    /// Whether this version, as installed, is surely the one asked for.
+    /// Whether this version, as installed, certainly matches the request.
     pub(super) fn serves(self, asked: Self) -> bool {
         (self.major, self.minor) == (asked.major, asked.minor)
             && (asked.patch.is_none() || self.patch == asked.patch)
     }
 
-    /// Whether this version, as far as it is known, may be the one asked for.
+    /// Whether this version, as far as it is known, may match the request.
     pub(super) fn may_serve(self, asked: Self) -> bool {
         self.serves(Self { patch: self.patch.and(asked.patch), ..asked })
     }
@@ -63,7 +63,7 @@ pub(super) enum System {
     Rpm,
     /// Nothing but what is copied in.
     Bare,
-    /// Not told by the reference.
+    /// The reference does not contain it.
     Unknown,
 }
 
@@ -72,7 +72,7 @@ pub(super) enum System {
 pub(super) enum Python {
     /// There, of this version.
     Known(Version),
-    /// There, of a version that the reference does not tell.
+    /// Present; the reference does not contain the version.
     Some,
     /// Not there; apt's `python3` has this version, where it is known.
     Apt(Option<Version>),
@@ -91,7 +91,7 @@ pub(super) enum CondaTool {
     Micromamba,
 }
 
-/// What a reference tells about an image.
+/// Facts about an image from its reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Base {
     pub(super) system: System,

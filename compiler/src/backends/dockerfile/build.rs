@@ -16,7 +16,7 @@ pub(super) struct Build<'a> {
     pub(super) copied: Vec<String>,
     pub(super) from: &'a str,
     pub(super) base: Base,
-    /// Where the image block stands.
+    /// The place of the image block.
     pub(super) at: &'a Pointer,
     /// Who commands run as at this point; root where absent.
     pub(super) user: Option<String>,
@@ -57,7 +57,7 @@ impl Build<'_> {
         mounts == before && !long
     }
 
-    /// Adds an instruction that nobody asked for, with its reason.
+    /// Adds an instruction that the job does not request, with its reason.
     pub(super) fn push_default(&mut self, kind: Kind, reason: &'static str) {
         let number = self.file.push(kind);
         self.note(number, From::Default(reason));

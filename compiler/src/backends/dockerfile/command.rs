@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 use crate::shell;
 
-/// What targets call the image: its reference behind the target's registry.
+/// What targets call the image: its reference, prefixed with the target's registry.
 fn tag(job: &JobPlan, image: &ImagePlan) -> String {
     match &job.target.settings.registry {
         Some(registry) => format!("{}/{}", registry.trim_end_matches('/'), image.reference),
@@ -18,7 +18,7 @@ fn tag(job: &JobPlan, image: &ImagePlan) -> String {
     }
 }
 
-/// The way from the image's folder to the job file's.
+/// The way from the image's directory to the job file's.
 fn to_job(context: &Context<'_>) -> Utf8PathBuf {
     Utf8Path::new("../..").join(&context.to_job)
 }
@@ -37,9 +37,9 @@ pub(super) fn head(job: &JobPlan, name: &str, image: &ImagePlan, context: &Conte
     head
 }
 
-/// `build.sh`: builds the image from any folder; further arguments go to the builder.
+/// `build.sh`: builds the image from any directory; further arguments go to the builder.
 pub(super) fn build_script(
-    folder: &Utf8Path,
+    directory: &Utf8Path,
     job: &JobPlan,
     name: &str,
     image: &ImagePlan,
@@ -60,12 +60,12 @@ pub(super) fn build_script(
         text.push_str(word);
     }
     text.push('\n');
-    let mut file = File::new(folder.join("build.sh"), Content::Text(text));
+    let mut file = File::new(directory.join("build.sh"), Content::Text(text));
     file.mode = 0o755;
     file
 }
 
-/// The arguments behind `docker build`, quoted, an option and its value together; the context last.
+/// The arguments after `docker build`, quoted, an option and its value together; the context last.
 fn arguments(
     job: &JobPlan,
     image: &ImagePlan,
@@ -85,19 +85,19 @@ fn arguments(
             words.push(shell::word(up.as_str()).into_owned());
             words
         }
-        ImageSource::Dockerfile { path, context: folder, target, args, .. } => {
+        ImageSource::Dockerfile { path, context: directory, target, args, .. } => {
             let mut words = vec![option("--file", up.join(path).as_str()), tag];
             words.extend(target.as_ref().map(|stage| option("--target", stage)));
             words.extend(args.iter().map(|(name, value)| option("--build-arg", &format!("{name}={value}"))));
-            let folder = if folder == "." { up } else { up.join(folder) };
-            words.push(shell::word(folder.as_str()).into_owned());
+            let directory = if directory == "." { up } else { up.join(directory) };
+            words.push(shell::word(directory.as_str()).into_owned());
             words
         }
         ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => vec![],
     }
 }
 
-/// `--secret`: the builder is told where the value is, never the value.
+/// `--secret`: the builder gets the location of the value, never the value.
 fn secret(
     job: &JobPlan,
     name: &str,
@@ -114,11 +114,11 @@ fn secret(
                 sink.push(
                     Diagnostic::error(
                         codes::BUILD_SECRET_STORE,
-                        format!("secret `{name}` is in a store, which a build cannot read"),
+                        format!("a build cannot read secret `{name}` from a secret store"),
                     )
                     .at(&at, "read by the build")
                     .at(&jobc_schema::Pointer::ROOT.keys(["secrets", name]), "comes from a store")
-                    .note("give the build a secret of its own with `env: NAME` or `file: PATH`"),
+                    .note("declare another secret for the build with `env: NAME` or `file: PATH`"),
                 );
             }
             return None;

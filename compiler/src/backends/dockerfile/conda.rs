@@ -9,11 +9,11 @@ use crate::emit::dockerfile::{Command, Kind, Mount};
 
 use super::base::CondaTool;
 use super::build::Build;
-use super::requirements::FOLDER;
+use super::requirements::DIRECTORY;
 use crate::shell;
 
 impl CondaTool {
-    /// How the program is called, and how it is told the base environment.
+    /// The program, and its arguments for the base environment.
     pub(super) fn program(self) -> &'static str {
         match self {
             Self::Conda => "conda",
@@ -22,7 +22,7 @@ impl CondaTool {
     }
 }
 
-/// Puts the programs of micromamba's environment on PATH, where its own start-up script would not be asked.
+/// Puts the programs of micromamba's environment on PATH, where its own start-up script does not run.
 pub(super) fn put_on_path(build: &mut Build<'_>, steps: &[BuildStep]) {
     let used =
         |step: &BuildStep| matches!(step, BuildStep::Run(_) | BuildStep::Python(_) | BuildStep::Conda(_));
@@ -38,9 +38,9 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
         build.sink.push(
             Diagnostic::error(
                 codes::BUILD_NO_CONDA,
-                format!("`conda` needs a base image that has conda, and `{}` is not known to", build.from),
+                format!("`conda` needs a base image with conda, and `{}` is not known to have it", build.from),
             )
-            .at_key(at, "asked for here")
+            .at_key(at, "requested here")
             .at(&build.at.key("from"), "this base")
             .note("build on `condaforge/miniforge3`, `continuumio/miniconda3` or `mambaorg/micromamba`, or use `python` with pip"),
         );
@@ -68,7 +68,7 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Conda, at: &Pointer) {
     }
 }
 
-/// Conda's folder of packages, kept from build to build where root builds.
+/// Conda's directory of packages, kept from build to build where root builds.
 pub(super) fn cache(build: &Build<'_>) -> Vec<Mount> {
     if build.user.is_some() {
         return vec![];
@@ -80,7 +80,7 @@ fn copy_file(build: &mut Build<'_>, file: &str, at: &Pointer) -> Option<String> 
     if !build.one_line(file, at, "a path") || !build.take(file, at) {
         return None;
     }
-    let to = format!("{FOLDER}/{}", super::copy::inside_context(file)?);
+    let to = format!("{DIRECTORY}/{}", super::copy::inside_context(file)?);
     let chown = build.user.clone();
     build.push(
         Kind::Copy { from: None, chown, chmod: None, sources: vec![file.to_owned()], to: to.clone() },

@@ -10,15 +10,15 @@ use crate::emit::dockerfile::Kind;
 use super::build::Build;
 
 impl Build<'_> {
-    /// `COPY`; a relative `to` is below the working folder, or below the root where none is set.
-    pub(super) fn copy(&mut self, copy: &Copy, owner: Option<&str>, in_folder: bool, at: &Pointer) {
+    /// `COPY`; a relative `to` is below the working directory, or below the root where none is set.
+    pub(super) fn copy(&mut self, copy: &Copy, owner: Option<&str>, in_directory: bool, at: &Pointer) {
         let fine = [(&copy.from, "from"), (&copy.to, "to")]
             .into_iter()
             .all(|(path, key)| self.one_line(path, &at.key(key), "a path"));
         if !fine || (copy.image.is_none() && !self.take(&copy.from, &at.key("from"))) {
             return;
         }
-        let to = if in_folder || copy.to.starts_with(['/', '$']) {
+        let to = if in_directory || copy.to.starts_with(['/', '$']) {
             copy.to.clone()
         } else {
             format!("/{}", copy.to.trim_start_matches("./"))
@@ -33,7 +33,7 @@ impl Build<'_> {
         self.push(Kind::Copy { from, chown, chmod: copy.mode.clone(), sources, to }, at);
     }
 
-    /// Notes that the image needs a path of the context; refuses one that is not in it.
+    /// Notes that the image needs a path of the context; refuses a path that is not in it.
     pub(super) fn take(&mut self, path: &str, at: &Pointer) -> bool {
         let Some(inside) = inside_context(path) else {
             self.sink.push(
@@ -41,8 +41,8 @@ impl Build<'_> {
                     codes::BUILD_OUTSIDE_CONTEXT,
                     format!("`{path}` is outside the build context"),
                 )
-                .at(at, "the context is the folder of the job file")
-                .note("put the file below the job file's folder, or mount it with `data`"),
+                .at(at, "the context is the directory of the job file")
+                .note("put the file below the job file's directory, or mount it with `data`"),
             );
             return false;
         };
@@ -51,7 +51,7 @@ impl Build<'_> {
             self.sink.push(
                 Diagnostic::error(
                     codes::BUILD_FILE_MISSING,
-                    format!("there is no `{path}` beside the job file"),
+                    format!("no such file next to the job file: `{path}`"),
                 )
                 .at(at, "needed to build the image")
                 .note("paths of an image block are relative to the job file"),

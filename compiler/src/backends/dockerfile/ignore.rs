@@ -27,7 +27,7 @@ const PATTERNS: &[(&str, &[&str])] = &[
     ("settings that often hold secrets", &[".env", ".env.*", ".netrc", ".ssh", ".aws"]),
 ];
 
-/// The rules beside a Dockerfile: ours, less what the job copies by name, then the user's own `.dockerignore`.
+/// The rules next to a Dockerfile: ours, less what the job copies by name, then the user's own `.dockerignore`.
 ///
 /// A builder that finds this file does not read `.dockerignore`, so its lines are taken over.
 pub(super) fn rules(job: &JobPlan, copied: &[String], context: &Context<'_>) -> String {
@@ -88,8 +88,9 @@ fn literal(path: &str) -> String {
 
 /// Whether one of our patterns would leave a copied path out, or a part of its way.
 fn is_left_out(path: &str, outputs: &[String]) -> bool {
-    let under =
-        |folder: &str| path == folder || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let under = |directory: &str| {
+        path == directory || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+    };
     let ours = PATTERNS.iter().flat_map(|(_, patterns)| *patterns).any(|pattern| {
         match pattern.strip_prefix("**/") {
             Some("*.pyc") => path.strip_suffix(".pyc").is_some(),

@@ -1,7 +1,7 @@
 //! Python and what pip installs.
 //!
 //! A base that brings a Python keeps it. On a plain distribution apt's `python3` serves where its version is the one
-//! asked for; else uv, itself installed by pip in a pinned version, brings a stand-alone build of exactly the asked
+//! asked for; else uv, itself installed by pip in a pinned version, brings a stand-alone build of exactly the requested
 //! version. Pip always writes into a virtual environment there: distributions forbid it their own (PEP 668).
 
 use jobc_schema::Pointer;
@@ -67,7 +67,7 @@ fn source(build: &mut Build<'_>, asked: Option<Version>, at: &Pointer) -> Option
                     codes::BUILD_PYTHON_VERSION,
                     format!("the base image has Python {version}, but the job asks for {asked}"),
                 )
-                .at(&at.key("version"), "asked for here")
+                .at(&at.key("version"), "requested here")
                 .at(&build.at.key("from"), format!("this base has Python {version}"))
                 .note(format!("build on an image that has Python {asked}, such as `python:{asked}-slim`, or leave `version` out")),
             );
@@ -85,16 +85,16 @@ fn source(build: &mut Build<'_>, asked: Option<Version>, at: &Pointer) -> Option
         (Python::None, _) => {
             let example = asked.map_or("3.11".to_owned(), |version| version.to_string());
             let note = match system {
-                System::Alpine => format!("build on `python:{example}-alpine`, or on `python:{example}-slim`, for which more wheels are made"),
+                System::Alpine => format!("build on `python:{example}-alpine`, or on `python:{example}-slim`, which has more prebuilt wheels"),
                 System::Rpm => "install Python with `steps: [{run: \"dnf install -y python3-pip\"}, …]`, or build on a Debian base".into(),
                 _ => format!("build on `python:{example}-slim`"),
             };
             build.sink.push(
                 Diagnostic::error(
                     codes::BUILD_NO_PYTHON,
-                    format!("`{}` has no Python, and there is no apt to install one", build.from),
+                    format!("`{}` has no Python and no apt to install it", build.from),
                 )
-                .at_key(at, "asked for here")
+                .at_key(at, "requested here")
                 .at(&build.at.key("from"), "this base")
                 .note(note),
             );

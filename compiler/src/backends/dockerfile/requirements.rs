@@ -12,10 +12,10 @@ use super::build::Build;
 use super::copy::inside_context;
 
 /// Where files that only the build reads are put.
-pub(super) const FOLDER: &str = "/opt/jobc";
+pub(super) const DIRECTORY: &str = "/opt/jobc";
 
 /// Copies the requirements files by themselves, before anything else of the job, so that the installed packages stay
-/// cached until one of them changes; tells where they are in the image.
+/// cached until one of them changes; returns their paths in the image.
 pub(super) fn copy(build: &mut Build<'_>, wanted: &Python, at: &Pointer) -> Vec<String> {
     let at = at.key("requirements");
     let named: Vec<(&str, Pointer)> = match &wanted.requirements {
@@ -43,7 +43,7 @@ pub(super) fn copy(build: &mut Build<'_>, wanted: &Python, at: &Pointer) -> Vec<
             if !take(build, &inside, named_in.as_deref(), &at) {
                 continue;
             }
-            let to = format!("{FOLDER}/{inside}");
+            let to = format!("{DIRECTORY}/{inside}");
             let sources = vec![inside.clone()];
             build.push(Kind::Copy { from: None, chown: None, chmod: None, sources, to }, &at);
             queue.extend(includes(build, &inside).into_iter().rev().map(|next| (next, Some(inside.clone()))));
@@ -52,7 +52,7 @@ pub(super) fn copy(build: &mut Build<'_>, wanted: &Python, at: &Pointer) -> Vec<
         installed.extend(inside_context(path).filter(|path| copied.contains(path)));
     }
     installed.dedup();
-    installed.into_iter().map(|path| format!("{FOLDER}/{path}")).collect()
+    installed.into_iter().map(|path| format!("{DIRECTORY}/{path}")).collect()
 }
 
 fn take(build: &mut Build<'_>, path: &str, named_in: Option<&str>, at: &Pointer) -> bool {
@@ -62,7 +62,7 @@ fn take(build: &mut Build<'_>, path: &str, named_in: Option<&str>, at: &Pointer)
         return true;
     }
     build.sink.push(
-        Diagnostic::error(codes::BUILD_FILE_MISSING, format!("there is no `{path}`, which `{file}` names"))
+        Diagnostic::error(codes::BUILD_FILE_MISSING, format!("no such file: `{path}`, named in `{file}`"))
             .at(at, "installed from here"),
     );
     false
@@ -72,7 +72,7 @@ fn take(build: &mut Build<'_>, path: &str, named_in: Option<&str>, at: &Pointer)
 fn includes(build: &Build<'_>, file: &str) -> Vec<String> {
     let Ok(bytes) = build.context.files.read(file.into()) else { return vec![] };
     let text = String::from_utf8_lossy(&bytes);
-    let folder = Utf8Path::new(file).parent().map_or_else(Utf8PathBuf::new, Utf8Path::to_path_buf);
+    let directory = Utf8Path::new(file).parent().map_or_else(Utf8PathBuf::new, Utf8Path::to_path_buf);
     text.lines()
         .filter_map(|line| {
             let line = line.trim();
@@ -81,7 +81,7 @@ fn includes(build: &Build<'_>, file: &str) -> Vec<String> {
                 rest.starts_with([' ', '=', '\t']).then(|| rest.trim_start_matches([' ', '=', '\t']))
             })?;
             let value = value.split(" #").next()?.trim();
-            (!value.is_empty() && !value.contains("://")).then(|| folder.join(value).into_string())
+            (!value.is_empty() && !value.contains("://")).then(|| directory.join(value).into_string())
         })
         .collect()
 }

@@ -61,10 +61,11 @@ pub(super) fn lower(
     user::create(&mut build, user.as_deref(), workdir.as_deref(), &image.declared_at.key("user"));
     let places = places(steps, build.at);
     let owner = user.clone().or_else(|| build.user.clone());
-    let mut folder: Option<&str> = None;
+    let mut directory: Option<&str> = None;
     for (step, at) in steps.iter().zip(&places) {
-        if matches!(step, BuildStep::Copy(_) | BuildStep::Run(_)) && folder.is_none() && workdir.is_some() {
-            folder = workdir.as_deref();
+        if matches!(step, BuildStep::Copy(_) | BuildStep::Run(_)) && directory.is_none() && workdir.is_some()
+        {
+            directory = workdir.as_deref();
             build.workdir(workdir.as_deref(), &image.declared_at.key("workdir"));
         }
         match step {
@@ -72,10 +73,10 @@ pub(super) fn lower(
             BuildStep::Apt(packages) => build.apt(packages, at),
             BuildStep::Conda(wanted) => conda::install(&mut build, wanted, at),
             BuildStep::Python(wanted) => python::install(&mut build, wanted, steps, at),
-            BuildStep::Copy(copy) => build.copy(copy, owner.as_deref(), folder.is_some(), at),
+            BuildStep::Copy(copy) => build.copy(copy, owner.as_deref(), directory.is_some(), at),
             BuildStep::Run(script) => build.run(script, secrets, at),
             BuildStep::Workdir(path) => {
-                folder = Some(path);
+                directory = Some(path);
                 build.workdir(Some(path), at);
             }
             BuildStep::User(name) => {
@@ -84,7 +85,7 @@ pub(super) fn lower(
             }
         }
     }
-    if workdir.is_some() && folder != workdir.as_deref() {
+    if workdir.is_some() && directory != workdir.as_deref() {
         build.workdir(workdir.as_deref(), &image.declared_at.key("workdir"));
     }
     build.labels(job, name, labels);
@@ -108,7 +109,7 @@ fn shell_of(system: System) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Where each step stands in the job file: under its own key where the steps are in the fixed order, else in `steps`.
+/// The place of each step in the job file: under its own key if the steps are in the fixed order, else in `steps`.
 fn places(steps: &[BuildStep], at: &Pointer) -> Vec<Pointer> {
     let rank = |step: &BuildStep| match step {
         BuildStep::Env(_) => Some((0, "env")),

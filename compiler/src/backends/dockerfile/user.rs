@@ -8,9 +8,9 @@ use super::base::System;
 use super::build::Build;
 use crate::shell;
 
-/// Creates the user and group an image block names, where the base has none of that name, and their working folder.
+/// Creates the user and group an image block names, where the base has none of that name, and their working directory.
 ///
-/// Numbers need no entry in `/etc/passwd`. The folder is made here because `WORKDIR` makes it root's.
+/// Numbers need no entry in `/etc/passwd`. The directory is made here because `WORKDIR` makes it root's.
 pub(super) fn create(build: &mut Build<'_>, user: Option<&str>, workdir: Option<&str>, at: &Pointer) {
     let Some(user) = user else { return };
     let (name, group) = user.split_once(':').map_or((user, None), |(name, group)| (name, Some(group)));

@@ -39,7 +39,7 @@ impl Address for PodAddress<'_> {
         }
     }
 
-    /// The kubelet cannot add: texts with such a hole are left to a shell, see [`has_sum`].
+    /// The kubelet cannot add: texts with such a placeholder are left to a shell, see [`has_sum`].
     fn rank(&self, offset: u32) -> String {
         match self.by {
             _ if self.role.instances == 1 => offset.to_string(),
@@ -116,8 +116,8 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Doubles each `$` that the kubelet would not leave alone: before `(`, before another `$`, before a hole, and before
-/// a character outside ASCII, of which its expansion copies the first byte as if it were Latin-1
+/// Doubles each `$` that the kubelet would not leave alone: before `(`, before another `$`, before a placeholder, and
+/// before a character outside ASCII, of which its expansion copies the first byte as if it were Latin-1
 /// (third_party/forked/golang/expansion of k8s.io/kubernetes).
 fn escape_into(text: &str, hole_follows: bool, out: &mut String) {
     let mut chars = text.chars().peekable();

@@ -68,11 +68,11 @@ fn no_shell(role: &RolePlan, sums: &[(&str, &Text)]) -> Diagnostic {
     let what = if names.is_empty() { "the rank".to_owned() } else { names.join(", ") };
     Diagnostic::error(
         codes::KUBERNETES_RANK,
-        format!("role `{}` runs the image's own command, so nothing can work out {what}", role.name),
+        format!("role `{}` runs the command of the image, so {what} cannot be computed", role.name),
     )
     .at_key(&role.at(), "has ranks that do not begin at 0")
     .note(
-        "Kubernetes gives a pod its index and cannot add; the sum is made by a shell in front of the command",
+        "Kubernetes provides the pod index but cannot add to it; a shell before the command computes the sum",
     )
     .note(format!(
         "write the command as `run` in role `{}`, or list the role first in `distributed.roles`",

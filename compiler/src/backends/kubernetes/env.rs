@@ -20,7 +20,7 @@ const MOST_BYTES: usize = 131_072 - 256;
 
 /// A container's environment.
 pub(super) struct Environment<'a> {
-    /// The variables, in an order in which each stands behind what it uses.
+    /// The variables, in an order in which each is after what it uses.
     pub vars: Vec<EnvVar>,
     /// Variables that only a shell can work out.
     pub sums: Vec<(&'a str, &'a Text)>,

@@ -1,7 +1,8 @@
-//! GPUs of a pod: what its provider wants to be told, the environment, and the labels a node must have.
+//! GPUs of a pod: what its provider needs, the environment, and the labels that a node must have.
 //!
-//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve. The
-//! objects that some providers want, claims and a pod that no Job makes, are in `claims` and `sharepod` beside this directory.
+//! A provider is a row of `stdlib/gpu/providers.yaml`; `given` fills the row in, `refusal` says what it cannot serve.
+//! The objects that some providers want, claims and a pod that no Job makes, are in `claims` and `sharepod` next to
+//! this directory.
 
 mod fill;
 mod given;
@@ -31,7 +32,7 @@ const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapabilit
 /// Variables that the NVIDIA runtime reads.
 ///
 /// `void` keeps an image that sets `NVIDIA_VISIBLE_DEVICES=all` from seeing every GPU of a node whose default runtime
-/// is NVIDIA's; so too where the GPUs are on other machines. Another pod with GPUs never sets it: its provider does.
+/// is NVIDIA's; so too where the GPUs are on other hosts. Another pod with GPUs never sets it: its provider does.
 pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, String)> {
     match &role.resources.gpu {
         Some(gpu) if gpu.count > 0 && is_elsewhere(job, gpu) => {
@@ -48,13 +49,13 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
     }
 }
 
-/// Whether all that a pod says of its GPUs stands in its environment: they are on other machines then.
+/// Whether the GPUs of a pod are only in its environment: they are on other hosts then.
 fn is_elsewhere(job: &JobPlan, gpu: &GpuPlan) -> bool {
     let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
     way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == Place::Env))
 }
 
-/// Whether a provider counts memory in a unit that the target must say.
+/// Whether a provider counts memory in a unit that the target must set.
 pub(super) fn needs_memory_unit(job: &JobPlan, gpu: &GpuPlan) -> bool {
     let unit = settings(job).gpu.as_ref().and_then(|gpu| gpu.memory_unit);
     let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));

@@ -1,4 +1,4 @@
-//! The Job that runs a role: by itself, or within a JobSet.
+//! The Job that runs a role: alone, or in a JobSet.
 
 use jobc_schema::plan::RolePlan;
 use k8s_openapi::api::batch::v1::{Job, JobSpec};
@@ -13,7 +13,7 @@ use super::pod;
 use super::policy;
 use super::shape::Shape;
 
-/// The `spec` of the Job that runs a role; `base` is where it stands in its object.
+/// The `spec` of the Job that runs a role; `base` is its place in the object.
 pub(super) fn spec(
     cluster: &Cluster<'_>,
     configs: &Configs,
@@ -58,7 +58,7 @@ pub(super) fn job(
     Job { metadata: metadata::workload(cluster), spec: Some(spec), status: None }
 }
 
-/// Whether the job waits: the target says so, or Kueue admits it.
+/// Whether the job waits: the target sets it, or Kueue admits it.
 pub(super) fn suspended(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<bool> {
     let queued = cluster.settings.queue.as_ref().is_some_and(|queue| queue.kueue.is_some());
     if cluster.settings.suspend {

@@ -64,7 +64,7 @@ pub(super) fn jobset(
     }
 }
 
-/// The roles so that each stands behind those it needs, as `dependsOn` demands, and otherwise as in the file.
+/// The roles so that each is after those it needs, as `dependsOn` demands, and otherwise as in the file.
 fn in_order<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
     let mut seen = BTreeSet::new();
     let staged = cluster.job.stages.iter().flatten().filter_map(|name| cluster.role(name));
@@ -83,7 +83,7 @@ fn depends_on(role: &RolePlan) -> Vec<DependsOn> {
 
 /// Which roles decide that the job has succeeded; nothing where all do.
 ///
-/// A role with a threshold ends the job by itself. Roles that only serve never end, so the others decide.
+/// A role with a threshold ends the job alone. Roles that only serve never end, so the others decide.
 fn success_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> Option<SuccessPolicy> {
     let named = |keep: &dyn Fn(&RolePlan) -> bool| -> Vec<String> {
         cluster.job.roles.iter().filter(|role| keep(role)).map(|role| role.name.clone()).collect()

@@ -11,7 +11,7 @@ use super::settings::RoleSettings;
 
 /// The label with the job's name; one of the labels Kubernetes recommends.
 const NAME: &str = "app.kubernetes.io/name";
-/// The label that says who wrote an object.
+/// The label with the tool that wrote an object.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// The label of a pod with its role.
 pub(super) const ROLE: &str = "jobc.dev/role";

@@ -113,7 +113,7 @@ fn too_long(cluster: &Cluster<'_>, role: &RolePlan, name: &str, what: &str, sink
         Diagnostic::error(
             codes::KUBERNETES_NAME,
             format!(
-                "role `{}` gets a name of {} characters on Kubernetes, which takes {MOST}: {what} would be `{name}`",
+                "role `{}` gets a name of {} characters on Kubernetes, where the limit is {MOST}: {what} would be `{name}`",
                 role.name,
                 name.len()
             ),
@@ -141,7 +141,7 @@ fn label(key: &str, value: &str, at: &Place, sink: &mut Sink) {
         Diagnostic::error(codes::KUBERNETES_LABEL, problem)
             .at_place(at.clone(), "")
             .note("a key and a value are at most 63 letters, digits, `-`, `_`, `.`, beginning and ending with a letter or digit; a key may have a domain and `/` before it")
-            .note("free text belongs into `description`, or into `annotations` of the target"),
+            .note("put free text into `description`, or into `annotations` of the target"),
     );
 }
 

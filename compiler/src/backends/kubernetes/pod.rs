@@ -33,7 +33,7 @@ use super::volumes::Volumes;
 /// The name of the container in every pod, the same for all roles so that `kubectl logs -c main` works for each.
 const CONTAINER: &str = "main";
 
-/// The time between SIGTERM and SIGKILL that a pod has unless it says otherwise.
+/// The time between SIGTERM and SIGKILL of a pod by default.
 const USUAL_GRACE: u64 = 30;
 
 /// The pod template of a role; the origins are of parts below its `spec`.
@@ -87,7 +87,7 @@ pub(super) fn template(
     PodTemplateSpec { metadata: Some(metadata::pod(cluster, role, given, &settings)), spec: Some(spec) }
 }
 
-/// What a pod needs besides its resources to get its GPUs, beneath what the target says.
+/// What a pod needs besides its resources to get its GPUs, beneath the settings of the target.
 fn serve_gpus(
     cluster: &Cluster<'_>,
     role: &RolePlan,
@@ -172,7 +172,7 @@ fn container(
     container
 }
 
-/// What the cluster pulls: a reference as it is, or a built image behind the target's registry.
+/// What the cluster pulls: a reference as it is, or a built image prefixed with the target's registry.
 fn image(cluster: &Cluster<'_>, role: &RolePlan) -> Option<String> {
     let image = cluster.job.image_of(role)?;
     Some(match (&image.source, &cluster.job.target.settings.registry) {
@@ -267,20 +267,17 @@ fn typed<T: DeserializeOwned + serde::Serialize>(
     let problem = match serde_json::from_value::<T>(value.clone()) {
         Ok(typed) => match super::order::lost_key(value, &serde_json::to_value(&typed).unwrap_or_default()) {
             None => return Some(typed),
-            Some(lost) => format!("`{lost}` is not a field of it"),
+            Some(lost) => format!("unknown field `{lost}`"),
         },
         Err(error) => error.to_string(),
     };
     sink.push(
         Diagnostic::error(
             codes::KUBERNETES_SETTING,
-            format!(
-                "`{key}` of target `{}` is not what Kubernetes takes: {problem}",
-                cluster.job.target.name
-            ),
+            format!("invalid `{key}` of target `{}`: {problem}", cluster.job.target.name),
         )
         .at_place(Place::target(&at), "")
-        .note("it is written as in a pod's `spec`"),
+        .note("use the syntax of the `spec` of a pod"),
     );
     None
 }

@@ -57,15 +57,15 @@ fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: 
     }
 }
 
-/// Whether failures are counted for each instance by itself.
+/// Whether failures are counted per instance.
 pub(super) fn uses_per_index(job: &JobPlan, role: &RolePlan) -> bool {
     role.instances > 1 && (task_retries(job, role) > 0 || role.completion.min_failed != Some(1))
 }
 
 /// Which failures are final: all exit codes but those listed.
 ///
-/// A pod that was evicted or preempted has an exit code that says nothing about the program, so it counts as one of
-/// the attempts whatever the code.
+/// A pod that was evicted or preempted has an exit code that is unrelated to the program, so it counts as one of the
+/// attempts whatever the code.
 fn failure_policy(role: &RolePlan, per_index: bool) -> PodFailurePolicy {
     let mut codes: Vec<i32> = role.retry.on_exit_codes.iter().map(|code| i32::from(*code)).collect();
     codes.sort_unstable();

@@ -1,4 +1,5 @@
-//! What a provider needs of its target: settings, a release, no other provider in its way; and what its units made more.
+//! What a provider needs of its target: settings, a release, no other provider in its way; and what its units made
+//! more.
 
 use jobc_schema::plan::{GpuPlan, RolePlan};
 
@@ -12,7 +13,7 @@ use super::gpu::{given, lacking, names, needs_memory_unit, provider, wanted};
 use super::release::{Releases, written};
 use super::settings::setting_at;
 
-/// Checks the target against the providers of the job's GPUs, and tells what was rounded.
+/// Checks the target against the providers of the job's GPUs, and reports rounded amounts.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     others(cluster, sink);
     for role in &cluster.job.roles {
@@ -41,7 +42,7 @@ fn shm(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut S
     }
 }
 
-/// Providers that are declared beside the chosen one and cannot serve the same nodes.
+/// Providers that are declared next to the chosen one and cannot serve the same nodes.
 fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
     let Some(gpu) = &cluster.settings.gpu else { return };
     let chosen = gpu.provider.as_deref().unwrap_or("nvidia");
@@ -53,9 +54,7 @@ fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
         let (Some(other), Some(chosen)) = (providers::find(name), providers::find(chosen)) else {
             if providers::find(name).is_none() {
                 let known = suggest::list(names());
-                sink.push(
-                    error(format!("no GPU provider `{name}` is known")).note(format!("known are {known}")),
-                );
+                sink.push(error(format!("unknown GPU provider `{name}`")).note(format!("known: {known}")));
             }
             continue;
         };
@@ -63,7 +62,7 @@ fn others(cluster: &Cluster<'_>, sink: &mut Sink) {
         if excludes(chosen, other) || excludes(other, chosen) {
             sink.push(
                 error(format!("the GPU providers `{}` and `{}` cannot serve the same nodes", chosen.name, other.name))
-                    .note("each would hand out the same cards; label the nodes of each, and write a target for each with `node_selector`"),
+                    .note("each would assign the same cards; label the nodes of each, and write a target for each with `node_selector`"),
             );
         }
     }
@@ -89,7 +88,7 @@ fn settings(
             Diagnostic::error(
                 codes::KUBERNETES_SETTING,
                 format!(
-                    "the GPU provider `{}` needs {what}, and target `{target}` does not say it",
+                    "the GPU provider `{}` needs {what}, which target `{target}` does not set",
                     provider.name
                 ),
             )
@@ -114,17 +113,17 @@ fn settings(
             Diagnostic::error(
                 codes::KUBERNETES_SETTING,
                 format!(
-                    "the GPU provider `{}` has Volcano's scheduler, which does not serve pods of the Kueue queue `{queue}`",
+                    "the GPU provider `{}` uses Volcano's scheduler, which does not schedule pods of the Kueue queue `{queue}`",
                     provider.name
                 ),
             )
             .at_place(Place::target(&setting_at(cluster.job, ["queue", "kueue"])), "")
-            .note("write `queue: {volcano: NAME}`, or take a provider without a scheduler of its own"),
+            .note("write `queue: {volcano: NAME}`, or use a provider without its own scheduler"),
         );
     }
 }
 
-/// A release too old for claims, or one that must be told to do what is asked.
+/// A release that is too old for claims, or that needs a setting for the request.
 fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
     let has = Releases::of(cluster.settings).kubernetes;
     let at = role.at().keys(["resources", "gpu"]);
@@ -133,7 +132,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
             Diagnostic::error(
                 codes::KUBERNETES_RELEASE,
                 format!(
-                    "the GPU provider `{}` takes claims, which Kubernetes serves from {} on, not {}",
+                    "the GPU provider `{}` uses resource claims, which need Kubernetes {} or later, not {}",
                     provider.name,
                     claims::first_release(),
                     written(has)
@@ -141,7 +140,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
             )
             .at_place(Place::target(&setting_at(cluster.job, ["release"])), "")
             .at(&at, "asks for GPUs")
-            .note("take a device plugin, such as `nvidia`, on older clusters"),
+            .note("use a device plugin such as `nvidia` on older clusters"),
         );
         return;
     }
@@ -157,11 +156,11 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
     {
         notice(
             format!(
-                "the driver of `{}` asks for Kubernetes {least}, and the target has {}",
+                "the driver of `{}` requires Kubernetes {least}, and the target has {}",
                 provider.name,
                 written(has)
             ),
-            "releases of the driver from before that may serve it".to_owned(),
+            "earlier releases of the driver may support it".to_owned(),
         );
     }
     if let (true, Some(form)) = (claims::is_shared(cluster.job, role), &provider.claim)
@@ -192,7 +191,7 @@ fn rounded(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
                     provider.name, rounded.unit, rounded.to
                 ),
             )
-            .at(&role.at().keys(["resources", "gpu", "share", rounded.part.key()]), "asked for here"),
+            .at(&role.at().keys(["resources", "gpu", "share", rounded.part.key()]), "requested here"),
         );
     }
 }

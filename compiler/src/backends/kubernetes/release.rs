@@ -54,7 +54,7 @@ impl Releases {
     }
 }
 
-/// `1.34` as a pair; nothing where the text is no release, which the targets' schema forbids.
+/// `1.34` as a pair; `None` if the text is not a release, which the targets' schema forbids.
 fn parse(text: &str) -> Option<Release> {
     let (major, minor) = text.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

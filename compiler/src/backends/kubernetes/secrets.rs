@@ -1,6 +1,6 @@
 //! Secrets: references to them, and the script that makes them where the job is started.
 //!
-//! No value ever enters an artifact or a command line: the script writes values to a private folder that it removes,
+//! No value ever enters an artifact or a command line: the script writes values to a private directory that it removes,
 //! and `kubectl` reads them from there.
 
 use std::fmt::Write as _;
@@ -34,7 +34,7 @@ pub(super) fn registry_secrets(job: &JobPlan) -> impl Iterator<Item = String> + 
     (0..job.registries.len()).map(|i| format!("{}-registry-{i}", job.name))
 }
 
-/// The secrets that roles use and that whoever starts the job hands over.
+/// The secrets that roles use and that the user who starts the job provides.
 fn handed_over(job: &JobPlan) -> impl Iterator<Item = (&String, &SecretPlan)> {
     let used: std::collections::BTreeSet<&str> = job
         .roles
@@ -56,7 +56,7 @@ fn handed_over(job: &JobPlan) -> impl Iterator<Item = (&String, &SecretPlan)> {
     })
 }
 
-/// `create-secrets.sh`, where the job needs a Secret that nobody else makes.
+/// `create-secrets.sh`, if the job needs a Secret that is not created elsewhere.
 pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
     let mut steps = String::new();
     let names: Vec<_> = handed_over(job).collect();
@@ -141,6 +141,6 @@ fn fetch(secret: &SecretPlan, to: &str) -> String {
     }
 }
 
-fn create(name: &str, kind: &str, folder: &str) -> String {
-    format!("secret {name} {folder} {kind} \"$@\"\n")
+fn create(name: &str, kind: &str, directory: &str) -> String {
+    format!("secret {name} {directory} {kind} \"$@\"\n")
 }

@@ -101,7 +101,7 @@ pub(super) fn user_numbers(user: &str) -> Result<(i64, Option<i64>), String> {
         "root" => Ok(0),
         text => text.parse().ok().filter(|n| (0..=MOST_ID).contains(n)).ok_or_else(|| {
             format!(
-                "Kubernetes takes users and groups by number and only the image knows who `{text}` is; write the number that `id {text}` prints in the image, such as `user: \"1000:1000\"`"
+                "Kubernetes needs numeric users and groups, and only the image defines `{text}`; write the number that `id {text}` prints in the image, such as `user: \"1000:1000\"`"
             )
         }),
     }

@@ -6,7 +6,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::JobPlan;
 use jobc_schema::target::{KubernetesTarget, PodSettings};
 
-/// The settings of a target that says nothing about Kubernetes.
+/// The settings of a target without `kubernetes`.
 static DEFAULTS: LazyLock<KubernetesTarget> = LazyLock::new(KubernetesTarget::default);
 
 /// The target's settings for Kubernetes.
@@ -21,7 +21,7 @@ pub(super) fn setting_at<'k>(job: &JobPlan, keys: impl IntoIterator<Item = &'k s
 
 /// The settings of one role's pods, and which of them come from the role's own entry.
 pub(super) struct RoleSettings {
-    /// The settings: maps joined key by key, lists one behind the other, single values replaced.
+    /// The settings: maps joined key by key, lists one after the other, single values replaced.
     pub pod: PodSettings,
     /// The role's name, where the target has an entry for it.
     own: Option<String>,

@@ -10,13 +10,13 @@ use super::settings::settings;
 /// The kind of object a job becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A Job of one pod that nobody needs to find.
+    /// A Job of one pod that needs no address.
     Job,
     /// A Job whose pods have numbers, and a Service that gives them names.
     IndexedJob,
     /// A JobSet with an Indexed Job a role.
     JobSet,
-    /// A pod by itself, as an object of the provider of its GPU.
+    /// A single pod, as an object of the provider of its GPU.
     SharePod,
 }
 

@@ -11,7 +11,8 @@ use super::config::Configs;
 use super::origins::Origins;
 use super::{metadata, pod};
 
-/// The object, with the labels and annotations of the pod on the object itself, where the provider's controller reads them.
+/// The object, with the labels and annotations of the pod on the object itself, where the provider's controller reads
+/// them.
 pub(super) fn object(
     cluster: &Cluster<'_>,
     configs: &Configs,

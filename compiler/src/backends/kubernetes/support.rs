@@ -17,7 +17,7 @@ use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLI
 use super::settings::settings;
 use super::volumes::volume;
 
-/// The answer for one place of the job: who asks decides as much as what is asked.
+/// The answer for one place of the job: it depends on the place as well as on the capability.
 pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     if !depends_on_asker(capability, job) {
         return answer(capability, &Asker::Job, job);
@@ -93,7 +93,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
 
 /// Who asks for something.
 enum Asker<'a> {
-    /// The job, or nobody in particular.
+    /// The job, or no particular role.
     Job,
     /// A role.
     Role(&'a RolePlan),
@@ -172,13 +172,13 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
                 .to_owned(),
         ),
         Capability::Network(Network::None) => none(
-            "a pod always has a network; a NetworkPolicy that denies all traffic in the namespace comes nearest",
+            "a pod always has a network; the closest setting is a NetworkPolicy that denies all traffic in the namespace",
         ),
         Capability::ImageFile => none(
-            "a cluster's machines do not have the file: bring it into a registry with `jobc image import` and `jobc image push`, and name that",
+            "a cluster's hosts do not have the file: bring it into a registry with `jobc image import` and `jobc image push`, and name that",
         ),
         Capability::ImageHost => none(
-            "`image: host` is the root file system of the machine that runs the job, which a pod does not have; name an image",
+            "`image: host` is the root filesystem of the host that runs the job, which a pod does not have; name an image",
         ),
         Capability::RegistryLogin => registry_support(asker, job),
     }
@@ -197,7 +197,7 @@ fn registry_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
     let secret = job.registries.get(*host).and_then(|registry| job.secrets.get(&registry.password_secret));
     match secret {
         Some(SecretPlan::Store { .. }) => none(
-            "a pull secret holds the log-in as one JSON text, which cannot be made from a key of another Secret; make a docker-registry Secret and name it in the target's `image_pull_secrets`",
+            "a pull secret holds the credentials as one JSON text, which cannot be made from a key of another Secret; create a docker-registry Secret and name it in the target's `image_pull_secrets`",
         ),
         _ => Full,
     }

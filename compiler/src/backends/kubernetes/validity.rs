@@ -27,12 +27,14 @@ pub(super) fn check(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) -
             Diagnostic::error(
                 codes::KUBERNETES_KIND,
                 format!(
-                    "target `{}` names the Volcano queue `{queue}`, which a Job or JobSet cannot wait in",
+                    "target `{}` names the Volcano queue `{queue}`, which Jobs and JobSets cannot use",
                     cluster.job.target.name
                 ),
             )
             .at_place(Place::target(&setting_at(cluster.job, ["queue", "volcano"])), "")
-            .note("Volcano jobs come with a later version; write `queue: {kueue: NAME}`, or leave it out"),
+            .note(
+                "this version does not support Volcano jobs; write `queue: {kueue: NAME}`, or leave it out",
+            ),
         );
     }
     let possible = sink.error_count() == before;
@@ -72,12 +74,9 @@ fn kind(cluster: &Cluster<'_>, sink: &mut Sink) {
         KubernetesKind::Trainjob => "trainjob",
     };
     sink.push(
-        Diagnostic::error(
-            codes::KUBERNETES_KIND,
-            format!("this version writes no objects of `kind: {name}`"),
-        )
-        .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
-        .note("a later version does; write `auto`, `job` or `jobset`"),
+        Diagnostic::error(codes::KUBERNETES_KIND, format!("this version does not support `kind: {name}`"))
+            .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
+            .note("write `auto`, `job` or `jobset`"),
     );
 }
 
@@ -96,12 +95,10 @@ fn sharepod(cluster: &Cluster<'_>, sink: &mut Sink) {
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_SETTING,
-                format!(
-                    "`{key}` is a matter of Jobs, and the provider of the job's GPU takes a pod by itself"
-                ),
+                format!("`{key}` applies only to Jobs, but the GPU provider of this job needs a single pod"),
             )
             .at_place(Place::target(&setting_at(cluster.job, [key])), "")
-            .note("leave it out, or take a provider that serves pods of Jobs, such as `kubeshare-v2`"),
+            .note("leave it out, or use a provider that supports pods of Jobs, such as `kubeshare-v2`"),
         );
     }
 }
@@ -143,7 +140,7 @@ fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
             ),
         )
         .at_key(&role.at().key("needs"), "")
-        .note("leave out what is needed by a role that is needed, or gather several in one role");
+        .note("remove dependencies that follow from others, or combine several roles into one");
         if most == 1 && role_needs <= 5 {
             diagnostic = diagnostic.note("JobSet 0.9 and later wait for up to 5; write `jobset: \"0.9\"` for the target if the cluster has it");
         }
@@ -183,7 +180,7 @@ fn images(cluster: &Cluster<'_>, sink: &mut Sink) {
             Diagnostic::warning(
                 codes::KUBERNETES_REGISTRY,
                 format!(
-                    "the image `{}` is built here, and the cluster does not know where to pull it from",
+                    "the image `{}` is built here, but the target has no registry to pull it from",
                     image.reference
                 ),
             )
@@ -206,12 +203,12 @@ fn volume_secrets(cluster: &Cluster<'_>, allow_lossy: bool, sink: &mut Sink) {
                 codes::KUBERNETES_VOLUME_SECRET,
                 severity,
                 format!(
-                    "the secret of `{name}` is not used on Kubernetes: a pod does not open a volume with one"
+                    "the secret of `{name}` is not used on Kubernetes: a pod cannot use it to mount a volume"
                 ),
             )
             .at(&Pointer::ROOT.keys([under, name, "secret"]), "")
             .note(
-                "the PersistentVolume or its CSI driver holds the log-in; leave `secret` out for this target",
+                "the PersistentVolume or its CSI driver holds the credentials; leave `secret` out for this target",
             ),
         );
     }

@@ -95,7 +95,7 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
         VolumeSource::Nfs { host, path } => volume.nfs = Some(nfs(host, path)),
         VolumeSource::Path { path } if !path.starts_with('/') => {
             return Err(format!(
-                "`{path}` is a path beside the job file, which no node of a cluster has; {}",
+                "`{path}` is relative to the job file and does not exist on the nodes of a cluster; {}",
                 write("{pvc: NAME}")
             ));
         }
@@ -104,30 +104,30 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
         }
         VolumeSource::Path { path } => {
             return Err(format!(
-                "`{path}` is a path of one machine, and a pod may land on any; {}, or `host_paths: true` if every node has that path",
+                "`{path}` is a path on one host, and a pod can run on any host; {}, or `host_paths: true` if every node has that path",
                 write("{pvc: NAME}")
             ));
         }
         VolumeSource::S3 { bucket, .. } => {
             return Err(format!(
-                "a pod cannot mount the bucket `{bucket}` by itself; {} for a claim that a CSI driver fills from it",
+                "a pod cannot mount the bucket `{bucket}` directly; {} for a claim that a CSI driver fills from it",
                 write("{pvc: NAME}")
             ));
         }
         VolumeSource::Https { .. } => {
             return Err(format!(
-                "this version fetches nothing into pods; put the file on a volume and {}, or fetch it in `setup`",
+                "this version does not download files into pods; put the file on a volume and {}, or download it in `setup`",
                 write("{pvc: NAME}")
             ));
         }
         VolumeSource::Git { .. } => {
             return Err(format!(
-                "this version clones nothing into pods; clone it in `setup`, copy it into the image, or {}",
+                "this version does not clone repositories into pods; clone it in `setup`, copy it into the image, or {}",
                 write("{pvc: NAME}")
             ));
         }
         VolumeSource::Target {} => {
-            return Err(format!("the target does not say what provides `{name}`; {}", write("{pvc: NAME}")));
+            return Err(format!("the target has no storage for `{name}`; {}", write("{pvc: NAME}")));
         }
     }
     Ok(volume)

@@ -1,4 +1,4 @@
-//! Addresses and ports of a job whose tasks all run on one machine.
+//! Addresses and ports of a job whose tasks all run on one host.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub(super) fn check_ports(job: &JobPlan, places: &Places<'_>, sink: &mut Sink) {
                 places.number(port, role.instances.saturating_sub(1)) + u64::from(port.count).max(1) - 1;
             if last > u64::from(u16::MAX) {
                 let message = format!(
-                    "port `{}` of the last instance of `{}` would be {last}, and 65535 is the last port",
+                    "port `{}` of the last instance of `{}` would be {last}, but the maximum is 65535",
                     port.label, role.name
                 );
                 sink.push(

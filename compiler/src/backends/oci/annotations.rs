@@ -1,4 +1,5 @@
-//! Annotations: what a bundle says to whoever runs it, which config.json has no field for. docs/reference/oci.md has the table.
+//! Annotations: information for the runtime of a bundle that config.json has no field for. docs/reference/oci.md has
+//! the table.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::Isolation;
@@ -105,7 +106,7 @@ fn gpus(notes: &mut Notes, task: Task<'_>, gpu: &GpuPlan) {
     }
 }
 
-/// Where fetched volumes come from, and which folders must be made before the start.
+/// Where fetched volumes come from, and which directories must be made before the start.
 fn volumes(notes: &mut Notes, job: &JobPlan, role: &RolePlan) {
     for mount in &role.mounts {
         let Some(volume) = job.volumes.get(&mount.volume) else { continue };

@@ -108,13 +108,11 @@ pub(super) fn check_names(role: &RolePlan, sink: &mut Sink) {
 fn unknown(written: &str) -> Diagnostic {
     let known: Vec<String> = ALL.iter().map(ToString::to_string).collect();
     let near = suggest::nearest(&bare(written), known.iter().map(String::as_str).chain(["ALL"]));
-    let finding = Diagnostic::error(
-        codes::UNKNOWN_LINUX_CAPABILITY,
-        format!("`{written}` is not the name of a Linux capability"),
-    );
+    let finding =
+        Diagnostic::error(codes::UNKNOWN_LINUX_CAPABILITY, format!("unknown Linux capability `{written}`"));
     match near {
         Some(near) => finding.note(format!("write `{near}`")),
-        None => finding.note("write a name of capabilities(7), such as `IPC_LOCK`, or `ALL`"),
+        None => finding.note("write a name from capabilities(7), such as `IPC_LOCK`, or `ALL`"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! GPUs of a bundle: the vendors' environment contracts, and what a machine injects by.
+//! GPUs of a bundle: the vendors' environment contracts, and what a host injects by.
 //!
 //! Numbers are logical: task `i` of a role has `count` of them from `first + i * count`. Whoever runs the bundle maps
 //! them to cards. reference/gpu.md A.3 and A.4 have the sources of the names.
@@ -26,7 +26,7 @@ pub(super) fn list(numbers: &[u64]) -> String {
     numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
 }
 
-/// The variables that ask the vendor's runtime for the task's GPUs; none where the role says nothing about GPUs.
+/// The variables that ask the vendor's runtime for the task's GPUs; none if the role has no `gpu`.
 ///
 /// `void` hides all: for `gpu: 0`, and for slices, whose devices only an allocation can name, so that a program
 /// never sees whole cards in their place.
@@ -103,17 +103,17 @@ pub(super) fn check_injection(job: &JobPlan, chosen: GpuInjection, sink: &mut Si
             Diagnostic::warning(
                 codes::GPU_NOT_INJECTED,
                 format!(
-                    "the GPU injection `{way}` does not serve {what}, so the bundles of `{}` have none",
+                    "GPU injection `{way}` does not support {what}, so the bundles of `{}` have no GPU injection",
                     role.name
                 ),
             )
             .at(&role.at().keys(["resources", "gpu"]), "")
-            .note("`jobc run` adds the devices itself; whoever else runs the bundles must add them"),
+            .note("`jobc run` adds the devices itself; with another runtime, add them yourself"),
         );
     }
 }
 
-/// Whether a way of injection knows the devices before a machine has allocated them.
+/// Whether a way of injection knows the devices before a host has allocated them.
 fn serves(chosen: GpuInjection, gpu: &GpuPlan) -> bool {
     gpu.share.is_none()
         && match chosen {

@@ -4,18 +4,18 @@ use jobc_schema::plan::{BuildStep, CommandPlan, ImagePlan, ImageSource, JobPlan,
 
 use crate::backend::command;
 
-/// The settings of an image that its build block tells.
+/// The settings of an image from its build block.
 #[derive(Debug, Default)]
 pub(super) struct Known<'a> {
     /// Who commands run as.
     pub(super) user: Option<&'a str>,
-    /// The folder commands start in; absolute.
+    /// The directory commands start in; absolute.
     pub(super) workdir: Option<&'a str>,
     /// The ENTRYPOINT; an image with its own inherits no CMD.
     pub(super) entrypoint: Option<&'a [String]>,
 }
 
-/// What the build block of a role's image tells.
+/// The facts in the build block of a role's image.
 pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> Known<'a> {
     let Some(ImagePlan { source: ImageSource::Build { steps, workdir, user, entrypoint, .. }, .. }) =
         job.image_of(role)
@@ -34,7 +34,7 @@ pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> Known<'a> {
     }
 }
 
-/// What of the process is the image's to say, in the words of the annotation `dev.jobc.from-image`.
+/// Which process settings come from the image, in the words of the annotation `dev.jobc.from-image`.
 ///
 /// `env`: variables that `process.env` does not have; `path`: the value of PATH, in place of the default there; `cwd`,
 /// `user`: in place of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
@@ -60,7 +60,7 @@ pub(super) fn left_to_image(job: &JobPlan, role: &RolePlan) -> Vec<&'static str>
     left
 }
 
-/// The image a role runs in, as whoever runs the bundle finds it: behind the target's registry where it is built.
+/// The image of a role, as the runtime of the bundle finds it: prefixed with the registry of the target if it is built.
 pub(super) fn reference(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let image = job.image_of(role)?;
     Some(match (&image.source, &job.target.settings.registry) {

@@ -1,4 +1,4 @@
-//! The Linux part of a bundle: namespaces, limits, hidden paths, the system call filter.
+//! The Linux part of a bundle: namespaces, limits, hidden paths, the seccomp filter.
 
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, RolePlan};
@@ -12,7 +12,7 @@ use crate::backend::tasks::Task;
 
 use super::seccomp;
 
-/// Paths that tell about the machine or change it; hidden, as the usual engines do.
+/// Paths that expose or change the host; hidden, as other engines do.
 const MASKED: [&str; 12] = [
     "/proc/acpi",
     "/proc/asound",
@@ -46,7 +46,7 @@ pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability], table: &
     linux
 }
 
-/// New namespaces; the machine's network is shared unless the job asks for one of its own or none.
+/// New namespaces; the host's network is shared unless the job asks for one of its own or none.
 fn namespaces(network: Network) -> Vec<LinuxNamespace> {
     let mut kinds = vec![
         LinuxNamespaceType::Pid,
@@ -125,7 +125,7 @@ fn devices(all: bool) -> Vec<LinuxDeviceCgroup> {
     if all { vec![every] } else { std::iter::once(every).chain(DEVICES.iter().map(rule)).collect() }
 }
 
-/// OCI's numbers are signed; more than they hold is no limit any machine has.
+/// OCI's numbers are signed; a larger value is not a limit on any host.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// The size of /dev/shm where the role asks for none: that of the usual engines.
 const SHM: &str = "65536k";
 
-/// A mount, and the place of the job file that asked for it.
+/// A mount, and the place of the job file that requests it.
 pub(super) struct Asked {
     pub(super) mount: Mount,
     pub(super) from: Option<Pointer>,
@@ -26,7 +26,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
     let role = task.role;
     let mut list = kernel_mounts(role);
     if matches!(job.network, Network::Auto | Network::Host) {
-        // Who shares the machine's network asks the machine's resolver; a file of the role's own goes before it.
+        // Who shares the host's network asks the host's resolver; a file of the role's own goes before it.
         for path in ["/etc/hosts", "/etc/resolv.conf"] {
             if !role.files.iter().chain(&role.provided_files).any(|file| file.path == path) {
                 list.push(bind(path, path, &["rbind", "nosuid", "nodev", "noexec", "ro"], None));
@@ -40,7 +40,7 @@ pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Ve
         if let Some(source) =
             job.volumes.get(&mount.volume).and_then(|v| source(job, &mount.volume, v, context))
         {
-            // With all that is mounted below it: a disk below a read-only folder is not to be written either.
+            // With all that is mounted below it: a disk below a read-only directory is not to be written either.
             let access = if mount.writable { "rw" } else { "rro" };
             let from = job.volumes.get(&mount.volume).map(|volume| place(&mount.volume, volume));
             list.push(bind(&mount.path, source.as_str(), &["rbind", "rnosuid", "rnodev", access], from));
@@ -72,7 +72,7 @@ pub(super) fn files(task: Task<'_>, at: &dyn Address) -> Vec<File> {
     text_files(task.role).filter_map(copy).collect()
 }
 
-/// Files with text, jobc's own first, each with the place of the job file that asked for it.
+/// Files with text, jobc's own first, each with the place of the job file that requests it.
 fn text_files(role: &RolePlan) -> impl Iterator<Item = (&FilePlan, Option<Pointer>)> {
     let own =
         role.provided_files.iter().filter(|file| !role.files.iter().any(|other| other.path == file.path));
@@ -87,9 +87,9 @@ fn bundle_path(path: &str) -> Utf8PathBuf {
     kept
 }
 
-/// What a volume is bound from: a folder of the machine, or for what `jobc run` fetches one beside the bundles.
+/// What a volume is bound from: a directory of the host, or for what `jobc run` fetches one next to the bundles.
 ///
-/// A relative path is relative to the bundle, which lies two folders below the target's.
+/// A relative path is relative to the bundle, which lies two directories below the target's.
 fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
     let of_machine = |path: &str| {
         if path.starts_with('/') {
@@ -114,7 +114,7 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
     }
 }
 
-/// The folder of the machine that the target gives for a volume.
+/// The directory of the host that the target gives for a volume.
 pub(super) fn storage<'a>(job: &'a JobPlan, name: &str) -> Option<&'a str> {
     job.target.settings.oci.as_ref()?.storage.get(name).map(String::as_str)
 }
@@ -126,7 +126,7 @@ fn place(name: &str, volume: &VolumePlan) -> Pointer {
 
 /// Warns of what is mounted inside a read-only volume: the place for it must be there already.
 ///
-/// A runtime makes the file or folder that a mount covers, and cannot in what it has mounted read-only before.
+/// A runtime makes the file or directory that a mount covers, and cannot in what it has mounted read-only before.
 pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
     let read_only: Vec<_> = role.mounts.iter().filter(|mount| !mount.writable).collect();
     let volumes = role.mounts.iter().map(|mount| (&mount.path, role.at()));
@@ -143,7 +143,7 @@ pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
                     )
                     .at_key(&from, "")
                     .note(format!(
-                        "it must be there in the folder already, or the task does not start; choose a path outside, or write `writable: true` for `{}`",
+                        "it must already exist in the directory, otherwise the task does not start; choose a path outside, or write `writable: true` for `{}`",
                         outer.volume
                     )),
                 );

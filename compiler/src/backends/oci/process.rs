@@ -9,10 +9,10 @@ use crate::backend::{Address, command, render};
 
 use super::{capabilities, gpu, image};
 
-/// Where programs are looked for unless the job or the image says otherwise.
+/// The default `PATH`, unless the job or the image sets another one.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What stands for the image's own command until the image is there.
+/// The placeholder for the image's own command until the image is available.
 ///
 /// A bundle must have arguments, and one that is run before they are put in must not look like a success.
 const NO_COMMAND: &str =
@@ -38,7 +38,7 @@ pub(super) fn process(
         .set_cwd(role.workdir.as_deref().or(known.workdir).unwrap_or("/").into())
         .set_capabilities(Some(sets))
         .set_no_new_privileges(Some(!role.security.privileged))
-        // The library's own default is 1,024 open files; limits are written only where they were asked for.
+        // The library's own default is 1,024 open files; limits are written only if the job requests them.
         .set_rlimits(rlimits(role));
     process
 }
@@ -86,7 +86,7 @@ fn user(written: Option<&str>) -> User {
     user
 }
 
-/// `1000:1000` or `1000`, whose group is 0 until the image tells the user's own.
+/// `1000:1000` or `1000`, whose group is 0 until the group is known from the image.
 fn numbers(written: &str) -> Option<(u32, u32)> {
     let (user, group) = written.split_once(':').unwrap_or((written, "0"));
     Some((user.parse().ok()?, group.parse().ok()?))

@@ -1,9 +1,9 @@
-//! The system calls a task may make: the set that the usual container engines allow by default.
+//! The syscalls that a task may make: the set that the usual container engines allow by default.
 //!
 //! The names are data in `seccomp/default.json`; the few calls whose arguments matter are here. io_uring is left
 //! out, as in Docker since 25 and containerd since 2.0, for its record of kernel holes. No architecture is named, so
-//! the filter is made for the machine's own and the bundle fits any; calls of 32-bit programs are refused. With the
-//! five of x86 and Arm, runc and crun took 45 ms longer to start a task, with the machine's own 5 ms.
+//! the filter is made for the host's own and the bundle fits any; calls of 32-bit programs are refused. With the
+//! five of x86 and Arm, runc and crun took 45 ms longer to start a task, with the host's own 5 ms.
 
 use std::collections::BTreeSet;
 

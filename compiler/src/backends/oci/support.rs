@@ -18,10 +18,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
     match capability {
         // Every sshd would listen on the one address that all tasks share.
         C::Ssh if !has_own_addresses(job) => Support::None(
-            "all tasks share the host's address, on which one sshd only can listen; write `network: job`".to_owned(),
+            "all tasks share the address of the host, where only one sshd can listen; write `network: job`".to_owned(),
         ),
 
-        // A bundle starts one task once: order, time, repetition and number are matters of whoever starts it.
+        // A bundle starts one task once: order, time, repetition and number are decided by the executor.
         C::Needs(_)
         | C::NeedsMin
         | C::ReadyProbe
@@ -39,7 +39,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::GangMin
         | C::Parallel
         | C::MaxParallel
-        // Annotations say what to put in: an image, secrets, keys, devices, a disk limit.
+        // Annotations define what to add: an image, secrets, keys, devices, a disk limit.
         | C::ImageHost
         | C::ImageFile
         | C::ImageBuild
@@ -61,7 +61,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Network(Network::Job) => Support::Plan,
         C::Gpu(vendor @ (Vendor::Habana | Vendor::Huawei | Vendor::Cambricon | Vendor::Google)) => {
             Support::None(format!(
-                "a machine's own jobs get GPUs of NVIDIA, AMD and Intel, and no {}; a Kubernetes target can serve it",
+                "jobs on a host support GPUs of NVIDIA, AMD and Intel, not {}; a Kubernetes target can support it",
                 vendor.card()
             ))
         }
@@ -86,30 +86,30 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::Privileged => Support::Full,
         C::PublishHost | C::PublishService => publish(job.network),
         C::SecretFromStore => Support::None(
-            "a machine has no secret store; write `env:` or `file:`, which `jobc run` reads when the job starts".into(),
+            "a host has no secret store; write `env:` or `file:`, which `jobc run` reads when the job starts".into(),
         ),
         C::VolumeNfs => provided(job, volume, "an NFS export"),
         C::VolumeS3 => provided(job, volume, "an S3 bucket"),
         C::VolumePvc => provided(job, volume, "a PersistentVolumeClaim"),
         C::VolumeTarget => provided(job, volume, "a volume without a `source`"),
         C::VolumeOptions => Support::None(
-            "a bundle binds folders of the machine, which are mounted already; mount them there with these options".into(),
+            "a bundle binds directories of the host, which are mounted already; mount them there with these options".into(),
         ),
     }
 }
 
-/// On the machine's network a task's ports are the machine's; on the job's own `jobc run` forwards them.
+/// On the host's network a task's ports are the host's; on the job's own `jobc run` forwards them.
 fn publish(network: Network) -> Support {
     match network {
         Network::Auto | Network::Host => Support::Full,
         Network::Job => Support::Plan,
         Network::None => {
-            Support::None("with `network: none` nobody can reach a port; write `network: job`".into())
+            Support::None("with `network: none` no port is reachable; write `network: job`".into())
         }
     }
 }
 
-/// How far a bundle can express a volume of a kind it cannot mount: where the target gives a folder for it.
+/// How far a bundle can express a volume of a kind it cannot mount: where the target gives a directory for it.
 ///
 /// The name is absent where the question is about bundles in general.
 fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
@@ -118,7 +118,7 @@ fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
         _ => {
             let name = name.unwrap_or("NAME");
             Support::None(format!(
-                "a bundle cannot mount {what}; write the folder it has on the machine into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+                "a bundle cannot mount {what}; write its directory on the host into `targets.yaml`, as `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
             ))
         }
     }

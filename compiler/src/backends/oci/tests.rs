@@ -8,7 +8,7 @@ use super::*;
 use crate::backend::Content;
 use crate::backends::fixture;
 
-/// A training job with everything a bundle can say.
+/// A training job with everything that a bundle can express.
 fn training() -> Value {
     json!({
         "name": "resnet50",

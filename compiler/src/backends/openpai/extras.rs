@@ -69,7 +69,7 @@ impl Lowering<'_> {
             self.sink.push(
                 Diagnostic::info(
                     codes::PAI_GANG,
-                    "tasks start one by one, since OpenPAI retries them only so",
+                    "tasks start one by one, because OpenPAI retries single tasks only in that case",
                 )
                 .at_key(&Pointer::ROOT.key("retry"), "retries of single tasks")
                 .note("write `gang: required` and `retry: {scope: job}` to start all tasks together"),
@@ -80,7 +80,7 @@ impl Lowering<'_> {
                 "without a gang, OpenPAI may start a task before it knows the addresses of the others";
             self.sink.push(
                 Diagnostic::warning(codes::PAI_GANG, message)
-                    .at(&Pointer::ROOT.key("gang"), "asked for here")
+                    .at(&Pointer::ROOT.key("gang"), "requested here")
                     .note("leave `gang` out: tasks that need each other's addresses then start together"),
             );
         }
@@ -179,7 +179,7 @@ impl Lowering<'_> {
             self.sink.push(
                 Diagnostic::error(
                     codes::PAI_STORAGE,
-                    format!("`{volume}` is written to, but storage `{name}` may only be read"),
+                    format!("`{volume}` is writable, but storage `{name}` is read-only"),
                 )
                 .at_key(&at, "written by a role")
                 .at_place(Place::target(&place.key("read_only")), "the target's storage"),
@@ -187,14 +187,14 @@ impl Lowering<'_> {
         }
         if self.job.volumes[volume].secret.is_some() {
             let message =
-                format!("storage `{name}` has a log-in of its own; the secret of `{volume}` is not used");
+                format!("storage `{name}` has its own credentials; the secret of `{volume}` is not used");
             let found = if self.context.allow_lossy {
                 Diagnostic::warning(codes::PAI_STORAGE, message)
             } else {
                 Diagnostic::error(codes::PAI_STORAGE, message)
             };
             self.sink.push(
-                found.at(&at.key("secret"), "asked for here").note("leave `secret` out for this target"),
+                found.at(&at.key("secret"), "requested here").note("leave `secret` out for this target"),
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and told.
+//! Resources in OpenPAI's units: whole CPUs and MiB, rounded up and reported.
 
 use jobc_schema::plan::{PortPlan, RolePlan};
 use serde_json::{Map, Value, json};
@@ -23,7 +23,7 @@ impl Lowering<'_> {
         let memory = resources.memory_bytes.map(|bytes| self.mebibytes(bytes, role, "memory"));
         let gpus = resources.gpu.as_ref().map_or(0, |gpu| gpu.count);
         let mut out = Map::new();
-        // A missing number was refused before; with `--allow-lossy` the least one stands in.
+        // A missing number was refused before; with `--allow-lossy` the minimum is used.
         out.insert("cpu".into(), cpu.unwrap_or(1).into());
         out.insert("memoryMB".into(), memory.unwrap_or(1).into());
         out.insert("gpu".into(), gpus.into());
@@ -63,7 +63,7 @@ impl Lowering<'_> {
             "extraContainerOptions",
         ]);
         let at = role.at().key("resources");
-        // A job that came from OpenPAI does not ask for what it had unasked: tasks are told of what is asked for.
+        // A job from OpenPAI does not request its defaults: tasks only see what is requested.
         let as_it_was = self.kept.commands(&self.names.role(&role.name)).is_some();
         let unasked = as_it_was.then_some(SHM_MIB * MIB);
         if let Some(bytes) = role.resources.shm_bytes.filter(|bytes| Some(*bytes) != unasked) {
@@ -87,7 +87,7 @@ impl Lowering<'_> {
     fn rounded(&mut self, inexact: bool, at: &jobc_schema::Pointer, unit: &str, to: &str) {
         if inexact {
             let message = format!("OpenPAI counts in {unit}; the amount is rounded up to {to}");
-            self.sink.push(Diagnostic::info(codes::PAI_ROUNDED, message).at(at, "asked for here"));
+            self.sink.push(Diagnostic::info(codes::PAI_ROUNDED, message).at(at, "requested here"));
         }
     }
 }

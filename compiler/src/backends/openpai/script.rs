@@ -70,7 +70,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What jobc provides: `usual` is what every process is told, the rest is for a framework.
+    /// What jobc provides: `usual` is for every process, the rest is for a framework.
     fn provide(&mut self, role: &RolePlan, usual: bool, out: &mut String) {
         // The server sets its own PAI_* variables, which `compat: [openpai]` only imitates elsewhere, and its ssh
         // plugin writes the ports into ~/.ssh/config, where Open MPI's own `-p` would overrule them.
@@ -126,10 +126,13 @@ impl Lowering<'_> {
 
     fn file(&mut self, role: &RolePlan, file: &FilePlan, out: &mut String) {
         let path = literal(&file.path);
-        if let Some(folder) =
-            file.path.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty())
+        if let Some(directory) = file
+            .path
+            .rsplit_once('/')
+            .map(|(directory, _)| directory)
+            .filter(|directory| !directory.is_empty())
         {
-            let _ = writeln!(out, "mkdir -p {}", literal(folder));
+            let _ = writeln!(out, "mkdir -p {}", literal(directory));
         }
         match &file.content {
             FileContent::Secret { secret } => {
@@ -229,7 +232,7 @@ fn export(name: &str, value: &str, out: &mut String) {
     };
 }
 
-/// A delimiter that is no line of the text.
+/// A delimiter that is not a line of the text.
 fn delimiter(body: &str) -> String {
     let mut delimiter = "JOBC_FILE".to_owned();
     while body.lines().any(|line| line == delimiter) {

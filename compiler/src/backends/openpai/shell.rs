@@ -1,7 +1,7 @@
 //! Text in the shell script that OpenPAI runs.
 //!
-//! What the user wrote stands in single quotes, what OpenPAI fills in stands in double quotes beside it, so that a
-//! value arrives as it would on a target that knows it beforehand, whatever quotes the user's own text has around it.
+//! The user's text is in single quotes, what OpenPAI fills in is in double quotes next to it, so that a value arrives
+//! as it would on a target that knows it beforehand, whatever quotes the user's own text has around it.
 
 use jobc_schema::plan::{JobPlan, Piece, Reference, RolePlan, Text};
 
@@ -81,12 +81,12 @@ pub(super) fn word(job: &JobPlan, role: &RolePlan, text: &Text, hosts: Hosts) ->
     out
 }
 
-/// Whether a text can stand in the script as it is: it has no holes and begins no template.
+/// Whether a text can be in the script unchanged: it has no placeholders and begins no template.
 pub(super) fn is_verbatim(text: &Text) -> bool {
     text.as_literal().is_some_and(|text| !text.contains("<%"))
 }
 
-/// What fills a hole.
+/// What fills a placeholder.
 fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> String {
     match reference {
         Reference::Index {} | Reference::Rank { offset: 0 } => format!("\"${INDEX}\""),
@@ -104,7 +104,7 @@ fn hole(job: &JobPlan, role: &RolePlan, reference: &Reference, hosts: Hosts) -> 
                 None => format!("PAI_CONTAINER_HOST_{called}_PORT_LIST"),
             };
             let count = job.role(of).unwrap_or(role).port(label).map_or(1, |port| port.count);
-            // Several ports are a list, of which a hole means the first.
+            // Several ports are a list, of which a placeholder means the first.
             if count > 1 { format!("\"${{{variable}%%,*}}\"") } else { format!("\"${variable}\"") }
         }
         Reference::Ports { role: of, label, index, .. } => {

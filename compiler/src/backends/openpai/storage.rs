@@ -16,7 +16,7 @@ pub(super) fn mounts<'a>(job: &'a JobPlan, volume: &'a str) -> impl Iterator<Ite
     job.roles.iter().flat_map(|role| &role.mounts).filter(move |mount| mount.volume == volume)
 }
 
-/// Where tasks see a storage: what the target says, else where the job's first role wants it, else OpenPAI's place.
+/// Mount point of a storage: from the target, else from the first role of the job, else the default of OpenPAI.
 pub(super) fn path(job: &JobPlan, storage: &OpenpaiStorage) -> Option<String> {
     storage.mount.clone().or_else(|| {
         let volume = storage.provides.as_deref()?;
@@ -34,10 +34,10 @@ pub(super) fn links(job: &JobPlan, role: &RolePlan) -> Vec<String> {
         if place == mount.path {
             continue;
         }
-        if let Some((folder, _)) = mount.path.rsplit_once('/')
-            && !folder.is_empty()
+        if let Some((directory, _)) = mount.path.rsplit_once('/')
+            && !directory.is_empty()
         {
-            lines.push(format!("mkdir -p {}", literal(folder)));
+            lines.push(format!("mkdir -p {}", literal(directory)));
         }
         lines.push(format!("ln -sfnT {} {}", literal(&place), literal(&mount.path)));
     }

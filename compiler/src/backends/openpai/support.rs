@@ -18,9 +18,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Needs(_) | Capability::NeedsMin => none(
             "OpenPAI starts all roles at once; submit the stages as jobs of their own, or wait in `setup` for a file of the other role",
         ),
-        Capability::ReadyProbe | Capability::ReadyLog | Capability::ReadyKeep => none(
-            "OpenPAI does not watch for readiness; let the program that connects try again until it is answered",
-        ),
+        Capability::ReadyProbe | Capability::ReadyLog | Capability::ReadyKeep => {
+            none("OpenPAI has no readiness checks; let the connecting program retry until it succeeds")
+        }
         Capability::Retry(RetryScope::Task) if gang_allocation(job) => none(
             "OpenPAI retries single tasks only where they need not start together; write `gang: none`, or `retry: {scope: job}`",
         ),
@@ -31,18 +31,18 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI has one count for the job, whichever role fails; write `retry` at the top of the job",
         ),
         Capability::RetryExitCodes => {
-            none("OpenPAI decides by its own table of exit codes; leave `on_exit_codes` out")
+            none("OpenPAI uses its own table of exit codes; leave `on_exit_codes` out")
         }
         Capability::RetryBackoff => none("OpenPAI retries at once; write `sleep` in `setup`"),
         Capability::JobTimeout => none("OpenPAI has no limit for a whole job; write `timeout` on the roles"),
         Capability::GangMin => none(
-            "OpenPAI starts all tasks together or each by itself; write `gang: required` or `gang: none`",
+            "OpenPAI starts all tasks together or each on its own; write `gang: required` or `gang: none`",
         ),
-        Capability::Parallel => {
-            none("OpenPAI starts all instances of a role; lower `instances`, and let each do several parts")
-        }
+        Capability::Parallel => none(
+            "OpenPAI starts all instances of a role; reduce `instances`, and let each process several parts",
+        ),
         Capability::MaxParallel => {
-            lossy("each combination is a job of its own; submit only so many at a time")
+            lossy("each combination is a separate job; submit only that many at a time")
         }
         Capability::Network(Network::Job) => none(
             "OpenPAI runs tasks on the host's network; leave `network` out and use `${{ ports.<label> }}`",
@@ -61,9 +61,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::VolumeHttps => provided(job, |source| matches!(source, VolumeSource::Https { .. })),
         Capability::VolumeGit => provided(job, |source| matches!(source, VolumeSource::Git { .. })),
         Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
-        Capability::VolumeOptions => {
-            none("a storage of the cluster has its options from the cluster's administrator")
-        }
+        Capability::VolumeOptions => none("the cluster administrator sets the mount options of a storage"),
         Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),
         Capability::NoMemory => {
             none("OpenPAI requires an amount of memory; write for example `memory: 16GiB`")
@@ -71,10 +69,10 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::Disk => none("OpenPAI does not limit files; leave `disk` out for this target"),
         Capability::Pids => none("OpenPAI does not limit processes; leave `pids` out for this target"),
         Capability::Hugepages => {
-            none("OpenPAI gives out no huge pages; leave `hugepages` out for this target")
+            none("OpenPAI does not support huge pages; leave `hugepages` out for this target")
         }
         Capability::Rdma if job.roles.iter().any(|role| role.resources.rdma > Some(1)) => {
-            lossy("OpenPAI gives an instance one InfiniBand adapter; write `rdma: 1`")
+            lossy("OpenPAI assigns one InfiniBand adapter to an instance; write `rdma: 1`")
         }
         Capability::Ulimits => none(
             "OpenPAI has no field for limits; write `ulimit` in `setup`, which fails where the node allows less",
@@ -97,7 +95,7 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             })
         }),
         Capability::GpuShare | Capability::GpuProfile => {
-            none("OpenPAI gives out whole GPUs; leave `share` out")
+            none("OpenPAI assigns only whole GPUs; leave `share` out")
         }
         Capability::User => none(
             "OpenPAI runs tasks as root; write `run: [su, NAME, -c, …]`, or leave `user` out for this target",
@@ -107,15 +105,15 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         ),
         Capability::Labels => none("OpenPAI jobs have no labels; leave `labels` out for this target"),
         Capability::ReadOnlyRoot | Capability::LinuxCapabilities | Capability::Privileged => {
-            none("OpenPAI fixes what a container may do; leave `security` out for this target")
+            none("OpenPAI does not support security settings; leave `security` out for this target")
         }
         Capability::ImageFile => none(
             "OpenPAI runs images of registries only: bring it into one with `jobc image import` and `jobc image push`, and name that",
         ),
         Capability::ImageHost => none("OpenPAI runs images only; name one"),
-        Capability::ImageBuild if job.target.settings.registry.is_none() => none(
-            "OpenPAI pulls images, so a built one needs a place to be pulled from; write `registry` in the target",
-        ),
+        Capability::ImageBuild if job.target.settings.registry.is_none() => {
+            none("OpenPAI pulls images, so a built image needs a registry; write `registry` in the target")
+        }
         Capability::Ssh if !gang_allocation(job) => {
             none("OpenPAI sets up ssh only where tasks start together; leave out `gang: none`")
         }
@@ -167,7 +165,7 @@ fn provided(job: &JobPlan, of_kind: impl Fn(&VolumeSource) -> bool) -> Support {
     match missing {
         None => Support::Full,
         Some((name, _)) => Support::None(format!(
-            "tasks of OpenPAI see storages of the cluster only; name the one that has it in the target, such as `storages: [{{name: confignfs, provides: {name}}}]`, or fetch it in `setup`"
+            "tasks of OpenPAI see only storages of the cluster; name the storage that has it in the target, such as `storages: [{{name: confignfs, provides: {name}}}]`, or download it in `setup`"
         )),
     }
 }
@@ -183,7 +181,7 @@ fn sku(job: &JobPlan, asks: impl Fn(&RolePlan) -> bool) -> Support {
     match job.roles.iter().filter(|role| asks(role)).find(|role| !chosen(role)) {
         None => Support::Full,
         Some(role) => Support::None(format!(
-            "OpenPAI tells GPUs apart by HiveD's SKU types; name the one in the target, such as `roles: {{{}: {{sku_type: V100}}}}`",
+            "OpenPAI distinguishes GPUs by HiveD's SKU types; name one in the target, such as `roles: {{{}: {{sku_type: V100}}}}`",
             role.name
         )),
     }

@@ -40,7 +40,7 @@ const SHAPES: [(&str, usize, &str); 12] = [
     ("pypi-", 50, "a PyPI token"),
 ];
 
-/// Warns of values that look like secrets: they would stand in the plan, in artifacts and in process lists.
+/// Warns of values that look like secrets: they would be in the plan, in artifacts and in process lists.
 ///
 /// No message repeats a value.
 pub(crate) fn check(document: &Document, sink: &mut Sink) {
@@ -53,24 +53,21 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
 
 fn look(at: &Pointer, text: &str) -> Option<Diagnostic> {
     if let Some(what) = token(text) {
-        let message = format!("{what} is written out here: it would stand in every file that jobc writes");
-        return Some(
-            report(at, message).note("take the token back where it was made: whoever reads this file has it"),
-        );
+        let message = format!("{what} in plain text: it would be in every file that jobc writes");
+        return Some(report(at, message).note("revoke the token: everyone who can read this file has it"));
     }
     let path: Vec<String> = at.segments().collect();
     let [.., above, name] = &path[..] else { return None };
     if above == "env" && is_secret_name(name) && is_literal(text) {
         let message = format!(
-            "the variable `{name}` looks like a secret and is written out: it would stand in every file that jobc writes"
+            "the variable `{name}` looks like a secret in plain text: it would be in every file that jobc writes"
         );
         return Some(report(at, message));
     }
     let runs = matches!(name.as_str(), "run" | "setup") || matches!(above.as_str(), "run" | "args");
     let flag = if runs { flag(text) } else { None }?;
-    let message = format!(
-        "`{flag}` is followed by a value that is written out: it would stand in artifacts and in the process list"
-    );
+    let message =
+        format!("`{flag}` has a value in plain text: it would be in artifacts and in the process list");
     Some(report(at, message))
 }
 
@@ -88,14 +85,14 @@ fn token(text: &str) -> Option<&'static str> {
     SHAPES.iter().find(|(start, length, _)| holds(text, start, *length)).map(|(_, _, what)| *what)
 }
 
-/// Whether a word of the text begins like that and goes on with so many letters and digits.
+/// Whether a word of the text has this prefix and then this many letters and digits.
 fn holds(text: &str, start: &str, length: usize) -> bool {
     text.match_indices(start).any(|(at, _)| {
         let before = text[..at].chars().next_back();
         let rest = &text[at + start.len()..];
         let end =
             rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-').unwrap_or(rest.len());
-        // `sk-learn-model-for-everything` is no key: keys hold digits.
+        // `sk-learn-model-for-everything` is not a key: keys contain digits.
         end >= length
             && rest[..end].bytes().any(|b| b.is_ascii_digit())
             && !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '-')
@@ -109,7 +106,7 @@ fn is_secret_name(name: &str) -> bool {
         .any(|end| name.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('_')))
 }
 
-/// Whether a value is neither a reference nor one of the words that stand for nothing.
+/// Whether a value is neither a reference nor a placeholder word.
 fn is_literal(text: &str) -> bool {
     let nothing = ["", "true", "false", "none", "null", "no", "yes", "0", "1", "changeme", "dummy", "empty"];
     let refers = text.contains("${{") || text.starts_with(['$', '/', '~', '<']);

@@ -34,7 +34,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         "params",
         |name, _| {
             (!is_used("params", name)).then(|| {
-                let message = format!("the parameter `{name}` is used nowhere");
+                let message = format!("unused parameter `{name}`");
                 (
                     codes::UNUSED_PARAM,
                     message,
@@ -49,7 +49,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         "secrets",
         |name, _| {
             (!is_used("secrets", name) && !secrets.contains(name)).then(|| {
-                let message = format!("the secret `{name}` is used nowhere");
+                let message = format!("unused secret `{name}`");
                 (
                     codes::UNUSED_SECRET,
                     message,
@@ -64,7 +64,7 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
         "images",
         |name, _| {
             (!picked.contains(name)).then(|| {
-                let message = format!("no role runs in the image `{name}`");
+                let message = format!("unused image `{name}`");
                 (
                     codes::UNUSED_IMAGE,
                     message,
@@ -112,7 +112,7 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
         key,
         |name, _| {
             (!mounted.contains(name) && !is_used(key, name)).then(|| {
-                let message = format!("no role sees `{name}` of `{key}`");
+                let message = format!("no role mounts `{name}` of `{key}`");
                 (codes::UNUSED_DATA, message, format!("add `{name}` to `{key}` of a role, or leave it out"))
             })
         },
@@ -122,7 +122,7 @@ fn volumes(document: &Document, key: &str, is_used: &dyn Fn(&str, &str) -> bool,
 
 /// Log-ins of hosts that no image comes from.
 ///
-/// Silent where an image is built: its base may stand in a Dockerfile, and it is pushed to the target's registry.
+/// Silent where an image is built: its base may be in a Dockerfile, and it is pushed to the target's registry.
 fn registries(document: &Document, sink: &mut Sink) {
     if document.root.get("registries").is_none() {
         return;
@@ -147,11 +147,11 @@ fn registries(document: &Document, sink: &mut Sink) {
         "registries",
         |name, _| {
             (!hosts.contains(name)).then(|| {
-                let message = format!("no image comes from the registry `{name}`");
+                let message = format!("unused registry `{name}`");
                 (
                     codes::UNUSED_REGISTRY,
                     message,
-                    format!("write images of it as `{name}/NAME:TAG`, or leave it out"),
+                    format!("write its images as `{name}/NAME:TAG`, or leave it out"),
                 )
             })
         },
@@ -199,7 +199,7 @@ fn arguments(document: &Document, sink: &mut Sink) {
             if in_shell || has(name) || has("*") {
                 continue;
             }
-            let message = format!("the build argument `{name}` is used nowhere in its image");
+            let message = format!("unused build argument `{name}`");
             sink.push(
                 Diagnostic::warning(codes::UNUSED_ARG, message)
                     .at_key(&at.keys(["args", name]), "")

@@ -16,7 +16,7 @@ pub(super) fn collect(text: &str, used: &mut Used) {
     }
 }
 
-/// Reads names and the dots and brackets behind them; strings of the expression are skipped.
+/// Reads names and the dots and brackets after them; strings of the expression are skipped.
 fn expression(text: &str, used: &mut Used) {
     let mut chars = text.char_indices().peekable();
     let mut previous = ' ';

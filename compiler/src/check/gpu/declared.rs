@@ -1,4 +1,4 @@
-//! What is known of the GPUs of a target's machines: `gpus` of the target, else `kubernetes.gpu` of it.
+//! Known facts about the GPUs of a target's hosts: `gpus` of the target, else `kubernetes.gpu` of it.
 
 use indexmap::IndexMap;
 use jobc_schema::gpu::{Vendor, is_at_least};
@@ -8,21 +8,21 @@ use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Place};
 use crate::stdlib::{Version, cuda, mig, models};
 
-/// What is known of the GPUs of a target's machines; what is absent is not known.
+/// What is known of the GPUs of a target's hosts; what is absent is not known.
 pub(crate) struct Declared<'a> {
     /// Who has them, in words: ``target `lab` ``, `this machine`.
     pub(crate) who: String,
     /// The driver of NVIDIA's cards.
     pub(crate) driver: Option<Version>,
-    /// Where the driver is declared; absent where it was found on the machine.
+    /// Where the driver is declared; absent where it was found on the host.
     pub(crate) driver_at: Option<Place>,
-    /// The newest CUDA that the driver runs by itself.
+    /// The newest CUDA that the driver supports without compatibility libraries.
     pub(crate) cuda: Option<Version>,
     /// The kinds of cards; empty where there is none.
     pub(crate) cards: Option<Vec<Card<'a>>>,
-    /// Where the cards are declared; absent where they were found on the machine.
+    /// Where the cards are declared; absent where they were found on the host.
     pub(crate) cards_at: Option<Place>,
-    /// Whether a machine was looked at, so that what is not there is certain.
+    /// Whether a host was inspected, so that absence is certain.
     pub(crate) found: bool,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Card<'a> {
     pub(crate) name: &'a str,
     /// Who makes it.
     pub(crate) vendor: Vendor,
-    /// How many one machine has.
+    /// How many one host has.
     pub(crate) count: Option<u32>,
     /// What it is cut into.
     pub(crate) mig: Option<&'a IndexMap<String, u32>>,
@@ -43,7 +43,7 @@ pub(crate) struct Card<'a> {
 }
 
 impl<'a> Declared<'a> {
-    /// What the target of a job says, or the machine it runs on has.
+    /// The declaration of the target of a job, or the inventory of this host.
     pub(crate) fn of(view: &View<'a>) -> Self {
         let settings = &view.plan.target.settings;
         let gpus = settings.gpus.as_ref();
@@ -68,11 +68,7 @@ impl<'a> Declared<'a> {
             (None, None) => (None, None),
         };
         Self {
-            who: if found {
-                "this machine".to_owned()
-            } else {
-                format!("target `{}`", view.plan.target.name)
-            },
+            who: if found { "this host".to_owned() } else { format!("target `{}`", view.plan.target.name) },
             cuda: gpus.and_then(|gpus| read(&gpus.cuda)).or_else(|| driver.as_ref().and_then(cuda::newest)),
             driver,
             driver_at,
@@ -131,8 +127,8 @@ impl<'a> Card<'a> {
         model.variants().map(|size| size.memory_gb).filter(|gb| is_at_least(memory, gb << 30)).max()
     }
 
-    /// Whether it has less memory than that, by its nominal class, and whether that is certain; nothing where its memory is
-    /// not known.
+    /// Whether it has less memory than that, by its nominal class, and whether that is certain; nothing where its
+    /// memory is not known.
     pub(crate) fn is_smaller(&self, bytes: u64) -> Option<(bool, bool)> {
         if let Some(memory) = self.memory {
             return Some((!is_at_least(memory, bytes), true));

@@ -12,7 +12,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(asked) = gpu::nvidia(role) else { continue };
         let cards = gpu::cards(&asked.models);
-        // A name that no table has may stand for a card with more.
+        // A name that is not in a table may be a card with more.
         if cards.is_empty() || cards.len() < asked.models.len() {
             continue;
         }
@@ -28,7 +28,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             let has = |card: &models::Found| Version::parse(&card.model.cc).is_some_and(|cc| cc >= wanted);
             if !cards.iter().any(|(_, card)| has(card)) {
                 let message = format!(
-                    "role `{}` asks for compute capability {wanted}, and {}",
+                    "role `{}` requests compute capability {wanted}, and {}",
                     role.plan.name,
                     list(&cards, |card| Some(card.model.cc.clone()))
                 );
@@ -36,7 +36,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     Diagnostic::error(codes::CARD_TOO_SMALL, message)
                         .at(&at.key("compute_capability"), "")
                         .at(&at.key("model"), "")
-                        .note("ask for less, or for a newer model"),
+                        .note("request less, or a newer model"),
                 );
             }
         }
@@ -65,7 +65,7 @@ fn memory(
         Diagnostic::new(codes::CARD_TOO_SMALL, severity, message)
             .at(at, "")
             .at(&gpu::gpu_at(role).key("model"), "")
-            .note("ask for less memory, or for a larger model"),
+            .note("request less memory, or a larger model"),
     );
 }
 

@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         if facts.vendor.is_none() && may_bring(role, image) {
             continue;
         }
-        let message = format!("role `{}` asks for GPUs, but {what}", role.plan.name);
+        let message = format!("role `{}` requests GPUs, but {what}", role.plan.name);
         sink.push(
             Diagnostic::warning(codes::CPU_IMAGE, message).at(&at, "").at(&gpu_at(role), "").note(advice),
         );
@@ -54,7 +54,7 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
         Some(made_for) => {
             let what = format!("the image `{reference}` is made for GPUs of {}", made_for.maker());
             let (wanted, key) = (vendor.maker(), made_for.as_str());
-            Some((what, format!("take an image for {wanted}, or write `vendor: {key}` under `gpu`")))
+            Some((what, format!("use an image for {wanted}, or write `vendor: {key}` under `gpu`")))
         }
         None if reference.contains("tensorflow/tensorflow:") => {
             let what = format!("the image `{reference}` is the one without GPU support");
@@ -64,7 +64,7 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
             let what = format!("the image `{reference}` has no GPU library, and nothing installs one");
             Some((
                 what,
-                "take an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
+                "use an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
             ))
         }
     }
@@ -80,7 +80,7 @@ fn may_bring(role: &RoleView<'_>, image: &ImagePlan) -> bool {
     }
     let ImageSource::Build { steps, .. } = &image.source else { return false };
     steps.iter().any(|step| match step {
-        // What stands in a requirements file or an archive is not read.
+        // Requirements files and archives are not read.
         BuildStep::Python(python) => {
             python.requirements.is_some() || python.packages.iter().any(|package| names(package))
         }

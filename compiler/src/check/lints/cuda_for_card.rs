@@ -57,12 +57,12 @@ fn one_card(
     let (severity, what, advice) = if range.is_after(cuda) {
         let last = range.max.unwrap_or_default();
         let what = format!("CUDA {cuda} no longer builds for `{name}` (compute capability {cc})");
-        (severity, what, format!("take CUDA {last} or earlier, or a newer card"))
+        (severity, what, format!("use CUDA {last} or earlier, or a newer card"))
     } else if range.is_before(cuda) {
         let what =
             format!("CUDA {cuda} is older than `{name}` (compute capability {cc}) and does not build for it");
         let advice = format!(
-            "take CUDA {} or later; a program that carries PTX may run, after the driver has compiled it",
+            "use CUDA {} or later; a program that contains PTX may run after the driver has compiled it",
             range.min
         );
         (Severity::Warning, what, advice)
@@ -94,16 +94,16 @@ fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink)
         (
             what,
             first.map_or_else(
-                || "take an earlier CUDA".to_owned(),
-                |arch| format!("write `compute_capability: \"{}\"`, or take an earlier CUDA", arch.cc),
+                || "use an earlier CUDA".to_owned(),
+                |arch| format!("write `compute_capability: \"{}\"`, or use an earlier CUDA", arch.cc),
             ),
         )
     } else if range.is_before(cuda) {
         let what = format!(
-            "CUDA {cuda} is older than compute capability {cc}, which role `{}` asks for",
+            "CUDA {cuda} is older than compute capability {cc}, which role `{}` requests",
             role.plan.name
         );
-        (what, format!("take CUDA {} or later", range.min))
+        (what, format!("use CUDA {} or later", range.min))
     } else {
         return;
     };

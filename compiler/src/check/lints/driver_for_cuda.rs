@@ -12,7 +12,8 @@ use crate::suggest;
 /// Compares the driver that the role or the target states with what CUDA needs.
 ///
 /// Below the floor of the major version only the `cuda-compat` package helps, and on data centre cards alone: a
-/// warning, and an error where no such card is there, or no image that could hold it. Between the floor and the toolkit's own driver nearly everything works: a note.
+/// warning, and an error where no such card is there, or no image that could hold it. Between the floor and the
+/// toolkit's own driver nearly everything works: a note.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = Declared::of(view);
     for role in &view.roles {
@@ -37,7 +38,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 who: format!("{} has driver {driver}", declared.who),
                 version: driver.clone(),
                 at: declared.driver_at.clone(),
-                advice: "take an older CUDA, or nodes with driver",
+                advice: "use an older CUDA, or nodes with driver",
                 may_compat: may_compat(view, role, asked, &declared),
             };
             compare(role, &toolkit, &has, sink);
@@ -50,7 +51,7 @@ struct Driver {
     /// Who has it, in words.
     who: String,
     version: Version,
-    /// Where it is written; absent where it was found on the machine.
+    /// Where it is written; absent where it was found on the host.
     at: Option<Place>,
     /// What to do, before a version.
     advice: &'static str,
@@ -87,13 +88,9 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, has: &Driver, sink: &mut Sink
     // `550` names the whole branch, the toolkit's own driver with it.
     } else if let Some(own) = own.filter(|own| driver < own && !driver.begins(own)) {
         let message = format!(
-            "{who}, older than {own}, with which CUDA {text} was released: what is new in it and code that the driver must compile may fail"
+            "{who}, older than {own}, with which CUDA {text} was released: new features and code that the driver must compile may fail"
         );
-        (
-            Severity::Note,
-            message,
-            format!("nothing to do where the program has been seen to run on driver {driver}"),
-        )
+        (Severity::Note, message, format!("ignore this if the program is known to run on driver {driver}"))
     } else {
         return;
     };
@@ -104,7 +101,7 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, has: &Driver, sink: &mut Sink
     if severity == Severity::Error {
         let hardware = suggest::list(cuda::table().forward_compat.hardware.iter().map(String::as_str));
         diagnostic = diagnostic.note(format!(
-            "the package `{}`, which lets older drivers run it, belongs into an image and works on {hardware} cards alone",
+            "the package `{}` lets older drivers run it; it must be in the image and works only on {hardware} cards",
             cuda::compat_package(&toolkit.version)
         ));
     }

@@ -15,7 +15,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let message = format!(
-            "role `{}` asks for GPUs and states no `memory`: its pods are the first to be ended when a node runs short",
+            "role `{}` requests GPUs but sets no `memory`: its pods are the first to be killed when a node runs out of memory",
             role.plan.name
         );
         sink.push(

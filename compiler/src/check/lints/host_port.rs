@@ -10,7 +10,7 @@ use jobc_schema::role::NeedState;
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
-/// Warns where two processes of one machine would listen on one port.
+/// Warns where two processes of one host would listen on one port.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     if !is_shared(view) {
         return;
@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     several_roles(view, sink);
 }
 
-/// Whether instances share the host's network: asked for, or the way `jobc run` goes by itself.
+/// Whether instances share the host's network: requested, or the default of `jobc run`.
 fn is_shared(view: &View<'_>) -> bool {
     match view.plan.network {
         Network::Host => true,
@@ -34,7 +34,7 @@ fn several_instances(view: &View<'_>, sink: &mut Sink) {
         for port in role.plan.ports.iter().filter(|port| !port.auto && at_once > 1) {
             let Some(at) = place(role, port) else { continue };
             let message = format!(
-                "{at_once} instances of role `{}` share the host's network and port {}: all but one on a machine fail to listen",
+                "{at_once} instances of role `{}` share the host's network and port {}: all but one on a host fail to listen",
                 role.plan.name, port.number
             );
             sink.push(
@@ -88,7 +88,8 @@ fn several_roles(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// Whether two roles may run at the same time: they stand in one stage, or one waits only for the other's start.
+/// Whether two roles may run at the same time: they are in the same stage, or one waits only for the start of the
+/// other.
 fn may_overlap(a: &RoleView<'_>, b: &RoleView<'_>, stages: &BTreeMap<&str, usize>) -> bool {
     let waits = |x: &RoleView<'_>, y: &RoleView<'_>| {
         x.plan.needs.iter().any(|need| need.role == y.plan.name && need.state != NeedState::Succeeded)

@@ -6,7 +6,7 @@ use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::stdlib::images;
 
-/// Warns where GPUs were probably forgotten; notes where every role says `gpu: 0`.
+/// Warns where GPUs were probably forgotten; notes if every role has `gpu: 0`.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let mut users: BTreeMap<&str, Vec<&RoleView<'_>>> = BTreeMap::new();
     for role in &view.roles {
@@ -26,17 +26,17 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let silent = roles.iter().find(|role| role.plan.resources.gpu.is_none());
         let diagnostic = if let Some(role) = silent {
             let message = format!(
-                "the image `{reference}` is made for GPUs, but role `{}` asks for none and sees none",
+                "the image `{reference}` is made for GPUs, but role `{}` requests none and sees none",
                 role.plan.name
             );
             Diagnostic::warning(codes::IDLE_GPU_IMAGE, message)
                 .at(&at, "")
                 .at_key(&role.at(), "")
                 .note("write `gpu: 1` under `resources`")
-                .note("where CPUs are meant, write `gpu: 0`")
+                .note("to run on CPUs, write `gpu: 0`")
         } else {
             let message =
-                format!("the image `{reference}` is made for GPUs, and every role in it says `gpu: 0`");
+                format!("the image `{reference}` is made for GPUs, and every role with it has `gpu: 0`");
             Diagnostic::info(codes::IDLE_GPU_IMAGE, message)
                 .at(&at, "")
                 .note("an image without CUDA is smaller and starts sooner")

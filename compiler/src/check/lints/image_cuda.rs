@@ -13,7 +13,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let message = format!(
-            "{} has CUDA {}, but `gpu.cuda` of role `{}` asks for {}",
+            "{} has CUDA {}, but `gpu.cuda` of role `{}` requests {}",
             image.whose, image.version, role.plan.name, needed.version
         );
         sink.push(
@@ -21,7 +21,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 .at(&needed.at, "")
                 .at(&image.at, "the image's version")
                 .note(format!(
-                    "take an image with CUDA {} or later, or ask for the CUDA that the program uses",
+                    "use an image with CUDA {} or later, or request the CUDA that the program uses",
                     needed.version
                 )),
         );

@@ -31,7 +31,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 Err(why) => sink.push(
                     Diagnostic::error(codes::IMAGE_REQUIRES, format!("`{name}` cannot be read: {why}"))
                         .at(at, "")
-                        .note("conditions stand with `,` for \"and\" and a blank for \"or\": `cuda>=12.4 driver>=525,brand=tesla`"),
+                        .note("separate conditions with `,` for \"and\" and a space for \"or\": `cuda>=12.4 driver>=525,brand=tesla`"),
                 ),
                 Ok(require) if facts.iter().all(|facts| require.judge(facts) == Verdict::Unmet) => {
                     let message = format!(
@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     let diagnostic = Diagnostic::error(codes::IMAGE_REQUIRES, message)
                         .at(at, format!("of role `{}`", role.plan.name))
                         .note(format!("it has {}", has(&declared)))
-                        .note("take an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if the program does not need it");
+                        .note("use an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if the program does not need it");
                     sink.push(Declared::label(diagnostic, declared.driver_at.as_ref(), "the target's driver"));
                 }
                 Ok(_) => {}

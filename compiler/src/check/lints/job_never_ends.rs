@@ -1,4 +1,4 @@
-//! J0343: a server beside the work, and nothing that ends the job when the work is done.
+//! J0343: a server next to the work, and nothing that ends the job when the work is done.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::check::endless::never_ends;
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Warns where the job would hold its machines for ever.
+/// Warns where the job would hold its hosts for ever.
 ///
 /// Silent for a job of servers alone, which is meant to stay, and wherever a threshold or a timeout ends the job.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
@@ -37,13 +37,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(worker) = worker else { return };
     for (role, program) in servers.into_iter().filter(|(role, _)| role.plan.timeout_seconds.is_none()) {
         let message = format!(
-            "`{program}` in role `{}` never ends by itself, so the job goes on after the other roles have ended",
+            "`{program}` in role `{}` never exits, so the job continues after the other roles have ended",
             role.plan.name
         );
-        sink.push(
-            Diagnostic::warning(codes::JOB_NEVER_ENDS, message)
-                .at(&role.run_at(), "")
-                .note(format!("write `completion: {{min_succeeded: all}}` on the role whose end is the job's, such as `{worker}`")),
-        );
+        sink.push(Diagnostic::warning(codes::JOB_NEVER_ENDS, message).at(&role.run_at(), "").note(format!(
+            "write `completion: {{min_succeeded: all}}` on the role that ends the job, such as `{worker}`"
+        )));
     }
 }

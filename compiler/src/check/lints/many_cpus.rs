@@ -1,4 +1,4 @@
-//! J0314: more CPUs than machines have.
+//! J0314: more CPUs than hosts have.
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -13,11 +13,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         if cpus < MANY {
             continue;
         }
-        let message = format!("`cpu: {cpus}` asks for {cpus} logical CPUs in one instance");
+        let message = format!("`cpu: {cpus}` requests {cpus} logical CPUs in one instance");
         sink.push(
             Diagnostic::warning(codes::MANY_CPUS, message)
                 .at(&role.at().keys(["resources", "cpu"]), "")
-                .note(format!("if thousandths of a CPU were meant, write `cpu: {cpus}m`")),
+                .note(format!("for thousandths of a CPU, write `cpu: {cpus}m`")),
         );
     }
 }

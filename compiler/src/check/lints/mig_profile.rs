@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::stdlib::{mig, models};
 use crate::suggest;
 
-/// Refuses what is no profile and what the named cards cannot be cut into; warns of a profile no table has.
+/// Refuses invalid profiles and profiles that the named cards do not support; warns of a profile that no table has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let Some(asked) = gpu::nvidia(role) else { continue };
@@ -30,7 +30,7 @@ fn unknown(role: &RoleView<'_>, profile: &str) -> Option<Diagnostic> {
         return None;
     }
     let mut diagnostic = if mig::is_profile(profile) {
-        Diagnostic::warning(codes::MIG_PROFILE, format!("no card with a MIG profile `{profile}` is known"))
+        Diagnostic::warning(codes::MIG_PROFILE, format!("unknown MIG profile `{profile}`"))
     } else {
         let message = format!("`{profile}` is not a MIG profile: write for example `1g.10gb`");
         Diagnostic::error(codes::MIG_PROFILE, message)
@@ -82,10 +82,10 @@ fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::Found)]) ->
     let diagnostic = if known.is_empty() {
         // Models whose memory is not listed may be cut all the same; those listed without a table cannot.
         let listed = cards.iter().all(|(_, card)| !card.model.variants.is_empty());
-        let message = format!("{names} cannot be cut by MIG");
+        let message = format!("no MIG support on {names}");
         let new = if listed { Diagnostic::error } else { Diagnostic::warning };
         new(codes::MIG_PROFILE, message)
-            .note(format!("cards with `{profile}` are {}", suggest::list(mig::cards_with(profile))))
+            .note(format!("cards with `{profile}`: {}", suggest::list(mig::cards_with(profile))))
     } else {
         Diagnostic::warning(codes::MIG_PROFILE, format!("{names} has no MIG profile `{profile}`"))
             .note(format!("it has {}", suggest::list(known)))
@@ -110,7 +110,7 @@ fn too_many(
     };
     let most = most.filter(|&most| asked.count > most)?;
     let message = format!(
-        "role `{}` asks for {} slices `{profile}` of one card, which has room for {most}",
+        "role `{}` requests {} slices `{profile}` of one card, which has room for {most}",
         role.plan.name, asked.count
     );
     let at = gpu::gpu_at(role);
@@ -118,7 +118,7 @@ fn too_many(
         Diagnostic::warning(codes::MIG_PROFILE, message)
             .at(&at.key("count"), "")
             .at(&at.keys(["share", "same_card"]), "")
-            .note("ask for fewer slices or a smaller profile, or leave `same_card` out"),
+            .note("request fewer slices or a smaller profile, or leave `same_card` out"),
     )
 }
 

@@ -41,13 +41,13 @@ fn look(reference: &str, at: &Pointer, sink: &mut Sink) {
     }
     let what = match parts.tag {
         None => format!("the image `{reference}` has no tag, which means `latest`"),
-        Some("latest") => format!("the image `{reference}` is whatever was pushed last"),
+        Some("latest") => format!("the tag of the image `{reference}` can change"),
         Some(_) => return,
     };
     sink.push(
         Diagnostic::warning(
             codes::MUTABLE_TAG,
-            format!("{what}: tomorrow the same job runs in another image"),
+            format!("{what}: a later run of the same job may use another image"),
         )
         .at(at, "")
         .note("write the tag of a version, or a digest: `NAME@sha256:…`"),

@@ -1,4 +1,4 @@
-//! J0342: a role that waits for the end of one that never ends.
+//! J0342: a role that waits for the end of a role that never ends.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             let found = endless.entry(other.plan.name.as_str()).or_insert_with(|| never_ends(other));
             let Some(program) = found else { continue };
             let message = format!(
-                "role `{}` waits until `{}` has succeeded, but `{program}` there never ends by itself",
+                "role `{}` waits until `{}` has succeeded, but `{program}` in it never exits",
                 role.plan.name, need.role
             );
             sink.push(
@@ -35,7 +35,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// Where a role says that it needs another: the item of its list, or the key of its map.
+/// The place where a role needs another: the item of its list, or the key of its map.
 fn place(role: &RoleView<'_>, other: &str) -> Pointer {
     let at = role.at().key("needs");
     match role.spec.and_then(|spec| spec.needs.as_ref()) {

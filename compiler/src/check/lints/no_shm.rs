@@ -15,13 +15,13 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let message = format!(
-            "role `{}` states no `shm`: a pod has 64 MiB of /dev/shm, and data loaders with workers end in a bus error",
+            "role `{}` sets no `shm`: a pod has 64 MiB of /dev/shm, and data loaders with workers fail with a bus error",
             role.plan.name
         );
         sink.push(
             Diagnostic::info(codes::NO_SHM, message)
                 .at_key(&role.at().key("resources"), "")
-                .note("write for example `shm: 8GiB`; it counts inside `memory`"),
+                .note("write for example `shm: 8GiB`; it counts against `memory`"),
         );
     }
 }

@@ -8,18 +8,18 @@ use crate::resolve::framework_names;
 const TORCHRUN_SETS: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"];
 
-/// Warns where one value for all instances stands in for what differs between them.
+/// Warns if one value for all instances replaces values that differ between them.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let torchrun = role.commands.iter().any(super::super::command::Command::is_torchrun);
-        // What the user sets is no longer among what is provided, so the names are asked for again.
+        // Variables that the user sets are no longer among the provided ones, so the names are computed again.
         let set = view.plan.distributed.as_ref().zip(role.member);
         let set = set.map(|(distributed, member)| framework_names(distributed, member)).unwrap_or_default();
         for name in role.plan.env.keys() {
             let message = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
                 format!("`{name}` is set by hand, but `torchrun` sets it in every process it starts")
             } else if set.contains(name) {
-                format!("`{name}` is set by hand and hides what `distributed` sets in each instance")
+                format!("`{name}` is set by hand and overrides what `distributed` sets in each instance")
             } else {
                 continue;
             };

@@ -16,7 +16,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let own = role.spec.is_some_and(|spec| spec.retry.is_some());
         let at = if own { role.at() } else { Pointer::ROOT }.key("retry");
         let message = format!(
-            "a retry of one instance of `{}` is of no use: the other ranks have lost it and do not take it back",
+            "retrying one instance of `{}` does not help: the other ranks have lost it and do not accept it again",
             role.plan.name
         );
         sink.push(Diagnostic::warning(codes::RETRY_ONE_RANK, message).at(&at.key("scope"), "").note(

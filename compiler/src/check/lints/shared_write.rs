@@ -19,7 +19,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::info(codes::SHARED_WRITE, message)
                     .at(&jobc_schema::Pointer::ROOT.keys(["data", &mount.volume]), "")
-                    .note("leave `writable` out, or write what the role makes to one of `outputs`, in a folder for each `$JOBC_INDEX`"),
+                    .note("leave `writable` out, or write what the role makes to one of `outputs`, in a directory for each `$JOBC_INDEX`"),
             );
         }
     }

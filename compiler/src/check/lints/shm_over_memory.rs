@@ -14,11 +14,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             continue;
         }
         let at = role.at().key("resources");
-        let message = format!(
-            "`shm` of {} is more than `memory` of {}, inside which it counts",
-            Bytes(shm),
-            Bytes(memory)
-        );
+        let message =
+            format!("`shm` of {} is more than `memory` of {}, which includes it", Bytes(shm), Bytes(memory));
         sink.push(
             Diagnostic::error(codes::SHM_OVER_MEMORY, message)
                 .at(&at.key("shm"), "")

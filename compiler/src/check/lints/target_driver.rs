@@ -19,10 +19,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         let who = &declared.who;
         let message =
-            format!("role `{}` asks for driver {asked} or later, and {who} has {has}", role.plan.name);
+            format!("role `{}` requests driver {asked} or later, and {who} has {has}", role.plan.name);
         let diagnostic = Diagnostic::error(codes::TARGET_DRIVER, message)
             .at(&gpu::gpu_at(role).key("driver"), "")
-            .note("ask for an older driver, or build for another target");
+            .note("request an older driver, or build for another target");
         sink.push(Declared::label(diagnostic, declared.driver_at.as_ref(), "the target's driver"));
     }
 }

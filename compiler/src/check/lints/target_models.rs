@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::Version;
 use crate::suggest;
 
-/// Refuses a role for which no kind of card is left once each of its wishes has had its say.
+/// Refuses a role if no kind of card meets all of its requirements.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = Declared::of(view);
     for role in &view.roles {
@@ -36,7 +36,7 @@ struct Missing {
 fn missing(asked: &GpuPlan, declared: &Declared<'_>, cards: &[&Card<'_>]) -> Option<Missing> {
     let error = |what: String, key| Some(Missing { what, key, severity: Severity::Error });
     if cards.is_empty() {
-        // A list of models names NVIDIA's cards and says nothing of others.
+        // A list of models names NVIDIA's cards only.
         let silent = asked.vendor != Vendor::Nvidia && declared.cards_at.is_some();
         return if silent { None } else { error(format!("{}s", asked.vendor.card()), None) };
     }
@@ -89,10 +89,10 @@ fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missing> {
         let what = "whole cards".to_owned();
         return Some(Missing { what, key: None, severity: Severity::Error });
     }
-    too_many(count, left.iter().map(|card| card.count), "GPUs of one machine")
+    too_many(count, left.iter().map(|card| card.count), "GPUs of one host")
 }
 
-/// More than a machine has of any kind; nothing where one is not counted.
+/// More than a host has of any kind; nothing where one is not counted.
 fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<Missing> {
     let most = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
     (count > most).then(|| Missing {
@@ -106,7 +106,7 @@ fn report(role: &RoleView<'_>, declared: &Declared<'_>, missing: &Missing) -> Di
     let who = &declared.who;
     let cards: Vec<String> = declared.cards.iter().flatten().map(Card::words).collect();
     let has = if cards.is_empty() { "none".to_owned() } else { cards.join(", ") };
-    let message = format!("role `{}` asks for {}, and {who} has {has}", role.plan.name, missing.what);
+    let message = format!("role `{}` requests {}, and {who} has {has}", role.plan.name, missing.what);
     let at = gpu::gpu_at(role);
     let rules = role.spec.and_then(|spec| spec.resources.as_ref()).and_then(|r| r.gpu.as_ref());
     let place = match missing.key {
@@ -114,9 +114,9 @@ fn report(role: &RoleView<'_>, declared: &Declared<'_>, missing: &Missing) -> Di
         _ => at,
     };
     let advice = if declared.found {
-        "ask for what the machine has, or run the job elsewhere"
+        "request what the host has, or run the job elsewhere"
     } else {
-        "ask for what the target has, or build for another target"
+        "request what the target has, or build for another target"
     };
     let diagnostic =
         Diagnostic::new(codes::TARGET_MODELS, missing.severity, message).at(&place, "").note(advice);

@@ -14,7 +14,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let name = &role.plan.name;
         if completion.min_succeeded.is_some_and(|n| n < role.plan.instances) {
             let message = format!(
-                "`min_succeeded` of role `{name}` ends the job when some ranks have ended: the others are stopped at work"
+                "`min_succeeded` of role `{name}` ends the job when some ranks have ended: the others are stopped"
             );
             sink.push(
                 Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)
@@ -24,7 +24,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         if completion.min_failed != Some(1) {
             let message = format!(
-                "`min_failed` of role `{name}` lets a rank fail and the job go on: the other ranks wait for it in vain"
+                "`min_failed` of role `{name}` lets the job continue after a rank fails: the other ranks wait for it forever"
             );
             sink.push(
                 Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)

@@ -3,10 +3,10 @@
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-/// Words that show that the command itself says who takes part.
+/// Words that show that the command itself sets the participants.
 const SAID: [&str; 5] = ["nnodes", "rdzv", "standalone", "master_addr", "master-addr"];
 
-/// Warns where each instance would train by itself.
+/// Warns if each instance would train alone.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
         if !role.commands.iter().any(super::super::command::Command::is_torchrun) {
@@ -20,7 +20,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         let (name, instances) = (&role.plan.name, role.plan.instances);
         let message = format!(
-            "`torchrun` in role `{name}` is not told of its {instances} instances: each trains alone, as {instances} separate runs"
+            "`torchrun` in role `{name}` does not know its {instances} instances: each trains alone, as {instances} separate runs"
         );
         let advice = match &view.plan.distributed {
             Some(_) if role.member.is_some() => {
@@ -32,9 +32,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         sink.push(
             Diagnostic::warning(codes::TORCHRUN_ALONE, message)
                 .at(&role.run_at(), "")
-                .at(&role.at().key("instances"), "so many instances start it")
+                .at(&role.at().key("instances"), "this many instances start it")
                 .note(advice)
-                .note("where separate runs are meant, write `torchrun --standalone`"),
+                .note("for separate runs, write `torchrun --standalone`"),
         );
     }
 }

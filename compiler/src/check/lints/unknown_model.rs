@@ -26,7 +26,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 
 fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
     let at = gpu::model_at(role, index);
-    let message = format!("no GPU of the name `{name}` is known");
+    let message = format!("unknown GPU model `{name}`");
     let mut diagnostic = Diagnostic::warning(codes::UNKNOWN_MODEL, message).at(&at, "");
     let names = || models::all().iter().map(|model| model.name.as_str());
     if let Some(near) = suggest::nearest(name, names()) {
@@ -38,7 +38,7 @@ fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
         );
     } else {
         diagnostic = diagnostic
-            .note("write the name as the maker prints it, such as `A100`, `A100-80GB` or `RTX-4090`");
+            .note("write the name as the vendor prints it, such as `A100`, `A100-80GB` or `RTX-4090`");
     }
     sink.push(diagnostic);
 }
@@ -50,10 +50,10 @@ fn variant(role: &RoleView<'_>, index: usize, name: &str, found: &models::Found,
     let model = &found.model.name;
     let sizes: Vec<String> =
         found.model.variants.iter().map(|v| format!("{model}-{}GB", v.memory_gb)).collect();
-    let message = format!("no `{model}` with that memory is known: `{name}`");
+    let message = format!("unknown memory size of `{model}`: `{name}`");
     sink.push(
         Diagnostic::warning(codes::UNKNOWN_MODEL, message)
             .at(&gpu::model_at(role, index), "")
-            .note(format!("known are {}", suggest::list(sizes.iter().map(String::as_str)))),
+            .note(format!("known: {}", suggest::list(sizes.iter().map(String::as_str)))),
     );
 }

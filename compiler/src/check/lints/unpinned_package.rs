@@ -40,7 +40,7 @@ fn report(loose: &[&str], at: &Pointer) -> Diagnostic {
         .note(format!("write {what} version with `==`, or list all in a requirements file"))
 }
 
-/// Whether pip may choose the version; paths, addresses and options are left alone.
+/// Whether pip may choose the version; paths, addresses and options are ignored.
 fn is_loose(package: &str) -> bool {
     let elsewhere =
         package.starts_with(['-', '.', '/', '$']) || package.contains("://") || package.contains(" @ ");

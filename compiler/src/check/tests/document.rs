@@ -21,7 +21,7 @@ fn run(text: &str) -> (Sources, Vec<Diagnostic>) {
     (sources, sink.finish())
 }
 
-/// Each job, and what is said about it.
+/// Each job and its findings.
 fn check(texts: &[&str]) -> String {
     let mut out = String::new();
     for text in texts {

@@ -24,7 +24,7 @@ targets:
   lab: {backends: [kubernetes]}
 ";
 
-/// Everything that is said about a job on its way to the plan, and whether there was one.
+/// All findings about a job on its way to the plan, and whether there was one.
 fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
     let mut sources = Sources::new();
     let mut sink = Sink::new();
@@ -62,7 +62,7 @@ fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
     (sources, sink.finish(), planned)
 }
 
-/// Each job, and what is said about it.
+/// Each job and its findings.
 fn report(jobs: &[&str], targets: &str) -> String {
     let mut out = String::new();
     for job in jobs {

@@ -2,7 +2,7 @@
 
 use crate::check::command::split;
 
-/// The programs of a script, words between `|`, one a line, `&` behind those in the background.
+/// The programs of a script, words between `|`, one a line, with `&` after background programs.
 fn check(script: &str, expected: &[&str]) {
     let found: Vec<String> = split(script)
         .into_iter()

@@ -1,4 +1,4 @@
-//! Workflow commands: GitHub Actions shows them beside the changed lines.
+//! Workflow commands: GitHub Actions shows them next to the changed lines.
 
 use std::fmt::Write as _;
 

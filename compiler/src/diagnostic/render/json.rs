@@ -31,7 +31,7 @@ pub struct Finding {
     /// The primary place; absent where the finding has none.
     #[serde(flatten)]
     pub location: Location,
-    /// All places with what is said about each, the primary one first.
+    /// All places with their labels, the primary one first.
     pub labels: Vec<Label>,
     /// Further sentences.
     pub notes: Vec<String>,
@@ -67,13 +67,13 @@ pub struct Position {
     pub offset: u32,
 }
 
-/// A place and what is said about it.
+/// A place and its label.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Label {
     /// Where.
     #[serde(flatten)]
     pub location: Location,
-    /// What is said there; may be empty.
+    /// The label; may be empty.
     pub text: String,
 }
 

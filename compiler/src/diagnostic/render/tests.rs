@@ -25,7 +25,7 @@ fn fixture() -> (Sources, Vec<Diagnostic>) {
         let start = text.match_indices(what).nth(nth).unwrap().0;
         Span::new(id, start, start + what.len())
     };
-    let twice = Diagnostic::error(codes::DUPLICATE_KEY, "the key `memory` stands twice in one map")
+    let twice = Diagnostic::error(codes::DUPLICATE_KEY, "duplicate key `memory`")
         .at_span(find(job, "memory", 1), "here again")
         .at_span(find(job, "memory", 0), "first here")
         .note("keep one of the two");
@@ -127,9 +127,9 @@ fn odd_places() {
 }
 
 #[test]
-fn colour_is_asked_for() {
+fn color_is_asked_for() {
     let (sources, diagnostics) = fixture();
-    let style = |colour| TextStyle { colour, ..TextStyle::default() };
+    let style = |color| TextStyle { color, ..TextStyle::default() };
     assert!(render(Format::Text, &sources, &diagnostics, &style(true)).contains("\u{1b}["));
     assert!(!render(Format::Text, &sources, &diagnostics, &style(false)).contains('\u{1b}'));
     assert_eq!(render(Format::Text, &sources, &[], &style(true)), "");

@@ -16,8 +16,8 @@ const FIXES: usize = 3;
 /// How text for people looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Whether to colour it with ANSI escapes.
-    pub colour: bool,
+    /// Whether to color it with ANSI escapes.
+    pub color: bool,
     /// Whether frames may use box-drawing characters.
     pub unicode: bool,
     /// Columns of the terminal; longer source lines are cut round the mark.
@@ -26,12 +26,12 @@ pub struct TextStyle {
 
 impl Default for TextStyle {
     fn default() -> Self {
-        Self { colour: false, unicode: false, width: 140 }
+        Self { color: false, unicode: false, width: 140 }
     }
 }
 
 pub(super) fn render(sources: &Sources, diagnostics: &[Diagnostic], style: TextStyle) -> String {
-    let renderer = if style.colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if style.color { Renderer::styled() } else { Renderer::plain() };
     let decor = if style.unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     let renderer = renderer.decor_style(decor).term_width(style.width);
     let mut out = String::new();
@@ -118,7 +118,7 @@ fn difference<'a>(sources: &'a Sources, fix: &'a Fix, width: usize) -> Group<'a>
     Group::with_title(title).element(window.snippet::<Patch<'a>>(source).patches(patches))
 }
 
-/// The lines that are looked at: the renderer would otherwise go through the whole file for each finding.
+/// The lines to render: the renderer would otherwise read the whole file for each finding.
 struct Window {
     start: usize,
     end: usize,

@@ -71,7 +71,7 @@ pub(super) fn paths(paths: &[&str]) -> String {
     }
 }
 
-/// A JSON array of strings with a blank behind each comma.
+/// A JSON array of strings with a blank after each comma.
 pub(super) fn json_array(items: &[String]) -> String {
     let items: Vec<String> =
         items.iter().map(|item| serde_json::Value::from(item.as_str()).to_string()).collect();

@@ -1,4 +1,4 @@
-//! What is written is read back, by a parser nobody here wrote, as the same instructions.
+//! What is written is read back, by a third-party parser, as the same instructions.
 
 use parse_dockerfile as read;
 use proptest::prelude::*;

@@ -24,7 +24,7 @@ const KNOWN: &[&str] = &[
     "minSucceededTaskCount",
 ];
 
-/// What the job says for all its roles.
+/// The settings of the job for all its roles.
 pub(super) struct Shared<'a> {
     /// `gpuType`: the field and the model.
     pub(super) gpu_type: Option<(&'a Entry, &'a str)>,

@@ -5,7 +5,7 @@ use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
 use crate::suggest;
 
-/// Commands with where they stand.
+/// Commands with their places.
 pub(super) type Commands<'a> = Vec<(&'a Node, &'a str)>;
 
 /// One deployment.
@@ -40,7 +40,7 @@ pub(super) fn read<'a>(root: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> Ve
                 Diagnostic::error(codes::OPENPAI_SAME_NAME, format!("two deployments are named `{name}`"))
                     .at_span(field.value.span, "the second")
                     .at_span(at, "the first")
-                    .note("OpenPAI refuses the job; rename one, or take it out"),
+                    .note("OpenPAI rejects the job; rename one, or remove it"),
             );
             continue;
         }
@@ -60,7 +60,7 @@ fn one<'a>(
 ) -> Option<(&'a str, Commands<'a>, Commands<'a>)> {
     let name = entry.key.as_str();
     if !roles.contains(&name) {
-        sink.push(unknown(format!("there is no task role `{name}`"), entry.key_span, name, roles));
+        sink.push(unknown(format!("unknown task role `{name}`"), entry.key_span, name, roles));
         return None;
     }
     if entry.value.entries().is_empty() {
@@ -83,7 +83,7 @@ pub(super) fn chosen<'p, 'a>(
     let found = deployments.iter().find(|deployment| deployment.name == name);
     if found.is_none() {
         let names: Vec<&str> = deployments.iter().map(|deployment| deployment.name).collect();
-        sink.push(unknown(format!("there is no deployment `{name}`"), field.value.span, name, &names));
+        sink.push(unknown(format!("unknown deployment `{name}`"), field.value.span, name, &names));
     }
     found
 }
@@ -96,6 +96,6 @@ fn unknown(message: String, at: crate::source::Span, name: &str, known: &[&str])
     if known.is_empty() {
         diagnostic
     } else {
-        diagnostic.note(format!("there are {}", suggest::list(known.iter().copied())))
+        diagnostic.note(format!("known: {}", suggest::list(known.iter().copied())))
     }
 }

@@ -84,9 +84,9 @@ fn note_plugin(plugin: &Plugin<'_>, job: &Job<'_, '_>, sink: &mut Sink) {
                 .note("leave `gangAllocation` out, or `jobssh`"),
         ),
         None => sink.push(
-            Diagnostic::info(codes::OPENPAI_PLACE, "elsewhere than on OpenPAI, ssh between tasks takes an image with sshd")
+            Diagnostic::info(codes::OPENPAI_PLACE, "on targets other than OpenPAI, ssh between tasks needs an image with sshd")
                 .at_span(at, "")
-                .note("the names `<role>-<index>` are known everywhere; where an image lacks sshd, a task says so and goes on without"),
+                .note("the names `<role>-<index>` are known everywhere; if an image has no sshd, a task prints a message and continues without it"),
         ),
     }
 }
@@ -110,7 +110,7 @@ fn hived(field: &Entry, roles: &[TaskRole<'_>], settings: &mut Map<String, Json>
     for entry in map.map_or(&[][..], |(_, map)| map.node.entries()) {
         let Some(role) = roles.iter().find(|role| role.raw == entry.key) else {
             let names = || roles.iter().map(|role| role.raw);
-            let message = format!("`hivedScheduler` has the task role `{}`, which is not there", entry.key);
+            let message = format!("unknown task role `{}` in `hivedScheduler`", entry.key);
             let diagnostic = Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(entry.key_span, "");
             sink.push(match suggest::nearest(&entry.key, names()) {
                 Some(near) => fix(diagnostic, entry.key_span, near),

@@ -5,7 +5,7 @@ use crate::source::Span;
 
 /// A finding for what is kept for OpenPAI alone.
 pub(super) fn note_kept(what: &str, at: Span) -> Diagnostic {
-    Diagnostic::info(codes::OPENPAI_PLACE, format!("{what} is kept for OpenPAI; other targets do without"))
+    Diagnostic::info(codes::OPENPAI_PLACE, format!("{what} is kept for OpenPAI; other targets ignore it"))
         .at_span(at, "")
 }
 

@@ -9,8 +9,8 @@ use crate::source::Span;
 
 /// The images: the job's own where all roles run in one, else one by name.
 ///
-/// In a job that jobc wrote a name tells where the image was declared: `image_main` is the job's own, and one with a
-/// role's name the role's.
+/// In a job that jobc wrote, the name encodes where the image was declared: `image_main` is the job's own, and one with
+/// a role's name the role's.
 pub(super) fn images(
     roles: Vec<TaskRole<'_>>,
     pool: &Pool<'_>,

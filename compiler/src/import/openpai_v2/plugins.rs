@@ -7,14 +7,14 @@ use crate::import::fields::{Fields, wrong};
 use crate::openpai::PLUGINS;
 use crate::suggest;
 
-/// Where the plugin `git` puts a repository unless told otherwise.
+/// Default directory of a repository of the plugin `git`.
 const CLONE_DIR: &str = "/usr/local/pai/code";
 
 /// A runtime plugin.
 pub(super) struct Plugin<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
-    /// The task roles it is for; all where there is no list.
+    /// The task roles it is for; all if there is no list.
     roles: Option<Vec<&'a str>>,
     may_fail: bool,
 }
@@ -36,7 +36,7 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
                 if !roles.contains(role) {
                     let mut diagnostic = Diagnostic::error(
                         codes::OPENPAI_REFERENCE,
-                        format!("the plugin `{name}` is for the task role `{role}`, which is not there"),
+                        format!("unknown task role `{role}` in the plugin `{name}`"),
                     )
                     .at_span(node.span, "");
                     if let Some(near) = suggest::nearest(role, roles.iter().copied()) {
@@ -112,11 +112,11 @@ impl<'a> Plugin<'a> {
 
     fn git(&self) -> Option<Around<'a>> {
         let repository = self.parameter("repo_uri")?.as_str()?;
-        let folder = self.parameter("clone_dir").and_then(Node::as_str).unwrap_or(CLONE_DIR);
+        let directory = self.parameter("clone_dir").and_then(Node::as_str).unwrap_or(CLONE_DIR);
         let options = self.parameter("options").map(Node::items).unwrap_or_default();
         let options: String =
             options.iter().filter_map(Node::as_str).map(|option| format!("{option} ")).collect();
-        let command = format!("git clone {options}{repository} {folder}");
+        let command = format!("git clone {options}{repository} {directory}");
         Some(Around { before: true, commands: vec![Text::Made(command)], may_fail: self.may_fail })
     }
 }

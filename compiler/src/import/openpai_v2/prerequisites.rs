@@ -51,7 +51,7 @@ impl<'a> Pool<'a> {
                     Diagnostic::error(codes::OPENPAI_SAME_NAME, message)
                         .at_span(at(item), "the second")
                         .at_span(at(first.node), "the first")
-                        .note("OpenPAI refuses the job; rename one, or take it out"),
+                        .note("OpenPAI rejects the job; rename one, or remove it"),
                 );
                 continue;
             }
@@ -61,7 +61,7 @@ impl<'a> Pool<'a> {
             for (node, name) in &prerequisite.require {
                 if !pool.0.iter().any(|p| p.name == *name) {
                     let message =
-                        format!("`{}` requires `{name}`, which is no prerequisite", prerequisite.name);
+                        format!("`{}` requires the unknown prerequisite `{name}`", prerequisite.name);
                     sink.push(pool.unknown(message, node, name, |_| true));
                 }
             }
@@ -77,7 +77,7 @@ impl<'a> Pool<'a> {
         };
         let found = self.find(kind, name);
         if found.is_none() {
-            let message = format!("there is no prerequisite `{name}` of type `{kind}`");
+            let message = format!("unknown prerequisite `{name}` of type `{kind}`");
             sink.push(self.unknown(message, &field.value, name, |p| p.kind == kind));
         }
         found
@@ -88,7 +88,7 @@ impl<'a> Pool<'a> {
         self.0.iter().find(|p| p.kind == kind && p.name == name)
     }
 
-    /// What a role's list of prerequisites brings, each behind what it requires, once.
+    /// What a role's list of prerequisites brings, each after what it requires, once.
     pub(super) fn brought(&self, names: &[(&'a Node, &'a str)], sink: &mut Sink) -> Vec<&Prerequisite<'a>> {
         let mut brought = Vec::new();
         let mut seen = Vec::new();
@@ -96,7 +96,7 @@ impl<'a> Pool<'a> {
             if self.0.iter().any(|p| p.name == *name) {
                 self.bring(name, &mut seen, &mut brought);
             } else {
-                let message = format!("there is no prerequisite `{name}`");
+                let message = format!("unknown prerequisite `{name}`");
                 sink.push(self.unknown(message, node, name, |_| true));
             }
         }
@@ -130,7 +130,7 @@ impl<'a> Pool<'a> {
             diagnostic = diagnostic.fix(format!("write `{near}`"), at, near, Safety::Unsafe);
         }
         if names().next().is_some() {
-            diagnostic = diagnostic.note(format!("there are {}", suggest::list(names())));
+            diagnostic = diagnostic.note(format!("known: {}", suggest::list(names())));
         }
         diagnostic
     }
@@ -140,7 +140,7 @@ fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<
     let (field, kind) = fields.required("type", sink).and_then(|_| fields.text("type", sink))?;
     let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
         let hint = suggest::nearest(kind, KINDS).map(|near| format!("; did you mean `{near}`?"));
-        let message = format!("`{kind}` is no type of prerequisite{}", hint.unwrap_or_default());
+        let message = format!("unknown prerequisite type `{kind}`{}", hint.unwrap_or_default());
         sink.push(
             Diagnostic::error(codes::OPENPAI_VALUE, message)
                 .at_span(field.value.span, "")
@@ -185,7 +185,7 @@ fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<
 }
 
 impl<'a> Prerequisite<'a> {
-    /// The commands it runs around those of the role; none where it is no plugin for that.
+    /// The commands it runs around those of the role; none if it is not a plugin for that.
     pub(super) fn callbacks(&self, sink: &mut Sink) -> Vec<Callback<'a>> {
         if self.node.get("plugin").and_then(Node::as_str) != Some(CMD) {
             return vec![];

@@ -1,4 +1,4 @@
-//! What an instance of a task role gets of a machine.
+//! What an instance of a task role gets of a host.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -56,7 +56,7 @@ fn container_options(
     if let Some((field, count)) = shm {
         let text = string(field.value.span, format!("{count}MiB"));
         entries.push(entry("shm", field.key_span, text));
-        // What is written is told to the tasks, what is not is not, though it is as much.
+        // Written values are visible to the tasks, others are not, though it is as much.
         if unasked && count == SHM_MIB {
             kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
         }

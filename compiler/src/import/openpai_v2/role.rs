@@ -68,7 +68,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
             kept.insert((*kind).to_owned(), found.name.into());
         }
     }
-    // It says nothing, and is kept for its own sake.
+    // It has no effect, and is kept for completeness.
     kept.extend(role.entry("protocolVersion").map(|field| (field.key.clone(), field.value.to_json())));
     let key = field.key_span;
     let mut entries = vec![];
@@ -193,7 +193,7 @@ fn read_back(field: &Entry, sections: &Sections) -> Vec<Entry> {
             entries.push(entry(name, key, map(at, map_of)));
         }
     }
-    entries.extend(sections.workdir.as_ref().map(|folder| entry("workdir", key, text(folder))));
+    entries.extend(sections.workdir.as_ref().map(|directory| entry("workdir", key, text(directory))));
     entries.extend(sections.setup.as_ref().map(|setup| entry("setup", key, text(setup))));
     entries.push(entry("run", key, text(&sections.run)));
     entries
@@ -254,7 +254,7 @@ fn retry(
         sink.push(
             Diagnostic::warning(codes::OPENPAI_IGNORED, "OpenPAI does not retry these tasks: they start together")
                 .at_span(field.key_span, "")
-                .note("`gangAllocation: false` under `extras` lets each start, and be retried, by itself; `jobRetryCount` retries the whole job"),
+                .note("with `gangAllocation: false` under `extras` tasks start and are retried separately; `jobRetryCount` retries the whole job"),
         );
         return None;
     }

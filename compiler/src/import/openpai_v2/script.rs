@@ -17,7 +17,7 @@ pub(super) struct Around<'a> {
     pub(super) may_fail: bool,
 }
 
-/// A command of the file, or one that stands for what a plugin does.
+/// A command of the file, or a command that replaces a plugin.
 pub(super) enum Text<'a> {
     Written(&'a Node, &'a str),
     Made(String),
@@ -54,7 +54,7 @@ pub(super) fn assemble(
     }
     let run = with_variables(&run.join("\n"), &mut out.secrets);
     let setup_text = with_variables(&setup.join("\n"), &mut out.secrets);
-    // The folder a container starts in, which OpenPAI's runtime remembers.
+    // The directory a container starts in, which OpenPAI's runtime remembers.
     let work_dir = "export PAI_WORK_DIR=\"$PWD\"";
     let setup = if run.contains("PAI_WORK_DIR") || setup_text.contains("PAI_WORK_DIR") {
         Some(if setup.is_empty() { work_dir.to_owned() } else { format!("{work_dir}\n{setup_text}") })
@@ -91,7 +91,7 @@ impl Around<'_> {
 
 /// A list of commands with the values put in, as they are kept for the way back.
 pub(super) fn filled(commands: &[(&Node, &str)], scope: &Scope<'_>) -> Vec<String> {
-    // What is wrong with them was said when the script was made.
+    // Their errors were reported when the script was made.
     let mut quiet = Sink::new();
     commands
         .iter()

@@ -50,8 +50,8 @@ impl Registries {
         let inner = template.trim().strip_prefix("<%").and_then(|rest| rest.strip_suffix("%>"));
         let Some(secret) = inner.and_then(|inner| inner.trim().strip_prefix("$secrets.")) else {
             sink.push(
-                Diagnostic::error(codes::OPENPAI_SECRET, "a password is written out")
-                    .at_span(password.value.span, "everyone who may see the job may see it")
+                Diagnostic::error(codes::OPENPAI_SECRET, "password in plain text")
+                    .at_span(password.value.span, "everyone who can read the job can read it")
                     .note("write `<% $secrets.NAME %>`, and the name with its value under `secrets`, which OpenPAI hides"),
             );
             return;
@@ -102,7 +102,7 @@ pub(super) fn declared(
             sink.push(
                 Diagnostic::info(codes::OPENPAI_SECRET, format!("the value of the secret `{}` is not kept", field.key))
                     .at_span(field.key_span, "")
-                    .note(format!("whoever starts the job sets the variable `{variable}`; values of secrets are in no plan and no output")),
+                    .note(format!("set the variable `{variable}` when you start the job; values of secrets are never in a plan or output")),
             );
             ("env", variable)
         });
@@ -135,7 +135,7 @@ fn source(kind: &str, from: &str, at: Span) -> Node {
     Node { span: at, value: Value::Mapping(vec![entry(kind, at, value)]) }
 }
 
-/// What a placeholder that jobc wrote stands for.
+/// The meaning of a placeholder that jobc wrote.
 fn reference(text: &str) -> Option<(&'static str, String)> {
     let inner = text.strip_prefix("${")?.strip_suffix('}')?;
     let (kind, from) = inner.split_once(':')?;

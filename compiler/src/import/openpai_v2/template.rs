@@ -1,8 +1,8 @@
 //! `<% $parameters.x %>` and its kin, filled in as OpenPAI's server does.
 //!
-//! The server writes a name that it does not know back into the command, and the shell trips over it; here that is
-//! an error at the name. Parameters become `${{ params.x }}`; what prerequisites say stands as text; secrets stay,
-//! for their values are not known.
+//! The server writes a name that it does not know back into the command, and the shell trips over it; here that is an
+//! error at the name. Parameters become `${{ params.x }}`; values of prerequisites become text; secrets stay, for their
+//! values are not known.
 
 use std::fmt::Write as _;
 
@@ -36,7 +36,7 @@ pub(super) struct Filled {
 /// A stretch of a text.
 enum Piece<'t> {
     Text(&'t str),
-    /// What stands between `<%` and `%>`, and the whole.
+    /// The text between `<%` and `%>`, and the whole.
     Template(&'t str, &'t str),
     Unclosed(&'t str),
 }
@@ -50,9 +50,9 @@ impl Scope<'_> {
                 Piece::Text(text) => filled.push(&text.replace("${{", "${{ '${{' }}"), text),
                 Piece::Unclosed(text) => {
                     sink.push(
-                        Diagnostic::error(codes::OPENPAI_TEMPLATE, "a template begins here and does not end")
+                        Diagnostic::error(codes::OPENPAI_TEMPLATE, "unclosed template")
                             .at_span(self.find_last(span, "<%"), "without a `%>`")
-                            .note("text that holds `<%` itself cannot be written in a command of OpenPAI's; take the two apart: `'<''%'`"),
+                            .note("text that contains `<%` itself cannot be in a command of OpenPAI; split the two characters: `'<''%'`"),
                     );
                     filled.push(text, text);
                 }
@@ -69,10 +69,10 @@ impl Scope<'_> {
         filled
     }
 
-    /// What a name stands for, as an expression and as text.
+    /// The value of a name, as an expression and as text.
     fn value(&self, name: &str) -> Result<(String, String), Unknown> {
         if name.starts_with(['#', '^', '/', '>', '{', '&', '=', '!']) {
-            return Err(Unknown::new("only names can stand in a template"));
+            return Err(Unknown::new("a template can only contain names"));
         }
         let path = name.replace('[', ".").replace(']', "");
         let mut path = path.split('.');
@@ -101,7 +101,7 @@ impl Scope<'_> {
                 };
                 let Some(item) = chosen else {
                     return Err(Unknown::new(format!(
-                        "the role names no {kind}: write `{kind}: NAME` beside its `commands`, with the name of a prerequisite"
+                        "the role names no {kind}: write `{kind}: NAME` next to its `commands`, with the name of a prerequisite"
                     )));
                 };
                 descend(item, &path, scope).map(same)
@@ -126,11 +126,11 @@ impl Scope<'_> {
     }
 
     fn undefined(name: &str, at: Span, why: &Unknown) -> Diagnostic {
-        let message = format!("`{}` names nothing that is there", name.trim());
+        let message = format!("unknown name `{}`", name.trim());
         let mut diagnostic = Diagnostic::error(codes::OPENPAI_TEMPLATE, message)
             .at_span(at, "")
             .note(why.note.clone())
-            .note("OpenPAI leaves such a name in the command without a word");
+            .note("OpenPAI leaves such a name in the command without an error");
         if let Some(near) = &why.near {
             let whole = format!("<% {near} %>");
             diagnostic = diagnostic.fix(format!("write `{whole}`"), Place::Span(at), whole, Safety::Unsafe);
@@ -138,14 +138,14 @@ impl Scope<'_> {
         diagnostic
     }
 
-    /// Where the last of equal parts of a value stands.
+    /// The place of the last of equal parts of a value.
     fn find_last(&self, span: Span, part: &str) -> Span {
         let Some(at) = self.sources.slice(span).rfind(part) else { return span };
         let start = span.start as usize + at;
         Span::new(span.source, start, start + part.len())
     }
 
-    /// Where a part of a value stands: the part itself where the source spells it alike, else the whole value.
+    /// The place of a part of a value: the part itself where the source spells it alike, else the whole value.
     fn find(&self, span: Span, part: &str) -> Span {
         let Some(at) = self.sources.slice(span).find(part) else { return span };
         let start = span.start as usize + at;
@@ -160,7 +160,7 @@ impl Filled {
     }
 }
 
-/// Why a name stands for nothing, and a name that may have been meant.
+/// Why a name is unknown, and a similar name.
 struct Unknown {
     note: String,
     near: Option<String>,
@@ -253,7 +253,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// A value with the templates in its texts filled in, where all scopes agree on what they stand for.
+/// A value with the templates in its texts filled in, if all scopes agree on their values.
 pub(super) fn fill(item: &Node, scopes: &[&Scope<'_>]) -> Json {
     match &item.value {
         Value::String(text) if text.contains("<%") => {

@@ -1,11 +1,11 @@
-//! What stands between values: blanks, comments, and what does not belong there but is skipped.
+//! The text between values: blanks, comments, and what does not belong there but is skipped.
 
 use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 
 use super::Loader;
 
 impl Loader<'_, '_, '_> {
-    /// Skips to the next value or mark; `true` where something that stands for left-out text was skipped.
+    /// Skips to the next value or mark; `true` if a mark for omitted text was skipped.
     pub(super) fn blank(&mut self) -> Option<bool> {
         let mut elided = false;
         loop {
@@ -64,7 +64,7 @@ impl Loader<'_, '_, '_> {
             return;
         }
         let dots = &self.text[span.range()];
-        let message = format!("`{dots}` is not JSON, it stands for text that was left out: remove it");
+        let message = format!("`{dots}` is not JSON, it marks omitted text: remove it");
         // The comma before it goes with it, unless another entry follows.
         let before = self.text[..span.start as usize].trim_end();
         let after = self.text[self.at..].trim_start();
@@ -88,7 +88,7 @@ impl Loader<'_, '_, '_> {
     }
 }
 
-/// The length of a backslash, blanks and the line end behind them.
+/// The length of a backslash, blanks and the line end after them.
 pub(super) fn continuation(rest: &str) -> Option<usize> {
     let behind = rest.strip_prefix('\\')?;
     let blanks = behind.len() - behind.trim_start_matches([' ', '\t', '\r']).len();
@@ -107,8 +107,8 @@ fn elision(rest: &str) -> Option<usize> {
     Some(mark.len() + dots)
 }
 
-/// Whether a text holds what only this reader knows, outside of double quotes: comments, backslashes that end a
-/// line, dots that stand for left-out text. YAML takes all three for text.
+/// Whether a text holds what only this reader knows, outside of double quotes: comments, backslashes that end a line,
+/// dots that mark omitted text. YAML takes all three for text.
 pub(in super::super) fn is_not_yaml(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -17,7 +17,7 @@ impl Loader<'_, '_, '_> {
             Plain::Number(number) => {
                 if !is_json(&text) {
                     let json = number.to_string();
-                    self.spelling(&format!("`{text}` is no JSON number: write `{json}`"), span, &json);
+                    self.spelling(&format!("`{text}` is not a JSON number: write `{json}`"), span, &json);
                 }
                 Value::Number { number, text }
             }
@@ -27,7 +27,7 @@ impl Loader<'_, '_, '_> {
                     Diagnostic::error(codes::LEADING_ZERO, message)
                         .at_span(span, "octal to some tools, decimal to others")
                         .fix(
-                            "quote it, if it is text",
+                            "quote it if it is text",
                             Place::Span(span),
                             format!("\"{text}\""),
                             Safety::Unsafe,
@@ -38,7 +38,7 @@ impl Loader<'_, '_, '_> {
             Plain::TooLarge => {
                 let message = format!("the number {} does not fit into 64 bits", shorten(&text));
                 self.report.push(Diagnostic::error(codes::NUMBER, message).at_span(span, "").fix(
-                    "quote it, if it is text",
+                    "quote it if it is text",
                     Place::Span(span),
                     format!("\"{text}\""),
                     Safety::Unsafe,
@@ -46,7 +46,7 @@ impl Loader<'_, '_, '_> {
                 Value::String(text)
             }
             _ => {
-                let message = format!("`{}` is not JSON: quote it, if it is text", shorten(&text));
+                let message = format!("`{}` is not JSON: quote it if it is text", shorten(&text));
                 self.spelling(&message, span, &format!("\"{text}\""));
                 Value::String(text)
             }

@@ -43,7 +43,7 @@ impl Loader<'_, '_, '_> {
                 }
                 Some(tab) => {
                     let span = self.report.span(self.at, self.at + 1);
-                    self.spelling("a tab inside a string is written `\\t`", span, "\\t");
+                    self.spelling("write a tab inside a string as `\\t`", span, "\\t");
                     out.push(tab);
                     self.at += 1;
                 }
@@ -58,11 +58,7 @@ impl Loader<'_, '_, '_> {
         if quote != '"' {
             let span = self.report.span(start, self.at);
             let json = format!("\"{}\"", out.escape_default().to_string().replace("\\'", "'"));
-            self.spelling(
-                &format!("a string stands in double quotes: write `{}`", shorten(&json)),
-                span,
-                &json,
-            );
+            self.spelling(&format!("strings need double quotes: write `{}`", shorten(&json)), span, &json);
         }
         Some(out)
     }
@@ -107,7 +103,7 @@ impl Loader<'_, '_, '_> {
             other => {
                 let span = self.report.span(start, self.at);
                 let escape = &self.text[start..self.at];
-                let message = format!("`{escape}` is no escape of JSON: write `\\{escape}` for a backslash");
+                let message = format!("invalid JSON escape `{escape}`: write `\\{escape}` for a backslash");
                 let place = Place::Span(self.report.span(start, start + 1));
                 self.report.push(Diagnostic::error(codes::SYNTAX, message).at_span(span, "").fix(
                     "write two backslashes",
@@ -136,8 +132,7 @@ impl Loader<'_, '_, '_> {
         } else {
             self.at += if first.is_some() { 4 } else { 0 };
             let span = self.report.span(start, self.at);
-            let message = "this escape names no character: four hexadecimal digits must follow `\\u`, \
-                               and pairs of surrogates must be whole";
+            let message = "invalid escape: four hexadecimal digits must follow `\\u`, and surrogate pairs must be complete";
             self.report.push(Diagnostic::error(codes::SYNTAX, message).at_span(span, ""));
             out.push(char::REPLACEMENT_CHARACTER);
         }

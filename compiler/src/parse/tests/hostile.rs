@@ -5,7 +5,7 @@ use crate::diagnostic::codes;
 use super::super::{MAX_ALIAS_NODES, MAX_DEPTH};
 use super::run;
 
-/// What the first finding says about a text that is meant to do harm.
+/// The first finding for a hostile text.
 fn check(path: &str, text: &str) -> String {
     let (_, _, diagnostics) = run(path, text);
     assert!(diagnostics.len() <= 60, "{} findings", diagnostics.len());
@@ -71,7 +71,7 @@ fn floods_of_findings_are_cut() {
     let (_, _, diagnostics) = run("job.yaml", &format!("a: [{}]", "0777, ".repeat(1000)));
     assert_eq!(diagnostics.len(), 51);
     assert_eq!(diagnostics[50].code, codes::LEADING_ZERO);
-    assert_eq!(diagnostics[50].message, "950 more of these from here on are not shown");
+    assert_eq!(diagnostics[50].message, "950 more of these are not shown");
 }
 
 #[test]
@@ -81,5 +81,5 @@ fn large_maps_are_read_in_linear_time() {
         let _ = writeln!(text, "role-{n}: {{run: x}}");
     }
     text.push_str("role-7: {}\n");
-    assert_eq!(check("job.yaml", &text), "J0002: the key `role-7` stands twice in one map");
+    assert_eq!(check("job.yaml", &text), "J0002: duplicate key `role-7`");
 }

@@ -7,7 +7,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
     fenced.map(|block| block.split_once('\n').expect("a block names its language")).collect()
 }
 
-/// Each page of this pass shows a text that gets the code, and then one about which nothing is said.
+/// Each page of this pass shows a text that gets the code, and then one without findings.
 #[test]
 fn the_examples_of_the_pages_hold() {
     for (code, _) in Code::all().filter(|(code, _)| code.as_str().starts_with("J00")) {

@@ -30,12 +30,12 @@ pub(super) enum Style {
 pub(super) struct Scalar<'t> {
     pub(super) value: Cow<'t, str>,
     pub(super) style: Style,
-    /// Nothing is written where the value would stand.
+    /// Nothing is written where the value would be.
     pub(super) absent: bool,
     pub(super) range: Range<usize>,
 }
 
-/// A tag before a node: the core schema's name for it, if it has one, and where it stands.
+/// A tag before a node: the core schema's name for it, if it has one, and its place.
 struct Tag {
     core: Option<String>,
     range: Range<usize>,
@@ -74,12 +74,12 @@ pub(super) struct Builder<'t, 'r, 's> {
     frames: Vec<Frame>,
     root: Option<Node>,
     tag: Option<Tag>,
-    /// What each finished anchor stands for.
+    /// The value of each finished anchor.
     anchors: BTreeMap<usize, (Node, Weight)>,
     /// All anchors' names in the order of the file.
     names: Vec<(usize, String)>,
     budget: Budget,
-    /// End of the last thing the parser told us of.
+    /// End of the last event of the parser.
     last: usize,
 }
 
@@ -285,7 +285,7 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
     }
 }
 
-/// Puts what `<<` names beside the map's own keys.
+/// Puts what `<<` names next to the map's own keys.
 fn take_merge(node: Node, merged: &mut Vec<Entry>) {
     match node.value {
         Value::Mapping(entries) => merged.extend(entries),

@@ -53,7 +53,7 @@ impl<'t> Lines<'t> {
         indent(&self.text[self.line.clone()])
     }
 
-    /// Whether the line stands no deeper than the line of an offset above it.
+    /// Whether the line is no deeper than the line of an offset above it.
     pub(super) fn is_outdented_from(&self, offset: usize) -> bool {
         let opener = line_at(self.text, offset);
         opener.start < self.line.start && self.indent() <= indent(&self.text[opener])

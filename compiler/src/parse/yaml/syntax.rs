@@ -83,17 +83,16 @@ impl Scene<'_> {
             Fault::AfterQuote if self.flow.is_some() && self.rest().starts_with(['"', '\'']) => {
                 error("a comma is missing between two items")
                     .at_span(self.here(), "expected `,` before this")
-                    .fix("put in a comma", Place::Span(self.span(self.at, self.at)), ", ", Safety::Safe)
+                    .fix("add a comma", Place::Span(self.span(self.at, self.at)), ", ", Safety::Safe)
             }
-            Fault::AfterQuote => error("text stands after the closing quote")
+            Fault::AfterQuote => error("unexpected text after the closing quote")
                 .at_span(self.rest_of_line(), "not part of the quoted text")
                 .note("inside single quotes a quote is written `''`, inside double quotes `\\\"`"),
             Fault::Escape => self.escape(),
             Fault::OpenBracket => self.open_bracket(self.at),
             Fault::WrongBracket => self.wrong_bracket(),
             Fault::StrayBracket => {
-                error("a closing bracket stands where nothing is open: remove it, or quote the text")
-                    .at_span(self.here(), "")
+                error("unmatched closing bracket: remove it, or quote the text").at_span(self.here(), "")
             }
             Fault::InFlow => self.in_flow(),
             Fault::Colon => self.colon(),
@@ -101,14 +100,10 @@ impl Scene<'_> {
             Fault::Indentation => error("this line is indented differently from the lines it belongs to")
                 .at_span(self.rest_of_line(), "indented by ".to_owned() + &self.lines.indent().to_string())
                 .note("all keys of one map, and all items of one list, begin in the same column"),
-            Fault::KeyAmongItems => {
-                error("a map's key stands among a list's items: indent it, or begin it with `- `")
-                    .at_span(self.rest_of_line(), "")
-            }
-            Fault::DashAfterKey => {
-                error("a list's item stands on the line of its key: write it on the next line")
-                    .at_span(self.here(), "a list begins on a line of its own")
-            }
+            Fault::KeyAmongItems => error("a map key is among list items: indent it, or begin it with `- `")
+                .at_span(self.rest_of_line(), ""),
+            Fault::DashAfterKey => error("a list item is on the line of its key: write it on the next line")
+                .at_span(self.here(), "a list begins on a line of its own"),
             Fault::Character => self.character(),
             Fault::Depth => error("lists and maps nest too deep")
                 .code(codes::LIMIT)
@@ -117,20 +112,18 @@ impl Scene<'_> {
             Fault::Tag => error("this tag means nothing here: remove it, or quote text that begins with `!`")
                 .code(codes::TAG)
                 .at_span(self.word(), ""),
-            Fault::Comment => {
-                error("a comment stands inside text of several lines, or touches the text before it")
-                    .at_span(self.here(), "")
-                    .note("put a blank before `#`; quote the text, or write it as a block with `|`")
-            }
+            Fault::Comment => error("a comment is inside multi-line text, or touches the text before it")
+                .at_span(self.here(), "")
+                .note("add a space before `#`; quote the text, or write it as a block with `|`"),
             Fault::NamelessAnchor => {
                 error("`*` and `&` begin an alias and an anchor, and a name must follow: quote the text")
                     .at_span(self.rest_of_line(), "")
                     .fix("quote it", Place::Span(self.rest_of_line()), quote(self.rest()), Safety::Unsafe)
             }
-            Fault::AfterValue => error("more text stands after the end of the value")
+            Fault::AfterValue => error("unexpected text after the end of the value")
                 .at_span(self.rest_of_line(), "not part of the value above"),
             Fault::Tab => {
-                error("a tab stands where only spaces may").code(codes::TAB).at_span(self.here(), "near here")
+                error("unexpected tab: use spaces").code(codes::TAB).at_span(self.here(), "near here")
             }
             Fault::Other(text) => error(format!("this is not YAML: {text}")).at_span(self.here(), ""),
         }
@@ -141,7 +134,7 @@ impl Scene<'_> {
         let quoted = quote(&self.text[scalar]);
         Diagnostic::error(
             codes::EXPRESSION_IN_FLOW,
-            "an expression inside `{}` or `[]` must be quoted, for YAML reads its braces as maps",
+            "an expression inside `{}` or `[]` must be quoted, because YAML reads its braces as maps",
         )
         .at_span(span, "not quoted")
         .fix("quote it", Place::Span(span), quoted, Safety::Safe)
@@ -175,12 +168,12 @@ impl Scene<'_> {
 
     fn escape(&self) -> Diagnostic {
         let Some((found, length)) = quotes::bad_escape(&self.text[self.at..]) else {
-            return error("an escape in this text is not one YAML knows").at_span(self.here(), "");
+            return error("invalid YAML escape in this text").at_span(self.here(), "");
         };
         let start = self.at + found;
         let escape = &self.text[start..start + length];
         let place = Place::Span(self.span(start, start + 1));
-        error(format!("`{escape}` is no escape of YAML: write `\\{escape}`, or use single quotes"))
+        error(format!("invalid YAML escape `{escape}`: write `\\{escape}`, or use single quotes"))
             .at_span(self.span(start, start + length), "")
             .note("inside single quotes a backslash is only a backslash")
             .fix("write two backslashes", place, "\\\\", Safety::Unsafe)
@@ -221,7 +214,7 @@ impl Scene<'_> {
             return self.open_bracket(inner);
         }
         if self.text[self.at..].starts_with(',') {
-            return error("a comma stands where a value belongs: remove it").at_span(self.here(), "");
+            return error("expected a value, found a comma: remove it").at_span(self.here(), "");
         }
         error("a comma or a closing bracket is missing before this, or the text needs quotes")
             .at_span(self.here(), "expected `,`, `]` or `}`")
@@ -245,7 +238,7 @@ impl Scene<'_> {
         }
         if let Some(above) = self.lines.key_above() {
             let own = self.lines.content();
-            return error("the key above has a value already, so no map can stand under it")
+            return error("the key above already has a value, so it cannot contain a map")
                 .at_span(self.span(own.start, own.end), "indented deeper than the key above")
                 .at_span(self.span(above.start, above.end), "complete on this line");
         }
@@ -265,12 +258,9 @@ impl Scene<'_> {
         if dashed {
             let at = content.start;
             let insert = Place::Span(self.span(at + 1, at + 1));
-            return Diagnostic::error(
-                codes::MISSING_BLANK,
-                "a blank is missing after the dash of a list's item",
-            )
-            .at_span(self.span(at, at + 1), "")
-            .fix("put a blank after the dash", insert, " ", Safety::Safe);
+            return Diagnostic::error(codes::MISSING_BLANK, "missing space after the dash of a list item")
+                .at_span(self.span(at, at + 1), "")
+                .fix("add a space after the dash", insert, " ", Safety::Safe);
         }
         error("this line has no colon: a map's line is `key: value`")
             .at_span(self.span(content.start, content.end), "")
@@ -279,9 +269,9 @@ impl Scene<'_> {
 
     fn missing_blank(&self, colon: usize) -> Diagnostic {
         let insert = Place::Span(self.span(colon + 1, colon + 1));
-        Diagnostic::error(codes::MISSING_BLANK, "a blank is missing after the colon")
+        Diagnostic::error(codes::MISSING_BLANK, "missing space after the colon")
             .at_span(self.span(colon, colon + 1), "")
-            .fix("put a blank after the colon", insert, " ", Safety::Safe)
+            .fix("add a space after the colon", insert, " ", Safety::Safe)
     }
 
     fn character(&self) -> Diagnostic {
@@ -311,7 +301,7 @@ impl Scene<'_> {
         self.span(self.at, self.at + length)
     }
 
-    /// What stands from the error to the end of its line, without a comment.
+    /// The text from the error to the end of its line, without a comment.
     fn rest(&self) -> &str {
         let line = self.text[self.at..].lines().next().unwrap_or_default();
         line.split(" #").next().unwrap_or_default().trim_end()

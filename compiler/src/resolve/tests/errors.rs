@@ -1,4 +1,4 @@
-//! What is wrong is said at its place, all of it in one run.
+//! Errors are reported at their places, all in one run.
 
 use super::check;
 

@@ -6,13 +6,13 @@ use indexmap::IndexMap;
 enum Token<'f> {
     /// Text as it is.
     Literal(&'f str),
-    /// A hole with its name and its kind: nothing for a version, `word`, `rest`, or words between `|`.
+    /// A placeholder with its name and its kind: nothing for a version, `word`, `rest`, or words between `|`.
     Hole(&'f str, &'f str),
     /// Something that may be absent.
     Optional(Vec<Token<'f>>),
 }
 
-/// The values of a form's holes for a tag that fits it as a whole.
+/// The values of a form's placeholders for a tag that fits it as a whole.
 pub(super) fn fill(form: &str, tag: &str) -> Option<IndexMap<String, String>> {
     let tokens = tokens(&mut &form[..]);
     let refs: Vec<&Token<'_>> = tokens.iter().collect();
@@ -49,7 +49,7 @@ fn tokens<'f>(form: &mut &'f str) -> Vec<Token<'f>> {
     list
 }
 
-/// Whether the tokens fit the whole text; fills the holes on the way.
+/// Whether the tokens fit the whole text; fills the placeholders on the way.
 fn matches<'f, 't>(tokens: &[&Token<'f>], text: &'t str, holes: &mut Vec<(&'f str, &'t str)>) -> bool {
     let Some((first, rest)) = tokens.split_first() else { return text.is_empty() };
     match first {
@@ -70,7 +70,7 @@ fn matches<'f, 't>(tokens: &[&Token<'f>], text: &'t str, holes: &mut Vec<(&'f st
     }
 }
 
-/// Where a hole of a kind may end, the longest first.
+/// Where a placeholder of a kind may end, the longest first.
 fn ends(kind: &str, text: &str) -> Vec<usize> {
     let run = |fits: fn(char) -> bool| text.find(|c| !fits(c)).unwrap_or(text.len());
     match kind {

@@ -1,4 +1,4 @@
-//! Amounts that are written well and still say nothing: `0.3KiB`, `99999999d`, `0.0001` CPUs.
+//! Amounts that are well-formed but meaningless: `0.3KiB`, `99999999d`, `0.0001` CPUs.
 
 use jobc_schema::Pointer;
 
@@ -38,7 +38,7 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     }
 }
 
-/// Checks one amount, where it is there and nothing was said about it.
+/// Checks one amount, if it exists and was not reported yet.
 pub(super) fn check(at: &Pointer, node: &Node, path: &[&str], form: &str, report: &mut Report<'_>) {
     let Some(node) = path.iter().try_fold(node, |node, key| node.get(key)) else { return };
     if !matches!(node.value, Value::String(_) | Value::Number { .. }) {

@@ -10,7 +10,7 @@ use super::super::report::Report;
 /// Reports a Kubernetes manifest or a Compose file; whether it is one.
 pub(in super::super) fn found(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
-    // Who wrote `version: 1` with `roles` means a job, whatever else stands there.
+    // Who wrote `version: 1` with `roles` means a job, whatever else is there.
     if root.get("roles").is_some() {
         return false;
     }
@@ -19,7 +19,7 @@ pub(in super::super) fn found(report: &mut Report<'_>) -> bool {
         (
             "apiVersion",
             "a Kubernetes manifest",
-            "jobc writes manifests and reads job files; `jobc init` writes one to begin with",
+            "jobc reads job files and writes manifests; `jobc init` writes a first job file",
         )
     } else if is_map("services") && is_services(root) {
         (

@@ -31,18 +31,19 @@ pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
     let others: Vec<&str> = entries.iter().map(|e| e.key.as_str()).filter(|k| *k != chosen[0]).collect();
     match chosen[0] {
         "use" => {
-            let why = "`use` picks a named image as it is; what differs belongs into an image of its own under `images`";
+            let why = "`use` selects a named image without changes; for changes, define another image under `images`";
             apart(report, at, "use", &others, why);
         }
         "dockerfile" => {
             let stray: Vec<&str> =
                 others.into_iter().filter(|key| !["context", "target", "args"].contains(key)).collect();
-            let why = "only `context`, `target` and `args` go with a Dockerfile; the rest belongs into the file itself";
+            let why =
+                "only `context`, `target` and `args` go with a Dockerfile; put the rest into the Dockerfile";
             apart(report, at, "dockerfile", &stray, why);
         }
         _ => {
             let stray = present(image, &["target"]);
-            apart(report, at, "from", &stray, "`target` picks a stage of a `dockerfile`");
+            apart(report, at, "from", &stray, "`target` selects a stage of a `dockerfile`");
         }
     }
     if image.get("steps").is_some() {
@@ -57,7 +58,7 @@ pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
             &at.key("steps").index(index),
             step,
             &keys,
-            "what the step does; write another step for another",
+            "what the step does; write a separate step for each",
         );
     }
 }

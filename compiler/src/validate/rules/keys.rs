@@ -1,4 +1,4 @@
-//! The keys of a map: what stands below them, which of some are written, and which exclude each other.
+//! The keys of a map: what is below them, which of some are written, and which exclude each other.
 
 use jobc_schema::Pointer;
 

@@ -47,7 +47,7 @@ pub(super) fn twice(at: &Pointer, node: &Node, path: &[&str], report: &mut Repor
             if let Some(first) = seen.get(&text) {
                 let list = place::subject(&place::segments(&at));
                 report.push(
-                    Diagnostic::error(codes::DUPLICATE_ITEM, format!("`{text}` stands twice in {list}"))
+                    Diagnostic::error(codes::DUPLICATE_ITEM, format!("duplicate `{text}` in {list}"))
                         .at_place(report.value(&at.index(index)), "")
                         .at_place(report.value(&at.index(*first)), "first here"),
                 );

@@ -1,4 +1,4 @@
-//! The two forms of `matrix` do not mix: axes alone, or `axes` with rules beside it.
+//! The two forms of `matrix` do not mix: axes alone, or `axes` with rules next to it.
 
 use jobc_schema::Pointer;
 
@@ -22,10 +22,10 @@ pub(super) fn check(root: &Node, report: &mut Report<'_>) {
         strays = true;
         let axis = &axis.key;
         report.push(
-            Diagnostic::error(codes::MATRIX_MIXED, format!("the axis `{axis}` stands beside `{rule}`"))
+            Diagnostic::error(codes::MATRIX_MIXED, format!("the axis `{axis}` is next to `{rule}`"))
                 .at_place(report.key(&at.key(axis)), "")
                 .at_place(report.key(&at.key(rule)), "this is not an axis")
-                .note("with rules beside them the axes stand under `axes`: `matrix: {axes: {lr: [0.1]}, max_parallel: 2}`"),
+                .note("with rules, the axes go under `axes`: `matrix: {axes: {lr: [0.1]}, max_parallel: 2}`"),
         );
     }
     if !strays && matrix.get("axes").is_none() {

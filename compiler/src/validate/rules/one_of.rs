@@ -20,7 +20,7 @@ pub(super) fn secrets(root: &Node, report: &mut Report<'_>) {
 /// What makes a role ready, where its files come from, and what a slice of a GPU is.
 pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     if let Some(ready) = role.get("ready") {
-        let what = "what shows that an instance is ready";
+        let what = "how readiness is checked";
         exactly_one(report, &at.key("ready"), ready, &["port", "http", "exec", "log"], what);
     }
     for (at, entry) in below(role, at, "files") {
@@ -34,13 +34,13 @@ pub(super) fn role(at: &Pointer, role: &Node, report: &mut Report<'_>) {
         let others = present(share, &["memory", "cores"]);
         if !others.is_empty() {
             let keys: Vec<&str> = std::iter::once("profile").chain(others).collect();
-            let why = "a MIG profile says how much memory and how many cores a slice has";
+            let why = "a MIG profile defines memory and cores of a slice";
             exclude(report, &at.keys(["resources", "gpu", "share"]), &keys, why);
         }
     }
 }
 
-/// Reports a map that has none or several of some keys; what is no map was reported before.
+/// Reports a map that has none or several of some keys; values that are not maps were reported before.
 pub(super) fn exactly_one(report: &mut Report<'_>, at: &Pointer, node: &Node, keys: &[&str], what: &str) {
     if !matches!(node.value, Value::Mapping(_)) {
         return;
@@ -54,9 +54,9 @@ pub(super) fn exactly_one(report: &mut Report<'_>, at: &Pointer, node: &Node, ke
             report.push(
                 Diagnostic::error(codes::ONE_NEEDED, message)
                     .at_place(report.key(at), "")
-                    .note(format!("it says {what}")),
+                    .note(format!("it defines {what}")),
             );
         }
-        several => exclude(report, at, several, &format!("exactly one of them says {what}")),
+        several => exclude(report, at, several, &format!("exactly one of them defines {what}")),
     }
 }

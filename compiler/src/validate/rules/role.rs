@@ -24,7 +24,7 @@ pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
         report.push(
             Diagnostic::error(codes::NO_SCRIPT, "`setup` has no `run` to go before")
                 .at_place(report.key(&at.key("setup")), "")
-                .note("what the image itself starts cannot be preceded; write its command as `run`"),
+                .note("`setup` cannot run before the command of the image; write the command as `run`"),
         );
     }
     if role.get("shell").is_none() || setup.is_some() {
@@ -32,9 +32,9 @@ pub(super) fn check(at: &Pointer, role: &Node, report: &mut Report<'_>) {
     }
     let why = match run.map(|run| &run.value) {
         Some(Value::Sequence(_)) => {
-            "`run` is a list of arguments, which no shell sees; write it as a string to have a script"
+            "`run` is a list of arguments, which runs without a shell; write a string to have a script"
         }
-        None => "what the image itself starts is not run by it; write a `run`",
+        None => "it does not run the command of the image; write a `run`",
         Some(_) => return,
     };
     report.push(

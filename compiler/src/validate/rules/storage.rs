@@ -18,7 +18,7 @@ pub(super) fn names(root: &Node, report: &mut Report<'_>) {
                 Diagnostic::error(codes::SHARED_NAME, format!("`{name}` is the name of data and of outputs"))
                     .at_place(report.key(&at), "")
                     .at_place(report.key(&data), "the data")
-                    .note("targets and roles pick both by name; give one of them another, or write one data with `writable: true`"),
+                    .note("targets and roles refer to both by name; rename one of them, or use one entry of `data` with `writable: true`"),
             );
         }
     }

@@ -59,10 +59,9 @@ fn defaults(root: &Node, report: &mut Report<'_>) {
     for (index, item) in root.get("default").map_or(&[][..], Node::items).iter().enumerate() {
         let Some(name) = item.as_str().filter(|name| !targets.contains(name)) else { continue };
         let at = Pointer::ROOT.key("default").index(index);
-        let mut diagnostic =
-            Diagnostic::error(codes::UNKNOWN_DEFAULT, format!("there is no target `{name}`"))
-                .at_place(report.value(&at), "")
-                .note(format!("the targets are {}", suggest::list(targets.iter().copied())));
+        let mut diagnostic = Diagnostic::error(codes::UNKNOWN_DEFAULT, format!("unknown target `{name}`"))
+            .at_place(report.value(&at), "")
+            .note(format!("the targets are {}", suggest::list(targets.iter().copied())));
         if let Some(near) = suggest::nearest(name, targets.iter().copied()) {
             diagnostic =
                 report.rewrite(diagnostic, &at, &report.string(near), crate::diagnostic::Safety::Safe);
@@ -77,12 +76,12 @@ fn unused_settings(at: &Pointer, target: &Node, report: &mut Report<'_>) {
     let written: Vec<&str> = backends.items().iter().filter_map(Node::as_str).collect();
     for key in present(target, &["oci", "kubernetes", "openpai"]) {
         if !written.contains(&key) {
-            let message = format!("the settings `{key}` are not used: `{key}` is not among `backends`");
+            let message = format!("unused settings `{key}`: `{key}` is not in `backends`");
             report.push(
                 Diagnostic::warning(codes::UNUSED_SETTINGS, message)
                     .at_place(report.key(&at.key(key)), "")
                     .at_place(report.value(&at.key("backends")), "")
-                    .note(format!("add `{key}` to `backends`, or take the settings out")),
+                    .note(format!("add `{key}` to `backends`, or remove the settings")),
             );
         }
     }

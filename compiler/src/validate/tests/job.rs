@@ -46,7 +46,7 @@ fn free_keys_at_the_top_are_left_behind() {
 
 #[test]
 fn what_does_not_fit_the_types_has_a_place() {
-    // An expression that nobody filled in is fine for the schema and not for the types.
+    // An expression that was not filled in is fine for the schema and not for the types.
     let (sources, document) = read("job.yaml", &role("run: x\ninstances: ${{ params.n }}"));
     let mut sink = Sink::new();
     assert!(crate::validate::validate(&document, &mut sink));

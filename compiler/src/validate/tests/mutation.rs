@@ -1,4 +1,4 @@
-//! No map of a file takes a key that nobody knows, but those whose names are the user's.
+//! No map of a file accepts an unknown key, except maps whose names are the user's.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use super::read;
 
 const KEY: &str = "zzz";
 
-/// The places of all maps of a file that `strict` says have known keys only.
+/// The places of all maps of a file that, by `strict`, have known keys only.
 fn strict_maps(document: &Document, strict: &dyn Fn(&[String]) -> bool) -> Vec<Vec<String>> {
     let mut found = vec![];
     collect(&document.root, &mut vec![], strict, &mut found);
@@ -131,9 +131,9 @@ fn an_unknown_key_is_refused_everywhere() {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the examples beside the crates are tests' input")]
 fn an_unknown_key_is_refused_everywhere_in_the_examples() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let mut checked = 0;
-    for entry in std::fs::read_dir(folder).expect("the examples").flatten() {
+    for entry in std::fs::read_dir(directory).expect("the examples").flatten() {
         type Check = fn(&str, &str) -> usize;
         let files: [(&str, Check); 3] =
             [("job.yaml", check_job), ("targets.yaml", check_targets), ("job.json", check_openpai)];

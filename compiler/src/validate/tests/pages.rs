@@ -1,4 +1,4 @@
-//! Each page of this pass shows a file that gets the code, and then one about which nothing is said.
+//! Each page of this pass shows a file that gets the code, and then one without findings.
 
 use crate::diagnostic::{Code, Diagnostic, Sink};
 

@@ -1,4 +1,4 @@
-//! What a place is completed from.
+//! The data that a completion uses.
 
 use jobc_compiler::document::Document;
 use lsp_types::Uri;
@@ -8,12 +8,12 @@ use crate::session::Session;
 
 use super::cursor::Cursor;
 
-/// What a place is completed from.
+/// The data that a completion uses.
 pub(super) struct Context<'a> {
     pub(super) session: &'a Session<'a>,
     pub(super) uri: &'a Uri,
     pub(super) kind: Kind,
     pub(super) cursor: &'a Cursor,
-    /// The tree that names are taken from: the last that parsed, else the one with the mark.
+    /// The tree that provides names: the last that parsed, otherwise the one with the mark.
     pub(super) names: &'a Document,
 }

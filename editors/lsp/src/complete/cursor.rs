@@ -1,8 +1,8 @@
-//! Where the cursor is, in a text that is being written: the path of keys, and whether a key or a value is due.
+//! The position of the cursor in an incomplete text: the path of keys, and whether a key or a value is expected.
 //!
-//! The text is parsed with a mark put in at the cursor, once as if a key were being typed and once as if a value were.
-//! Where the whole text does not parse, what is behind the cursor is left out; where that does not either, all but the
-//! lines that lead to the cursor by their indentation.
+//! The text is parsed with a mark at the cursor, once as a key and once as a value. If the whole text does not parse,
+//! the text after the cursor is left out. If that does not parse either, only the lines that lead to the cursor by
+//! their indentation are kept.
 
 use std::ops::Range;
 
@@ -12,29 +12,29 @@ use jobc_compiler::document::{Document, Node, Value};
 use crate::analysis::parse_alone;
 use crate::text::Text;
 
-/// A character of a private plane, which nobody types.
+/// A private-use character, which is never typed.
 pub(super) const MARK: char = '\u{e0f3}';
 
-/// A place that text may be put in at.
+/// A place where text can be inserted.
 #[derive(Debug)]
 pub(super) struct Cursor {
-    /// Keys and indexes from the root to the map or list above a key, or to a value.
+    /// Keys and indexes from the root to the map or list of a key, or to a value.
     pub(super) path: Vec<String>,
-    /// Whether a key of a map is due.
+    /// Whether a key of a map is expected.
     pub(super) is_key: bool,
-    /// Whether a `:` is there already.
+    /// Whether a `:` already follows.
     pub(super) has_colon: bool,
-    /// Whether the value stands alone on lines below its key, where a whole block can begin.
+    /// Whether the value is alone on lines below its key, where a whole block can begin.
     pub(super) on_own_line: bool,
-    /// What is replaced: the word that was begun.
+    /// The word that is replaced.
     pub(super) replace: Range<usize>,
-    /// The keys that the map has already, or the strings of the list.
+    /// The existing keys of the map, or the strings of the list.
     pub(super) taken: Vec<String>,
-    /// The tree that the path is in, with the mark.
+    /// The tree of the path, with the mark.
     pub(super) document: Document,
 }
 
-/// The places that the cursor may be at; several where a list's item may become a map.
+/// The possible places of the cursor; several if a list item may become a map.
 pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<Cursor> {
     let line = text.line(text.line_of(offset));
     let whole = text.as_str();
@@ -55,7 +55,7 @@ pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<C
     vec![]
 }
 
-/// Tries the marks with one choice of the lines around; `moved` is how much shorter the lines above have become.
+/// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.
 fn parsed(
     path: Option<&Utf8Path>,
     above: &str,
@@ -74,7 +74,7 @@ fn parsed(
         (MARK.to_string(), ""),
         (MARK.to_string(), &closing),
     ] {
-        // Brackets of this line that nothing closes; with a text that parses without, these would be too many.
+        // Closing brackets for this line; a text that parses without them does not need them.
         if !closing.is_empty() && mark.ends_with(':') && found.iter().any(|cursor| cursor.is_key) {
             continue;
         }
@@ -145,7 +145,7 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
         Value::String(value) => {
             let typed = &value[..value.find(MARK)?];
             let start = unquoted(text, node.span.start as usize);
-            // A text over several lines is not being completed, but for the expressions in it.
+            // A text over several lines is not completed, except for its expressions.
             let whole = text.get(start..at).is_some_and(|raw| raw == typed);
             let in_expression = text[..at].rsplit_once("${{").is_some_and(|(_, code)| !code.contains("}}"));
             if !whole && !in_expression {
@@ -159,12 +159,12 @@ fn marked(node: &Node, path: &mut Vec<String>, text: &str, at: usize) -> Option<
     }
 }
 
-/// The offset behind a quote, where one stands.
+/// The offset after a quote, if there is one.
 fn unquoted(text: &str, start: usize) -> usize {
     start + usize::from(text.as_bytes().get(start).is_some_and(|byte| matches!(byte, b'"' | b'\'')))
 }
 
-/// What closes the expression, the quote and the brackets of a line that is being written.
+/// The characters that close the expression, the quote and the brackets of an incomplete line.
 fn closing(before: &str, rest: &str) -> String {
     let mut open: Vec<char> = vec![];
     let mut quote = None;
@@ -201,8 +201,8 @@ fn closing(before: &str, rest: &str) -> String {
     closing
 }
 
-/// The lines that lead to a line by their indentation, without what stands behind their keys; and how many bytes the
-/// text above has become shorter.
+/// The lines that lead to a line by their indentation, without the values of their keys; and the number of bytes
+/// removed above.
 fn lines_above(text: &Text, start: usize, before: &str) -> (String, usize) {
     let mut indent = before.len() - before.trim_start().len();
     let mut kept: Vec<&str> = vec![];

@@ -1,4 +1,4 @@
-//! Completion inside `${{ }}`: the scopes of the place, and the names behind each.
+//! Completion inside `${{ }}`: the scopes of the place, and the names of each.
 
 use jobc_compiler::document::Node;
 use jobc_compiler::expression::{Scope, scopes_at};
@@ -9,7 +9,7 @@ use super::cursor::MARK;
 use super::item::Item;
 use crate::names;
 
-/// What a scope is, in a line; spec section "Expressions".
+/// A description of each scope, in one line; spec section "Expressions".
 const SCOPES: [(&str, &str); 13] = [
     ("params", "the job's parameters"),
     ("matrix", "the combination of matrix values"),
@@ -26,7 +26,7 @@ const SCOPES: [(&str, &str); 13] = [
     ("instance", "this instance: its `index`"),
 ];
 
-/// What may follow in the expression at the cursor, with where the word begins; nothing outside an expression.
+/// The possible continuations of the expression at the cursor, and the start of the word; none outside an expression.
 pub(super) fn items(context: &Context<'_>, text: &str, offset: usize) -> Option<(Vec<Item>, usize)> {
     let before = &text[..offset];
     let (_, code) = before.rsplit_once("${{")?;
@@ -58,7 +58,7 @@ fn filters(close: &str) -> Vec<Item> {
     known.map(|(name, about)| leaf(CompletionItemKind::Function, name, about, close)).to_vec()
 }
 
-/// The names behind the steps that are there.
+/// The names after the given steps.
 fn behind(context: &Context<'_>, above: &[&str], close: &str) -> Vec<Item> {
     match above {
         [] => scopes(context),
@@ -129,7 +129,7 @@ fn root_of(scope: &str) -> &str {
     if scope == "hosts" { "roles" } else { scope }
 }
 
-/// A value in a few words: a parameter's default, what it is for.
+/// A short description of a value: the default or the description of a parameter.
 fn about(node: Option<&Node>) -> String {
     let Some(node) = node else { return String::new() };
     if let Some(scalar) = node.to_scalar() {

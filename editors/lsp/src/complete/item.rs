@@ -1,21 +1,21 @@
-//! What is offered at a place.
+//! A completion item.
 
 use lsp_types::CompletionItemKind;
 
 use super::snippet;
 
-/// One thing to insert.
+/// A completion item.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
     pub(super) label: String,
     pub(super) kind: CompletionItemKind,
-    /// What is inserted, in the syntax of snippets.
+    /// The inserted text, in snippet syntax.
     pub(super) insert: String,
-    /// A few words behind the label.
+    /// A few words after the label.
     pub(super) detail: String,
     /// Markdown.
     pub(super) documentation: String,
-    /// Names before words before keys before blocks.
+    /// Order: names, words, keys, blocks.
     pub(super) rank: u8,
 }
 

@@ -1,4 +1,4 @@
-//! What the schema gives: keys, words, whole blocks.
+//! The contents of the schema: keys, words, whole blocks.
 
 use lsp_types::CompletionItemKind;
 use serde_json::Value;
@@ -56,7 +56,7 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
     if cursor.on_own_line && !cursor.has_colon {
         for block in schema.snippets(part) {
             let Some(body) = block.get("body").and_then(Value::as_object) else { continue };
-            // A block goes into a map that has some of its keys without them.
+            // A block is inserted without the keys that the map already has.
             let left: serde_json::Map<String, Value> = body
                 .iter()
                 .filter(|(key, _)| free(key))
@@ -64,7 +64,7 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
                 .collect();
             if !left.is_empty() {
                 let item = block_item(block, &snippet::yaml(&left.into()).join("\n"));
-                // An empty file wants a whole job before its first key.
+                // In an empty file, a whole job comes before its first key.
                 let rank = if cursor.path.is_empty() && cursor.taken.is_empty() { 0 } else { item.rank };
                 found.push(item.rank(rank));
             }
@@ -72,7 +72,7 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
     }
 }
 
-/// What follows a key's colon: the value's place, on a line of its own where a map or a list is due.
+/// The text after a key's colon: the place of the value, on its own line for a map or a list.
 fn opening(schema: &Schema, property: &Value, on_own_line: bool) -> &'static str {
     let forms = schema.forms(property);
     let all = |kind: &str| !forms.is_empty() && forms.iter().all(|form| is_type(form, kind));
@@ -120,7 +120,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
     }
 }
 
-/// How far the lines below a key are indented against the line it stands on: `- key:` begins two further in.
+/// The indentation of the lines below a key, relative to its line: two more for `- key:`.
 fn below(whole: &Text, offset: usize) -> usize {
     let line = &whole.as_str()[whole.line(whole.line_of(offset)).start..offset];
     let content = line.trim_start();
@@ -140,7 +140,7 @@ fn block_item(block: &Value, insert: &str) -> Item {
         .rank(4)
 }
 
-/// A scalar as YAML takes it: in quotes where a version would be read as a number.
+/// A scalar in YAML: quoted if a version would be read as a number.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text)

@@ -1,13 +1,13 @@
-//! The syntax of snippets: places to stop at, and blocks of the schema as YAML.
+//! Snippet syntax: tab stops, and blocks of the schema as YAML.
 
 use serde_json::Value;
 
-/// A text as a snippet that inserts just it.
+/// A text as a snippet that inserts exactly this text.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
 }
 
-/// A snippet without its places, as a client inserts it that knows none: first texts stay, of choices the first.
+/// A snippet as plain text, for a client without snippets: first texts are kept, and the first of choices.
 pub(super) fn plain(snippet: &str) -> String {
     let mut out = String::new();
     let mut rest = snippet;
@@ -30,9 +30,9 @@ pub(super) fn plain(snippet: &str) -> String {
     out + rest
 }
 
-/// A block of the schema as YAML, a line each, without indentation of its own.
+/// A block of the schema as YAML lines, without indentation.
 ///
-/// Its strings hold places to stop at; one that begins with `^` is written without quotes.
+/// Its strings contain tab stops; a string that begins with `^` is written without quotes.
 pub(super) fn yaml(body: &Value) -> Vec<String> {
     let mut lines = vec![];
     write(body, "", &mut lines);
@@ -66,7 +66,7 @@ fn write(body: &Value, indent: &str, lines: &mut Vec<String>) {
 
 fn entry(head: &str, value: &Value, indent: &str, lines: &mut Vec<String>) {
     match value {
-        // Short lists of words read better beside their key, as everywhere in the documentation.
+        // Short lists of words are on the line of their key, as in the documentation.
         Value::Array(items) if items.iter().all(|item| !item.is_object() && !item.is_array()) => {
             let items: Vec<String> = items.iter().map(scalar).collect();
             lines.push(format!("{head} [{}]", items.join(", ")));

@@ -21,7 +21,7 @@ pub(super) fn names(kind: &str) -> Vec<Item> {
     built_in().filter_map(item).collect()
 }
 
-/// The parameters of the template that a map uses, but for those it gives already.
+/// The parameters of the template that a map uses, except those that are already set.
 pub(super) fn parameters(context: &Context<'_>, user: Option<&Node>) -> Vec<Item> {
     let Some(name) = user.and_then(|user| user.get("uses")).and_then(Node::as_str) else { return vec![] };
     let Some(template) = read(context, name) else { return vec![] };
@@ -55,8 +55,8 @@ pub(super) fn parameters(context: &Context<'_>, user: Option<&Node>) -> Vec<Item
 fn read(context: &Context<'_>, name: &str) -> Option<Document> {
     let built_in = |name: &str| built_in().find(|(known, _)| *known == name).map(|(_, text)| text.to_owned());
     let beside = || {
-        let folder = context.session.documents.get(context.uri)?.path.as_deref()?.parent()?;
-        context.session.text_of(&crate::uri::normal(&folder.join(name)))
+        let directory = context.session.documents.get(context.uri)?.path.as_deref()?.parent()?;
+        context.session.text_of(&crate::uri::normal(&directory.join(name)))
     };
     let text = name.strip_prefix("std/").map_or_else(beside, built_in)?;
     parse_alone(Some(Utf8Path::new("template.yaml")), &text)

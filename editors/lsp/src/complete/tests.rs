@@ -1,16 +1,16 @@
-//! What is offered at a cursor.
+//! Completion items at a cursor.
 
 use super::complete;
 use crate::client::Settings;
 use crate::tests::{Fixture, snapshot};
 
-/// Names alone: what no schema gives.
+/// Only names, which no schema contains.
 fn names(name: &str, text: &str) {
     let settings = Settings { schema_features: false, ..Settings::default() };
     shown(name, text, &Fixture::with(text, settings));
 }
 
-/// Everything, with at most twenty lines.
+/// All items, at most twenty lines.
 fn check(name: &str, text: &str) {
     shown(name, text, &Fixture::new(text));
 }

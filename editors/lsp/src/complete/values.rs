@@ -1,4 +1,4 @@
-//! What no schema can give: the names a job declares, and what jobc knows of GPUs, images and templates.
+//! Items that the schema does not contain: the names of a job, and data about GPUs, images and templates.
 
 use jobc_compiler::document::{Document, Node};
 use jobc_compiler::stdlib::{images, mig, models, providers};
@@ -104,20 +104,20 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
 }
 
 impl Context<'_> {
-    /// The names that a map at the top of the job declares.
+    /// The names that a top-level map of the job declares.
     fn names_of(&self, key: &str, but: &[&str]) -> Vec<Item> {
         declared(self.names.root.get(key), CompletionItemKind::Variable, but)
     }
 
-    /// The text of the tree that names are taken from.
+    /// The text of the tree that provides names.
     pub(super) fn names_text(&self) -> &str {
         let good = self.session.good(self.uri).map(|good| good.text.as_str());
-        // The tree with the mark is only looked at for what it declares, which needs no letters.
+        // Only the declarations of the tree with the mark are used, and they need no positions.
         good.unwrap_or_default()
     }
 }
 
-/// The keys of a map, with a word about each.
+/// The keys of a map, each with a description.
 fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<Item> {
     let mut found = vec![];
     for entry in map.map(Node::entries).unwrap_or_default() {
@@ -135,12 +135,12 @@ fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<I
     found
 }
 
-/// Names as items of a list: without those that are there.
+/// Names as items of a list, without the existing ones.
 fn listed(names: Vec<Item>, cursor: &Cursor) -> Vec<Item> {
     names.into_iter().filter(|item| !cursor.taken.contains(&item.label)).collect()
 }
 
-/// Names as keys of a map, each with what follows.
+/// Names as keys of a map, each with the text that follows.
 fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
     let blank = if value.starts_with('\n') { "" } else { " " };
     let insert = |item: Item| {
@@ -151,7 +151,7 @@ fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
     listed(names, cursor).into_iter().map(insert).collect()
 }
 
-/// Names where a list may begin: as a list of one.
+/// Names where a list may begin: as a list with one item.
 fn in_brackets(names: Vec<Item>) -> Vec<Item> {
     names
         .into_iter()
@@ -198,7 +198,7 @@ fn gpu_models() -> Vec<Item> {
     found
 }
 
-/// The MIG profiles of a model, or of all where none is named.
+/// The MIG profiles of a model, or of all models if none is given.
 fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
     let model = model.and_then(Node::as_str).and_then(models::find);
     let cards: Vec<&str> =
@@ -226,7 +226,7 @@ fn gpu_providers() -> Vec<Item> {
     providers::all().iter().filter(|provider| provider.unserved.is_none()).map(item).collect()
 }
 
-/// Images: those the job names elsewhere, then tags that jobc knows something about.
+/// Images: those of the job, then tags that jobc knows.
 fn image_references(context: &Context<'_>) -> Vec<Item> {
     let mut found: Vec<Item> = vec![];
     let mut add = |item: Item| {
@@ -245,7 +245,7 @@ fn image_references(context: &Context<'_>) -> Vec<Item> {
         add(Item::new(CompletionItemKind::Value, &reference).detail(told.join(", ")).rank(1));
     }
     add(Item::new(CompletionItemKind::Keyword, "host")
-        .detail("this machine's own root file system, local runs only")
+        .detail("this host's own root file system, local runs only")
         .rank(1));
     found
 }

@@ -1,21 +1,21 @@
-//! How far each line is moved.
+//! The number of columns by which each line is moved.
 
 use jobc_compiler::document::{Document, Node, Value};
 
 use crate::text::Text;
 
-/// What a line belongs to.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
-    /// It begins a key or an item, or holds nothing of the document.
+    /// It begins a key or an item, or is blank or a comment.
     Itself,
-    /// It goes on with the text of an earlier line, whose blanks may mean something.
+    /// It continues the text of an earlier line, where spaces may be significant.
     Scalar,
-    /// It goes on with a map or list in brackets.
+    /// It continues a map or list in brackets.
     Flow,
 }
 
-/// What each line belongs to.
+/// The kind of each line.
 pub(super) fn owners(document: &Document, text: &Text) -> Vec<Owner> {
     let mut owners = vec![Owner::Itself; text.line_count()];
     mark(&document.root, text, &mut owners);
@@ -41,7 +41,7 @@ fn mark(node: &Node, text: &Text, owners: &mut [Owner]) {
     }
 }
 
-/// The columns each line is moved by, for an indentation of two.
+/// The number of columns by which each line is moved, for an indentation of two.
 pub(super) fn moves(document: &Document, text: &Text, owners: &[Owner]) -> Vec<isize> {
     let mut wanted: Vec<Option<usize>> = vec![None; text.line_count()];
     place(&document.root, 0, text, &mut wanted);
@@ -65,7 +65,7 @@ pub(super) fn moves(document: &Document, text: &Text, owners: &[Owner]) -> Vec<i
     moves
 }
 
-/// A comment goes with the next line of its own depth, else with the one before, else with the next of any.
+/// A comment belongs to the next line of its depth, otherwise to the previous one, otherwise to the next of any depth.
 fn comment(
     line: usize,
     text: &Text,
@@ -79,7 +79,7 @@ fn comment(
     next.filter(same).or(before.filter(same)).or(next).or(before).and_then(by)
 }
 
-/// Notes the depth of every line that begins an entry or an item of a block.
+/// Records the depth of every line that begins an entry or an item of a block.
 fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
     if is_flow(node, text) {
         return;
@@ -90,7 +90,7 @@ fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
                 begin(entry.key_span.start as usize, depth, text, wanted);
                 let below = match &entry.value.value {
                     Value::Sequence(items) => {
-                        // `- ` below its key or two further in: as it was written.
+                        // `- ` at the indentation of its key or two more: unchanged.
                         let dash = items.first().and_then(|item| dash(item, text));
                         let key = text.position(entry.key_span.start as usize).character;
                         let further = dash.is_some_and(|at| text.position(at).character > key);
@@ -113,7 +113,7 @@ fn place(node: &Node, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
     }
 }
 
-/// Notes the depth of a line where nothing but blanks stands before an offset.
+/// Records the depth of a line if only spaces come before an offset.
 fn begin(offset: usize, depth: usize, text: &Text, wanted: &mut [Option<usize>]) {
     let line = text.line_of(offset);
     let before = &text.as_str()[text.line(line).start..offset];
@@ -122,7 +122,7 @@ fn begin(offset: usize, depth: usize, text: &Text, wanted: &mut [Option<usize>])
     }
 }
 
-/// Where the dash of an item stands.
+/// The position of an item's dash.
 fn dash(item: &Node, text: &Text) -> Option<usize> {
     let start = item.span.start as usize;
     if text.as_str()[start..].starts_with("- ") && matches!(item.value, Value::Sequence(_)) {

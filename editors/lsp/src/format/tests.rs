@@ -15,7 +15,7 @@ fn formatted(text: &str) -> String {
 fn check(name: &str, text: &str) {
     let after = formatted(text);
     assert_eq!(formatted(&after), after, "formatting twice is formatting once");
-    // Blanks at line ends must be seen.
+    // Spaces at line ends must be visible.
     let visible = |text: &str| text.lines().map(|line| format!("{line}|\n")).collect::<String>();
     snapshot("format", name, &visible(text), &visible(&after));
 }
@@ -53,16 +53,17 @@ fn what_is_left_alone() {
     check("kept_line_ends", "version: 1\nname: x\nroles:\n    a:\n        run: |+\n            x\n\n\n");
 }
 
-/// Whatever a text is, what comes out holds the same document and every comment.
+/// For any text, the result is the same document with every comment.
 #[test]
 fn every_example_means_the_same_afterwards() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let mut count = 0;
-    for folder in std::fs::read_dir(root).expect("the examples").map(|entry| entry.expect("an entry").path())
+    for directory in
+        std::fs::read_dir(root).expect("the examples").map(|entry| entry.expect("an entry").path())
     {
         for name in ["job.yaml", "targets.yaml"] {
-            let Ok(text) = std::fs::read_to_string(folder.join(name)) else { continue };
-            // Twice as deep, so that there is something to do.
+            let Ok(text) = std::fs::read_to_string(directory.join(name)) else { continue };
+            // Twice the depth, so that there is something to change.
             let block = text.contains("run: |") || text.contains("run: >");
             let deeper: String = text
                 .lines()
@@ -72,12 +73,12 @@ fn every_example_means_the_same_afterwards() {
             let (before, parsed) = (sound(&deeper).expect("it parses"), sound(&after).expect("it parses"));
             assert!(
                 same(&before.root, &parsed.root) && matches!(parsed.root.value, Value::Mapping(_)),
-                "{folder:?}"
+                "{directory:?}"
             );
             let comments = |text: &str| text.matches('#').count();
-            assert_eq!(comments(&deeper), comments(&after), "{folder:?}");
-            // A block's own lines keep their depth below their key, which doubling has made four.
-            assert!(block || after == text, "{folder:?}/{name}:\n{after}");
+            assert_eq!(comments(&deeper), comments(&after), "{directory:?}");
+            // The lines of a block scalar keep their depth below their key, which doubling has made four.
+            assert!(block || after == text, "{directory:?}/{name}:\n{after}");
             count += 1;
         }
     }

@@ -131,5 +131,5 @@ fn a_file_that_does_not_parse_is_not_renamed_in() {
     fixture.becomes(&at("lr: 0.1").replace("roles:\n", "roles: {\n"));
     let why =
         renamed(&fixture.session, &fixture.uri, fixture.position(), "rate").expect_err("it does not parse");
-    assert_eq!(why, "the file does not parse: mend that first");
+    assert_eq!(why, "the file has a syntax error; fix it first");
 }

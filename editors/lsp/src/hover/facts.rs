@@ -1,4 +1,4 @@
-//! What a value became in the plan: bytes, derived names, which GPUs.
+//! Resolved values from the plan: bytes, derived names, assigned GPUs.
 
 use jobc_compiler::backend::Content;
 use jobc_compiler::compile::lower_all;
@@ -13,7 +13,7 @@ use crate::analysis::{self, Choice};
 use crate::place::Place;
 use crate::session::Session;
 
-/// The facts about a place, by the last plan there was.
+/// The facts about a place, from the last valid plan.
 pub(super) fn of(session: &Session<'_>, uri: &Uri, plans: &[JobPlan], place: &Place<'_>) -> Option<String> {
     let job = plans.first()?;
     let path: Vec<&str> = place.path.iter().map(String::as_str).collect();
@@ -102,7 +102,7 @@ fn seconds(seconds: u64) -> String {
     amounts::plural(seconds, "second")
 }
 
-/// Which GPUs an instance gets, and which cards will do.
+/// The GPUs of an instance, and the matching cards.
 fn gpus(gpu: &GpuPlan, instances: u32) -> String {
     if gpu.count == 0 {
         return "all GPUs are hidden from the role".to_owned();
@@ -125,12 +125,12 @@ fn gpus(gpu: &GpuPlan, instances: u32) -> String {
     }
     let cards = cards(gpu, bytes);
     if !cards.is_empty() {
-        lines.push(format!("cards that jobc knows to do: {}", cards.join(", ")));
+        lines.push(format!("matching cards: {}", cards.join(", ")));
     }
     lines.iter().map(|line| format!("* {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The cards of the table that satisfy what is asked for; all of it where nothing is asked is not worth a list.
+/// The cards of the table that match the request; without a condition, the list of all cards is useless.
 fn cards(gpu: &GpuPlan, bytes: Option<u64>) -> Vec<String> {
     let version = |text: &str| jobc_compiler::stdlib::Version::parse(text);
     let least = gpu.compute_capability.as_deref().and_then(version);
@@ -164,12 +164,12 @@ pub(super) fn port(port: &PortPlan) -> String {
     format!("port {}{chosen}{shared}, `JOBC_PORT_{}`", port.number, upper(&port.label))
 }
 
-/// What an image became.
+/// The source and the reference of an image.
 pub(super) fn image(image: &ImagePlan) -> String {
     match &image.source {
-        ImageSource::Reference {} => format!("`{}`, as it is", image.reference),
-        ImageSource::Host {} => "this machine's own root file system under an overlay".to_owned(),
-        ImageSource::File { path } => format!("what is in `{path}`"),
+        ImageSource::Reference {} => format!("`{}`, unchanged", image.reference),
+        ImageSource::Host {} => "this host's own root file system under an overlay".to_owned(),
+        ImageSource::File { path } => format!("the image in `{path}`"),
         ImageSource::Build { from, .. } => format!("built as `{}` on `{from}`", image.reference),
         ImageSource::Dockerfile { path, .. } => format!("built as `{}` by `{path}`", image.reference),
     }
@@ -185,7 +185,7 @@ fn distributed(job: &JobPlan) -> String {
     )
 }
 
-/// The jobs of a matrix, a line each, but not thousands.
+/// The jobs of a matrix, one per line, with a limit.
 fn matrix(plans: &[JobPlan]) -> String {
     let target = plans.first().map(|job| &job.target.name);
     let jobs: Vec<&JobPlan> = plans.iter().filter(|job| Some(&job.target.name) == target).collect();
@@ -200,7 +200,7 @@ fn matrix(plans: &[JobPlan]) -> String {
     lines.join("\n")
 }
 
-/// The objects that carry the job's name at each target.
+/// The objects with the name of the job, at each target.
 fn objects(session: &Session<'_>, uri: &Uri, plans: &[JobPlan]) -> String {
     let (Some(open), Some(planned)) = (
         session.documents.get(uri),

@@ -1,4 +1,4 @@
-//! What is said where.
+//! Hover texts.
 
 use lsp_types::Contents;
 
@@ -7,7 +7,7 @@ use crate::client::Settings;
 use crate::tests::{Fixture, snapshot};
 
 fn check(name: &str, text: &str) {
-    // The schema's pages have a test of their own; here is what only jobc can say.
+    // The schema's texts have their own test; these are the texts that only jobc provides.
     shown(name, text, &Fixture::with(text, Settings { schema_features: false, ..Settings::default() }));
 }
 

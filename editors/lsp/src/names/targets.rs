@@ -1,11 +1,11 @@
-//! The names of a targets file: its own targets, and those of jobs that it speaks of.
+//! The names of a targets file: its own targets, and names of jobs.
 
 use jobc_compiler::document::{Document, Node};
 
 use super::{Found, Kind, Mention};
 
-/// The names of a targets file, in no order. What a target provides is data or an output: both kinds are given, and a
-/// job has one of them.
+/// The names of a targets file, in any order. What a target provides is data or an output. Both kinds are returned, and
+/// a job has one of them.
 pub(crate) fn names_of_targets(document: &Document, text: &str) -> Vec<Mention> {
     let mut found = Found::new(text);
     let root = &document.root;

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::server::{Ended, serve};
 
-/// A client that keeps what it was sent.
+/// A client that keeps the messages it received.
 struct Client {
     connection: Connection,
     next: i32,
-    /// What came and was not waited for yet.
+    /// Messages that were received and not waited for yet.
     notes: Vec<Notification>,
-    /// What `initialize` was answered.
+    /// The response to `initialize`.
     answer: Value,
 }
 
@@ -60,9 +60,9 @@ impl Client {
         self.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
     }
 
-    /// The findings of a file that were published last, as `code line:column`, and how often any were.
+    /// The findings of a file that were published last, as `code line:column`, and the number of publications.
     fn published(&mut self, name: &str) -> (Vec<String>, usize) {
-        // An answer comes after everything that was published before it.
+        // A response comes after everything that was published before it.
         self.request("jobc/explain", json!({"code": "J0001"})).expect("a page");
         let of_file = |note: &&Notification| note.params["uri"] == uri(name);
         let found: Vec<&Notification> = self.notes.iter().filter(of_file).collect();
@@ -85,7 +85,7 @@ fn uri(name: &str) -> String {
     format!("file:///w/{name}")
 }
 
-/// Runs a script against a server, started with the capabilities and options of a client, and says how it ended.
+/// Runs a script against a server, started with the capabilities and options of a client, and returns how it ended.
 fn talk(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> Ended {
     let (server, connection) = Connection::memory();
     let disk = MemoryFiles::default();
@@ -192,7 +192,7 @@ fn a_panic_costs_one_answer() {
 fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
     talk(&json!({}), |client| {
         client.open("job.yaml", GOOD);
-        // Letter by letter, `run: x` becomes `run: xaaa…`, with a mistake at the end.
+        // Character by character, `run: x` becomes `run: xaaa…`, with an error at the end.
         for n in 0..300 {
             let at = json!({"line": 5, "character": 10 + n});
             client.change("job.yaml", n + 2, &json!([{"range": {"start": at, "end": at}, "text": "a"}]));
@@ -212,7 +212,7 @@ fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
 fn a_cancelled_request_is_not_begun() {
     talk(&json!({}), |client| {
         client.open("job.yaml", GOOD);
-        // The cancellation is there before the request's turn: whatever is in front takes longer than sending both.
+        // The cancellation arrives before the request is handled: the work before it takes longer than sending both.
         let busy: Vec<RequestId> = (0..20)
             .map(|_| client.ask("jobc/artifact", json!({"uri": uri("job.yaml"), "backend": "kubernetes"})))
             .collect();
@@ -222,7 +222,7 @@ fn a_cancelled_request_is_not_begun() {
             assert!(client.wait(id).response_result.is_ok());
         }
         assert_eq!(client.wait(&id).response_result.expect_err("cancelled").code, -32800);
-        // One that is unknown, or answered already, changes nothing.
+        // An unknown or completed request changes nothing.
         client.notify("$/cancelRequest", json!({"id": "never-asked"}));
         client.notify("$/cancelRequest", json!({}));
         assert!(client.request("jobc/plan", json!({"uri": uri("job.yaml")})).is_ok());
@@ -246,7 +246,7 @@ fn positions_are_counted_as_agreed() {
             end(client);
         });
     };
-    // The key is four units of UTF-16 with its quotes, and six bytes.
+    // With its quotes, the key is four UTF-16 code units and six bytes.
     check(&json!({}), "utf-16", 4);
     check(&json!({"general": {"positionEncodings": ["utf-16"]}}), "utf-16", 4);
     check(&json!({"general": {"positionEncodings": ["utf-8", "utf-16"]}}), "utf-8", 6);

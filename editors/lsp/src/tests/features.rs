@@ -1,4 +1,4 @@
-//! Fixes, symbols, folding, hints, lenses, and the requests of our own.
+//! Fixes, symbols, folding, hints, lenses, and the requests of jobc.
 
 use lsp_types::CodeActionParams;
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ fn the_plan_of_what_is_in_the_editor() {
     assert_eq!(read["jobs"][0]["target"]["name"], "kubernetes");
     let why = ask(&fixture, "jobc/plan", json!({"uri": fixture.uri, "target": "kubernets"}))
         .expect_err("no such target");
-    assert_eq!(why, "J0401: there is no target `kubernets`".replace("J0401", &why[..5]));
+    assert_eq!(why, "J0401: unknown target `kubernets`".replace("J0401", &why[..5]));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn the_page_of_a_code() {
         page["markdown"].as_str().unwrap().contains("J0101") && !page["title"].as_str().unwrap().is_empty()
     );
     let why = ask(&fixture, "jobc/explain", json!({"code": "J9999"})).expect_err("no such code");
-    assert!(why.starts_with("there is no code `J9999`"), "{why}");
+    assert!(why.starts_with("unknown code `J9999`"), "{why}");
 }
 
 #[test]

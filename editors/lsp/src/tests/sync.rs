@@ -1,4 +1,4 @@
-//! Several files: what is open comes before the disk, and a change is seen by whoever reads the file.
+//! Several files: an open file takes precedence over the disk, and a change affects all jobs that read the file.
 
 use super::Fixture;
 use lsp_types::{TextDocumentContentChangeWholeDocument, Uri};
@@ -38,7 +38,7 @@ fn a_change_of_targets_checks_the_jobs_again() {
     let wrong = TARGETS.replace("[lab]", "[lap]");
     assert_eq!(published(&mut fixture, "targets.yaml", &wrong), ["targets.yaml: J0120 1:10"]);
     assert_eq!(published(&mut fixture, "targets.yaml", TARGETS), ["targets.yaml: nothing"]);
-    // A job that asks for what the target cannot do hears about it in its own file.
+    // A job that requests what the target cannot do gets the finding in its own file.
     let openpai = TARGETS.replace("oci", "openpai");
     let found = published(&mut fixture, "targets.yaml", &openpai);
     assert!(found.iter().any(|line| line.starts_with("job.yaml: J04")), "{found:?}");
@@ -51,7 +51,7 @@ fn an_open_buffer_comes_before_the_file_on_disk() {
     let calm = published(&mut fixture, "reqs.txt", "a==1\n");
     let more: Vec<&String> = found.iter().filter(|line| !calm.contains(line)).collect();
     assert_eq!(more, ["job.yaml: J0451 2:57"], "the job reads the buffer");
-    // Closed, it is what the disk has: nothing.
+    // After closing, the file on disk is used: it has no findings.
     fixture.session.close(&Uri("file:///w/reqs.txt".to_owned()));
     let found = lines(&mut fixture);
     assert!(found.iter().any(|line| line.starts_with("job.yaml: J0219")), "{found:?}");
@@ -88,7 +88,7 @@ fn a_file_of_no_job_is_left_alone() {
     let mut fixture = Fixture::new("==== deployment.yaml\napiVersion: apps/v1\nkind: Deployment\n");
     assert_eq!(lines(&mut fixture), Vec::<String>::new());
     assert!(fixture.session.good(&fixture.uri).is_none());
-    // It becomes one as it is written.
+    // It becomes one while it is typed.
     let found = published(&mut fixture, "deployment.yaml", "version: 1\nname: x\nroles: {}\n");
     assert_eq!(found.len(), 1, "{found:?}");
 }

@@ -1,7 +1,7 @@
-//! Where an entry of an archive stands: the folder it is made in, by descriptor, and its last name.
+//! The place of an archive entry: the directory it is created in, as a file descriptor, and its last name.
 //!
-//! The folder is resolved below the root as a process with that root would see it: a link inside leads inside, `..` and
-//! absolute targets end at the root. Nobody else sees the tree before it is whole, so nothing changes in between.
+//! The directory is resolved below the root as a process with that root would see it: a link inside leads inside, `..`
+//! and absolute targets end at the root. Nobody else sees the tree before it is whole, so nothing changes in between.
 
 use std::ffi::CString;
 use std::io;
@@ -14,13 +14,13 @@ use rustix::io::Errno;
 use super::invalid;
 use jobc_sys::inside::open_inside;
 
-/// The root, and the folder of the last entry: most entries stand in the same one as the one before.
+/// The root, and the directory of the last entry: most entries are in the same directory as the one before.
 pub(super) struct Places {
     root: Rc<OwnedFd>,
     last: Option<(Vec<u8>, Rc<OwnedFd>)>,
 }
 
-/// Folders that had to be made on the way to an entry, and whether each took the place of a whiteout.
+/// Directories that had to be made on the way to an entry, and whether each took the place of a whiteout.
 pub(super) type Made = Vec<(Vec<u8>, bool)>;
 
 impl Places {
@@ -32,45 +32,45 @@ impl Places {
         &self.root
     }
 
-    /// What was remembered may be another folder by now.
+    /// What was remembered may be another directory by now.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }
 
-    /// The folder an entry stands in, made where it is missing, and the entry's last name.
+    /// The parent directory of an entry, made where it is missing, and the entry's last name.
     pub(super) fn of(&mut self, path: &[u8], made: &mut Made) -> io::Result<(Rc<OwnedFd>, CString)> {
         let names = names(path)?;
-        let Some((name, folders)) = names.split_last() else { return Err(invalid("the root itself")) };
+        let Some((name, directories)) = names.split_last() else { return Err(invalid("the root itself")) };
         let name = c_string(name)?;
-        let key = folders.join(&b'/');
-        if let Some((last, folder)) = &self.last
+        let key = directories.join(&b'/');
+        if let Some((last, directory)) = &self.last
             && *last == key
         {
-            return Ok((folder.clone(), name));
+            return Ok((directory.clone(), name));
         }
         let whole = c_string(if key.is_empty() { b"." } else { &key })?;
-        let folder = match open_inside(&self.root, &whole, OFlags::PATH | OFlags::DIRECTORY) {
-            Ok(folder) => Rc::new(folder),
-            Err(Errno::NOENT | Errno::NOTDIR) => self.make(folders, made)?,
+        let directory = match open_inside(&self.root, &whole, OFlags::PATH | OFlags::DIRECTORY) {
+            Ok(directory) => Rc::new(directory),
+            Err(Errno::NOENT | Errno::NOTDIR) => self.make(directories, made)?,
             Err(errno) => return Err(errno.into()),
         };
-        self.last = Some((key, folder.clone()));
-        Ok((folder, name))
+        self.last = Some((key, directory.clone()));
+        Ok((directory, name))
     }
 
-    /// Makes what is missing of a path, one folder after the other.
-    fn make(&self, folders: &[&[u8]], made: &mut Made) -> io::Result<Rc<OwnedFd>> {
+    /// Makes what is missing of a path, one directory after the other.
+    fn make(&self, directories: &[&[u8]], made: &mut Made) -> io::Result<Rc<OwnedFd>> {
         let mut parent = self.root.clone();
-        for depth in 1..=folders.len() {
-            let path = folders[..depth].join(&b'/');
+        for depth in 1..=directories.len() {
+            let path = directories[..depth].join(&b'/');
             let whole = c_string(&path)?;
             let open = || open_inside(&self.root, &whole, OFlags::PATH | OFlags::DIRECTORY);
-            let name = c_string(folders[depth - 1])?;
+            let name = c_string(directories[depth - 1])?;
             parent = Rc::new(match open() {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&parent, &name, Mode::RWXU) {
                         Err(Errno::EXIST) => {
-                            return Err(invalid("behind a link that leads nowhere in the root"));
+                            return Err(invalid("below a dangling link"));
                         }
                         other => other?,
                     }

@@ -8,11 +8,11 @@ use tar::{EntryType, Header};
 
 use super::*;
 
-/// One entry of an archive: its kind, its name as bytes that no library has looked at, what it holds or links to.
+/// One entry of an archive: its kind, its name as raw bytes, what it holds or links to.
 struct Member<'a>(EntryType, &'a str, &'a str);
 
 const FILE: EntryType = EntryType::Regular;
-const FOLDER: EntryType = EntryType::Directory;
+const DIRECTORY: EntryType = EntryType::Directory;
 const LINK: EntryType = EntryType::Symlink;
 const HARD: EntryType = EntryType::Link;
 
@@ -21,7 +21,7 @@ fn header(kind: EntryType, name: &str, size: u64) -> Header {
     header.as_gnu_mut().expect("a header of GNU tar").name[..name.len()].copy_from_slice(name.as_bytes());
     header.set_entry_type(kind);
     header.set_size(size);
-    header.set_mode(if kind == FOLDER { 0o755 } else { 0o644 });
+    header.set_mode(if kind == DIRECTORY { 0o755 } else { 0o644 });
     header.set_uid(0);
     header.set_gid(0);
     header.set_mtime(1_700_000_000);
@@ -51,13 +51,13 @@ fn tar(members: &[Member<'_>]) -> Vec<u8> {
     archive
 }
 
-/// A folder with an `outside` that must stay as it is, and `root` where an archive is unpacked to.
+/// A directory with an `outside` that must stay as it is, and `root` where an archive is unpacked to.
 struct Place(tempfile::TempDir);
 
 impl Place {
     fn new() -> Self {
-        let place = Self(tempfile::tempdir().expect("a folder"));
-        fs::create_dir(place.outside()).expect("a folder");
+        let place = Self(tempfile::tempdir().expect("a directory"));
+        fs::create_dir(place.outside()).expect("a directory");
         fs::write(place.outside().join("sentinel"), "untouched").expect("a file");
         place
     }
@@ -70,7 +70,8 @@ impl Place {
         self.0.path().join("root")
     }
 
-    /// Unpacks, and tells what became of it; sees that what is outside is as it was, and that nothing is left of an error.
+    /// Unpacks and returns the result; checks that what is outside is as it was, and that nothing is left of an
+    /// error.
     fn unpack(&self, archive: &[u8]) -> String {
         let before = tree(&self.outside());
         let file = self.0.path().join("rootfs.tar");
@@ -90,18 +91,18 @@ impl Place {
     }
 }
 
-/// A folder's content: mode, kind, path, and what a file or a link holds.
-fn tree(folder: &Path) -> String {
+/// A directory's content: mode, kind, path, and what a file or a link holds.
+fn tree(directory: &Path) -> String {
     let mut lines = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).expect("a folder") {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(&next).expect("a directory") {
             let path = entry.expect("an entry").path();
             let data = fs::symlink_metadata(&path).expect("data");
             let kind = data.file_type();
-            let shown = path.strip_prefix(folder).expect("below").display().to_string();
+            let shown = path.strip_prefix(directory).expect("below").display().to_string();
             let what = if kind.is_dir() {
-                folders.push(path.clone());
+                directories.push(path.clone());
                 "/".to_owned()
             } else if kind.is_symlink() {
                 format!(" -> {}", fs::read_link(&path).expect("a link").display())
@@ -140,11 +141,11 @@ fn check(members: &[Member<'_>]) -> String {
     let said = place.unpack(&tar(&members));
     let out = place.outside();
     let said = said.replace("DIR/outside", "OUT").replace(&("../".repeat(11) + "..OUT"), "UP");
-    // Where a member is named like the sentinel, inside the root: its folders have names of this run.
+    // Where a member is named like the sentinel, inside the root: its directories have names of this run.
     let inner = out.strip_prefix("/").expect("absolute");
     let said: String = said
         .lines()
-        .filter(|line| !line.split_once("/ ").is_some_and(|(folder, _)| inner.starts_with(folder)))
+        .filter(|line| !line.split_once("/ ").is_some_and(|(directory, _)| inner.starts_with(directory)))
         .map(|line| line.replace(&inner.display().to_string(), "INSIDE") + "\n")
         .collect();
     let said = said.replace(out.to_str().expect("text"), "OUT");
@@ -155,23 +156,23 @@ fn check(members: &[Member<'_>]) -> String {
 #[test]
 fn a_usual_root() {
     let members = [
-        Member(FOLDER, "./", ""),
-        Member(FOLDER, "./usr/", ""),
-        Member(FOLDER, "./usr/bin/", ""),
+        Member(DIRECTORY, "./", ""),
+        Member(DIRECTORY, "./usr/", ""),
+        Member(DIRECTORY, "./usr/bin/", ""),
         Member(FILE, "./usr/bin/sh", "binary"),
         Member(LINK, "./bin", "usr/bin"),
         Member(FILE, "./bin/ls", "through a link inside"),
         Member(HARD, "./usr/bin/dash", "./usr/bin/sh"),
         Member(FILE, "/absolute/name", "begins at the root"),
         Member(LINK, "lib", "/usr/lib"),
-        Member(FOLDER, "usr/lib", ""),
+        Member(DIRECTORY, "usr/lib", ""),
         Member(FILE, "lib/x.so", "an absolute link begins at the root too"),
         Member(EntryType::Fifo, "pipe", ""),
-        Member(FILE, "old-folder/", ""),
+        Member(FILE, "old-directory/", ""),
         Member(FILE, "twice", "first"),
         Member(FILE, "twice", "second"),
         Member(LINK, "changed", "usr"),
-        Member(FOLDER, "changed", ""),
+        Member(DIRECTORY, "changed", ""),
         Member(FILE, "changed/file", "x"),
     ];
     insta::assert_snapshot!(check(&members));
@@ -182,7 +183,7 @@ fn no_member_gets_out() {
     let cases = [
         check(&[Member(FILE, "UP/evil", "x")]),
         check(&[Member(FILE, "a/../../evil", "x")]),
-        check(&[Member(FILE, "OUT/sentinel", "an absolute path of the machine")]),
+        check(&[Member(FILE, "OUT/sentinel", "an absolute path of the host")]),
         check(&[Member(LINK, "way", "OUT"), Member(FILE, "way/sentinel", "x")]),
         check(&[Member(LINK, "way", "UP"), Member(FILE, "way/sentinel", "x")]),
         check(&[Member(LINK, "way", "/"), Member(FILE, "way/inside", "x")]),
@@ -196,7 +197,7 @@ fn no_member_gets_out() {
             Member(HARD, "stolen", "way"),
             Member(FILE, "stolen", "x"),
         ]),
-        check(&[Member(LINK, "way", "OUT"), Member(FOLDER, "way", "")]),
+        check(&[Member(LINK, "way", "OUT"), Member(DIRECTORY, "way", "")]),
         check(&[Member(LINK, "way", "OUT"), Member(LINK, "way/back", "x")]),
         check(&[Member(LINK, "a", "a"), Member(FILE, "a/x", "x")]),
         check(&[Member(LINK, "proc", "/proc/self/root"), Member(FILE, "proc/x", "x")]),
@@ -208,7 +209,7 @@ fn no_member_gets_out() {
 fn members_that_make_no_sense() {
     let cases = [
         check(&[Member(FILE, "a", "x"), Member(FILE, "a/b", "x")]),
-        check(&[Member(FOLDER, "a", ""), Member(FILE, "a/b", "x"), Member(FILE, "a", "x")]),
+        check(&[Member(DIRECTORY, "a", ""), Member(FILE, "a/b", "x"), Member(FILE, "a", "x")]),
         check(&[Member(FILE, "./", "")]),
         check(&[Member(LINK, ".", "x")]),
         check(&[Member(LINK, "a", "")]),
@@ -221,7 +222,7 @@ fn members_that_make_no_sense() {
 
 #[test]
 fn an_archive_that_ends_too_early_or_is_none() {
-    let whole = tar(&[Member(FOLDER, "etc", ""), Member(FILE, "etc/passwd", &"x".repeat(2000))]);
+    let whole = tar(&[Member(DIRECTORY, "etc", ""), Member(FILE, "etc/passwd", &"x".repeat(2000))]);
     let squeezed = gzip(&whole);
     let mut checksum = squeezed.clone();
     let end = checksum.len() - 8;
@@ -376,7 +377,7 @@ fn bits_and_owners_are_root_s_to_keep() {
     special.set_uid(1234);
     special.set_gid(4321);
     append(&mut archive, special, b"x");
-    let mut closed = header(FOLDER, "closed", 0);
+    let mut closed = header(DIRECTORY, "closed", 0);
     closed.set_mode(0o500);
     append(&mut archive, closed, b"");
     append(&mut archive, header(FILE, "closed/file", 1), b"x");
@@ -429,7 +430,7 @@ fn devices_elsewhere_need_root() {
 fn what_a_killed_run_left_behind_is_removed() {
     let place = Place::new();
     let left = place.0.path().join("root.part/closed");
-    fs::create_dir_all(&left).expect("folders");
+    fs::create_dir_all(&left).expect("directories");
     fs::write(left.join("old"), "").expect("a file");
     fs::set_permissions(&left, fs::Permissions::from_mode(0o500)).expect("closed");
     assert_eq!(place.unpack(&tar(&[Member(FILE, "new", "x")])), "new = \"x\" 0644\n");
@@ -442,7 +443,7 @@ fn a_full_disk_is_told() {
     fs::write(&file, tar(&[Member(FILE, "large", &"x".repeat(1 << 20))])).expect("an archive");
     // A process of its own, so that the mount shows nowhere else.
     let inner = "mount -t tmpfs -o size=256k none \"$1/small\" && exec \"$2\" --ignored --exact archive::tests::unpacks_into_a_small_file_system";
-    fs::create_dir(place.0.path().join("small")).expect("a folder");
+    fs::create_dir(place.0.path().join("small")).expect("a directory");
     let output = std::process::Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", inner, "sh"])
         .arg(place.0.path())
@@ -465,5 +466,5 @@ fn unpacks_into_a_small_file_system() {
     let error = unpack(&place.join("rootfs.tar"), &place.join("small/root")).expect_err("no space");
     assert!(error.message.starts_with("no space left to unpack"), "{error}");
     assert!(error.help.is_some());
-    assert_eq!(fs::read_dir(place.join("small")).expect("a folder").count(), 0, "nothing is left");
+    assert_eq!(fs::read_dir(place.join("small")).expect("a directory").count(), 0, "nothing is left");
 }

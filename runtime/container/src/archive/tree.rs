@@ -1,8 +1,9 @@
-//! The tree that an archive becomes: each entry placed by descriptor, inside the root and nowhere else.
+//! The tree that an archive becomes: each entry placed by file descriptor, inside the root and nowhere else.
 //!
-//! The folder an entry stands in is resolved inside the root (see [`place`](super::place)); the last name is made without
-//! following anything. A tree may be a layer of an image: then names that begin with `.wh.` become what an overlay takes for
-//! whiteouts and opaque folders (image-spec, layer.md), and what the layer leaves to those below it is remembered.
+//! The directory an entry is in is resolved inside the root (see [`place`](super::place)); the last name is made
+//! without following anything. A tree may be a layer of an image: then names that begin with `.wh.` become what an
+//! overlay takes for whiteouts and opaque directories (image-spec, layer.md), and what the layer leaves to those below
+//! it is remembered.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -24,16 +25,16 @@ use jobc_sys::inside::open_inside;
 const WHITEOUT: &[u8] = b".wh.";
 /// The prefix of names that were for aufs alone, and the one of them that means something.
 const OF_AUFS: &[u8] = b".wh..wh.";
-/// The attributes that make a folder opaque: root's, and those of overlays in user namespaces.
+/// The attributes that make a directory opaque: root's, and those of overlays in user namespaces.
 pub const OPAQUE: [&CStr; 2] = [c"trusted.overlay.opaque", c"user.overlay.opaque"];
 
-/// The name that makes a folder of a layer opaque.
-const OPAQUE_FOLDER: &[u8] = b".wh..wh..opq";
+/// The name that makes a directory of a layer opaque.
+const OPAQUE_DIRECTORY: &[u8] = b".wh..wh..opq";
 
 /// A piece of a file that becomes a hole where it is all zeros.
 const HOLE: usize = 1 << 16;
 
-/// The most memory, roughly, that is spent on remembering folders until they get their times.
+/// The most memory, roughly, that is spent on remembering directories until they get their times.
 const MOST_REMEMBERED: usize = 32 << 20;
 
 /// Whose the files of a tree are.
@@ -58,7 +59,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// What an entry of an archive has, as far as it is given to anybody.
+    /// What an entry of an archive has, as far as it is applied.
     pub(super) fn of(entry: &Entry) -> io::Result<Self> {
         let mut extended = Vec::new();
         for (name, value) in &entry.attributes {
@@ -72,8 +73,8 @@ impl Attributes {
     }
 }
 
-/// Whether an attribute is taken from archives and put into them: what users write, file capabilities, and access lists.
-/// Those of overlays would lead an overlay elsewhere.
+/// Whether an attribute is taken from archives and put into them: what users write, file capabilities, and access
+/// lists. Those of overlays would lead an overlay elsewhere.
 pub(crate) fn is_given(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
         || matches!(name, b"security.capability" | b"system.posix_acl_access" | b"system.posix_acl_default")
@@ -82,7 +83,7 @@ pub(crate) fn is_given(name: &[u8]) -> bool {
 /// What is made of a layer besides its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Folders that the layer has no entry for: in an image they are as the layers below say.
+    /// Directories that the layer has no entry for: in an image they are as the layers below say.
     pub implied: Vec<Vec<u8>>,
     /// Hard links to what is not in the layer: new names, and what they are for.
     pub borrowed: Vec<(Vec<u8>, Vec<u8>)>,
@@ -97,20 +98,20 @@ pub struct Tree {
     /// Who owns what this process makes, and which permission bits it makes nothing with.
     own: (u32, u32),
     umask: u32,
-    /// What folders get at the end: until then they must be writable, and their times change. Nothing for those without an
-    /// entry.
-    folders: BTreeMap<Vec<u8>, Option<Attributes>>,
+    /// What directories get at the end: until then they must be writable, and their times change. Nothing for those
+    /// without an entry.
+    directories: BTreeMap<Vec<u8>, Option<Attributes>>,
     remembered: usize,
     /// Where the tree is a layer.
     layer: Option<Left>,
 }
 
 impl Tree {
-    /// An empty tree in an empty folder.
+    /// An empty tree in an empty directory.
     pub fn new(root: &Path, owners: Owners) -> io::Result<Self> {
         let root =
             rustix::fs::open(root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // What is made below inherits nothing that no archive says: no group, no access list.
+        // Files made below inherit nothing that is not in the archive: no group, no access list.
         match rustix::fs::fremovexattr(&root, c"system.posix_acl_default") {
             Err(Errno::NODATA | Errno::NOTSUP) => {}
             other => other?,
@@ -122,7 +123,7 @@ impl Tree {
             owners,
             own: (data.st_uid, data.st_gid),
             umask: umask(),
-            folders: BTreeMap::from([(Vec::new(), None)]),
+            directories: BTreeMap::from([(Vec::new(), None)]),
             remembered: 0,
             layer: None,
         })
@@ -152,21 +153,21 @@ impl Tree {
         self.dress(&file, attributes, finished)
     }
 
-    /// A folder; one that is there stays, with new attributes.
-    pub(super) fn folder(&mut self, path: &[u8], attributes: Attributes) -> io::Result<()> {
+    /// A directory; one that is there stays, with new attributes.
+    pub(super) fn directory(&mut self, path: &[u8], attributes: Attributes) -> io::Result<()> {
         let names = names(path)?;
         if !names.is_empty() {
             let (parent, name) = self.place(path)?;
             match rustix::fs::mkdirat(&parent, &name, Mode::RWXU) {
-                Err(Errno::EXIST) => self.folder_instead(&parent, &name)?,
+                Err(Errno::EXIST) => self.directory_instead(&parent, &name)?,
                 other => other?,
             }
         }
         self.remember(names.join(&b'/'), Some(attributes))
     }
 
-    /// A folder where something stands.
-    fn folder_instead(&mut self, parent: &OwnedFd, name: &CString) -> io::Result<()> {
+    /// A directory where something stands.
+    fn directory_instead(&mut self, parent: &OwnedFd, name: &CString) -> io::Result<()> {
         let Some(there) = look(parent, name)? else { return Ok(()) };
         if FileType::from_raw_mode(there.st_mode) == FileType::Directory {
             return Ok(());
@@ -178,7 +179,7 @@ impl Tree {
         Ok(())
     }
 
-    /// A symbolic link, whatever it says.
+    /// A symbolic link with any target.
     pub(super) fn symlink(&mut self, path: &[u8], target: &[u8], attributes: &Attributes) -> io::Result<()> {
         let (parent, name) = self.place(path)?;
         let target = CString::new(target).map_err(|_| invalid("a link with a NUL byte"))?;
@@ -198,19 +199,19 @@ impl Tree {
         self.instead(&parent, &name, || rustix::fs::linkat(&from, &old, &parent, &name, AtFlags::empty()))
     }
 
-    /// The folder and the name of what a hard link is for; nothing where it is not in the tree.
+    /// The directory and the name of what a hard link is for; nothing where it is not in the tree.
     fn place_of_target(&mut self, target: &[u8]) -> io::Result<Option<(OwnedFd, CString)>> {
         let names = names(target)?;
-        let Some((name, folders)) = names.split_last() else {
+        let Some((name, directories)) = names.split_last() else {
             return Err(invalid("a hard link to the root"));
         };
-        let (name, folders) = (c_string(name)?, folders.join(&b'/'));
-        let folders = c_string(if folders.is_empty() { b"." } else { &folders })?;
-        match open_inside(self.places.root(), &folders, OFlags::PATH | OFlags::DIRECTORY) {
-            Ok(folder) => match look(&folder, &name)? {
+        let (name, directories) = (c_string(name)?, directories.join(&b'/'));
+        let directories = c_string(if directories.is_empty() { b"." } else { &directories })?;
+        match open_inside(self.places.root(), &directories, OFlags::PATH | OFlags::DIRECTORY) {
+            Ok(directory) => match look(&directory, &name)? {
                 // What a layer takes away is not there to be linked to.
                 Some(there) if self.layer.is_some() && is_whiteout(&there) => Ok(None),
-                there => Ok(there.map(|_| (folder, name))),
+                there => Ok(there.map(|_| (directory, name))),
             },
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
             Err(errno) => Err(errno.into()),
@@ -220,13 +221,13 @@ impl Tree {
     /// A hard link to what is not in the tree: that of a layer may be for a lower one's file.
     fn borrow(&mut self, path: &[u8], target: &[u8]) -> io::Result<()> {
         let Some(left) = &mut self.layer else {
-            return Err(invalid("a hard link to what is not in the archive before it"));
+            return Err(invalid("a hard link to a file that is not earlier in the archive"));
         };
         let joined = |path| Ok::<_, io::Error>(names(path)?.join(&b'/'));
         left.borrowed.push((joined(path)?, joined(target)?));
         self.remembered += 128 + path.len() + target.len();
         self.check_remembered()?;
-        // Its folder is there, whatever becomes of it.
+        // Its directory is there, whatever becomes of it.
         self.place(path).map(drop)
     }
 
@@ -251,7 +252,8 @@ impl Tree {
             }
             other => other?,
         }
-        // A node is not opened, for that may do anything; nobody can have put a link there.
+        // A device node is not opened, because open(2) can have side effects; no other process can have put a link
+        // there.
         self.own_name(&parent, &name, attributes)?;
         rustix::fs::chmodat(&parent, &name, self.mode(attributes), AtFlags::empty())?;
         Ok(rustix::fs::utimensat(&parent, &name, &times(attributes.mtime), AtFlags::SYMLINK_NOFOLLOW)?)
@@ -263,7 +265,7 @@ impl Tree {
         match &mut self.layer {
             _ if names.first() == Some(&&b"dev"[..]) => Ok(()),
             Some(left) => {
-                // A few are told; an archive of nothing else is no reason to remember them all.
+                // Only a few are reported, so that an archive of nothing but devices does not fill the memory.
                 if left.without.len() < 16 {
                     left.without.push(names.join(&b'/'));
                 }
@@ -273,9 +275,10 @@ impl Tree {
         }
     }
 
-    /// Takes an entry that is a whiteout, by its name, and says whether it is one.
+    /// Takes an entry that is a whiteout, by its name, and returns whether it is one.
     ///
-    /// It hides what lower layers have, and nothing that its own layer has, whichever comes first (image-spec, layer.md).
+    /// It hides what lower layers have, and nothing that its own layer has, whichever comes first (image-spec,
+    /// layer.md).
     pub(super) fn take_whiteout(&mut self, path: &[u8]) -> io::Result<bool> {
         let Some(name) = path.rsplit(|&byte| byte == b'/').find(|name| !matches!(*name, b"" | b".")) else {
             return Ok(false);
@@ -283,17 +286,17 @@ impl Tree {
         if self.layer.is_none() || !name.starts_with(WHITEOUT) {
             return Ok(false);
         }
-        if name.starts_with(OF_AUFS) && name != OPAQUE_FOLDER {
+        if name.starts_with(OF_AUFS) && name != OPAQUE_DIRECTORY {
             return Ok(true);
         }
         let (parent, own) = self.place(path)?;
-        if name == OPAQUE_FOLDER {
+        if name == OPAQUE_DIRECTORY {
             hide_lower_of(&parent)?;
             return Ok(true);
         }
         let hidden = c_string(&own.as_bytes()[WHITEOUT.len()..])?;
         if matches!(hidden.as_bytes(), b"" | b"." | b"..") {
-            return Err(invalid("a whiteout of nothing"));
+            return Err(invalid("a whiteout without a name"));
         }
         match rustix::fs::mknodat(&parent, &hidden, FileType::CharacterDevice, Mode::empty(), 0) {
             Err(Errno::EXIST) => {
@@ -307,7 +310,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Gives the folders what they are to have, inner ones first.
+    /// Gives the directories what they are to have, inner ones first.
     pub fn finish(self) -> io::Result<()> {
         self.finish_layer().map(drop)
     }
@@ -315,14 +318,14 @@ impl Tree {
     /// The same, with what a layer leaves to those below it.
     pub fn finish_layer(mut self) -> io::Result<Left> {
         let mut left = self.layer.take().unwrap_or_default();
-        for (path, attributes) in std::mem::take(&mut self.folders).into_iter().rev() {
+        for (path, attributes) in std::mem::take(&mut self.directories).into_iter().rev() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let name = if path.is_empty() { b"." } else { &path[..] };
             match open_inside(self.places.root(), &c_string(name)?, flags) {
-                Ok(folder) => {
+                Ok(directory) => {
                     let unlisted = || Attributes { mode: 0o755, ..Attributes::default() };
                     let given = attributes.clone().unwrap_or_else(unlisted);
-                    self.dress(&File::from(folder), &given, false)?;
+                    self.dress(&File::from(directory), &given, false)?;
                     if attributes.is_none() {
                         left.implied.push(path);
                     }
@@ -336,28 +339,28 @@ impl Tree {
         Ok(left)
     }
 
-    /// The folder an entry stands in, made where it is missing, and the entry's last name.
+    /// The parent directory of an entry, made where it is missing, and the entry's last name.
     fn place(&mut self, path: &[u8]) -> io::Result<(std::rc::Rc<OwnedFd>, CString)> {
         let mut made = Made::new();
         let place = self.places.of(path, &mut made)?;
-        for (folder, was_whiteout) in made {
+        for (directory, was_whiteout) in made {
             if was_whiteout && self.layer.is_some() {
-                hide_lower(self.places.root(), &c_string(&folder)?)?;
+                hide_lower(self.places.root(), &c_string(&directory)?)?;
             }
-            self.remember(folder, None)?;
+            self.remember(directory, None)?;
         }
         Ok(place)
     }
 
-    fn remember(&mut self, folder: Vec<u8>, attributes: Option<Attributes>) -> io::Result<()> {
+    fn remember(&mut self, directory: Vec<u8>, attributes: Option<Attributes>) -> io::Result<()> {
         let extended = attributes.iter().flat_map(|attributes| &attributes.extended);
-        self.remembered += 128 + folder.len() + extended.map(|(_, value)| 64 + value.len()).sum::<usize>();
-        self.folders.insert(folder, attributes);
+        self.remembered += 128 + directory.len() + extended.map(|(_, value)| 64 + value.len()).sum::<usize>();
+        self.directories.insert(directory, attributes);
         self.check_remembered()
     }
 
     fn check_remembered(&self) -> io::Result<()> {
-        if self.remembered > MOST_REMEMBERED { Err(invalid("too many folders")) } else { Ok(()) }
+        if self.remembered > MOST_REMEMBERED { Err(invalid("too many directories")) } else { Ok(()) }
     }
 
     /// Makes a name; what an earlier entry made of that name goes.
@@ -380,7 +383,7 @@ impl Tree {
         }
     }
 
-    /// Gives an open file or folder its owner, bits, attributes and time, in the order in which none undoes another.
+    /// Gives an open file or directory its owner, bits, attributes and time, in the order in which none undoes another.
     fn dress(&self, file: &File, attributes: &Attributes, has_bits: bool) -> io::Result<()> {
         if let Some((uid, gid)) = self.owner(attributes) {
             rustix::fs::fchown(file, uid, gid).map_err(|errno| not_granted(errno, attributes))?;
@@ -430,37 +433,36 @@ fn not_granted(errno: Errno, attributes: &Attributes) -> io::Error {
         return errno.into();
     }
     let Attributes { uid, gid, .. } = attributes;
-    let words =
-        format!("it belongs to {uid}:{gid}, and /etc/subuid and /etc/subgid do not grant so many ids");
+    let words = format!("it belongs to {uid}:{gid}, and /etc/subuid and /etc/subgid do not grant enough ids");
     io::Error::new(io::ErrorKind::InvalidInput, words)
 }
 
-/// Makes a folder opaque.
+/// Makes a directory opaque.
 fn hide_lower(parent: &OwnedFd, name: &CString) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
     hide(open_inside(parent, name, flags)?)
 }
 
-/// Makes opaque the folder of a descriptor that only stands for it.
-fn hide_lower_of(folder: &OwnedFd) -> io::Result<()> {
-    hide(open_inside(folder, c".", OFlags::RDONLY | OFlags::DIRECTORY)?)
+/// Makes the directory of an `O_PATH` file descriptor opaque.
+fn hide_lower_of(directory: &OwnedFd) -> io::Result<()> {
+    hide(open_inside(directory, c".", OFlags::RDONLY | OFlags::DIRECTORY)?)
 }
 
 /// Sets the attributes for overlays of root's and for those in user namespaces; the first is root's alone to set.
-fn hide(folder: impl AsFd) -> io::Result<()> {
+fn hide(directory: impl AsFd) -> io::Result<()> {
     let [of_root, of_users] =
-        OPAQUE.map(|name| rustix::fs::fsetxattr(&folder, name, b"y", XattrFlags::empty()));
+        OPAQUE.map(|name| rustix::fs::fsetxattr(&directory, name, b"y", XattrFlags::empty()));
     match (of_root, of_users) {
         (Ok(()), _) | (_, Ok(())) => Ok(()),
         (_, Err(Errno::NOTSUP)) => Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this file system has no room for the attributes of an overlay; keep images on ext4, xfs or btrfs",
+            "this file system cannot store overlay extended attributes; keep images on ext4, xfs or btrfs",
         )),
         (_, Err(errno)) => Err(errno.into()),
     }
 }
 
-/// The mask that this process makes files with, or all bits where that is not told.
+/// The mask that this process makes files with, or all bits where it is not known.
 fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));

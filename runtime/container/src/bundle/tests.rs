@@ -2,15 +2,15 @@ use std::fs;
 
 use super::*;
 
-/// A folder with files, and what opening it (or a file of it) says.
+/// A directory with files, and the result of opening it (or a file in it).
 fn check(files: &[(&str, &str)], open: &str) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for (path, text) in files {
-        let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         fs::write(path, text).expect("a file");
     }
-    let dir = fs::canonicalize(folder.path()).expect("a path");
+    let dir = fs::canonicalize(directory.path()).expect("a path");
     let said = match Bundle::open(&dir.join(open)) {
         Ok(bundle) => format!("{} {:?}", bundle.dir.display(), bundle.annotation("dev.jobc.image")),
         Err(error) => {

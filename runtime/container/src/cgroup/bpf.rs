@@ -65,7 +65,7 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         kind: CGROUP_DEVICE,
         count: u32::try_from(program.len()).map_err(|_| Errno::TOOBIG)?,
         instructions: address(program.as_ptr().cast()),
-        // No helper of the kernel is called, so none of its licences is asked for.
+        // No helper of the kernel is called, so no license is required.
         licence: address(c"MIT".as_ptr().cast()),
         log_level: 0,
         log_size: 0,
@@ -82,12 +82,12 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         unsafe { raw::syscall(__NR_bpf, words) }
     })?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
-    // SAFETY: the kernel made this descriptor just now, and it is close-on-exec.
+    // SAFETY: the kernel made this file descriptor just now, and it is close-on-exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Begins anew where the kernel gave its check of a program up, as it does as soon as a signal is pending (`bpf_check` in
-/// kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
+/// Begins anew where the kernel gave its check of a program up, as it does as soon as a signal is pending (`bpf_check`
+/// in kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
 fn patiently<T>(mut load: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     for _ in 1..TRIES {
         match load() {
@@ -121,7 +121,8 @@ pub(super) fn attach(group: BorrowedFd<'_>, program: &OwnedFd) -> Result<(), Err
 mod tests {
     use super::*;
 
-    /// Loads where the kernel gives up so many times, and fails with `then` or loads after that; says how often it was asked.
+    /// Loads where the kernel fails with EAGAIN so many times, and returns `then` after that; returns the number of
+    /// attempts.
     fn check(given_up: usize, then: Result<(), Errno>) -> (Result<(), Errno>, usize) {
         let mut asked = 0;
         let loaded = patiently(|| {

@@ -6,7 +6,7 @@
 pub enum Controller {
     /// CPU time.
     Cpu,
-    /// The count of used CPU time; of version 1 only, part of [`Self::Cpu`] later.
+    /// The count of used CPU time; of cgroup v1 only, part of [`Self::Cpu`] later.
     Cpuacct,
     /// Which CPUs and memory nodes.
     Cpuset,
@@ -14,21 +14,21 @@ pub enum Controller {
     Memory,
     /// Processes and threads.
     Pids,
-    /// Disk traffic: `blkio` in version 1, `io` in version 2.
+    /// Disk traffic: `blkio` in cgroup v1, `io` in cgroup v2.
     Io,
     /// Huge pages.
     Hugetlb,
     /// RDMA handles and objects.
     Rdma,
-    /// Countable things of some machines.
+    /// Countable things of some hosts.
     Misc,
-    /// Which devices may be opened; in version 2 a program attached to a group.
+    /// Which devices may be opened; in cgroup v2 a program attached to a group.
     Devices,
-    /// Halting of all processes; in version 2 a file of every group.
+    /// Halting of all processes; in cgroup v2 a file of every group.
     Freezer,
-    /// The class of network packets; of version 1 only.
+    /// The class of network packets; of cgroup v1 only.
     NetCls,
-    /// The priority of network packets; of version 1 only.
+    /// The priority of network packets; of cgroup v1 only.
     NetPrio,
 }
 
@@ -50,12 +50,12 @@ impl Controller {
         Self::NetPrio,
     ];
 
-    /// The controller of a name of either version; nothing for one that this program has no use for.
+    /// The controller of a name of either version; nothing for one that this program does not use.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name || (name == "blkio" && *one == Self::Io))
     }
 
-    /// Its name, which for disk traffic is that of version 2.
+    /// Its name, which for disk traffic is that of cgroup v2.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -74,7 +74,7 @@ impl Controller {
         }
     }
 
-    /// Whether every group of version 2 has it, without being switched on in the group above.
+    /// Whether every cgroup v2 group has it, without being enabled in the group above.
     pub fn needs_no_switch(self) -> bool {
         matches!(self, Self::Devices | Self::Freezer | Self::Cpuacct)
     }

@@ -117,7 +117,7 @@ impl Rule {
             LinuxDeviceType::P => {
                 return wrong(
                     "type",
-                    "no rule can be made about FIFOs".to_owned(),
+                    "device rules cannot match FIFOs".to_owned(),
                     "remove the rule, or write `c` or `b`",
                 );
             }
@@ -132,8 +132,8 @@ impl Rule {
                 Some(written) => match u32::try_from(written) {
                     Ok(written) if written <= i32::MAX.unsigned_abs() => Some(written),
                     _ => {
-                        let message = format!("`{written}` is not the number of a device");
-                        return wrong(field, message, "write a number from 0, or leave it out for all");
+                        let message = format!("`{written}` is not a device number");
+                        return wrong(field, message, "write a number from 0, or omit it to match all");
                     }
                 },
             };
@@ -146,8 +146,8 @@ impl Rule {
                 'w' => WRITE,
                 'm' => MKNOD,
                 _ => {
-                    let message = format!("`{written}` is not an access to a device");
-                    return wrong("access", message, "write letters of `rwm`: read, write, make a node");
+                    let message = format!("invalid device access `{written}`");
+                    return wrong("access", message, "write letters of `rwm`: read, write, mknod");
                 }
             };
         }

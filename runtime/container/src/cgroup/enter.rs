@@ -1,4 +1,4 @@
-//! The way into the groups of a container: they are made, or opened for a further process.
+//! The way into the groups of a container: they are made, or opened for an additional process.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use jobc_sys::error::Result;
 impl Cgroup {
     /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
     ///
-    /// Where nothing is limited and no group can be made, there is none, and that is no error. The group `jobc` that
-    /// holds all others stays when they are removed; it has no limits.
+    /// Where nothing is limited and no group can be made, there is none, and that is not an error. The group `jobc`
+    /// that holds all others stays when they are removed; it has no limits.
     ///
     /// # Errors
     ///
@@ -26,41 +26,42 @@ impl Cgroup {
         Plan::of(layout, request)?.carry_out(request)
     }
 
-    /// Opens what a further process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    /// Opens what an additional process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
     ///
-    /// `first` is the container's first process. Where the container has divided its group of version 2 itself, the group
-    /// takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes where the first is.
+    /// `first` is the container's first process. Where the container has divided its cgroup v2 group itself, the
+    /// group takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes
+    /// where the first is.
     pub fn open_entrances(&mut self, first: u32) -> Result<()> {
         self.into = None;
         self.joins.clear();
         for group in self.saved.groups.iter().filter(|group| group.is_there()) {
             match group.version {
-                Version::V1 => self.joins.push(make::entrance(&group.folder, "tasks", OFlags::WRONLY)?),
+                Version::V1 => self.joins.push(make::entrance(&group.directory, "tasks", OFlags::WRONLY)?),
                 Version::V2 => {
-                    let folder = life::holding(&group.folder, first)?;
-                    self.into = Some(make::entrance(&folder, "", OFlags::DIRECTORY)?);
+                    let directory = life::holding(&group.directory, first)?;
+                    self.into = Some(make::entrance(&directory, "", OFlags::DIRECTORY)?);
                 }
             }
         }
         Ok(())
     }
 
-    /// The group of version 2 that a further process belongs in beside the container's `first`, relative to the root of the tree;
-    /// nothing where there is none, or none that can be seen from here.
+    /// The cgroup v2 group that an additional process belongs in beside the container's `first`, relative to the root
+    /// of the tree; `None` if there is none, or none that can be seen from here.
     pub(crate) fn entrance(&self, first: u32) -> Result<Option<PathBuf>> {
         let Some(unified) = Layout::detect()?.unified else { return Ok(None) };
         let mut there = self.saved.groups.iter().filter(|group| group.is_there());
         let Some(group) = there.find(|group| group.version == Version::V2) else { return Ok(None) };
-        let folder = life::holding(&group.folder, first)?;
-        Ok(folder.strip_prefix(&unified.mount).ok().map(Path::to_owned))
+        let directory = life::holding(&group.directory, first)?;
+        Ok(directory.strip_prefix(&unified.mount).ok().map(Path::to_owned))
     }
 
-    /// Whether this process may make one in its group of version 2, or has none to make one in.
+    /// Whether this process may make one in its cgroup v2 group, or has none to make one in.
     pub(crate) fn may_be_entered(&self, layout: &Layout) -> bool {
         let Some(unified) = &layout.unified else { return true };
         let mut there = self.saved.groups.iter().filter(|group| group.version == Version::V2);
         there.all(|group| {
-            group.folder.strip_prefix(&unified.mount).is_ok_and(|group| plan::may_move(unified, group))
+            group.directory.strip_prefix(&unified.mount).is_ok_and(|group| plan::may_move(unified, group))
         })
     }
 }

@@ -13,8 +13,8 @@ pub(super) fn write(path: &Path, text: &str) -> std::result::Result<(), Errno> {
 
 /// Writes a line in one call, and again where a signal came in between.
 ///
-/// The kernel looks for signals before it changes a limit, and a thread may have one pending that another one has blocked: the
-/// end of a child.
+/// The kernel looks for signals before it changes a limit, and a thread may have one pending that another one has
+/// blocked: the end of a child.
 pub(super) fn write_line(file: &OwnedFd, line: &str) -> std::result::Result<(), Errno> {
     rustix::io::retry_on_intr(|| rustix::io::write(file, line.as_bytes())).map(drop)
 }

@@ -1,6 +1,6 @@
-//! Where control groups are on this machine: version 1, version 2, or version 1 with an empty unified tree beside it.
+//! The cgroup layout of this host: cgroup v1, cgroup v2, or hybrid (v1 with an empty v2 hierarchy).
 //!
-//! All of it stands in `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
+//! It is read from `/proc/self/mountinfo` and `/proc/self/cgroup` (proc(5), cgroups(7)), each read once.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,16 +13,16 @@ use super::controller::Controller;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::kernel_file::{self, unescaped};
 
-/// The hierarchies of this machine, and where this process is in them.
+/// The hierarchies of this host, and where this process is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// The hierarchies of version 1, in the order of `/proc/self/cgroup`.
+    /// The cgroup v1 hierarchies, in the order of `/proc/self/cgroup`.
     pub hierarchies: Vec<Hierarchy>,
-    /// The tree of version 2.
+    /// The cgroup v2 hierarchy.
     pub unified: Option<Unified>,
 }
 
-/// A mounted hierarchy of version 1.
+/// A mounted cgroup v1 hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     /// Where it is mounted.
@@ -37,12 +37,13 @@ pub struct Hierarchy {
     pub writable: bool,
 }
 
-/// The mounted tree of version 2.
+/// The mounted cgroup v2 hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unified {
     /// Where it is mounted.
     pub mount: PathBuf,
-    /// The controllers that groups of it can have: those that no hierarchy of version 1 holds. Looked up when first asked for.
+    /// The controllers that groups of it can have: those that no cgroup v1 hierarchy holds. Looked up on first
+    /// use.
     pub controllers: OnceLock<Vec<Controller>>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
     pub own: Option<PathBuf>,
@@ -56,24 +57,25 @@ pub struct Unified {
 pub enum Version {
     /// A hierarchy of its own, or shared with few others.
     V1,
-    /// The unified tree.
+    /// The cgroup v2 hierarchy.
     V2,
 }
 
 impl Layout {
-    /// Looks where control groups are mounted and which groups this process is in.
+    /// Looks where cgroups are mounted and which groups this process is in.
     ///
-    /// No mounted control groups at all are no error: the layout is empty then.
+    /// No mounted cgroups at all are not an error: the layout is empty then.
     pub fn detect() -> Result<Self> {
         let mut layout = Self::seen(Path::new("/proc/self/cgroup"))?;
         if let Some(unified) = &mut layout.unified {
-            // Most of what is limited is found in version 1 where there is one, and nobody asks what else there is.
+            // With cgroup v1, most limits are found there, and the other controllers are never looked up.
             unified.controllers = OnceLock::new();
         }
         Ok(layout)
     }
 
-    /// Looks which groups another process is in; `own` means that process's. The unified tree seems to have no controllers.
+    /// Finds which groups another process is in; `own` means that process's. The cgroup v2 hierarchy seems to have no
+    /// controllers.
     pub(super) fn of(pid: u32) -> Result<Self> {
         Self::seen(&PathBuf::from(format!("/proc/{pid}/cgroup")))
     }
@@ -82,7 +84,7 @@ impl Layout {
         Ok(Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read_whole(own)?))
     }
 
-    /// The layout that the two files describe, with no controllers in the unified tree.
+    /// The layout that the two files describe, with no controllers in the cgroup v2 hierarchy.
     pub fn parse(mountinfo: &str, own: &str) -> Self {
         let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
         let mut layout = Self::default();
@@ -122,19 +124,19 @@ impl Layout {
         }
     }
 
-    /// The hierarchy of version 1 that a controller is in.
+    /// The cgroup v1 hierarchy that a controller is in.
     pub fn hierarchy(&self, controller: Controller) -> Option<&Hierarchy> {
         self.hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&controller))
     }
 
-    /// Whether the unified tree has all there is.
+    /// Whether the cgroup v2 hierarchy has all there is.
     pub fn is_unified(&self) -> bool {
         self.unified.is_some() && self.hierarchies.iter().all(|hierarchy| hierarchy.controllers.is_empty())
     }
 }
 
 impl Unified {
-    /// The controllers that groups of it can have; none where nothing tells which.
+    /// The controllers that groups of it can have; none where they are not known.
     pub fn controllers(&self) -> &[Controller] {
         self.controllers.get_or_init(|| {
             let list = read_whole(&self.mount.join("cgroup.controllers")).unwrap_or_default();
@@ -144,25 +146,25 @@ impl Unified {
 }
 
 impl Hierarchy {
-    /// What mount(2) is told to mount this hierarchy: `cpu` and `cpuacct`, or `none` and `name=systemd`.
+    /// The options for mount(2) of this hierarchy: `cpu` and `cpuacct`, or `none` and `name=systemd`.
     pub fn options(&self) -> Vec<&str> {
         if self.name.starts_with("name=") { vec!["none", &self.name] } else { self.name.split(',').collect() }
     }
 
-    /// The name of the folder it is usually mounted on: the name without `name=`.
-    pub fn folder(&self) -> &str {
+    /// The name of the directory it is usually mounted on: the name without `name=`.
+    pub fn directory(&self) -> &str {
         self.name.strip_prefix("name=").unwrap_or(&self.name)
     }
 }
 
-/// A line of mountinfo about control groups.
+/// A line of mountinfo about cgroups.
 struct Mount {
     /// Which group of the hierarchy is shown at `point`, as this process's control-group namespace names it.
     root: PathBuf,
     point: PathBuf,
     /// Whether neither the mount nor the file system is read-only.
     writable: bool,
-    /// The options of the file system, which for version 1 hold its controllers; nothing for version 2.
+    /// The options of the file system, which for cgroup v1 hold its controllers; nothing for cgroup v2.
     options: Option<Vec<String>>,
 }
 
@@ -212,7 +214,8 @@ fn best<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| mount.is(name)).min_by_key(|mount| mount.root.components().count())
 }
 
-/// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is all.
+/// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is
+/// all.
 fn read_whole(path: &Path) -> Result<String> {
     match kernel_file::read(path, &mut [0; 4096]) {
         Ok(text) => Ok(String::from_utf8_lossy(text).into_owned()),
@@ -227,7 +230,7 @@ fn read(path: &Path) -> Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
     let mut bytes = Vec::with_capacity(16 * 1024);
     while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {
-        // Most machines' mounts fit the first time, and need no more memory to see that nothing follows.
+        // Most hosts' mounts fit the first time, and need no more memory to see that nothing follows.
         if bytes.capacity() - bytes.len() < 4096 {
             bytes.reserve(16 * 1024);
         }

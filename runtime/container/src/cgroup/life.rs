@@ -21,13 +21,13 @@ impl Cgroup {
     pub fn processes(&self) -> Result<Vec<u32>> {
         let Some(group) = self.holder() else { return Ok(vec![]) };
         let mut list: Vec<u32> = vec![];
-        for folder in below(&group.folder).into_iter().chain([group.folder.clone()]) {
-            match fs::read_to_string(folder.join("cgroup.procs")) {
+        for directory in below(&group.directory).into_iter().chain([group.directory.clone()]) {
+            match fs::read_to_string(directory.join("cgroup.procs")) {
                 // Whoever is in none of our pid namespaces is shown as 0.
                 Ok(text) => list
                     .extend(text.lines().filter_map(|line| line.parse::<u32>().ok()).filter(|pid| *pid != 0)),
                 Err(error) if is_gone(&error) => {}
-                Err(error) => return Err(failed("read the processes of", &folder, &error)),
+                Err(error) => return Err(failed("read the processes of", &directory, &error)),
             }
         }
         Ok(list)
@@ -41,9 +41,9 @@ impl Cgroup {
         let Some(group) = self.holder() else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
         let at_once = group.version == Version::V2
-            && match write(&group.folder.join("cgroup.kill"), "1") {
+            && match write(&group.directory.join("cgroup.kill"), "1") {
                 Ok(()) => true,
-                Err(Errno::NOENT) if !group.folder.exists() => return Ok(()),
+                Err(Errno::NOENT) if !group.directory.exists() => return Ok(()),
                 Err(_) => false,
             };
         for pause in pauses(until) {
@@ -64,15 +64,15 @@ impl Cgroup {
             std::thread::sleep(pause);
         }
         let left = self.processes()?.len();
-        let message = format!("{left} processes in `{}` do not end", group.folder.display());
+        let message = format!("{left} processes in `{}` do not exit", group.directory.display());
         Err(Error::new(Kind::Machine, message)
-            .help("they wait for the kernel, as for a disk or a network drive"))
+            .help("they are blocked in the kernel, for example on a disk or a network file system"))
     }
 
-    /// Kills whoever is left in the groups and removes them.
+    /// Kills the remaining processes in the groups and removes the groups.
     pub fn end(&self) -> Result<()> {
-        // A group that can be removed has nobody in it and nothing below it: then there is nobody to look for.
-        let is_empty = self.holder().is_some_and(|group| rustix::fs::rmdir(&group.folder).is_ok());
+        // A group that can be removed has no processes and no children, so nothing needs to be killed.
+        let is_empty = self.holder().is_some_and(|group| rustix::fs::rmdir(&group.directory).is_ok());
         if !is_empty {
             self.kill()?;
         }
@@ -91,10 +91,7 @@ impl Cgroup {
 
     fn set_frozen(&self, frozen: bool) -> Result<()> {
         let Some(group) = self.freezer() else {
-            return Err(Error::new(
-                Kind::Unenforceable,
-                "the container has no control group that can be frozen",
-            ));
+            return Err(Error::new(Kind::Unenforceable, "the container has no cgroup that can be frozen"));
         };
         let (file, text, state, shown) = match (group.version, frozen) {
             (Version::V2, true) => ("cgroup.freeze", "1", "cgroup.events", "frozen 1"),
@@ -103,19 +100,19 @@ impl Cgroup {
             (Version::V1, false) => ("freezer.state", "THAWED", "freezer.state", "THAWED"),
         };
         let what = if frozen { "freeze" } else { "thaw" };
-        write(&group.folder.join(file), text)
-            .map_err(|errno| Error::machine(format!("{what} `{}`", group.folder.display()), errno))?;
+        write(&group.directory.join(file), text)
+            .map_err(|errno| Error::machine(format!("{what} `{}`", group.directory.display()), errno))?;
         for pause in pauses(Instant::now() + PATIENCE) {
-            let now = fs::read_to_string(group.folder.join(state))
-                .map_err(|error| failed("read the state of", &group.folder, &error))?;
+            let now = fs::read_to_string(group.directory.join(state))
+                .map_err(|error| failed("read the state of", &group.directory, &error))?;
             if now.lines().any(|line| line == shown) {
                 return Ok(());
             }
             std::thread::sleep(pause);
         }
-        let message = format!("the processes in `{}` do not {what}", group.folder.display());
+        let message = format!("the processes in `{}` do not {what}", group.directory.display());
         Err(Error::new(Kind::Machine, message)
-            .help("they wait for the kernel, as for a disk or a network drive"))
+            .help("they are blocked in the kernel, for example on a disk or a network file system"))
     }
 
     /// Whether the group is frozen now.
@@ -125,28 +122,28 @@ impl Cgroup {
             Version::V2 => ("cgroup.freeze", "1"),
             Version::V1 => ("freezer.state", "FROZEN"),
         };
-        match fs::read_to_string(group.folder.join(file)) {
+        match fs::read_to_string(group.directory.join(file)) {
             Ok(text) => Ok(text.trim() == shown),
             Err(error) if is_gone(&error) => Ok(false),
-            Err(error) => Err(failed("read the state of", &group.folder, &error)),
+            Err(error) => Err(failed("read the state of", &group.directory, &error)),
         }
     }
 
-    /// Removes the groups, those made below them, and the folders above that were made for them and are empty now.
+    /// Removes the groups, those made below them, and the directories above that were made for them and are empty now.
     ///
-    /// Waits a while for processes that are about to be gone. What is removed already is no error.
+    /// Waits a while for processes that are about to be gone. What is removed already is not an error.
     pub fn remove(&self) -> Result<()> {
         let mut result = Ok(());
         for group in self.there() {
-            match remove_group(&group.folder) {
+            match remove_group(&group.directory) {
                 Ok(()) => {
-                    for folder in &group.above {
+                    for directory in &group.above {
                         // In use by another container, or removed by one.
-                        let _ = rustix::fs::rmdir(folder);
+                        let _ = rustix::fs::rmdir(directory);
                     }
                 }
                 Err(errno) => {
-                    let what = format!("remove the control group `{}`", group.folder.display());
+                    let what = format!("remove the cgroup `{}`", group.directory.display());
                     result = result.and(Err(Error::machine(what, errno)));
                 }
             }
@@ -154,7 +151,7 @@ impl Cgroup {
         result
     }
 
-    /// The group that tells which processes there are.
+    /// The group that lists the processes.
     fn holder(&self) -> Option<&SavedGroup> {
         self.freezer().or_else(|| self.there().next())
     }
@@ -170,51 +167,51 @@ impl Cgroup {
     }
 }
 
-/// The group of the unified tree that a further process enters: `folder`, or the one below it that holds process `first` where
-/// `folder` passes controllers on.
-pub(super) fn holding(folder: &Path, first: u32) -> Result<PathBuf> {
+/// The group of the cgroup v2 hierarchy that an additional process enters: `directory`, or the one below it that holds
+/// process `first` where `directory` passes controllers on.
+pub(super) fn holding(directory: &Path, first: u32) -> Result<PathBuf> {
     let passes_on =
-        fs::read(folder.join("cgroup.subtree_control")).is_ok_and(|list| !list.trim_ascii().is_empty());
+        fs::read(directory.join("cgroup.subtree_control")).is_ok_and(|list| !list.trim_ascii().is_empty());
     if !passes_on {
-        return Ok(folder.to_owned());
+        return Ok(directory.to_owned());
     }
     let unified = Layout::of(first)?.unified;
     let held = unified.and_then(|unified| Some(unified.mount.join(unified.own?)));
-    held.filter(|held| held.starts_with(folder)).ok_or_else(|| {
-        let message = format!("the control group `{}` passes its controllers on, so it takes no process, and the container's first process is not below it", folder.display());
+    held.filter(|held| held.starts_with(directory)).ok_or_else(|| {
+        let message = format!("the cgroup `{}` enables controllers for its children, so it cannot hold processes, and the container's first process is not below it", directory.display());
         Error::new(Kind::State, message)
     })
 }
 
-/// Removes the group `jobc/<name>` in every hierarchy where this process could have made one, with those below it, as far as
-/// nobody is in them.
+/// Removes the group `jobc/<name>` in every hierarchy where this process could have made one, with those below it, as
+/// far as they have no processes.
 ///
 /// For what a killed process made and had not written down yet.
 pub fn remove_empty(layout: &Layout, name: &str) {
     let hierarchies = layout.hierarchies.iter().map(|hierarchy| (&hierarchy.mount, &hierarchy.own));
     let trees = layout.unified.iter().map(|unified| (&unified.mount, &unified.own));
     for (mount, own) in hierarchies.chain(trees) {
-        // At the top, or below a group that a normal user was given.
+        // At the top, or below a group that an unprivileged user was given.
         let given = own.iter().flat_map(|own| own.ancestors()).filter(|group| !group.as_os_str().is_empty());
         for base in std::iter::once(mount.clone()).chain(given.map(|group| mount.join(group))) {
             let group = base.join("jobc").join(name);
-            for folder in below(&group).into_iter().chain([group]) {
-                // One that holds somebody stays.
-                let _ = rustix::fs::rmdir(folder);
+            for directory in below(&group).into_iter().chain([group]) {
+                // A group with processes stays.
+                let _ = rustix::fs::rmdir(directory);
             }
         }
     }
 }
 
 /// Removes a group and the groups below it, the deepest first.
-fn remove_group(folder: &Path) -> std::result::Result<(), Errno> {
+fn remove_group(directory: &Path) -> std::result::Result<(), Errno> {
     let mut last = Errno::BUSY;
     for pause in pauses(Instant::now() + PATIENCE) {
-        match rustix::fs::rmdir(folder) {
+        match rustix::fs::rmdir(directory) {
             Ok(()) | Err(Errno::NOENT) => return Ok(()),
             Err(Errno::BUSY | Errno::NOTEMPTY) => {
                 let mut removed = false;
-                for group in below(folder) {
+                for group in below(directory) {
                     removed |= rustix::fs::rmdir(&group).is_ok();
                 }
                 if removed {
@@ -232,9 +229,9 @@ fn remove_group(folder: &Path) -> std::result::Result<(), Errno> {
 }
 
 /// The groups below a group, the deepest first.
-fn below(folder: &Path) -> Vec<PathBuf> {
+fn below(directory: &Path) -> Vec<PathBuf> {
     let mut list = vec![];
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
         list.extend(below(&entry.path()));
         list.push(entry.path());
@@ -249,12 +246,12 @@ fn pauses(until: Instant) -> impl Iterator<Item = Duration> {
         .take_while(move |pause| *pause == first || Instant::now() < until)
 }
 
-/// Whether a group is gone: the file is not there, or was open while its group was removed.
+/// Whether a group is gone: the file does not exist, or was open while its group was removed.
 fn is_gone(error: &std::io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::NOENT | Errno::NODEV))
 }
 
-fn failed(what: &str, folder: &Path, error: &std::io::Error) -> Error {
+fn failed(what: &str, directory: &Path, error: &std::io::Error) -> Error {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    Error::machine(format!("{what} the control group `{}`", folder.display()), errno)
+    Error::machine(format!("{what} the cgroup `{}`", directory.display()), errno)
 }

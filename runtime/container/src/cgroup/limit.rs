@@ -1,7 +1,7 @@
 //! The limits that config.json asks for, as what is written to the kernel's files.
 //!
 //! A limit that limits nothing (`-1`, or 0 where the runtimes read that as "not set") is not written, so it needs no
-//! controller either. Sources: OCI runtime specification, config-linux.md "Control groups"; cgroup-v1/*.rst and
+//! controller either. Sources: OCI runtime specification, config-linux.md "Cgroups"; cgroup-v1/*.rst and
 //! cgroup-v2.rst below Documentation/admin-guide of the kernel.
 
 mod v1;
@@ -22,11 +22,11 @@ pub struct Limit {
     pub files: Vec<(String, String)>,
     /// The field that asks for it: a JSON Pointer into config.json.
     pub place: String,
-    /// A limit on something the machine may not have at all; then a kernel without the file keeps it as well.
+    /// A limit on something the host may not have at all; then a kernel without the file keeps it as well.
     pub kept_without: Option<Absent>,
 }
 
-/// What a machine can be without, so that there is nothing to limit.
+/// What a host can be without, so that there is nothing to limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
     /// Swap space.
@@ -42,9 +42,10 @@ pub(super) struct Limits {
     pub(super) impossible: Vec<Error>,
 }
 
-/// Files that a kernel may have for old programs' sake, taking what is written and keeping none of it.
+/// Files that a kernel may have for compatibility: it accepts writes and enforces nothing.
 ///
-/// The kernel's memory is no longer limited by itself since Linux 5.16 (cgroup-v1/memory.rst, `memory.kmem.limit_in_bytes`).
+/// There is no separate limit of kernel memory since Linux 5.16 (cgroup-v1/memory.rst,
+/// `memory.kmem.limit_in_bytes`).
 const WITHOUT_EFFECT: [&str; 1] = ["memory.kmem.limit_in_bytes"];
 
 impl Limit {
@@ -55,11 +56,11 @@ impl Limit {
 }
 
 impl Limits {
-    /// The limits that `resources` ask for, but for devices, on a machine of that layout.
+    /// The limits that `resources` ask for, but for devices, on a host of that layout.
     ///
     /// # Errors
     ///
-    /// What makes no sense on any machine, such as less memory and swap together than memory.
+    /// What makes no sense on any host, such as less memory and swap together than memory.
     pub(super) fn of(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
         Self::list(&Asked { resources, changing: false }, layout)
     }
@@ -76,7 +77,7 @@ impl Limits {
                 v1::list(controller, asked, &mut limits)?;
                 continue;
             }
-            // Without the controller the list says what cannot be kept.
+            // Without the controller the list reports what cannot be enforced.
             let mut found = Limits::default();
             v2::list(controller, asked, &mut found)?;
             if !found.writable.is_empty() && layout.version(controller).is_none() {
@@ -91,7 +92,7 @@ impl Limits {
                 let name = controller.name();
                 for error in &mut found.impossible {
                     error.message = format!(
-                        "no hierarchy with `{name}` is mounted here, and version 2 of control groups has none"
+                        "no cgroup v1 hierarchy with `{name}` is mounted, and cgroup v2 does not have it"
                     );
                 }
             }
@@ -115,7 +116,7 @@ impl Limits {
     /// Says that a field has no counterpart in the version of a controller that is here.
     fn lacks(&mut self, place: &str, what: &str, version: &str) {
         self.impossible.push(
-            Error::new(Kind::Unenforceable, format!("version {version} of control groups has no {what}"))
+            Error::new(Kind::Unenforceable, format!("cgroup v{version} has no {what}"))
                 .at(format!("/linux/resources/{place}"))
                 .help(GO_ON),
         );
@@ -123,9 +124,9 @@ impl Limits {
 }
 
 /// What to do about a limit that cannot be kept.
-pub const GO_ON: &str = "remove it from config.json, or go on without it by `--allow-unenforced`";
+pub const GO_ON: &str = "remove it from config.json, or run without it with `--allow-unenforced`";
 
-/// The order of writing. CPU sets come first: a group of version 1 takes no process before it has one.
+/// The order of writing. CPU sets come first: a cgroup v1 group takes no process before it has one.
 const ORDER: [Controller; 9] = [
     Controller::Cpuset,
     Controller::Cpu,
@@ -204,7 +205,7 @@ impl Asked<'_> {
             if !number
                 .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
             {
-                return Err(Error::new(Kind::Config, format!("`{size}` is not a size of huge pages"))
+                return Err(Error::new(Kind::Config, format!("`{size}` is not a huge page size"))
                     .at(format!("/linux/resources/hugepageLimits/{index}/pageSize"))
                     .help("write a number and KB, MB or GB, such as `2MB`"));
             }
@@ -252,7 +253,7 @@ impl Asked<'_> {
     }
 }
 
-/// The files of the unified tree that config.json names itself.
+/// The files of the cgroup v2 hierarchy that config.json names itself.
 fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> Result<()> {
     let mut list: Vec<_> = resources.unified().iter().flatten().collect();
     list.sort();
@@ -262,17 +263,17 @@ fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> 
         let (prefix, rest) = file.split_once('.').unwrap_or((file, ""));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if rest.is_empty() || !file.bytes().all(plain) {
-            return Err(Error::new(Kind::Config, format!("`{file}` is not the name of a kernel file"))
+            return Err(Error::new(Kind::Config, format!("`{file}` is not the name of a cgroup file"))
                 .at(at)
                 .help("write a controller, a dot and the rest, such as `memory.high`"));
         }
         if prefix == "cgroup" && !matches!(rest, "max.depth" | "max.descendants") {
-            return Err(Error::new(Kind::Config, format!("`{file}` is not a limit"))
-                .at(at)
-                .help("of `cgroup.` only `cgroup.max.depth` and `cgroup.max.descendants` can be set"));
+            return Err(Error::new(Kind::Config, format!("`{file}` is not a limit")).at(at).help(
+                "of the `cgroup.*` files, only `cgroup.max.depth` and `cgroup.max.descendants` can be set",
+            ));
         }
         if layout.unified.is_none() {
-            limits.lacks(&place, "file of the unified tree", "1");
+            limits.lacks(&place, "`unified` files", "1");
             continue;
         }
         let controller = match Controller::named(prefix) {
@@ -283,8 +284,8 @@ fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> 
         };
         let held_by_v1 = prefix != "cgroup" && layout.hierarchy(controller).is_some();
         if held_by_v1 || layout.version(controller).is_none() {
-            let why = if held_by_v1 { "is held by version 1 here" } else { "is not in this kernel" };
-            let message = format!("the controller `{prefix}` {why}, so there is no file `{file}`");
+            let why = if held_by_v1 { "is mounted as cgroup v1" } else { "is not in this kernel" };
+            let message = format!("the controller `{prefix}` {why}, so `{file}` does not exist");
             limits.impossible.push(Error::new(Kind::Unenforceable, message).at(at).help(GO_ON));
             continue;
         }
@@ -298,7 +299,7 @@ fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> 
 
 fn no_controller(controller: Controller, place: &str) -> Error {
     let name = controller.name();
-    Error::new(Kind::Unenforceable, format!("this kernel has no controller `{name}`, or it is switched off"))
+    Error::new(Kind::Unenforceable, format!("this kernel has no controller `{name}`, or it is disabled"))
         .at(place)
         .help(GO_ON)
 }

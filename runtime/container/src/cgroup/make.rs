@@ -1,4 +1,4 @@
-//! Makes the groups of a plan and writes what they are told.
+//! Creates the cgroups of a plan and writes their limits.
 
 pub(super) mod switch;
 
@@ -36,7 +36,7 @@ impl Plan {
             match make(group, request, &mut cgroup) {
                 Ok(more) => unenforced.extend(more),
                 Err(error) => {
-                    // The first error is the one to tell; a group that cannot be removed is empty and in nobody's way.
+                    // The first error is reported; a group that cannot be removed is empty and does no harm.
                     let _ = cgroup.remove();
                     return Err(error);
                 }
@@ -48,16 +48,16 @@ impl Plan {
 
 /// Makes one group, writes its limits, and opens what its processes enter by.
 pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) -> Result<Vec<Unenforced>> {
-    let folder = group.folder();
-    let made = match folders(group, &folder) {
+    let directory = group.directory();
+    let made = match directories(group, &directory) {
         Ok(made) => made,
-        // Nothing asks for this group, and nobody may make it: a file system that is mounted read-only, for one.
+        // No limit needs this group, and it cannot be created: on a read-only file system, for example.
         Err(Problem::Kernel(errno, _)) if group.limits.is_empty() && is_refusal(errno) => {
             let lost = group.devices.as_ref().and_then(|_| without_devices(request, &describe(errno)));
             return accept(lost.into_iter().collect(), request);
         }
         Err(Problem::Kernel(errno, at)) if is_refusal(errno) => {
-            let message = format!("cannot make the control group `{}`: {}", at.display(), describe(errno));
+            let message = format!("cannot make the cgroup `{}`: {}", at.display(), describe(errno));
             let lost = group
                 .limits
                 .iter()
@@ -65,18 +65,18 @@ pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) ->
             return accept(lost.collect(), request);
         }
         Err(Problem::Kernel(errno, at)) => {
-            return Err(Error::machine(format!("make the control group `{}`", at.display()), errno));
+            return Err(Error::machine(format!("make the cgroup `{}`", at.display()), errno));
         }
         Err(Problem::InUse) => {
-            let message = format!("the control group `{}` is in use", folder.display());
+            let message = format!("the cgroup `{}` is in use", directory.display());
             return Err(Error::new(Kind::State, message)
                 .at(super::path::PLACE)
-                .help("name another group, or end the processes in it and below it and remove it"));
+                .help("use another cgroup path, or end the processes in it and below it and remove it"));
         }
     };
     cgroup.saved.groups.push(SavedGroup {
-        folder: folder.clone(),
-        id: id(&folder).unwrap_or_default(),
+        directory: directory.clone(),
+        id: id(&directory).unwrap_or_default(),
         version: group.interface.version(),
         controllers: group.interface.controllers().to_vec(),
         above: group.removable(&made),
@@ -85,32 +85,32 @@ pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) ->
     match &group.interface {
         Interface::V1(hierarchy) => {
             if hierarchy.controllers.contains(&Controller::Cpuset) {
-                inherit_cpus(group, &made, &folder)?;
+                inherit_cpus(group, &made, &directory)?;
             }
             for limit in &group.limits {
-                impossible.extend(write_limit(&folder, limit).err());
+                impossible.extend(write_limit(&directory, limit).err());
             }
             if let Some(rules) = &group.devices
-                && let Err(error) = write_rules(&folder, rules)
+                && let Err(error) = write_rules(&directory, rules)
             {
-                // The rules belong to the machine's root, whoever was given the group.
+                // Only the host's root may write device rules, even in a delegated group.
                 let without = || without_devices(request, &error.message);
                 impossible.extend(if request.user_namespace { without() } else { Some(error) });
             }
-            cgroup.joins.push(entrance(&folder, "tasks", OFlags::WRONLY)?);
+            cgroup.joins.push(entrance(&directory, "tasks", OFlags::WRONLY)?);
         }
         Interface::V2 => {
             let switches = if made.is_empty() { vec![] } else { switch::on(group) };
-            impossible.extend(write_unified(group, &folder, switches));
-            let leaf = entrance(&folder, "", OFlags::DIRECTORY)?;
+            impossible.extend(write_unified(group, &directory, switches));
+            let leaf = entrance(&directory, "", OFlags::DIRECTORY)?;
             if let Some(rules) = &group.devices
                 && let Err(errno) = attach(&leaf, rules)
             {
-                let why = format!("a device program is refused: {}", describe(errno));
+                let why = format!("the kernel rejects the device program: {}", describe(errno));
                 impossible.extend(without_devices(request, &why));
             }
             if let Some(owner) = request.owner {
-                hand_over(&folder, owner)?;
+                hand_over(&directory, owner)?;
             }
             cgroup.into = Some(leaf);
         }
@@ -118,9 +118,9 @@ pub(super) fn make(group: &Group, request: &Request<'_>, cgroup: &mut Cgroup) ->
     accept(impossible, request)
 }
 
-/// Opens what a process enters a group by: its `tasks`, or the folder itself.
-pub(super) fn entrance(folder: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
-    let path = folder.join(file);
+/// Opens what a process enters a group by: its `tasks`, or the directory itself.
+pub(super) fn entrance(directory: &Path, file: &str, flags: OFlags) -> Result<OwnedFd> {
+    let path = directory.join(file);
     let open = rustix::fs::open(&path, flags | OFlags::CLOEXEC, Mode::empty());
     open.map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))
 }
@@ -131,19 +131,19 @@ enum Problem {
     InUse,
 }
 
-/// Makes the group's folder, and those above it that are missing; returns these.
+/// Makes the group's directory, and those above it that are missing; returns these.
 ///
 /// A group of that name that is left over and empty is made anew, so that none of its settings stays.
-fn folders(group: &Group, folder: &Path) -> std::result::Result<Vec<PathBuf>, Problem> {
+fn directories(group: &Group, directory: &Path) -> std::result::Result<Vec<PathBuf>, Problem> {
     let mut made = vec![];
     for _ in 0..TRIES {
-        match mkdir(folder) {
+        match mkdir(directory) {
             Ok(()) => return Ok(made),
             Err(Errno::EXIST) if group.given => return Ok(made),
-            Err(Errno::EXIST) => match rustix::fs::rmdir(folder) {
+            Err(Errno::EXIST) => match rustix::fs::rmdir(directory) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(Errno::BUSY | Errno::NOTEMPTY) => return Err(Problem::InUse),
-                Err(errno) => return Err(Problem::Kernel(errno, folder.to_owned())),
+                Err(errno) => return Err(Problem::Kernel(errno, directory.to_owned())),
             },
             Err(Errno::NOENT) => {
                 for above in group.above() {
@@ -156,17 +156,17 @@ fn folders(group: &Group, folder: &Path) -> std::result::Result<Vec<PathBuf>, Pr
                     }
                 }
             }
-            Err(errno) => return Err(Problem::Kernel(errno, folder.to_owned())),
+            Err(errno) => return Err(Problem::Kernel(errno, directory.to_owned())),
         }
     }
-    Err(Problem::Kernel(Errno::NOENT, folder.to_owned()))
+    Err(Problem::Kernel(Errno::NOENT, directory.to_owned()))
 }
 
-fn mkdir(folder: &Path) -> std::result::Result<(), Errno> {
-    rustix::fs::mkdir(folder, Mode::from_raw_mode(0o755))
+fn mkdir(directory: &Path) -> std::result::Result<(), Errno> {
+    rustix::fs::mkdir(directory, Mode::from_raw_mode(0o755))
 }
 
-/// Whether an error means that this user, or nobody, may make groups there.
+/// Whether an error means that groups cannot be created there, by this user or by any.
 fn is_refusal(errno: Errno) -> bool {
     matches!(errno, Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NODEV | Errno::OPNOTSUPP)
 }
@@ -188,29 +188,30 @@ impl Interface {
 }
 
 impl Group {
-    /// The folders above the group that go with it when they are empty, the deepest first.
+    /// The directories above the group that go with it when they are empty, the deepest first.
     ///
-    /// Below `jobc` that is the folder of a job, which whichever of its tasks ends last takes away; `jobc` itself stays,
-    /// so that the next start finds it with its controllers switched on. Elsewhere it is what was made for this group.
+    /// Below `jobc` that is the directory of a job, which whichever of its tasks ends last takes away; `jobc` itself
+    /// stays, so that the next start finds it with its controllers enabled. Elsewhere it is what was made for this
+    /// group.
     fn removable(&self, made: &[PathBuf]) -> Vec<PathBuf> {
         let of_jobc = self.names.first().is_some_and(|name| name == "jobc");
         let above = self.above().into_iter().enumerate();
         let mut list: Vec<PathBuf> = above
-            .filter(|(depth, folder)| if of_jobc { *depth > 0 } else { made.contains(folder) })
-            .map(|(_, folder)| folder)
+            .filter(|(depth, directory)| if of_jobc { *depth > 0 } else { made.contains(directory) })
+            .map(|(_, directory)| directory)
             .collect();
         list.reverse();
         list
     }
 }
 
-/// Gives new groups of version 1 the CPUs and memory nodes of the group above: without any they take no process.
+/// Gives new cgroup v1 groups the CPUs and memory nodes of the group above: without any they take no process.
 ///
-/// `cgroup.clone_children` would do that, but it is a setting of somebody else's group.
-fn inherit_cpus(group: &Group, made: &[PathBuf], folder: &Path) -> Result<()> {
-    for one in made.iter().map(PathBuf::as_path).chain([folder]) {
+/// `cgroup.clone_children` would do that, but it is a setting of another owner's group.
+fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()> {
+    for one in made.iter().map(PathBuf::as_path).chain([directory]) {
         for file in ["cpuset.cpus", "cpuset.mems"] {
-            let set_later = one == folder && group.limits.iter().any(|limit| limit.files[0].0 == file);
+            let set_later = one == directory && group.limits.iter().any(|limit| limit.files[0].0 == file);
             if set_later {
                 continue;
             }
@@ -230,26 +231,26 @@ fn inherit_cpus(group: &Group, made: &[PathBuf], folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes the limits of a group of the unified tree; its controllers are switched on where they are not.
+/// Writes the limits of a group of the cgroup v2 hierarchy; its controllers are enabled where they are not.
 ///
-/// `switches` are the controllers that could not be switched on so far, with the reason.
-fn write_unified(group: &Group, folder: &Path, mut switches: Vec<(Controller, Error)>) -> Vec<Error> {
+/// `switches` are the controllers that could not be enabled so far, with the reason.
+fn write_unified(group: &Group, directory: &Path, mut switches: Vec<(Controller, Error)>) -> Vec<Error> {
     let mut impossible = vec![];
     let mut tried = !switches.is_empty();
     for limit in &group.limits {
-        let mut result = write_limit(folder, limit);
+        let mut result = write_limit(directory, limit);
         let absent = |result: &Result<()>| {
-            result.is_err() && !limit.files.iter().any(|(file, _)| folder.join(file).exists())
+            result.is_err() && !limit.files.iter().any(|(file, _)| directory.join(file).exists())
         };
         if !tried && absent(&result) {
             tried = true;
             switches = switch::on(group);
-            result = write_limit(folder, limit);
+            result = write_limit(directory, limit);
         }
         let reason = switches.iter().find(|(controller, _)| *controller == limit.controller);
         match (result, reason) {
             (Err(error), Some((_, reason)))
-                if limit.files.iter().all(|(file, _)| !folder.join(file).exists()) =>
+                if limit.files.iter().all(|(file, _)| !directory.join(file).exists()) =>
             {
                 let place = error.place.unwrap_or_default();
                 impossible.push(reason.clone().at(place));
@@ -262,18 +263,18 @@ fn write_unified(group: &Group, folder: &Path, mut switches: Vec<(Controller, Er
 }
 
 /// Writes a limit to all of its files that are there.
-pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
+pub(super) fn write_limit(directory: &Path, limit: &Limit) -> Result<()> {
     let mut there = false;
     for (file, text) in &limit.files {
-        match write(&folder.join(file), text) {
-            Ok(()) if Limit::may_be_ignored(file) && !is_kept(&folder.join(file), text) => {
-                let message = format!("this kernel takes `{file}` and keeps no such limit");
+        match write(&directory.join(file), text) {
+            Ok(()) if Limit::may_be_ignored(file) && !is_kept(&directory.join(file), text) => {
+                let message = format!("this kernel accepts `{file}` but does not enforce the limit");
                 return Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON));
             }
             Ok(()) => there = true,
             Err(Errno::NOENT) => {}
             Err(errno) => {
-                let message = format!("the kernel refuses `{text}` for `{file}`: {}", describe(errno));
+                let message = format!("the kernel rejects `{text}` for `{file}`: {}", describe(errno));
                 return Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON));
             }
         }
@@ -286,28 +287,29 @@ pub(super) fn write_limit(folder: &Path, limit: &Limit) -> Result<()> {
     Err(Error::new(Kind::Unenforceable, message).at(&limit.place).help(GO_ON))
 }
 
-/// Whether a file has a number of bytes at most as large as the one that was written to it; the kernel rounds down to pages.
+/// Whether a file has a number of bytes at most as large as the one that was written to it; the kernel rounds down to
+/// pages.
 fn is_kept(path: &Path, written: &str) -> bool {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let read = std::fs::read_to_string(path).ok().and_then(|text| number(&text));
     read.zip(number(written)).is_some_and(|(read, written)| read <= written)
 }
 
-/// Whether the machine swaps at all: a line of /proc/swaps below its heading.
+/// Whether the host swaps at all: a line of /proc/swaps below its heading.
 fn has_swap() -> bool {
     std::fs::read_to_string("/proc/swaps").is_ok_and(|text| text.lines().count() > 1)
 }
 
-/// Writes the rules about devices to a group of version 1: each line by itself, each file opened once.
-fn write_rules(folder: &Path, rules: &[devices::Rule]) -> Result<()> {
+/// Writes the rules about devices to a cgroup v1 group: each line in its own write, each file opened once.
+fn write_rules(directory: &Path, rules: &[devices::Rule]) -> Result<()> {
     let lines = devices::writes(rules)?;
     for lines in lines.chunk_by(|(one, _), (next, _)| one == next) {
         let file = lines[0].0;
         let refused = |text: &str, errno| {
-            let message = format!("the kernel refuses `{text}` for `{file}`: {}", describe(errno));
+            let message = format!("the kernel rejects `{text}` for `{file}`: {}", describe(errno));
             Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(GO_ON)
         };
-        let open = open(&folder.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
+        let open = open(&directory.join(file)).map_err(|errno| refused(&lines[0].1, errno))?;
         for (_, line) in lines {
             write_line(&open, line).map_err(|errno| refused(line, errno))?;
         }
@@ -323,14 +325,17 @@ fn attach(leaf: &OwnedFd, rules: &[devices::Rule]) -> std::result::Result<(), Er
 /// Gives a group to the container's root: the files that the kernel says may be given (cgroup-v2.rst, "Delegation").
 ///
 /// The limits stay ours, so what is below the group can never have more than it.
-fn hand_over(folder: &Path, (uid, gid): (u32, u32)) -> Result<()> {
+fn hand_over(directory: &Path, (uid, gid): (u32, u32)) -> Result<()> {
     for file in ["", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control"] {
-        let path = folder.join(file);
+        let path = directory.join(file);
         let owner = (Some(Uid::from_raw(uid)), Some(rustix::fs::Gid::from_raw(gid)));
         match chown(&path, owner.0, owner.1) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => {
-                return Err(Error::machine(format!("give `{}` to the container", path.display()), errno));
+                return Err(Error::machine(
+                    format!("change the owner of `{}` to the container's root", path.display()),
+                    errno,
+                ));
             }
         }
     }
@@ -343,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_the_kernel_takes_and_ignores_is_not_kept() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let file = "memory.kmem.limit_in_bytes";
         let limit = Limit {
             controller: Controller::Memory,
@@ -351,18 +356,20 @@ mod tests {
             place: "/linux/resources/memory/kernel".to_owned(),
             kept_without: None,
         };
-        let path = folder.path().join(file);
+        let path = directory.path().join(file);
         let with = |content: &str| {
             std::fs::write(&path, content).expect("a file");
-            write_limit(folder.path(), &limit).map_err(|error| error.to_string())
+            write_limit(directory.path(), &limit).map_err(|error| error.to_string())
         };
         // A file of no kernel keeps what is behind the five digits that are written.
         assert_eq!(with(""), Ok(()));
-        let refused = "config.json: /linux/resources/memory/kernel: this kernel takes `memory.kmem.limit_in_bytes` and keeps no such limit";
+        let refused = "config.json: /linux/resources/memory/kernel: this kernel accepts `memory.kmem.limit_in_bytes` but does not enforce the limit";
         assert_eq!(with("9223372036854771712"), Err(refused.to_owned()));
         std::fs::write(&path, "8192").expect("a file");
         assert!(
-            is_kept(&path, "10000") && !is_kept(&path, "4096") && !is_kept(&folder.path().join("none"), "1")
+            is_kept(&path, "10000")
+                && !is_kept(&path, "4096")
+                && !is_kept(&directory.path().join("none"), "1")
         );
     }
 }

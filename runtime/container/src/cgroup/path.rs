@@ -7,14 +7,14 @@ use jobc_sys::error::{Error, Kind, Result};
 /// Where in config.json the path stands.
 pub(super) const PLACE: &str = "/linux/cgroupsPath";
 
-/// A group's path: its folders' names, from the tree's root or from the group of this process.
+/// A group's path: its directories' names, from the tree's root or from the group of this process.
 ///
-/// Each name is one folder: none is empty, `.` or `..`.
+/// Each name is one directory: none is empty, `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupPath {
     /// Whether it begins at the tree's root; otherwise at the group of this process.
     pub absolute: bool,
-    /// The folders' names, at least one.
+    /// The directories' names, at least one.
     pub names: Vec<String>,
 }
 
@@ -27,32 +27,32 @@ impl GroupPath {
         }
     }
 
-    /// Reads a path, and refuses one that could lead elsewhere.
+    /// Parses a path, and rejects one that could lead elsewhere.
     pub fn parse(path: &str) -> Result<Self> {
         let wrong = |message: String| Error::new(Kind::Config, message).at(PLACE);
         let absolute = path.starts_with('/');
         let names = path.trim_start_matches('/').trim_end_matches('/');
         if names.is_empty() {
-            return Err(wrong(format!("`{path}` names the root of all groups"))
-                .help("name a group of the container's own, such as `/jobc/demo`"));
+            return Err(wrong(format!("`{path}` is the root cgroup"))
+                .help("write a cgroup of the container's own, such as `/jobc/demo`"));
         }
         if !absolute && path.matches(':').count() == 2 && !path.contains('/') {
             return Err(wrong(format!(
-                "`{path}` names a unit of systemd's, and control groups are not made by it here"
+                "`{path}` names a systemd unit, but systemd does not create the cgroup here"
             ))
-            .help("give `jobc oci` the option `--systemd-cgroup`, or write the group's path, such as `/jobc/demo`"));
+            .help("pass `--systemd-cgroup` to `jobc oci`, or write a cgroup path, such as `/jobc/demo`"));
         }
         let names: Vec<String> = names.split('/').map(ToOwned::to_owned).collect();
         for name in &names {
             let fault = match name.as_str() {
                 "" => "has an empty name between two slashes",
-                "." | ".." => "leads elsewhere by a dot",
+                "." | ".." => "contains `.` or `..`",
                 _ if name.len() > 255 => "has a name of more than 255 bytes",
-                _ if name.bytes().any(|byte| byte < b' ' || byte == 0x7f) => "has a control character in it",
+                _ if name.bytes().any(|byte| byte < b' ' || byte == 0x7f) => "contains a control character",
                 _ => continue,
             };
             return Err(wrong(format!("`{}` {fault}", path.escape_debug()))
-                .help("write names of folders between single slashes, such as `/jobc/demo`"));
+                .help("write directory names with single slashes between them, such as `/jobc/demo`"));
         }
         Ok(Self { absolute, names })
     }

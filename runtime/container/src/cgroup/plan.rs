@@ -20,11 +20,11 @@ use place::{Refusal, below};
 /// The groups of a container, before they are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// One group a hierarchy of version 1, then the one of the unified tree.
+    /// One group a cgroup v1 hierarchy, then the one of the cgroup v2 hierarchy.
     pub groups: Vec<Group>,
     /// Limits that nothing enforces, known before anything was tried.
     pub unenforced: Vec<Unenforced>,
-    /// Whether some of those are for want of a group of version 2 that this user was given.
+    /// Whether some of those are missing only because this user has no delegated cgroup v2 group.
     pub lacks_group: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Group {
     pub mount: PathBuf,
     /// The group it is made in, relative to the mount; it is there.
     pub base: PathBuf,
-    /// The folders' names from there, the last of them the container's own group.
+    /// The directories' names from there, the last of them the container's own group.
     pub names: Vec<String>,
     /// The limits, in the order they are written.
     pub limits: Vec<Limit>,
@@ -50,9 +50,9 @@ pub struct Group {
 /// A hierarchy, as far as the container sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Interface {
-    /// A hierarchy of version 1.
+    /// A cgroup v1 hierarchy.
     V1(Hierarchy),
-    /// The unified tree.
+    /// The cgroup v2 hierarchy.
     V2,
 }
 
@@ -92,9 +92,9 @@ impl Plan {
                 // What a container uses is counted even where nothing is limited.
                 || hierarchy.controllers.contains(&Controller::Memory)
                 || request.counts_io && hierarchy.controllers.contains(&Controller::Io)
-                // Every group of the unified tree counts time (cgroup-v2.rst, `cpu.stat`).
+                // Every group of the cgroup v2 hierarchy counts time (cgroup-v2.rst, `cpu.stat`).
                 || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Cpuacct)
-                // Without the unified tree this is how all processes of a container are found and killed.
+                // Without the cgroup v2 hierarchy this is how all processes of a container are found and killed.
                 || layout.unified.is_none() && hierarchy.controllers.contains(&Controller::Freezer);
             if !wanted {
                 continue;
@@ -173,17 +173,17 @@ impl Plan {
         Ok(Self { groups, unenforced, lacks_group })
     }
 
-    /// Whether limits of a container would have a place if this user were given a group of version 2.
+    /// Whether limits of a container would have a place if this user were given a cgroup v2 group.
     pub(crate) fn wants_group(layout: &Layout, request: &Request<'_>) -> bool {
         let allowed = Request { allow_unenforced: true, ..*request };
         Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
     }
 
-    /// What is done, one line a step, for people.
+    /// What is done, one line a step, for users.
     pub fn describe(&self) -> Vec<String> {
         let mut lines = vec![];
         for group in &self.groups {
-            lines.push(format!("make the control group `{}`", group.folder().display()));
+            lines.push(format!("make the cgroup `{}`", group.directory().display()));
             for limit in &group.limits {
                 for (file, text) in &limit.files {
                     lines.push(format!("write `{text}` to its `{file}`"));
@@ -208,17 +208,17 @@ impl Plan {
 }
 
 impl Group {
-    /// The group's folder.
-    pub fn folder(&self) -> PathBuf {
+    /// The group's directory.
+    pub fn directory(&self) -> PathBuf {
         self.start().join(self.names.iter().collect::<PathBuf>())
     }
 
-    /// The folder of the group that it is made in.
+    /// The directory of the group that it is made in.
     pub(super) fn start(&self) -> PathBuf {
         below(&self.mount, &self.base)
     }
 
-    /// The folders between the base and the group, the highest first.
+    /// The directories between the base and the group, the highest first.
     pub(super) fn above(&self) -> Vec<PathBuf> {
         let base = self.start();
         (1..self.names.len())
@@ -231,7 +231,7 @@ impl fmt::Display for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::V1(hierarchy) => f.write_str(&hierarchy.name),
-            Self::V2 => f.write_str("the unified tree"),
+            Self::V2 => f.write_str("the cgroup v2 hierarchy"),
         }
     }
 }
@@ -244,16 +244,16 @@ pub(super) fn accept(impossible: Vec<Error>, request: &Request<'_>) -> Result<Ve
 
 /// What it means that no group keeps the rules about devices.
 ///
-/// In a user namespace nobody can make a device node, so the container has those that it was given, which is what a list
-/// that only allows comes to. A rule that takes something away is then lost, and so is every rule elsewhere.
+/// In a user namespace no process can make a device node, so the container has those that it was given, which is what a
+/// list that only allows comes to. A rule that takes something away is then lost, and so is every rule elsewhere.
 pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> Option<Error> {
     let written = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
     if request.user_namespace && !devices::takes_away(written) {
         return None;
     }
-    let message = format!("nothing can keep devices from the container: {why}");
-    // Every container is kept from the machine's devices, also one whose config.json has no list.
-    let help = if written.is_empty() { "go on without it by `--allow-unenforced`" } else { GO_ON };
+    let message = format!("device access cannot be restricted: {why}");
+    // Every container is kept from the host's devices, also one whose config.json has no list.
+    let help = if written.is_empty() { "run without it with `--allow-unenforced`" } else { GO_ON };
     Some(Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(help))
 }
 

@@ -1,9 +1,9 @@
 //! A container's limits as properties of its unit.
 //!
-//! They are read from what is written to the kernel's files, so that both say the same, and systemd, which writes the files anew
-//! when it reads its units again (`systemctl daemon-reload`), writes what is there already. What has no property here
-//! (huge pages, limits of single disks) systemd leaves alone. Names and units: org.freedesktop.systemd1(5) and
-//! systemd.resource-control(5); what a version has first, systemd's NEWS.
+//! They are read from what is written to the kernel's files, so that both say the same, and systemd, which writes the
+//! files anew when it reads its units again (`systemctl daemon-reload`), writes what is there already. What has no
+//! property here (huge pages, limits of single disks) systemd leaves alone. Names and units:
+//! org.freedesktop.systemd1(5) and systemd.resource-control(5); what a version has first, systemd's NEWS.
 
 use super::layout::Version;
 use super::limit::Limit;
@@ -17,7 +17,7 @@ const SECOND: u64 = 1_000_000;
 /// systemd keeps CPU time in whole hundredths of a CPU: microseconds a second.
 const STEP: u64 = SECOND / 100;
 
-/// The properties for limits of a group of that version of control groups, for a systemd of version `systemd`.
+/// The properties for limits of a group of that version of cgroups, for a systemd of version `systemd`.
 pub(crate) fn of(limits: &[Limit], version: Version, systemd: u32) -> Vec<Property> {
     let mut list: Vec<Property> = vec![];
     let mut quota = None;
@@ -86,7 +86,7 @@ fn amount(text: &str) -> Option<u64> {
     if matches!(text, "max" | "-1") { Some(NO_LIMIT) } else { text.parse().ok() }
 }
 
-/// Time on processors in a second, in microseconds; never less than the kernel was told.
+/// Time on processors in a second, in microseconds; never less than was written to the kernel.
 fn per_second(quota: u64, period: u64) -> u64 {
     if quota == NO_LIMIT {
         return NO_LIMIT;

@@ -5,26 +5,27 @@ use oci_spec::runtime::LinuxResources;
 use super::scope::ScopeGroup;
 use super::unit_group::UnitGroup;
 
-/// What a container wants of its control group.
+/// What a container wants of its cgroup.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
     /// The container's name; its group is `/jobc/<id>` where config.json names none.
     pub id: &'a str,
     /// `linux.cgroupsPath`: from the tree's root with a slash before it, from the group of this process without.
     pub path: Option<&'a str>,
-    /// The group that systemd makes, in place of one that this program makes at `path`.
+    /// The group that systemd makes, instead of one that this program makes at `path`.
     pub unit: Option<&'a UnitGroup>,
-    /// The group of a scope that this user's systemd would make around this process: for a plan that nobody carries out.
+    /// The group of a scope that this user's systemd would make around this process: for a plan that is never carried
+    /// out.
     pub scope: Option<&'a ScopeGroup>,
     /// `linux.resources`.
     pub resources: Option<&'a LinuxResources>,
     /// Go on where a limit cannot be enforced.
     pub allow_unenforced: bool,
-    /// Who owns the group inside the container: the machine's numbers for its root, where it has a user namespace and
+    /// Who owns the group inside the container: the host's numbers for its root, where it has a user namespace and
     /// may write to its groups.
     pub owner: Option<(u32, u32)>,
-    /// Whether somebody will ask what it has read from disks and written to them.
+    /// Whether its disk usage will be reported.
     pub counts_io: bool,
-    /// Whether the container has a user namespace of its own, in which nobody can make a device node (mknod(2)).
+    /// Whether the container has a user namespace of its own, in which no process can make a device node (mknod(2)).
     pub user_namespace: bool,
 }

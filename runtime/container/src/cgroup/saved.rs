@@ -25,16 +25,17 @@ pub struct Saved {
 /// One group of a container's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SavedGroup {
-    /// The group's folder.
-    pub(super) folder: PathBuf,
-    /// The folder's inode number: another group that is made there later has another.
+    /// The group's directory.
+    #[serde(rename = "folder")]
+    pub(super) directory: PathBuf,
+    /// The directory's inode number: another group that is made there later has another.
     pub(super) id: u64,
     /// Which interface it has.
     pub(super) version: Version,
-    /// The controllers of version 1 in it.
+    /// The controllers of cgroup v1 in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) controllers: Vec<Controller>,
-    /// The folders above it that go with it once they are empty, the deepest first.
+    /// The directories above it that go with it once they are empty, the deepest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) above: Vec<PathBuf>,
 }
@@ -50,15 +51,15 @@ impl Cgroup {
         &self.saved
     }
 
-    /// The group of version 2 that clone3(2) makes a process in (`CLONE_INTO_CGROUP`).
+    /// The cgroup v2 group that clone3(2) makes a process in (`CLONE_INTO_CGROUP`).
     pub fn into_fd(&self) -> Option<BorrowedFd<'_>> {
         self.into.as_ref().map(AsFd::as_fd)
     }
 
-    /// The files of version 1 that a process with one thread joins the groups by, each by writing `0`.
+    /// The files of cgroup v1 that a process with one thread joins the groups by, each by writing `0`.
     ///
     /// They are `tasks`, not `cgroup.procs`: for a thread that moves itself the kernel does not halt all others'
-    /// forks and exits meanwhile, which costs 10 ms on a machine that was idle.
+    /// forks and exits meanwhile, which costs 10 ms on a host that was idle.
     pub fn join_fds(&self) -> &[OwnedFd] {
         &self.joins
     }
@@ -78,20 +79,20 @@ impl Cgroup {
         self.saved.groups.iter().any(SavedGroup::is_there)
     }
 
-    /// The folders of the groups.
-    pub fn folders(&self) -> impl Iterator<Item = &Path> {
-        self.saved.groups.iter().map(|group| group.folder.as_path())
+    /// The directories of the groups.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.saved.groups.iter().map(|group| group.directory.as_path())
     }
 }
 
 impl SavedGroup {
     /// Whether the group is still the one that was made: not removed, and no other container's in its place.
     pub(super) fn is_there(&self) -> bool {
-        id(&self.folder) == Some(self.id)
+        id(&self.directory) == Some(self.id)
     }
 }
 
-/// What tells a group from every other that was or will be at its path: the kernel gives no inode number twice.
-pub(super) fn id(folder: &Path) -> Option<u64> {
-    rustix::fs::stat(folder).ok().map(|status| status.st_ino)
+/// Identifies a group among all that were or will be at its path: the kernel never reuses an inode number.
+pub(super) fn id(directory: &Path) -> Option<u64> {
+    rustix::fs::stat(directory).ok().map(|status| status.st_ino)
 }

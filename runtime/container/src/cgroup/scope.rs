@@ -1,7 +1,8 @@
 //! The group of a scope that a user's systemd makes around a process that supervises.
 //!
-//! It is the user's to divide (`Delegate=`), and a group that passes controllers on holds no processes itself (cgroup-v2.rst, "No
-//! Internal Process Constraint"). So the process goes one down, to [`LEAF`], and groups of containers are made beside that.
+//! It is the user's to divide (`Delegate=`), and a group that passes controllers on holds no processes itself
+//! (cgroup-v2.rst, "No Internal Process Constraint"). So the process goes one down, to [`LEAF`], and groups of
+//! containers are made beside that.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,8 @@ pub const LEAF: &str = "supervisor";
 /// Where the group of a scope would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScopeGroup {
-    /// The group of systemd itself, relative to the root of the tree: it is there, and has what every scope of it can have.
+    /// The group of systemd itself, relative to the root of the tree: it is there, and has what every scope of it can
+    /// have.
     pub(super) systemd: PathBuf,
     /// The scope's group, below that.
     pub(super) below: PathBuf,
@@ -47,11 +49,11 @@ impl ScopeGroup {
         let own = unified.and_then(|unified| Some(unified.mount.join(unified.own?)));
         let Some(group) = own.as_ref().filter(|own| own.file_name() == Some(unit.name.as_ref())) else {
             let own = own.map_or_else(
-                || "a group that cannot be seen here".to_owned(),
+                || "a cgroup that is not visible here".to_owned(),
                 |own| format!("`{}`", own.display()),
             );
             let message =
-                format!("this user's systemd has made `{}`, and left this process in {own}", unit.name);
+                format!("the user's systemd created `{}`, but left this process in {own}", unit.name);
             return Err(Error::new(Kind::Machine, message));
         };
         let leaf = group.join(LEAF);
@@ -59,6 +61,6 @@ impl ScopeGroup {
             .and_then(|()| write(&leaf.join("cgroup.procs"), "0"))
             // Containers' groups are not made below it: they would have no controllers.
             .and_then(|()| chmod(&leaf, Mode::from_raw_mode(0o555)))
-            .map_err(|errno| Error::machine(format!("move to the control group `{}`", leaf.display()), errno))
+            .map_err(|errno| Error::machine(format!("move to the cgroup `{}`", leaf.display()), errno))
     }
 }

@@ -1,7 +1,7 @@
-//! What a container uses, as `events --stats` of an OCI runtime tells it.
+//! What a container uses, in the format of an OCI runtime's `events --stats`.
 //!
-//! The names are those of runc's command line, which callers read; times are nanoseconds, sizes bytes, and a limit that is none
-//! is the largest number. What the kernel does not count here is left out.
+//! The names are those of runc's command line, which callers read; times are nanoseconds, sizes bytes, and a limit that
+//! is none is the largest number. What the kernel does not count here is left out.
 
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ impl Files<'_> {
     /// A file of that version.
     fn text(&self, version: Version, name: &str) -> Option<String> {
         let groups = self.0.saved.groups.iter().filter(|group| group.version == version && group.is_there());
-        groups.into_iter().find_map(|group| std::fs::read_to_string(group.folder.join(name)).ok())
+        groups.into_iter().find_map(|group| std::fs::read_to_string(group.directory.join(name)).ok())
     }
 
     /// The number that a file holds, by either name; `max` is the largest.
@@ -86,7 +86,7 @@ impl Files<'_> {
                 ("failcnt", hits.or_else(|| self.number("", "memory.failcnt"))),
             ],
         );
-        // Both versions are told as version 1 counts: memory and swap together.
+        // Both versions are reported as cgroup v1 counts: memory and swap together.
         let both = |swap: Option<u64>, memory: Option<u64>| Some(swap?.saturating_add(memory?));
         let limit = both(self.number("memory.swap.max", ""), self.number("memory.max", ""));
         put(

@@ -1,4 +1,4 @@
-//! Limits that nothing enforces, for the record and for people.
+//! Limits that nothing enforces, for the record and for users.
 
 use std::fmt;
 
@@ -22,9 +22,9 @@ impl fmt::Display for Unenforced {
 }
 
 impl Unenforced {
-    /// Limits that nothing enforces, for people: a line a reason, with what is limited in the job file's words.
+    /// Limits that nothing enforces, for users: a line a reason, with what is limited in the job file's words.
     ///
-    /// Reasons that differ only in the group they name are one: with version 1 every controller has a tree of its own.
+    /// Reasons that differ only in the group they name are one: with cgroup v1 every controller has a tree of its own.
     pub fn in_words(all: &[Self]) -> Vec<String> {
         let kind = |reason: &str| reason.split('`').next().map(str::to_owned);
         let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -39,7 +39,7 @@ impl Unenforced {
         }
         let line = |(reason, limited): (&str, Vec<&str>)| {
             let list = limited.iter().map(|limited| format!("`{limited}`")).collect::<Vec<_>>().join(", ");
-            format!("nothing keeps tasks within their limits of {list}: {reason}")
+            format!("limits on {list} are not enforced: {reason}")
         };
         lines.into_iter().map(line).collect()
     }
@@ -68,8 +68,8 @@ mod tests {
         assert_eq!(
             told,
             [
-                "nothing keeps tasks within their limits of `pids`, `memory`: not in `/pids`",
-                "nothing keeps tasks within their limits of `devices`: there are none",
+                "limits on `pids`, `memory` are not enforced: not in `/pids`",
+                "limits on `devices` are not enforced: there are none",
             ]
         );
     }

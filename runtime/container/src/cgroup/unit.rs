@@ -1,4 +1,4 @@
-//! Groups that systemd makes: what it is told of their limits, and what is done to them beside it.
+//! Groups that systemd makes: the limits it gets as properties, and what is written to them directly.
 
 use std::path::PathBuf;
 
@@ -33,9 +33,10 @@ impl Plan {
         list
     }
 
-    /// Writes the limits to the groups that systemd has made around process `pid`, and makes those that it has no use for.
+    /// Writes the limits to the groups that systemd has made around process `pid`, and makes those that it has no use
+    /// for.
     ///
-    /// What there is of them stands in `cgroup` then, with an error too.
+    /// `cgroup` then has the groups that exist, also after an error.
     ///
     /// # Errors
     ///
@@ -54,8 +55,8 @@ impl Plan {
         for group in &self.groups {
             unenforced.extend(make(group, request, cgroup)?);
             let version_1 = matches!(group.interface, Interface::V1(_));
-            let file = group.folder().join(if version_1 { "tasks" } else { "cgroup.procs" });
-            // A group that nobody may make and nothing asks for is not there.
+            let file = group.directory().join(if version_1 { "tasks" } else { "cgroup.procs" });
+            // A group that cannot be made and that no limit needs is missing.
             if (version_1 || is_slice) && file.exists() {
                 write(&file, &pid.to_string()).map_err(|errno| {
                     Error::machine(format!("put process {pid} into `{}`", file.display()), errno)
@@ -67,7 +68,8 @@ impl Plan {
         Ok(unenforced)
     }
 
-    /// Sees that systemd has put a process where its group is expected: limits written elsewhere would hold for others.
+    /// Checks that systemd has put a process where its group is expected: limits written elsewhere would hold for
+    /// others.
     fn is_in_place(&self, pid: u32) -> Result<()> {
         let seen = Layout::of(pid)?;
         for group in &self.groups {
@@ -82,11 +84,11 @@ impl Plan {
             let wanted = group.place();
             if own != Some(&wanted) {
                 let own = own.map_or_else(
-                    || "a group that cannot be seen here".to_owned(),
+                    || "a cgroup that is not visible here".to_owned(),
                     |own| format!("`{}`", own.display()),
                 );
                 let message = format!(
-                    "systemd has put the container's first process into {own}, not into `{}`",
+                    "systemd put the container's first process into {own}, not into `{}`",
                     wanted.display()
                 );
                 return Err(Error::new(Kind::Machine, message).at(PLACE));
@@ -103,7 +105,7 @@ impl Group {
     }
 }
 
-/// The properties for limits that are changed, some of version 1 and some of version 2.
+/// The properties for limits that are changed, some for cgroup v1 and some for cgroup v2.
 pub(crate) fn changed(limits: &[Limit], layout: &Layout, systemd: u32) -> Vec<Property> {
     let of = |version: Version| {
         let those: Vec<Limit> = limits
@@ -116,10 +118,10 @@ pub(crate) fn changed(limits: &[Limit], layout: &Layout, systemd: u32) -> Vec<Pr
     [of(Version::V1), of(Version::V2)].concat()
 }
 
-/// Rules about devices as systemd writes them to version 1, where it writes its own over others. What takes a device away again
-/// has no form there, and then nothing is said.
+/// Rules about devices as systemd writes them to version 1, where it writes its own over others. What takes a device
+/// away again cannot be expressed there, and then nothing is returned.
 ///
-/// On version 2 each has a program of its own, and both must allow.
+/// On cgroup v2 each has a program of its own, and both must allow.
 fn allowed(rules: &[Rule]) -> Vec<Property> {
     let majors = std::fs::read_to_string("/proc/devices").unwrap_or_default();
     let (all, rest) = rules.split_first().map_or((None, rules), |(first, rest)| {
@@ -144,10 +146,10 @@ fn names(rule: &Rule, majors: &str) -> Vec<String> {
         None => &[DeviceKind::Character, DeviceKind::Block],
     };
     let of = |kind: &DeviceKind| {
-        let (word, folder) =
+        let (word, directory) =
             if *kind == DeviceKind::Character { ("char", "char") } else { ("block", "block") };
         match (rule.major, rule.minor) {
-            (Some(major), Some(minor)) => Some(format!("/dev/{folder}/{major}:{minor}")),
+            (Some(major), Some(minor)) => Some(format!("/dev/{directory}/{major}:{minor}")),
             (Some(major), None) => driver(*kind, major, majors).map(|name| format!("{word}-{name}")),
             (None, None) => Some(format!("{word}-*")),
             (None, Some(_)) => None,

@@ -28,7 +28,7 @@ impl UnitGroup {
         (self.base.clone(), self.names.clone())
     }
 
-    /// Hierarchies of version 1 have the groups above only where something is limited there.
+    /// Cgroup v1 hierarchies have the groups above only where something is limited there.
     pub(super) fn in_hierarchy(&self) -> (PathBuf, Vec<String>) {
         let base = self.base.iter().map(|name| name.to_string_lossy().into_owned());
         (PathBuf::new(), base.chain(self.names.iter().cloned()).collect())

@@ -20,23 +20,23 @@ const ROUNDS: usize = 100;
 
 /// A limit and the group that gets it.
 struct Change {
-    folder: PathBuf,
+    directory: PathBuf,
     limit: Limit,
 }
 
-/// What a file of a group said before it was written.
+/// The content of a group's file before it was written.
 struct Former(PathBuf, String);
 
 impl Cgroup {
-    /// Writes those limits of `resources` that stand in `sections` (`memory`, `cpu`, …).
+    /// Writes those limits of `resources` that are in `sections` (`memory`, `cpu`, …).
     ///
-    /// A hierarchy of version 1 that the container has no group in yet, as nothing was limited there, gets one, and the
+    /// A cgroup v1 hierarchy that the container has no group in yet, as nothing was limited there, gets one, and the
     /// container's processes are moved into it.
     ///
     /// # Errors
     ///
-    /// What makes no sense, and what nothing here enforces; all limits are then as they were. So they are where `then` fails,
-    /// which is given the limits when they are written.
+    /// What makes no sense, and what nothing here enforces; all limits are then as they were. So they are where `then`
+    /// fails, which is given the limits when they are written.
     pub fn update(
         &mut self,
         layout: &Layout,
@@ -59,29 +59,29 @@ impl Cgroup {
         let writable: Vec<Limit> = limits.writable.into_iter().filter(|limit| named(&limit.place)).collect();
         let result = writable
             .iter()
-            .map(|limit| Ok(Change { folder: self.folder_for(limit, layout)?, limit: limit.clone() }))
+            .map(|limit| Ok(Change { directory: self.directory_for(limit, layout)?, limit: limit.clone() }))
             .collect::<Result<Vec<_>>>()
             .and_then(|changes| self.write_all(layout, changes, &mut former))
             .and_then(|()| {
                 let new = self.saved.groups[before..].to_vec();
-                new.iter().try_for_each(|group| self.fill(&group.folder))
+                new.iter().try_for_each(|group| self.fill(&group.directory))
             })
             .and_then(|()| then(&writable));
         if result.is_err() {
             for Former(path, text) in former.into_iter().rev() {
-                // What is told is why it could not be done.
+                // The error reports why the change failed.
                 let _ = write(&path, &text);
             }
             for group in self.saved.groups.split_off(before) {
-                let _ = rustix::fs::rmdir(&group.folder);
+                let _ = rustix::fs::rmdir(&group.directory);
             }
         }
         self.joins.clear();
         result
     }
 
-    /// Refuses less memory than there is in use, where config.json says `checkBeforeUpdate`; otherwise the kernel of version 2
-    /// would end processes for it.
+    /// Refuses less memory than there is in use, where config.json has `checkBeforeUpdate`; otherwise the kernel of
+    /// version 2 would end processes for it.
     fn leave_room(&self, resources: &LinuxResources, sections: &[&str]) -> Result<()> {
         let memory = resources.memory().as_ref().filter(|_| sections.contains(&"memory"));
         let Some(memory) = memory.filter(|memory| memory.check_before_update() == Some(true)) else {
@@ -91,30 +91,27 @@ impl Cgroup {
         match (limit, self.usage().memory) {
             (Some(limit), Some(used)) if used > limit => {
                 let message =
-                    format!("{used} bytes of memory are in use, more than the {limit} of the new limit");
+                    format!("{used} bytes of memory are in use, more than the new limit of {limit}");
                 Err(Error::new(Kind::Unenforceable, message).at("/linux/resources/memory/limit"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The folder of the group that gets a limit, made where there is none.
-    fn folder_for(&mut self, limit: &Limit, layout: &Layout) -> Result<PathBuf> {
+    /// The directory of the group that gets a limit, made where there is none.
+    fn directory_for(&mut self, limit: &Limit, layout: &Layout) -> Result<PathBuf> {
         let hierarchy = layout.hierarchy(limit.controller);
         let found = self.saved.groups.iter().filter(|group| group.is_there()).find(|group| match hierarchy {
             None => group.version == Version::V2,
             Some(_) => group.controllers.contains(&limit.controller),
         });
         if let Some(found) = found {
-            return Ok(found.folder.clone());
+            return Ok(found.directory.clone());
         }
         let names = self.saved.groups.iter().find_map(|group| names(group, layout));
         let (Some(hierarchy), Some(names)) = (hierarchy, names) else {
-            return Err(Error::new(
-                Kind::Unenforceable,
-                "the container has no control group that can be limited",
-            )
-            .at(&limit.place));
+            return Err(Error::new(Kind::Unenforceable, "the container has no cgroup that can be limited")
+                .at(&limit.place));
         };
         let interface = Interface::V1(Hierarchy::clone(hierarchy));
         let mount = hierarchy.mount.clone();
@@ -128,15 +125,15 @@ impl Cgroup {
             given: false,
         };
         make::make(&group, &Request::default(), self)?;
-        let folder = group.folder();
-        if !self.saved.groups.iter().any(|group| group.folder == folder) {
-            let message = format!("the control group `{}` cannot be made", folder.display());
+        let directory = group.directory();
+        if !self.saved.groups.iter().any(|group| group.directory == directory) {
+            let message = format!("the cgroup `{}` cannot be made", directory.display());
             return Err(Error::new(Kind::Unenforceable, message).at(&limit.place));
         }
-        Ok(folder)
+        Ok(directory)
     }
 
-    /// Writes limits; those that the kernel refuses once more when the others are written.
+    /// Writes limits; those that the kernel rejects are tried again after the others.
     ///
     /// Memory, and memory and swap together, must never cross, so that which of the two comes first depends on whether
     /// they grow; the same holds for the quota and the period of CPU time.
@@ -144,8 +141,9 @@ impl Cgroup {
         let mut again = vec![];
         for change in changes {
             if layout.hierarchy(change.limit.controller).is_none()
-                && !change.limit.files.iter().any(|(file, _)| change.folder.join(file).exists())
-                && let Some(group) = self.saved.groups.iter().find(|group| group.folder == change.folder)
+                && !change.limit.files.iter().any(|(file, _)| change.directory.join(file).exists())
+                && let Some(group) =
+                    self.saved.groups.iter().find(|group| group.directory == change.directory)
                 && let Some(names) = names(group, layout)
                 && let Some(unified) = &layout.unified
             {
@@ -166,18 +164,18 @@ impl Cgroup {
                 }
             }
             former.extend(
-                change.limit.files.iter().filter_map(|(file, _)| Former::of(change.folder.join(file))),
+                change.limit.files.iter().filter_map(|(file, _)| Former::of(change.directory.join(file))),
             );
-            if write_limit(&change.folder, &change.limit).is_err() {
+            if write_limit(&change.directory, &change.limit).is_err() {
                 again.push(change);
             }
         }
-        again.iter().try_for_each(|change| write_limit(&change.folder, &change.limit))
+        again.iter().try_for_each(|change| write_limit(&change.directory, &change.limit))
     }
 
     /// Moves the container's processes into a new group.
-    fn fill(&self, folder: &Path) -> Result<()> {
-        let file = folder.join("cgroup.procs");
+    fn fill(&self, directory: &Path) -> Result<()> {
+        let file = directory.join("cgroup.procs");
         for _ in 0..ROUNDS {
             let there = std::fs::read_to_string(&file).unwrap_or_default();
             let outside: Vec<u32> = self
@@ -194,14 +192,15 @@ impl Cgroup {
                     Ok(()) | Err(Errno::SRCH) => {}
                     Err(errno) => {
                         return Err(Error::machine(
-                            format!("move process {pid} to `{}`", folder.display()),
+                            format!("move process {pid} to `{}`", directory.display()),
                             errno,
                         ));
                     }
                 }
             }
         }
-        let message = format!("new processes come up faster than they are moved to `{}`", folder.display());
+        let message =
+            format!("new processes start faster than they can be moved to `{}`", directory.display());
         Err(Error::new(Kind::Machine, message).help("pause the container first"))
     }
 }
@@ -227,6 +226,6 @@ fn names(group: &SavedGroup, layout: &Layout) -> Option<Vec<String>> {
             &layout.hierarchies.iter().find(shares)?.mount
         }
     };
-    let path = group.folder.strip_prefix(mount).ok()?;
+    let path = group.directory.strip_prefix(mount).ok()?;
     path.iter().map(|name| name.to_str().map(ToOwned::to_owned)).collect()
 }

@@ -17,7 +17,7 @@ pub struct Usage {
     /// Memory now, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
-    /// The most memory at any time, in bytes; version 2 tells it from Linux 5.19 on.
+    /// The most memory at any time, in bytes; cgroup v2 has it since Linux 5.19.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_peak: Option<u64>,
     /// How many times the memory was at its limit and the kernel had to make room.
@@ -40,8 +40,8 @@ pub struct Usage {
 /// What is taken from the text of a file.
 type Take = fn(&str, &mut Usage);
 
-/// The files that tell it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst. What an earlier one has
-/// told is left as it is.
+/// The files that contain it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst. What an
+/// earlier one has reported is left as it is.
 const FILES: &[(Version, &str, Take)] = &[
     (Version::V2, "cpu.stat", |text, usage| fill(&mut usage.cpu_usec, of_key(text, "usage_usec"))),
     (Version::V2, "memory.current", |text, usage| fill(&mut usage.memory, number(text))),
@@ -69,40 +69,42 @@ const FILES: &[(Version, &str, Take)] = &[
     (Version::V1, "pids.current", |text, usage| fill(&mut usage.pids, number(text))),
 ];
 
-/// Files that tell it where no controller counts processes: a line each.
+/// Files that contain it where no controller counts processes: a line each.
 const LISTS: &[(Version, &str)] = &[(Version::V1, "tasks"), (Version::V2, "cgroup.procs")];
 
-/// The open files of a container's groups that tell what it has used, for asking again and again.
+/// The open files of a container's groups with its usage, for repeated reads.
 ///
-/// It keeps no group from being removed; afterwards the files tell nothing.
+/// It does not prevent the removal of a group; afterwards the files have no data.
 #[derive(Debug, Default)]
 pub struct Meter {
     files: Vec<(File, Take)>,
 }
 
 impl Cgroup {
-    /// What the container has used so far. It can be asked after the last process has ended, until the removal.
+    /// What the container has used so far. It can be read after the last process has ended, until the removal.
     pub fn usage(&self) -> Usage {
         self.meter().read()
     }
 
-    /// Opens the files that tell what the container has used.
+    /// Opens the files with the usage of the container.
     pub fn meter(&self) -> Meter {
         let mut files = vec![];
         let groups = || self.saved.groups.iter().filter(|group| group.is_there());
         for group in groups() {
             let known = FILES.iter().filter(|(version, ..)| *version == group.version);
             files.extend(
-                known.filter_map(|(_, name, take)| Some((File::open(group.folder.join(name)).ok()?, *take))),
+                known.filter_map(|(_, name, take)| {
+                    Some((File::open(group.directory.join(name)).ok()?, *take))
+                }),
             );
         }
-        let counts = |group: &&SavedGroup| group.folder.join("pids.current").exists();
+        let counts = |group: &&SavedGroup| group.directory.join("pids.current").exists();
         if !groups().any(|group| counts(&group)) {
             let lists = groups().flat_map(|group| {
                 LISTS
                     .iter()
                     .filter(|(version, _)| *version == group.version)
-                    .filter_map(|(_, name)| File::open(group.folder.join(name)).ok())
+                    .filter_map(|(_, name)| File::open(group.directory.join(name)).ok())
             });
             let take: Take = |text, usage| fill(&mut usage.pids, Some(text.lines().count() as u64));
             files.extend(lists.take(1).map(|file| (file, take)));
@@ -145,7 +147,7 @@ fn of_key(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| number(line.strip_prefix(key)?.strip_prefix(' ')?))
 }
 
-/// The sum over all devices: of `8:0 Read 4096` in version 1, of `8:0 rbytes=4096 wbytes=0 …` in version 2.
+/// The sum over all devices: of `8:0 Read 4096` in cgroup v1, of `8:0 rbytes=4096 wbytes=0 …` in cgroup v2.
 fn of_devices(text: &str, key: &str) -> u64 {
     let of_line = |line: &str| {
         let (device, rest) = line.split_once(' ')?;

@@ -1,8 +1,8 @@
 //! A path below the container's root, resolved and made without leaving the root.
 //!
-//! Everything below the root is found with openat2(2) `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`, to a descriptor
-//! that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or to an
-//! error, never to the machine. What is missing is made below the descriptor of its parent.
+//! Everything below the root is found with openat2(2) `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`, to a file
+//! descriptor that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or
+//! to an error, never to the host. What is missing is made below the file descriptor of its parent.
 
 use std::ffi::{CStr, CString};
 use std::path::{Component, Path};
@@ -21,7 +21,7 @@ pub const INSIDE: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MA
 pub struct Place {
     /// Without a leading `/`; `.` for the root itself.
     pub path: CString,
-    /// What leads there: each folder's path, and its last name.
+    /// What leads there: each directory's path, and its last name.
     steps: Vec<(CString, CString)>,
     /// Whether a link on the way is refused rather than followed.
     pub no_links: bool,
@@ -60,7 +60,7 @@ impl Place {
         child.kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve())
     }
 
-    /// Opens the place; makes folders, and a last file or folder, where they are missing.
+    /// Opens the place; makes directories, and a last file or directory, where they are missing.
     pub fn make<K: Kernel>(&self, child: &Child<'_, K>, last: Last) -> Result<Fd, Errno> {
         match self.open(child) {
             Err(Errno::NOENT) => self.walk(child, &self.steps, last),
@@ -68,24 +68,25 @@ impl Place {
         }
     }
 
-    /// Opens the folder that the place stands in, making folders where they are missing; with the place's last name.
+    /// Opens the directory that the place is in, making directories where they are missing; with the place's last
+    /// name.
     pub fn make_parent<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(Fd, &CStr), Errno> {
-        let ((_, name), folders) = self.steps.split_last().ok_or(Errno::ISDIR)?;
-        let (base, path) = child.base(folders.last().map_or(c".", |(path, _)| path));
-        let folder = match child.kernel.open(base, path, DIRECTORY, Mode::empty(), self.resolve()) {
-            Err(Errno::NOENT) => self.walk(child, folders, Last::Folder),
+        let ((_, name), directories) = self.steps.split_last().ok_or(Errno::ISDIR)?;
+        let (base, path) = child.base(directories.last().map_or(c".", |(path, _)| path));
+        let directory = match child.kernel.open(base, path, DIRECTORY, Mode::empty(), self.resolve()) {
+            Err(Errno::NOENT) => self.walk(child, directories, Last::Directory),
             other => other,
         }?;
-        Ok((folder, name))
+        Ok((directory, name))
     }
 
-    /// The place's last name, where it stands in that folder.
-    pub fn name_in(&self, folder: &CStr) -> Option<&CStr> {
-        let ((_, name), folders) = self.steps.split_last()?;
-        folders.last().is_some_and(|(path, _)| path.as_c_str() == folder).then_some(name)
+    /// The place's last name, where it is in that directory.
+    pub fn name_in(&self, directory: &CStr) -> Option<&CStr> {
+        let ((_, name), directories) = self.steps.split_last()?;
+        directories.last().is_some_and(|(path, _)| path.as_c_str() == directory).then_some(name)
     }
 
-    /// Makes what is missing on the way to a place that was looked for and is not there.
+    /// Makes what is missing on the way to a place that was looked for and does not exist.
     fn walk<K: Kernel>(
         &self,
         child: &Child<'_, K>,
@@ -101,11 +102,11 @@ impl Place {
             let next = if is_last {
                 match last {
                     Last::File => make_file(kernel, within, name),
-                    Last::Folder => make_folder(kernel, within, name),
+                    Last::Directory => make_directory(kernel, within, name),
                 }
             } else {
                 match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
-                    Err(Errno::NOENT) => make_folder(kernel, within, name),
+                    Err(Errno::NOENT) => make_directory(kernel, within, name),
                     other => other,
                 }
             };
@@ -127,11 +128,11 @@ impl Place {
 pub enum Last {
     /// An empty file, for a bind mount of a file.
     File,
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
 }
 
-fn make_folder<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+fn make_directory<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
     match kernel.mkdir(parent, name, Mode::from_raw_mode(0o755)) {
         // Somebody else made it, or a link without a target stands there, which the next open refuses.
         Ok(()) | Err(Errno::EXIST) => {}

@@ -1,4 +1,4 @@
-//! What parent and child tell each other through the memory that they share.
+//! What parent and child report to each other through the memory that they share.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use jobc_sys::syscall::{Fd, Kernel};
 /// Where the new process waits for its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// The parent has systemd make the control group around this process.
+    /// The parent has systemd make the cgroup around this process.
     ControlGroup,
     /// The parent writes the id maps, by newuidmap and newgidmap.
     IdMaps,
@@ -24,15 +24,15 @@ pub enum Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ControlGroup => "have systemd make its control group",
+            Self::ControlGroup => "have systemd make its cgroup",
             Self::IdMaps => "map users and groups",
-            Self::Hooks => "run the hooks of its side",
-            Self::Listener => "look out for the filter's listener",
+            Self::Hooks => "run the hooks in the runtime namespace",
+            Self::Listener => "receive the seccomp listener",
         })
     }
 }
 
-/// What parent and child tell each other through the memory that they share.
+/// What parent and child report to each other through the memory that they share.
 #[derive(Debug)]
 pub struct Report {
     /// Where the child is: [`GONE`] once it has left the shared memory, by `execve` or by its end. A futex.
@@ -43,7 +43,7 @@ pub struct Report {
     pub(crate) step: AtomicU32,
     /// Why that step failed.
     pub(crate) errno: AtomicI32,
-    /// What else there is to say of it: a hook's exit code.
+    /// An additional value: a hook's exit code.
     pub(crate) detail: AtomicU32,
     /// The filter's listener in the child, or -1.
     pub(crate) listener: AtomicI32,
@@ -102,7 +102,7 @@ impl Report {
         }
     }
 
-    /// In the child: waits for a byte on a descriptor; its end without one ends the child.
+    /// In the child: waits for a byte on a file descriptor; end-of-file without a byte ends the child.
     pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
         self.tell(HELD);
         let read = kernel.read(fd, &mut [0])?;
@@ -112,7 +112,7 @@ impl Report {
 
     /// In the child: waits until the parent has taken a filter's listener.
     ///
-    /// The filter may refuse any call, or ask the agent that has yet to hear of it: none is made here.
+    /// The filter may refuse any call, or notify the agent, which is not connected yet: none is made here.
     pub fn hand_over(&self, listener: Fd) -> std::result::Result<(), Errno> {
         self.listener.store(listener, Ordering::Release);
         loop {
@@ -140,7 +140,7 @@ impl Report {
         self.taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
     }
 
-    /// In the child: says more of what is about to fail.
+    /// In the child: adds details about the step that is about to fail.
     pub fn add_detail(&self, detail: u32) {
         self.detail.store(detail, Ordering::Release);
     }
@@ -150,10 +150,10 @@ impl Report {
         let _ = futex::wake(&self.state, futex::Flags::empty(), u32::MAX >> 1);
     }
 
-    /// In the parent: opens the gate, or says that it will never open.
+    /// In the parent: opens the gate, or marks it as never opening.
     pub(crate) fn open(&self, gate: bool) {
-        // The parent goes on only when the child has left its gate. One that was killed there stays gone: the kernel, which
-        // has said so, says it once.
+        // The parent continues only when the child has left its gate. One that was killed there stays gone: the
+        // kernel reports that only once.
         let at_gate = |state| (state != GONE).then_some(RUNNING);
         let _ = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, at_gate);
         if gate {

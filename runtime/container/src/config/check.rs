@@ -1,6 +1,6 @@
 //! Compares the values of config.json with what the specification and the kernel allow, each at its place.
 //!
-//! Limits and the filter of system calls are checked where they are turned into the kernel's terms, and so is
+//! Limits and the seccomp filter are checked where they are turned into the kernel's terms, and so is
 //! everything for which a function that does so is called here.
 
 mod findings;
@@ -15,8 +15,8 @@ use findings::Findings;
 use jobc_sys::error::{Error, Kind};
 
 impl Config {
-    /// All that is wrong with a configuration that could be read: what is known and not supported, and every value out of its
-    /// range. Nothing is wrong with an empty list. What nobody knows is in [`Config::unknown`].
+    /// All that is wrong with a configuration that could be read: what is known and not supported, and every value out
+    /// of its range. An empty list means that nothing is wrong. Unknown properties are in [`Config::unknown`].
     pub fn check(&self) -> Vec<Error> {
         let mut findings = Findings::default();
         let spec = &self.spec;
@@ -32,7 +32,8 @@ impl Config {
 }
 
 impl Config {
-    /// Refuses a configuration with which anything is wrong: with the first error, which names the places of the others.
+    /// Refuses a configuration that has any error: with the first error, which names the places of the
+    /// others.
     pub fn refuse(&self) -> Result<(), Error> {
         let mut errors = self.check().into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
@@ -56,16 +57,14 @@ fn version(spec: &Spec, findings: &mut Findings) {
     match (number(major), number(minor), number(patch)) {
         (Some(1), Some(0..=3), Some(_)) => {}
         (Some(_), Some(_), Some(_)) => {
-            let error = Error::new(
-                Kind::Unsupported,
-                format!("version {version} of the specification is not known here"),
-            );
-            findings.0.push(error.at("/ociVersion").help("versions 1.0.0 to 1.3.x are"));
+            let error =
+                Error::new(Kind::Unsupported, format!("specification version {version} is not supported"));
+            findings.0.push(error.at("/ociVersion").help("supported versions: 1.0.0 to 1.3.x"));
         }
         _ if version.is_empty() => {
             findings.wrong(
                 "/ociVersion",
-                "the version of the specification is missing",
+                "the specification version is missing",
                 "write `\"ociVersion\": \"1.1.0\"`",
             );
         }
@@ -83,8 +82,8 @@ fn root(spec: &Spec, findings: &mut Findings) {
         Some(root) if root.path().as_os_str().is_empty() => {
             findings.wrong(
                 "/root/path",
-                "the path of the root is empty",
-                "write `rootfs`, or the path of a folder",
+                "the root path is empty",
+                "write `rootfs`, or the path of a directory",
             );
         }
         Some(root) => findings.text("/root/path", &root.path().to_string_lossy()),
@@ -109,7 +108,7 @@ fn hooks(spec: &Spec, findings: &mut Findings) {
                 findings.wrong(
                     format!("{place}/path"),
                     message,
-                    "write the whole path of the hook's program",
+                    "write the absolute path of the hook's program",
                 );
             }
             findings.text(format!("{place}/path"), &hook.path().to_string_lossy());
@@ -120,8 +119,8 @@ fn hooks(spec: &Spec, findings: &mut Findings) {
             if hook.timeout().is_some_and(|seconds| seconds <= 0) {
                 findings.wrong(
                     format!("{place}/timeout"),
-                    "a time-out of no time",
-                    "write seconds, 1 or more, or none",
+                    "the timeout is not positive",
+                    "write 1 second or more, or remove the timeout",
                 );
             }
         }

@@ -39,7 +39,7 @@ pub struct MountOptions {
     pub recursive_clear: u64,
     /// Changes of propagation, in the order written; each is a mount_setattr(2) of its own.
     pub propagation: Vec<Propagation>,
-    /// Whether the mount shows a part of another tree in place of a new file system.
+    /// Whether the mount shows a part of another tree instead of a new file system.
     pub bind: Option<Recursive>,
     /// Whether the mount shows other owners than the file system has (`idmap`, `ridmap`), and those below it too.
     pub id_map: Option<Recursive>,
@@ -117,14 +117,14 @@ const WORDS: &[(&str, Word)] = &[
     (
         "iversion",
         Word::Refused(
-            "no flag of fsconfig(2) stands for `iversion`",
-            "remove it: file systems that count versions always do",
+            "fsconfig(2) has no flag for `iversion`",
+            "remove it: file systems with version counters always use them",
         ),
     ),
     ("lazytime", Word::FileSystem),
-    // What a file system has to say goes to the descriptor of fsopen(2), not to the kernel's log, with either word.
+    // With either word, messages of a file system go to the file descriptor of fsopen(2), not to the kernel log.
     ("loud", Word::Default),
-    ("mand", Word::Refused("mandatory locks are gone from Linux since 5.15", "remove `mand`")),
+    ("mand", Word::Refused("Linux 5.15 removed mandatory locks", "remove `mand`")),
     ("noatime", Word::Atime(NOATIME, No)),
     ("nodev", Word::Set(NODEV, No)),
     ("nodiratime", Word::Set(NODIRATIME, No)),
@@ -145,7 +145,7 @@ const WORDS: &[(&str, Word)] = &[
     (
         "remount",
         Word::Refused(
-            "a mount is made once, with all its options",
+            "each mount is made once, with all its options",
             "write the options on the mount itself, without `remount`",
         ),
     ),
@@ -296,7 +296,7 @@ impl Reading {
             Some(Word::FileSystem) if options.bind.is_some() => {
                 return Err(Error::new(
                     Kind::Unsupported,
-                    format!("`{word}` belongs to a file system, which a bind mount cannot change"),
+                    format!("`{word}` is a file system option, which a bind mount cannot change"),
                 )
                 .help("remove it, or mount the file system itself"));
             }
@@ -305,8 +305,8 @@ impl Reading {
                 options.propagation.push(Propagation { flag, recursive });
             }
             Some(Word::IdMap(_)) if options.bind.is_none() => {
-                return Err(Error::new(Kind::Config, "only a bind mount can show other owners")
-                    .help("remove it; what a new file system contains belongs to who makes it"));
+                return Err(Error::new(Kind::Config, "only a bind mount can be id-mapped")
+                    .help("remove it; files in a new file system belong to its creator"));
             }
             Some(Word::IdMap(recursive)) => options.id_map = Some(recursive),
             Some(Word::CopyUp) if file_system != "tmpfs" || options.bind.is_some() => {

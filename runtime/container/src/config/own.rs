@@ -1,4 +1,4 @@
-//! Whether a namespace is the container's own: what is set in another one is set for the machine.
+//! Whether a namespace is the container's own: what is set in another one is set for the host.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +8,7 @@ use oci_spec::runtime::{Linux, LinuxNamespaceType};
 
 use crate::namespaces::Namespace;
 
-/// Sees that the container has a namespace that is not the machine's: a new one, or another's that it joins.
+/// Checks that the container has a namespace that is not the host's: a new one, or an existing one that it joins.
 ///
 /// # Errors
 ///
@@ -16,23 +16,23 @@ use crate::namespaces::Namespace;
 pub(crate) fn own(linux: Option<&Linux>, kind: LinuxNamespaceType) -> Result<(), &'static str> {
     let namespaces = linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten();
     let Some(namespace) = namespaces.into_iter().find(|namespace| namespace.typ() == kind) else {
-        return Err("the container shares its namespace");
+        return Err("the container uses the host's namespace");
     };
     let Some(path) = namespace.path().as_deref().filter(|path| !path.as_os_str().is_empty()) else {
         return Ok(());
     };
-    // A path that cannot be looked at is told where it is joined.
+    // A path that cannot be opened is reported when it is joined.
     match std::fs::metadata(path) {
         Ok(joined) if is_of_the_machine(&joined, Namespace::of(kind)) => {
-            Err("the namespace it joins is the machine's")
+            Err("the namespace it joins is the host's")
         }
         _ => Ok(()),
     }
 }
 
-/// Whether a namespace's file is of the one that this process or the machine's first is in.
+/// Whether a namespace file is that of this process or of the host's first process.
 ///
-/// A runtime that was itself given a namespace can name the machine's as `/proc/1/ns/…`.
+/// A runtime that was itself given a namespace can name the host's as `/proc/1/ns/…`.
 pub(crate) fn is_of_the_machine(namespace: &Metadata, kind: Namespace) -> bool {
     let identity = |file: &Metadata| (file.dev(), file.ino());
     ["self", "1"].iter().any(|process| {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_namespace_by_path_is_the_machines_or_another() {
         let (shared, machines) =
-            (Err("the container shares its namespace"), Err("the namespace it joins is the machine's"));
+            (Err("the container uses the host's namespace"), Err("the namespace it joins is the host's"));
         for kind in [
             LinuxNamespaceType::Uts,
             LinuxNamespaceType::Ipc,

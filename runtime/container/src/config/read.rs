@@ -1,4 +1,4 @@
-//! From the text of config.json to its types: where it is not JSON, what has the wrong type, what nobody knows.
+//! From the text of config.json to its types: where it is not JSON, what has the wrong type, what is unknown.
 
 use oci_spec::runtime::Spec;
 use serde::Deserialize;
@@ -45,7 +45,8 @@ fn legacy(spec: &Spec) -> impl Iterator<Item = String> {
     uid.into_iter().chain(gid)
 }
 
-/// Reads a text again that could not be read, this time with an eye on the path: the way there costs a good text nothing.
+/// Reads a text again that could not be read, this time with an eye on the path: the way there costs a good text
+/// nothing.
 fn place(text: &[u8], error: &serde_json::Error) -> Error {
     let mut track = Track::new();
     let mut json = serde_json::Deserializer::from_slice(text);
@@ -87,13 +88,13 @@ pub(crate) fn in_words(said: &str) -> (String, Option<String>) {
         return (format!("{field} is missing"), None);
     }
     if let Some(field) = said.strip_prefix("duplicate field ") {
-        return (format!("{field} is written twice"), Some("keep one of the two".to_owned()));
+        return (format!("duplicate field {field}"), Some("keep one of the two".to_owned()));
     }
     if let Some((word, known)) =
         said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
     {
         let known = known.strip_prefix("one of ").unwrap_or(known);
-        return (format!("{word} is not a value of this field"), Some(format!("write one of {known}")));
+        return (format!("unknown value {word}"), Some(format!("write one of {known}")));
     }
     if let Some((name, _)) = said.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {
         let help = "write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`";

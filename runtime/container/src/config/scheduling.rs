@@ -1,4 +1,5 @@
-//! Processor and disk scheduling and the execution domain: `process.scheduler`, `process.ioPriority`, `linux.personality`.
+//! Processor and disk scheduling and the execution domain: `process.scheduler`, `process.ioPriority`,
+//! `linux.personality`.
 
 use linux_raw_sys::general as kernel;
 use oci_spec::runtime::{
@@ -11,7 +12,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// The size of `struct sched_attr` in its first version (`SCHED_ATTR_SIZE_VER0`).
 const SIZE: u32 = 48;
 
-/// The `struct sched_attr` for sched_setattr(2), in the machine's byte order.
+/// The `struct sched_attr` for sched_setattr(2), in the host's byte order.
 pub fn scheduler(written: &Scheduler) -> Result<Vec<u8>> {
     use LinuxSchedulerPolicy as Policy;
     let policy = match written.policy() {
@@ -22,7 +23,7 @@ pub fn scheduler(written: &Scheduler) -> Result<Vec<u8>> {
         Policy::SchedIdle => kernel::SCHED_IDLE,
         Policy::SchedDeadline => kernel::SCHED_DEADLINE,
         Policy::SchedIso => {
-            let error = Error::new(Kind::Unsupported, "`SCHED_ISO` is reserved and no Linux has it");
+            let error = Error::new(Kind::Unsupported, "`SCHED_ISO` is reserved and not implemented in Linux");
             return Err(error.at("/process/scheduler/policy").help("write another policy of sched(7)"));
         }
     };
@@ -101,21 +102,18 @@ pub fn io_priority(written: LinuxIOPriority) -> Result<u32> {
     };
     match u32::try_from(written.priority()) {
         Ok(level @ 0..=7) => Ok((class << 13) | level),
-        _ => Err(Error::new(Kind::Config, format!("{} is not a level of I/O priority", written.priority()))
+        _ => Err(Error::new(Kind::Config, format!("{} is not an I/O priority level", written.priority()))
             .at("/process/ioPriority/priority")
-            .help("write a number from 0, the first, to 7, the last")),
+            .help("write a number from 0 (highest) to 7 (lowest)")),
     }
 }
 
 /// The value for personality(2).
 pub fn personality(written: &LinuxPersonality) -> Result<u32> {
     if written.flags().as_ref().is_some_and(|flags| !flags.is_empty()) {
-        return Err(Error::new(
-            Kind::Unsupported,
-            "no flag of an execution domain is defined by the specification",
-        )
-        .at("/linux/personality/flags")
-        .help("remove the flags"));
+        return Err(Error::new(Kind::Unsupported, "the specification defines no execution domain flags")
+            .at("/linux/personality/flags")
+            .help("remove the flags"));
     }
     Ok(match written.domain() {
         LinuxPersonalityDomain::PerLinux => 0,
@@ -193,7 +191,7 @@ mod tests {
         assert_eq!(check("RT", 0), Ok(0x2000));
         assert_eq!(check("BE", 4), Ok(0x4004));
         assert_eq!(check("IDLE", 7), Ok(0x6007));
-        let wrong = "config.json: /process/ioPriority/priority: 8 is not a level of I/O priority";
+        let wrong = "config.json: /process/ioPriority/priority: 8 is not an I/O priority level";
         assert_eq!(check("BE", 8), Err(wrong.to_owned()));
         assert!(check("BE", -1).is_err());
     }

@@ -1,7 +1,8 @@
 //! Every property of config.json, and what this runtime does about it.
 //!
-//! The list follows the OCI runtime specification 1.3. A row stands for all that is below its property, but for what has a
-//! row of its own. A test compares it with the specification's JSON Schema: a property that nobody decided about fails it.
+//! The list follows the OCI runtime specification 1.3. A row covers everything below its property, except what
+//! has a row of its own. A test compares it with the specification's JSON Schema: a property without a decision
+//! fails it.
 
 #![allow(clippy::ref_option)] // the getters of the types return references to options
 
@@ -20,7 +21,7 @@ pub enum Support {
     Refused(Asked, &'static str, &'static str),
 }
 
-/// Whether a configuration asks for what a property is about; one that is there and contains nothing does not.
+/// Whether a configuration uses a property; an empty value does not count.
 #[derive(Clone, Copy)]
 pub enum Asked {
     /// By the whole.
@@ -35,8 +36,8 @@ pub enum Asked {
 
 use Support::{Kept, Refused};
 
-const LINUX: &str = "this runtime makes containers of Linux";
-const LEAVE: &str = "remove the section, or start the bundle where it belongs";
+const LINUX: &str = "this runtime supports only Linux containers";
+const LEAVE: &str = "remove the section, or run the bundle on that platform";
 
 /// The table: JSON Pointers with `*` for an array's index or an object's key.
 #[rustfmt::skip]
@@ -77,7 +78,7 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/process/selinuxLabel", Kept("labels")),
     ("/process/execCPUAffinity", Refused(
         Asked::Process(|process| section(process.exec_cpu_affinity())),
-        "processes that are added later get the container's processors", "write `linux.resources.cpu.cpus`",
+        "processes started by `exec` use the container's CPUs", "write `linux.resources.cpu.cpus`",
     )),
     ("/hostname", Kept("namespaces")),
     ("/domainname", Kept("namespaces")),
@@ -104,15 +105,15 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     ("/linux/mountLabel", Kept("labels")),
     ("/linux/intelRdt", Refused(
         Asked::Linux(|linux| section(linux.intel_rdt())),
-        "classes of cache and memory bandwidth are not set here", "remove `intelRdt`, or set the class on the machine",
+        "this runtime does not set cache and memory bandwidth classes", "remove `intelRdt`, or set the class on the host",
     )),
     ("/linux/memoryPolicy", Refused(
         Asked::Linux(|linux| linux.memory_policy().is_some()),
-        "memory policies are not set here", "write `linux.resources.cpu.mems`, or start the program by numactl(8)",
+        "this runtime does not set memory policies", "write `linux.resources.cpu.mems`, or start the program with numactl(8)",
     )),
     ("/linux/netDevices", Refused(
         Asked::Linux(|linux| linux.net_devices().as_ref().is_some_and(|devices| !devices.is_empty())),
-        "network devices are not moved here", "move them into a network namespace, and give its path in `linux.namespaces`",
+        "this runtime does not move network devices", "move them into a network namespace, and give its path in `linux.namespaces`",
     )),
     ("/windows", Refused(
         Asked::Spec(|spec| section(spec.windows())),
@@ -124,7 +125,7 @@ pub const PROPERTIES: &[(&str, Support)] = &[
     )),
     ("/vm", Refused(
         Asked::Spec(|spec| section(spec.vm())),
-        "this runtime makes no virtual machines", LEAVE,
+        "this runtime does not support virtual machines", LEAVE,
     )),
     ("/zos", Refused(
         Asked::Spec(|spec| section(spec.zos())),
@@ -137,7 +138,7 @@ pub const PROPERTIES: &[(&str, Support)] = &[
 ];
 
 impl Config {
-    /// What is asked for and refused, each at its place, in the table's order.
+    /// The unsupported properties in use, each at its place, in the table's order.
     pub fn refused(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         for (property, support) in PROPERTIES {
@@ -165,7 +166,7 @@ fn text(field: &Option<String>) -> bool {
     field.as_ref().is_some_and(|text| !text.is_empty())
 }
 
-/// Whether a section says anything; such sections are rare, so they are looked at as JSON.
+/// Whether a section is not empty; such sections are rare, so they are checked as JSON.
 fn section<T: Serialize>(field: &Option<T>) -> bool {
     field.as_ref().is_some_and(|section| serde_json::to_value(section).ok() != Some(serde_json::json!({})))
 }

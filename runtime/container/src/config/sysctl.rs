@@ -19,7 +19,8 @@ pub struct Parameter {
     pub place: String,
 }
 
-/// The parameters of System V IPC that are kept apart (ipc/ipc_sysctl.c); those of message queues are below `fs/mqueue`.
+/// The parameters of System V IPC that are kept apart (ipc/ipc_sysctl.c); those of message queues are below
+/// `fs/mqueue`.
 const IPC: &[&str] = &[
     "auto_msgmni",
     "msg_next_id",
@@ -39,7 +40,7 @@ const IPC: &[&str] = &[
 ///
 /// # Errors
 ///
-/// Every parameter that would change the machine, or another container, and every one that is no parameter's name.
+/// Every parameter that would change the host or another container, and every invalid name.
 pub fn of(linux: &Linux) -> Result<Vec<Parameter>, Vec<Error>> {
     let mut written: Vec<_> = linux.sysctl().iter().flatten().collect();
     written.sort_unstable();
@@ -58,7 +59,7 @@ fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Err
     let path = path(name);
     let parts: Vec<&str> = path.split('/').collect();
     if parts.iter().any(|part| matches!(*part, "" | "." | "..")) || name.contains('\0') {
-        return Err(Error::new(Kind::Config, format!("`{name}` is not the name of a kernel parameter"))
+        return Err(Error::new(Kind::Config, format!("`{name}` is not a sysctl name"))
             .help("write it as sysctl(8) does, such as `net.core.somaxconn`"));
     }
     let kind = match parts[..] {
@@ -67,21 +68,17 @@ fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Err
         ["fs", "mqueue", _] => LinuxNamespaceType::Ipc,
         ["kernel", "domainname"] => LinuxNamespaceType::Uts,
         ["kernel", "hostname"] => {
-            return Err(Error::new(Kind::Unsupported, "the host name has a field of its own")
+            return Err(Error::new(Kind::Unsupported, "the host name is not set as a sysctl")
                 .help("write `hostname`"));
         }
         _ => {
-            return Err(Error::new(
-                Kind::Unsupported,
-                format!("`{name}` is a parameter of the whole machine"),
-            )
-            .help(
-                "set it on the machine; a container can have its own of `net`, `fs.mqueue` and System V IPC",
+            return Err(Error::new(Kind::Unsupported, format!("`{name}` applies to the whole host")).help(
+                "set it on the host; a container can have its own of `net`, `fs.mqueue` and System V IPC",
             ));
         }
     };
     own(Some(linux), kind).map_err(|because| {
-        Error::new(Kind::Config, format!("`{name}` would change the machine: {because}"))
+        Error::new(Kind::Config, format!("`{name}` would change the host: {because}"))
             .help(format!("write `{{\"type\": \"{}\"}}` in `linux.namespaces`", word(kind)))
     })?;
     let text = |text: &str| {
@@ -90,8 +87,8 @@ fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Err
     Ok((text(&format!("sys/{path}"))?, text(value)?))
 }
 
-/// The file of a parameter: the first separator in a name, `.` or `/`, is the one it uses, and the other one stands for the
-/// first inside a part, as in `net/ipv4/conf/eth0.100/forwarding` (sysctl(8)).
+/// The file of a parameter: the first separator in a name, `.` or `/`, is the one it uses, and the other one represents
+/// the first inside a part, as in `net/ipv4/conf/eth0.100/forwarding` (sysctl(8)).
 fn path(name: &str) -> String {
     let dots = name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('.'));
     if !dots {

@@ -11,9 +11,9 @@ fn sound(text: &[u8], name: &str) {
     assert_eq!(config.check(), [], "{name}");
 }
 
-/// Every config.json below a folder.
-fn configurations(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
+/// Every config.json below a directory.
+fn configurations(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             configurations(&path, found);
@@ -39,11 +39,11 @@ fn what_other_runtimes_propose() {
     for (program, arguments) in
         [("runc", &["spec"][..]), ("runc", &["spec", "--rootless"]), ("crun", &["spec"])]
     {
-        let folder = tempfile::tempdir().expect("a folder");
-        match Command::new(program).args(arguments).current_dir(folder.path()).output() {
+        let directory = tempfile::tempdir().expect("a directory");
+        match Command::new(program).args(arguments).current_dir(directory.path()).output() {
             Ok(output) => {
                 assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
-                let text = std::fs::read(folder.path().join("config.json")).expect("a proposal");
+                let text = std::fs::read(directory.path().join("config.json")).expect("a proposal");
                 sound(&text, &format!("{program} {arguments:?}"));
             }
             Err(error) => eprintln!("skipped: {program} is not installed: {error}"),

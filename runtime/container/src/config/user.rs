@@ -14,9 +14,9 @@ pub struct User {
     pub uid: u32,
     /// Its group id.
     pub gid: u32,
-    /// Its list of further groups, for setgroups(2).
+    /// Its list of supplementary groups, for setgroups(2).
     pub additional: Vec<u32>,
-    /// Its umask, where config.json gives one; else the one of whoever starts it stays.
+    /// Its umask, where config.json gives one; else the caller's umask stays.
     pub umask: Option<u32>,
 }
 
@@ -25,13 +25,15 @@ impl User {
     pub fn of(written: &Written) -> Result<Self> {
         let id = |field: String, id: u32| {
             // setresuid(2) takes it as "leave as it is", which here would be root.
-            let wrong =
-                || Error::new(Kind::Config, format!("{id} is no id")).at(format!("/process/user/{field}"));
+            let wrong = || {
+                Error::new(Kind::Config, format!("{id} is not a valid id"))
+                    .at(format!("/process/user/{field}"))
+            };
             if id == u32::MAX { Err(wrong().help("ids go from 0 to 4294967294")) } else { Ok(id) }
         };
         let additional = written.additional_gids().as_deref().unwrap_or_default();
         if additional.len() > MOST_GROUPS {
-            let message = format!("{} groups, where the kernel takes {MOST_GROUPS}", additional.len());
+            let message = format!("{} groups, but the kernel allows at most {MOST_GROUPS}", additional.len());
             return Err(Error::new(Kind::Config, message).at("/process/user/additionalGids"));
         }
         if let Some(umask) = written.umask().filter(|umask| *umask > 0o777) {
@@ -80,7 +82,7 @@ mod tests {
         let many = json!({"uid": 0, "gid": 0, "additionalGids": vec![7; 65537]});
         assert_eq!(
             read(&many),
-            "config.json: /process/user/additionalGids: 65537 groups, where the kernel takes 65536"
+            "config.json: /process/user/additionalGids: 65537 groups, but the kernel allows at most 65536"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A container's control groups, from what is decided about them to their removal.
+//! A container's cgroups, from what is decided about them to their removal.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ struct BySystemd {
 }
 
 impl BySystemd {
-    /// Sees that there is a systemd to ask, and where it would put the unit.
+    /// Checks that there is a systemd to ask, and where it would put the unit.
     fn of(spec: &Spec, wants: &Wants<'_>, options: &Options) -> Result<Self> {
         let unit = Unit::of(wants.path, &options.id, systemd::is_users())?;
         let named = annotation::of(spec)?;
@@ -57,7 +57,7 @@ impl BySystemd {
     }
 }
 
-/// What config.json says that bears on control groups.
+/// The parts of config.json that matter for cgroups.
 struct Wants<'a> {
     path: Option<&'a str>,
     resources: Option<&'a LinuxResources>,
@@ -111,7 +111,7 @@ fn refuse_without_rights(spec: &Spec, machine: &Machine) -> Result<()> {
     }
     let message = "without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
     Err(Error::new(Kind::Config, message).at("/linux/namespaces").help(
-        "write `{\"type\": \"user\"}` there and `uidMappings` and `gidMappings` in `linux`, or start the bundle by `jobc run`, which does",
+        "write `{\"type\": \"user\"}` there and `uidMappings` and `gidMappings` in `linux`, or start the bundle with `jobc run`, which adds them",
     ))
 }
 
@@ -119,9 +119,8 @@ fn path(linux: Option<&Linux>) -> Result<Option<&str>> {
     let path =
         linux.and_then(|linux| linux.cgroups_path().as_deref()).filter(|path| !path.as_os_str().is_empty());
     path.map(|path: &Path| {
-        path.to_str().ok_or_else(|| {
-            Error::new(Kind::Config, "the path of a control group is not UTF-8").at("/linux/cgroupsPath")
-        })
+        path.to_str()
+            .ok_or_else(|| Error::new(Kind::Config, "the cgroup path is not UTF-8").at("/linux/cgroupsPath"))
     })
     .transpose()
 }
@@ -134,7 +133,7 @@ fn shows_writable_groups(spec: &Spec) -> bool {
 }
 
 impl Decided {
-    /// Decides which groups a container gets. Where it is to have none, every limit is one that nothing enforces.
+    /// Decides which groups a container gets. If it gets none, no limit is enforced.
     pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine, mode: Mode) -> Result<Self> {
         let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
         let wants = Wants::of(spec, machine)?;
@@ -177,7 +176,7 @@ impl Decided {
     /// What is done, a line a step.
     pub(super) fn describe(&self) -> Vec<String> {
         let scope = self.scope.iter().map(|name| {
-            format!("have this user's systemd make the scope `{name}` around this process, and move to the group `{LEAF}` in it")
+            format!("have the user's systemd make the scope `{name}` around this process, and move to the cgroup `{LEAF}` in it")
         });
         scope.chain(self.plan.describe()).collect()
     }
@@ -222,8 +221,8 @@ impl Decided {
     }
 }
 
-/// Plans groups in a scope around this process, which is made first where it is done really; returns where this process is then,
-/// and the unit's name.
+/// Plans groups in a scope around this process, which is made first where it is done really; returns where this process
+/// is then, and the unit's name.
 fn in_scope(
     holder: &Holder,
     layout: &Layout,
@@ -253,7 +252,7 @@ fn with_reason(error: Error, why: Error) -> Error {
     }
 }
 
-/// What becomes of containers' limits for this user on this machine.
+/// What becomes of containers' limits for this user on this host.
 #[derive(Debug, Default)]
 pub struct Kept {
     /// What nothing would enforce.
@@ -262,7 +261,7 @@ pub struct Kept {
     pub help: Option<String>,
     /// Whether a scope of this user's systemd is wanted for what is kept.
     pub by_scope: bool,
-    /// Whether there is no group that it could be in.
+    /// Whether no group is available for it.
     pub lacks_group: bool,
 }
 
@@ -284,9 +283,10 @@ impl Kept {
     }
 }
 
-/// What making containers would find out of their limits, before anything is fetched, built or made for them; nothing is made.
+/// What making containers would find out of their limits, before anything is fetched, built or made for them; nothing
+/// is made.
 ///
-/// This user's systemd is asked where it alone could have them kept.
+/// The user's systemd is used where only it can enforce them.
 pub fn kept(specs: &[Spec]) -> Result<Kept> {
     let machine = Machine::look()?;
     let layout = Layout::detect()?;
@@ -315,24 +315,27 @@ pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
     Groups { born_in, joined }
 }
 
-/// Whether a further process can enter a container's groups only by systemd: they are in a unit, and this user may not move a
-/// process out of the group that this one is in.
+/// Whether an additional process can enter a container's groups only by systemd: they are in a unit, and this user may
+/// not move a process out of the group that this one is in.
 pub(crate) fn needs_systemd(record: &Record) -> bool {
     let cgroup = cgroup(record);
-    // By its name; which of them are units, systemd knows, which is asked where this says yes.
+    // By its name only; if it matches, systemd decides whether it is a unit.
     let is_unit = |name: &std::ffi::OsStr| {
         Path::new(name).extension().is_some_and(|kind| kind == "scope" || kind == "service")
     };
-    let in_unit =
-        || !rustix::process::geteuid().is_root() && cgroup.folders().any(|folder| folder.iter().any(is_unit));
+    let in_unit = || {
+        !rustix::process::geteuid().is_root()
+            && cgroup.directories().any(|directory| directory.iter().any(is_unit))
+    };
     let of_a_user = || record.unit.as_ref().map_or_else(in_unit, |unit| unit.user);
     of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.may_be_entered(&layout))
 }
 
 /// Has systemd move process `pid` to a container's group, where its `first` process is.
 ///
-/// The user's is asked for what is in a unit of its. What lies below its group and in no unit, as where a user was given a group in
-/// another way, is to the machine's in the service that the user's systemd is.
+/// The user's systemd is called for its own units. A group below its cgroup that is in no unit, such as a group that
+/// was delegated in another way, belongs for the host's systemd to the service `user@.service`, and the host's is
+/// called.
 pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result<()> {
     if let Some(unit) = &record.unit {
         return Systemd::connect(unit.user)?.attach(unit, "", pid);
@@ -345,7 +348,7 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
     let of_machine = || {
         let unit = Unit::holding(&group, false).ok_or_else(|| {
             let message =
-                "the container's control group is in no unit, and this user may not move processes there";
+                "the container's cgroup is not in a systemd unit, and this user may not move processes there";
             Error::new(Kind::Machine, message)
         })?;
         Ok::<_, Error>((Systemd::connect(false)?, unit))

@@ -1,4 +1,4 @@
-//! Making a container: from its folder to its first process.
+//! Making a container: from its directory to its first process.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,12 @@ use jobc_sys::machine::{self, Machine};
 use jobc_sys::signals::Signals;
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-/// What to make of a bundle, beside what its config.json says.
+/// Options for a bundle, in addition to its config.json.
 #[derive(Debug, Default)]
 pub struct Request {
     /// How it is started.
     pub options: Options,
-    /// The root; what the bundle says unless given.
+    /// The root; by default that of the bundle.
     pub root: Option<Root>,
     /// A Unix socket that gets the terminal's other side.
     pub console_socket: Option<PathBuf>,
@@ -59,7 +59,7 @@ impl Then {
     }
 }
 
-/// A container's folder, and nothing else of it yet. Dropping it removes the folder.
+/// A container's directory, and nothing else of it yet. Dropping it removes the directory.
 #[derive(Debug)]
 pub struct Begun {
     container: Option<Container>,
@@ -72,7 +72,7 @@ pub struct Made {
     pub container: Container,
     /// Its first process, which runs its program or waits to be started.
     pub process: Process,
-    /// The other side of its terminal, where it has one and nobody else got it.
+    /// The controlling side of its terminal, if it has one and it was not sent elsewhere.
     pub terminal: Option<OwnedFd>,
 }
 
@@ -84,7 +84,7 @@ impl Made {
     }
 }
 
-/// Takes a container's name: makes its folder.
+/// Takes a container's name: makes its directory.
 pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
     let entry = store.create(id)?;
     let record = Record {
@@ -104,8 +104,8 @@ pub fn begin(store: &Store, id: &Id) -> Result<Begun> {
 }
 
 impl Begun {
-    /// The container's folder.
-    pub fn folder(&self) -> &Path {
+    /// The container's directory.
+    pub fn directory(&self) -> &Path {
         self.container.as_ref().map_or(Path::new(""), |container| container.entry.path())
     }
 
@@ -119,7 +119,7 @@ impl Begun {
         }
         let root = match root {
             Some(root) => root,
-            None => Root::of(bundle, None, self.folder())?,
+            None => Root::of(bundle, None, self.directory())?,
         };
         let machine = Machine::look()?;
         let decided = Decided::of(&bundle.config.spec, &options, &machine, Mode::Rehearsed)?;
@@ -127,7 +127,7 @@ impl Begun {
         Ok(listing(decided.describe(), &prepared, &bundle.config.spec))
     }
 
-    /// Makes the container from a bundle, as far as `then` says. Nothing is left of it where that fails.
+    /// Makes the container from a bundle, up to the stage `then`. Nothing is left of it after a failure.
     ///
     /// A signal of `given_up` ends a hook that runs meanwhile, and with it the making.
     pub fn make(
@@ -149,7 +149,7 @@ impl Begun {
 impl Drop for Begun {
     fn drop(&mut self) {
         if let Some(container) = self.container.take() {
-            // Why it was not made is what the user is told; what cannot be removed, `delete` will find.
+            // The error reports why it was not made; `delete` removes what cannot be removed here.
             let _ = container.delete(true);
         }
     }
@@ -169,7 +169,7 @@ impl Container {
         options.end_with_parent = then.attends();
         let terminal = open_terminal(bundle, &mut options, console_socket.as_deref(), then)?;
         if then == Then::Hold {
-            let (start, outcome) = hold::make(self.entry.folder())?;
+            let (start, outcome) = hold::make(self.entry.directory())?;
             options.hold = Some(start);
             options.report = Some(outcome);
         }
@@ -185,7 +185,7 @@ impl Container {
         self.scope = decided.scope().map(str::to_owned);
         let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
         match (prepared.notifies(), listener::path(spec)?) {
-            // Who starts it tells the agent.
+            // The command that starts it connects to the agent.
             (Some(Loaded::Last), Some(path)) if then == Then::Hold => listener::look(path)?,
             (Some(_), Some(path)) => {
                 let state = self.record.state(spec, Status::Creating);
@@ -200,7 +200,7 @@ impl Container {
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.of(hooks).is_empty());
-        // Written before there is a process: what a killed command leaves in a control group must be found.
+        // Written before there is a process: what a killed command leaves in a cgroup must be found.
         self.entry.write(&self.record)?;
         let process = prepared.spawn(groups::entrances(&mut cgroup), &mut |gate, pid| {
             if gate == Gate::ControlGroup {

@@ -18,8 +18,8 @@ const SECTIONS: [&str; 8] =
 impl Container {
     /// Lays `change` over the container's `linux.resources`, and gives its groups the limits that come of it.
     ///
-    /// What is missing in `change`, empty or 0 stays as it is; -1 takes a limit away. The container's own copy of config.json
-    /// has the new limits afterwards. Nothing is changed for nothing.
+    /// What is missing in `change`, empty or 0 stays as it is; -1 takes a limit away. The container's own copy of
+    /// config.json has the new limits afterwards. Nothing is changed for nothing.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Container {
                 None => error.message,
             };
             // What config.json's author could do is of no use here.
-            let help = (error.kind == Kind::Unenforceable).then(|| "the limits are as they were".to_owned());
+            let help = (error.kind == Kind::Unenforceable).then(|| "the limits are unchanged".to_owned());
             Error { message, place: None, help: help.or(error.help), ..error }
         })
     }
@@ -67,8 +67,8 @@ impl Container {
             config.spec.linux().as_ref().and_then(|linux| linux.resources().clone()).unwrap_or_default();
         let mut groups = cgroup(&self.record);
         if groups.is_none() {
-            let message = "the container has no control group, so nothing enforces a limit";
-            return Err(Error::new(Kind::State, message).help("`jobc doctor` says why there is none"));
+            let message = "the container has no cgroup, so limits cannot be enforced";
+            return Err(Error::new(Kind::State, message).help("`jobc doctor` shows why"));
         }
         let layout = Layout::detect()?;
         let unit = self.record.unit.as_ref();
@@ -102,7 +102,7 @@ pub fn out_of_memory(store: &Store, id: &Id) -> Result<u64> {
     Ok(cgroup(&made(store, id)?).usage().oom_kills.unwrap_or_default())
 }
 
-/// A change without what says nothing: callers write 0 and empty texts for what they have no wish about.
+/// A change without the empty values: callers write 0 and empty texts for what they do not set.
 fn said(change: &Value) -> Value {
     let nothing = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
@@ -115,7 +115,7 @@ fn said(change: &Value) -> Value {
     match change {
         Value::Object(object) => {
             let fields = object.iter().map(|(key, value)| (key.clone(), said(value)));
-            // 0 ends `idle`, which nobody writes who does not mean it.
+            // 0 ends `idle`, and callers write it only on purpose.
             let meant = |key: &str, value: &Value| key == "idle" && value.is_number() || !nothing(value);
             Value::Object(fields.filter(|(key, value)| meant(key, value)).collect::<Map<_, _>>())
         }
@@ -126,7 +126,7 @@ fn said(change: &Value) -> Value {
 /// The sections of a change, each known; rules about devices may be repeated and not be changed.
 fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
     let Some(fields) = change.as_object() else {
-        return Err(Error::new(Kind::Config, "what is to be changed is no object")
+        return Err(Error::new(Kind::Config, "the resources are not a JSON object")
             .at("/linux/resources")
             .help("write `{\"memory\": {\"limit\": 67108864}}`, for example"));
     };
@@ -145,18 +145,15 @@ fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
             None if key == "devices" => {
                 return Err(Error::new(
                     Kind::Unsupported,
-                    "the rules about devices of a container that is there stay",
+                    "device rules of an existing container cannot be changed",
                 )
                 .at(at)
-                .help("make the container anew"));
+                .help("create the container again"));
             }
             None => {
-                return Err(Error::new(
-                    Kind::Config,
-                    format!("`{key}` is no part of a container's resources"),
-                )
-                .at(at)
-                .help(format!("there are `{}`", SECTIONS.join("`, `"))));
+                return Err(Error::new(Kind::Config, format!("unknown resource `{key}`"))
+                    .at(at)
+                    .help(format!("known resources: `{}`", SECTIONS.join("`, `"))));
             }
         }
     }
@@ -210,12 +207,9 @@ mod tests {
         assert_eq!(check(json!({"devices": rules, "pids": {"limit": 3}})), "pids");
         assert_eq!(
             check(json!({"devices": []})),
-            "config.json: /linux/resources/devices: the rules about devices of a container that is there stay"
+            "config.json: /linux/resources/devices: device rules of an existing container cannot be changed"
         );
-        assert_eq!(
-            check(json!({"disk": {}})),
-            "config.json: /linux/resources/disk: `disk` is no part of a container's resources"
-        );
-        assert_eq!(check(json!(7)), "config.json: /linux/resources: what is to be changed is no object");
+        assert_eq!(check(json!({"disk": {}})), "config.json: /linux/resources/disk: unknown resource `disk`");
+        assert_eq!(check(json!(7)), "config.json: /linux/resources: the resources are not a JSON object");
     }
 }

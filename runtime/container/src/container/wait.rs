@@ -25,7 +25,7 @@ pub enum Manner {
 /// How many signals that ask for the end are one too many.
 pub const INSISTENCE: usize = 3;
 
-/// How long a signal that asked for the end counts.
+/// How long a termination signal counts as the cause of the end.
 pub const IMPATIENCE: Duration = Duration::from_secs(5);
 
 /// Waits for the end of a process. Signals that come meanwhile go to it; its terminal, where we have it, is relayed.
@@ -125,7 +125,7 @@ struct Passing<'a> {
     process: &'a Process,
     manner: Manner,
     insistence: Insistence,
-    /// The signal that ended the program in place of the kernel, which would have spared it.
+    /// The signal that ended the program, sent because the kernel ignores it for the first process of a namespace.
     ended_by: Option<Signal>,
 }
 
@@ -148,7 +148,7 @@ impl Passing<'_> {
     }
 }
 
-/// The signals that asked a container for its end.
+/// The termination signals that were sent to a container.
 #[derive(Debug, Default)]
 pub struct Insistence {
     /// When they came.

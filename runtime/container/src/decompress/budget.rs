@@ -20,7 +20,7 @@ impl Budget {
         self.whole
     }
 
-    /// Takes a part, or all where more is asked; waits until others have given back what is missing.
+    /// Takes a part, at most all of it; waits until others have given back what is missing.
     ///
     /// Whoever has a part already is to give that back before, or two could wait for each other.
     pub(super) fn take(&self, bytes: u64) -> Share<'_> {

@@ -8,7 +8,7 @@ fn content() -> Vec<u8> {
     (0u32..300_000).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
 
-/// What a program of this machine makes of a content; nothing, aloud, where the program is absent.
+/// What a program of this host makes of a content; nothing, aloud, where the program is absent.
 fn by(program: &str, arguments: &[&str], content: &[u8]) -> Option<Vec<u8>> {
     let child = Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
@@ -67,7 +67,7 @@ fn frames_of_zstd_that_are_to_be_skipped_are() {
 #[test]
 fn what_is_not_read_is_named() {
     for (bytes, by) in
-        [(&b"\xfd7zXZ\0"[..], "by xz"), (b"BZh9", "by bzip2"), (b"PK\x03\x04", "a zip archive")]
+        [(&b"\xfd7zXZ\0"[..], "with xz"), (b"BZh9", "with bzip2"), (b"PK\x03\x04", "a zip archive")]
     {
         let error = read(bytes).expect_err("unsupported");
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);

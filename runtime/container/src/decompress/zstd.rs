@@ -9,12 +9,12 @@ use super::budget::{Budget, Share};
 /// What a frame that has content begins with (RFC 8878, 3.1.1).
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Bytes that all frames together may look back at, however many are read at a time. 8 MiB a frame are usual; level 22 and
-/// `--long` have 128 MiB.
+/// Bytes that all frames together may look back at, however many are read at a time. 8 MiB a frame are usual; level 22
+/// and `--long` have 128 MiB.
 pub(super) static WINDOWS: Budget = Budget::new(64 << 20);
 
-/// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is used
-/// as the frame has content, and that is counted here: many small archives are made with a large window.
+/// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is
+/// used as the frame has content, and that is counted here: many small archives are made with a large window.
 const LARGEST: u32 = 31;
 
 /// The content of all frames of an input.
@@ -42,7 +42,7 @@ impl<'a, R: BufRead> Frames<'a, R> {
         Self { input, context: DCtx::create(), share: None, budget, frame: None }
     }
 
-    /// Goes on to the next frame, and says whether there is one.
+    /// Continues with the next frame, and returns whether there is one.
     fn next(&mut self) -> io::Result<bool> {
         if self.input.fill_buf()?.is_empty() {
             return Ok(false);
@@ -94,9 +94,9 @@ impl<R: BufRead> Read for Frames<'_, R> {
     }
 }
 
-/// The beginning of a frame, as far as it tells how far the frame looks back, in bytes (RFC 8878, 3.1.1.1).
+/// The beginning of a frame, up to the window size, and that size in bytes (RFC 8878, 3.1.1.1).
 ///
-/// Of what is no frame with content it is the first four bytes, and 0.
+/// For anything but a frame with content: the first four bytes, and 0.
 fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
     let mut header = vec![0; 4];
     input.read_exact(&mut header)?;
@@ -130,7 +130,7 @@ fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
 
 fn too_far_back(window: u64, most: u64) -> io::Error {
     let words = format!(
-        "it is compressed by zstd with a window of {} MiB, of which {} are used at most; compress it again without `--long` \
+        "its zstd window is {} MiB, but at most {} MiB are supported; compress it again without `--long` \
          and `--ultra`",
         window.div_ceil(1 << 20),
         most >> 20

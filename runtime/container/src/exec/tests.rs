@@ -56,10 +56,10 @@ fn changes_are_made() {
 #[test]
 fn what_cannot_be_changed_to_is_said() {
     let variable = Changes { variables: vec!["=x".to_owned()], ..Changes::default() };
-    assert_snapshot!(check(CONTAINER, &variable), @"`=x` is no variable");
+    assert_snapshot!(check(CONTAINER, &variable), @"invalid environment variable `=x`");
     let capability = Changes { capabilities: vec!["FLY".to_owned()], ..Changes::default() };
     assert_snapshot!(check(CONTAINER, &capability), @"`capabilities.bounding[1]` of the process: `CAP_FLY` is not a capability");
-    assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process's file is not JSON: EOF while parsing an object at line 1 column 1");
+    assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process file is not JSON: EOF while parsing an object at line 1 column 1");
     assert_snapshot!(read_process(b"{\"cwd\": 1}").expect_err("refused"), @"`cwd` of the process: expected a string, found `1`");
 }
 
@@ -75,7 +75,7 @@ fn a_process_is_checked_as_that_of_a_configuration() {
         Err(error) => error.to_string(),
     };
     assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"]})), @"fine");
-    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "commandLine": "x"})), @"`/process/commandLine`: `commandLine` is not supported: this runtime makes containers of Linux");
+    assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "commandLine": "x"})), @"`/process/commandLine`: `commandLine` is not supported: this runtime supports only Linux containers");
     assert_snapshot!(check(json!({"cwd": "work", "user": {}, "args": ["id"]})), @"`/process/cwd`: `work` is not an absolute path");
     let about = |kind, place: &str| of_the_process(Error::new(kind, "`x` is wrong").at(place)).to_string();
     assert_eq!(about(Kind::NotFound, "/process/args/0"), "`x` is wrong");

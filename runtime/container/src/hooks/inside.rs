@@ -1,6 +1,6 @@
 //! Hooks that run inside the container's namespaces, started by the container's first process.
 //!
-//! A `createContainer` hook runs when the mounts are made and the machine's root is still `/`; a `startContainer` hook
+//! A `createContainer` hook runs when the mounts are made and the host's root is still `/`; a `startContainer` hook
 //! inside the root, with the rights of the program (OCI runtime specification, POSIX-platform hooks). The process that
 //! starts them may not allocate, so their state lies ready in a file in memory that becomes their standard input.
 
@@ -25,15 +25,15 @@ use jobc_sys::syscall::stack::Stack;
 pub struct HookInside {
     /// `createContainer` or `startContainer`.
     pub stage: &'static str,
-    /// The program, with the container's state. A hook of the image's files is executed by a [`crate::trampoline`]: the file of
-    /// who starts it, which would be `/proc/self/exe` until then, is the machine's, and the hook may be a script with
-    /// `#!/proc/self/exe` (CVE-2019-5736).
+    /// The program, with the container's state. A hook of the image's files is executed by a [`crate::trampoline`]: the
+    /// file of who starts it, which would be `/proc/self/exe` until then, is the host's, and the hook may be a
+    /// script with `#!/proc/self/exe` (CVE-2019-5736).
     pub program: HookProgram,
     /// Where in the state the process id is written: a run of spaces.
     pid_at: u64,
 }
 
-/// How long a hook may take that says nothing of it, in seconds.
+/// The default timeout of a hook, in seconds.
 pub const TIME_OUT: i64 = 300;
 
 /// Room for a process id in the state.
@@ -43,7 +43,7 @@ impl HookInside {
     /// A hook of config.json, with the container's state but for the process id, which is `"pid":` and room.
     pub fn new(stage: &'static str, hook: &Hook, state: &StateText) -> Result<Self> {
         let text = |text: &str| {
-            CString::new(text).map_err(|_| Error::new(Kind::Config, "a NUL byte cannot stand in a hook"))
+            CString::new(text).map_err(|_| Error::new(Kind::Config, "a hook contains a NUL byte"))
         };
         let list = |list: &[String]| list.iter().map(|item| text(item)).collect::<Result<Vec<_>>>();
         let path = text(&hook.path().to_string_lossy())?;
@@ -53,12 +53,12 @@ impl HookInside {
         };
         let milliseconds = super::time_out(hook)?.as_millis();
         if stage == "createContainer" {
-            // Executed by name, later and elsewhere: its folders must be safe too, whatever it is.
-            Program::open(hook.path())?.check_folders()?;
+            // Executed by name, later and elsewhere: its directories must be safe too, whatever it is.
+            Program::open(hook.path())?.check_directories()?;
         }
         let state_file = state.file()?;
         let image = match stage {
-            // It reports its failures to a descriptor that must be open, and that nobody reads here.
+            // It reports its failures to a file descriptor that must be open; nothing reads it here.
             "startContainer" => Some(trampoline::build(
                 std::slice::from_ref(&path),
                 None,
@@ -96,7 +96,7 @@ impl HookInside {
         }
         child.kernel.write_at(self.program.state.as_raw_fd(), &digits, self.pid_at)?;
         if self.stage == "createContainer" {
-            // Not in a folder of the container, where mounts may have led this process.
+            // Not in a directory of the container, where mounts may have led this process.
             child.go_to_machine_root()?;
         }
         match child.kernel.run_hook(&self.program)? {
@@ -108,7 +108,8 @@ impl HookInside {
         }
     }
 
-    /// What it means that the hook did not end well: `detail` is its exit code, or [`HookProgram::SIGNAL`] and the signal that ended it.
+    /// What it means that the hook did not end well: `detail` is its exit code, or [`HookProgram::SIGNAL`] and the
+    /// signal that ended it.
     pub(crate) fn explain(&self, errno: Errno, detail: u32) -> Error {
         let path = self.program.path.to_string_lossy();
         let (stage, seconds) = (self.stage, self.program.time_out.unsigned_abs() / 1000);
@@ -117,13 +118,13 @@ impl HookInside {
                 Kind::Hook,
                 format!("the {stage} hook `{path}` was killed after {}", super::in_seconds(seconds.into())),
             )
-            .help("give it a longer `timeout`"),
+            .help("set a longer `timeout`"),
             Errno::CHILD if matches!(detail, 126 | 127) => {
                 Error::new(Kind::Hook, format!("the {stage} hook `{path}` cannot be executed")).help(
                     if stage == "startContainer" {
-                        "its path is one inside the container"
+                        "its path is a path inside the container"
                     } else {
-                        "its path is one of the machine"
+                        "its path is a path on the host"
                     },
                 )
             }

@@ -82,8 +82,8 @@ impl<'a> Run<'a> {
             },
             End::TimedOut => self
                 .error(&format!("was killed after {}", super::in_seconds(self.time_out.as_secs())))
-                .help("give it a longer `timeout`"),
-            End::GivenUp => self.error("was killed: the start was given up"),
+                .help("set a longer `timeout`"),
+            End::GivenUp => self.error("was killed: the start was canceled"),
         };
         Err(Error { message: failed.message.clone() + &words.last(), ..failed })
     }
@@ -114,7 +114,7 @@ impl<'a> Run<'a> {
                 Errno::from_io_error(&error).map_or_else(|| error.to_string(), jobc_sys::error::describe);
             let failed = self.error(&format!("cannot be executed: {why}"));
             if error.kind() == std::io::ErrorKind::NotFound {
-                failed.help("a script's interpreter must be there, and the bundle's folder")
+                failed.help("a script's interpreter and the bundle directory must exist")
             } else {
                 failed
             }

@@ -1,8 +1,8 @@
-//! A hook's file: found once, seen to be nobody else's, and executed as it was found.
+//! A hook's file: opened once, checked that no other user can change it, and executed through that file descriptor.
 //!
-//! A program is executed through its descriptor, so that what is executed is what was looked at, whatever happens to its
-//! name meanwhile. A script cannot be: its interpreter opens it by name, and scripts look for what lies beside them. So
-//! a script must lie where nobody else can exchange it.
+//! A program is executed through its file descriptor, so that what is executed is what was checked, whatever happens to
+//! its name meanwhile. A script cannot be: its interpreter opens it by name, and scripts look for what lies beside
+//! them. So a script must be in a directory where no other user can replace it.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -23,9 +23,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Finds the file at an absolute path and looks whether it may run: a file that can be executed, of root's or of
-    /// the user's who runs this, and that only its owner can change, or the very program that runs this; a script moreover
-    /// in folders for which the same holds.
+    /// Finds the file at an absolute path and checks whether it may run: a file that can be executed, of root's or of
+    /// the user's who runs jobc, and that only its owner can change, or the very program that runs this; a script
+    /// moreover in directories for which the same holds.
     ///
     /// # Errors
     /// [`Kind::Hook`], or [`Kind::Config`] for a relative path, with the place `/path`.
@@ -37,7 +37,7 @@ impl Program {
         let shown = path.display();
         if !path.is_absolute() {
             return Err(Error::new(Kind::Config, format!("the path `{shown}` of a hook is not absolute"))
-                .help("write where the program is, from `/` on"));
+                .help("write the absolute path of the program"));
         }
         let refused = |why: String| Error::new(Kind::Hook, format!("the hook `{shown}` {why}"));
         let file = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
@@ -47,12 +47,13 @@ impl Program {
             return Err(refused("is not a file".into()).help("name a program"));
         }
         if stat.st_mode & 0o111 == 0 {
-            return Err(refused("cannot be executed: nobody has the right to".into())
-                .help(format!("say `chmod +x {shown}`")));
+            return Err(refused("is not executable".into()).help(format!("run `chmod +x {shown}`")));
         }
         if !is_this_program(&stat) {
-            unchangeable(&stat)
-                .map_err(|why| refused(why).help("a hook has your rights, so nobody else may change it"))?;
+            unchangeable(&stat).map_err(|why| {
+                refused(why)
+                    .help("a hook runs with your privileges, so only you or root may have write access")
+            })?;
         }
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let resolved = std::fs::read_link(&link)
@@ -63,33 +64,33 @@ impl Program {
         let script = read.is_ok() && start == *b"#!";
         let program = Self { file, path: resolved, script };
         if script {
-            program.check_folders()?;
+            program.check_directories()?;
         }
         Ok(program)
     }
 
-    /// Looks whether the file's folders are such that nobody else can exchange it, as `find` does for scripts.
-    pub fn check_folders(&self) -> Result<()> {
+    /// Checks that no other user can replace the file in its directories, as `find` does for scripts.
+    pub fn check_directories(&self) -> Result<()> {
         let shown = self.path.display();
-        for folder in self.path.ancestors().skip(1) {
-            let why = match rustix::fs::lstat(folder) {
+        for directory in self.path.ancestors().skip(1) {
+            let why = match rustix::fs::lstat(directory) {
                 Ok(stat) => match unchangeable(&stat) {
                     Err(_) if stat.st_mode & 0o1000 != 0 && is_ours(&stat) => continue, // sticky, as /tmp
                     Err(why) => why,
                     Ok(()) => continue,
                 },
-                Err(errno) => format!("cannot be looked at: {}", describe(errno)),
+                Err(errno) => format!("cannot be checked: {}", describe(errno)),
             };
             let message =
-                format!("the hook `{shown}` can be exchanged: its folder `{}` {why}", folder.display());
+                format!("the hook `{shown}` can be replaced: its directory `{}` {why}", directory.display());
             return Err(
-                Error::new(Kind::Hook, message).help("move it to a folder that only its owner can change")
+                Error::new(Kind::Hook, message).help("move it to a directory that only its owner can write")
             );
         }
         Ok(())
     }
 
-    /// What to execute, in a process that has inherited this one's descriptors.
+    /// What to execute, in a process that has inherited this one's file descriptors.
     pub(super) fn executable(&self) -> OsString {
         if self.script {
             self.path.clone().into()
@@ -99,19 +100,19 @@ impl Program {
     }
 }
 
-/// Whether nobody but root and the user who runs this can change a file; if not, why.
+/// Whether only root and the user who runs jobc can change a file; if not, why.
 fn unchangeable(stat: &Stat) -> std::result::Result<(), String> {
     match stat.st_mode & 0o022 {
-        _ if !is_ours(stat) => Err(format!("belongs to the user {}, not to root or you", stat.st_uid)),
+        _ if !is_ours(stat) => Err(format!("belongs to user {}, not to root or you", stat.st_uid)),
         0 => Ok(()),
-        0o020 => Err(format!("can be changed by the group {}", stat.st_gid)),
-        _ => Err("can be changed by everybody".into()),
+        0o020 => Err(format!("is writable by group {}", stat.st_gid)),
+        _ => Err("is writable by every user".into()),
     }
 }
 
-/// Whether a file is that of the program that runs this: whoever can change it has its rights already.
+/// Whether a file is that of the program that runs this: a user who can change it has its rights already.
 ///
-/// `sudo ./jobc run` of somebody's own build has their program for root's hooks of GPUs.
+/// With `sudo ./jobc run` of a user's own build, root's GPU hooks are that user's program.
 fn is_this_program(stat: &Stat) -> bool {
     rustix::fs::stat("/proc/self/exe").is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
 }

@@ -19,7 +19,7 @@ fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
     let id_mapped = Some(IdMapped::new(Ids::Maps(ids), recursive, private));
     let operation = Operation::Mount(Mount {
         place: Place::new("/data".as_ref()).unwrap(),
-        last: Last::Folder,
+        last: Last::Directory,
         source: Source::Bind { path, recursive, id_mapped },
         attributes: MountAttributes::default(),
         below: None,
@@ -36,7 +36,7 @@ fn is_root() -> bool {
     root
 }
 
-/// What is said where the tree at a path cannot be shown so, with the step in words.
+/// The error for a tree at a path that cannot be id-mapped, with the step's description.
 fn check(path: &str, recursive: bool) -> String {
     let mut steps = [step(path.as_ref(), maps(0, 1000), recursive, 4)];
     let error = make(&mut steps).unwrap_err();
@@ -48,12 +48,15 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("file"), "").unwrap();
-    chown(folder.path().join("file"), Some(3), Some(4)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    chown(directory.path().join("file"), Some(3), Some(4)).unwrap();
     let asked = [maps(0, 1000), maps(0, 1000), maps(3, 500)];
-    let mut steps: Vec<Step> =
-        asked.into_iter().enumerate().map(|(index, maps)| step(folder.path(), maps, false, index)).collect();
+    let mut steps: Vec<Step> = asked
+        .into_iter()
+        .enumerate()
+        .map(|(index, maps)| step(directory.path(), maps, false, index))
+        .collect();
     let mut made = Vec::new();
     let trees = make_by(&mut steps, &mut |maps| {
         made.push(maps.users.text());
@@ -66,7 +69,7 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
         (seen.st_uid, seen.st_gid)
     };
     assert_eq!(trees.iter().map(owner).collect::<Vec<_>>(), [(1003, 1004), (1003, 1004), (500, 501)]);
-    assert_eq!(std::fs::metadata(folder.path().join("file")).unwrap().uid(), 3, "the file itself");
+    assert_eq!(std::fs::metadata(directory.path().join("file")).unwrap().uid(), 3, "the file itself");
     for (step, tree) in steps.iter().zip(&trees) {
         let kernel = Record::default();
         let report = crate::child::report::Report::new();
@@ -84,12 +87,12 @@ fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
     if !is_root() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    chown(folder.path(), Some(7), Some(7)).unwrap();
-    let trees = make(&mut [step(folder.path(), maps(7, 0), false, 0)]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    chown(directory.path(), Some(7), Some(7)).unwrap();
+    let trees = make(&mut [step(directory.path(), maps(7, 0), false, 0)]).unwrap();
     let flags = OFlags::CREATE | OFlags::WRONLY;
     rustix::fs::openat(&trees[0], "made", flags, Mode::RUSR).unwrap();
-    let made = std::fs::metadata(folder.path().join("made")).unwrap();
+    let made = std::fs::metadata(directory.path().join("made")).unwrap();
     assert_eq!((made.uid(), made.gid()), (7, 7));
 }
 
@@ -101,7 +104,7 @@ fn what_the_kernel_does_not_map_is_told_with_what_to_do() {
     insta::assert_snapshot!([check("/proc", false), check("/proc", true), check("/nowhere", false)].concat());
 }
 
-/// The kernel has one error number for this and for a missing right; the mount's own line tells them apart.
+/// The kernel uses one error number for this and for a missing capability; the mount's own line distinguishes them.
 #[test]
 fn a_mount_that_shows_other_owners_is_known() {
     let file = File::open("/proc/self/mountinfo").unwrap();

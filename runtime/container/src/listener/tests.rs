@@ -32,13 +32,13 @@ fn check(descriptor: &File) -> Result<()> {
 #[test]
 fn only_a_listener_is_sent() {
     let error = check(&File::open("/dev/null").unwrap()).unwrap_err();
-    assert!(error.message.contains("not to be there"), "{error}");
+    assert!(error.message.contains("unexpected seccomp listener"), "{error}");
 }
 
 #[test]
 fn an_agent_that_is_not_there_is_told_at_its_path() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agent");
     let words = |error: Error| error.to_string().replace(&path.display().to_string(), "AGENT");
     assert_eq!(
         words(look(&path).unwrap_err()),
@@ -52,8 +52,8 @@ fn an_agent_that_is_not_there_is_told_at_its_path() {
         words(refused),
         "config.json: /linux/seccomp/listenerPath: cannot connect to the agent's socket `AGENT`: connection refused (ECONNREFUSED)"
     );
-    std::fs::write(folder.path().join("file"), "").unwrap();
-    assert!(look(&folder.path().join("file")).unwrap_err().message.contains("ENOTSOCK"));
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    assert!(look(&directory.path().join("file")).unwrap_err().message.contains("ENOTSOCK"));
 }
 
 #[test]
@@ -72,8 +72,8 @@ fn what_is_sent_is_the_container_process_state() {
 }
 
 fn connected() -> Agent {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("agent");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("agent");
     let _socket = UnixListener::bind(&path).unwrap();
     let record = record();
     Agent::connect(&path, &spec(), &record.state(&spec(), Status::Creating)).unwrap()

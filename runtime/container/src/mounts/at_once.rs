@@ -1,8 +1,8 @@
-//! New file systems by one call of mount(2), where that is as safe as by descriptor.
+//! New file systems by one call of mount(2), where that is as safe as by file descriptor.
 //!
-//! A mount that is made detached takes fsopen(2), an fsconfig(2) for each parameter and one more, fsmount(2), the opening of
-//! its target and move_mount(2): eight to twelve calls. mount(2) is one, and goes by a name: it is used where this
-//! process has just made the name itself, in a tmpfs of its own that nobody else can change.
+//! A mount that is made detached takes fsopen(2), an fsconfig(2) for each parameter and one more, fsmount(2), the
+//! opening of its target and move_mount(2): eight to twelve calls. mount(2) is one, and goes by a name: it is used
+//! where this process has just made the name itself, in its own tmpfs that no other process can change.
 
 use std::ffi::{CStr, CString};
 
@@ -29,7 +29,7 @@ type Parameter = (CString, Option<CString>);
 /// Room for parameters; what is longer goes the other way.
 const ROOM: usize = 128;
 
-/// Mounts a file system upon a new folder of the container's own /dev, and says whether that could be done.
+/// Mounts a file system upon a new directory of the container's own /dev, and returns whether that could be done.
 pub(super) fn in_own_dev<K: Kernel>(mount: &Mount, child: &mut Child<'_, K>) -> Result<bool, Errno> {
     let Source::New { kind, parameters, copy_up: false } = &mount.source else { return Ok(false) };
     let Some((_, known)) = KINDS.iter().find(|(known, _)| *known == kind.as_c_str()) else {
@@ -50,7 +50,7 @@ pub(super) fn in_own_dev<K: Kernel>(mount: &Mount, child: &mut Child<'_, K>) -> 
     let Some(data) = data(parameters, &mut text) else { return Ok(false) };
     match child.kernel.mkdir(dev, name, Mode::from_raw_mode(0o755)) {
         Ok(()) => {}
-        // What is there was brought along by another mount; where it leads must be looked at.
+        // An existing name came with another mount; where it leads must be checked.
         Err(Errno::EXIST) => return Ok(false),
         Err(errno) => return Err(errno),
     }
@@ -59,8 +59,8 @@ pub(super) fn in_own_dev<K: Kernel>(mount: &Mount, child: &mut Child<'_, K>) -> 
     Ok(true)
 }
 
-/// Mounts a hierarchy of control groups of version 1 upon a folder that was just made in a tmpfs, writable for now, and
-/// says whether that could be done.
+/// Mounts a cgroup v1 hierarchy upon a directory that was just made in a tmpfs, writable for now, and
+/// returns whether that could be done.
 pub(super) fn hierarchy<K: Kernel>(
     child: &mut Child<'_, K>,
     tmpfs: Fd,

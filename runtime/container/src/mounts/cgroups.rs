@@ -1,4 +1,4 @@
-//! The version 1 hierarchies of control groups, side by side below one tmpfs.
+//! The cgroup v1 hierarchies, side by side below one tmpfs.
 
 use std::ffi::CString;
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::child::Child;
 use crate::child::place::{Last, Place};
 use jobc_sys::syscall::{CWD, Kernel, MountAttributes};
 
-/// A tmpfs with a folder for each hierarchy, and the hierarchy mounted there.
+/// A tmpfs with a directory for each hierarchy, and the hierarchy mounted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountCgroups {
     /// Where, as a rule /sys/fs/cgroup.
     pub place: Place,
-    /// The folders' names, and what is mounted on each: the hierarchy as the new control-group namespace shows it, or
-    /// the container's own group bound where there is no such namespace.
+    /// The directories' names, and what is mounted on each: the hierarchy as the new control-group namespace shows it,
+    /// or the container's own group bound where there is no such namespace.
     pub hierarchies: Vec<(CString, Source)>,
-    /// Links to folders: hierarchies of several controllers under the name of each (`cpu` for `cpu,cpuacct`).
+    /// Links to directories: hierarchies of several controllers under the name of each (`cpu` for `cpu,cpuacct`).
     pub links: Vec<(CString, CString)>,
     /// Whether the container may not write to them.
     pub read_only: bool,
@@ -39,15 +39,15 @@ impl MountCgroups {
         if let Some(label) = &self.label {
             kernel.fsconfig(fs, c"context", Some(label))?;
         }
-        let folder = kernel.fsmount(fs, plain)?;
+        let directory = kernel.fsmount(fs, plain)?;
         kernel.close(fs);
-        let target = self.place.make(child, Last::Folder)?;
-        kernel.attach(folder, target)?;
+        let target = self.place.make(child, Last::Directory)?;
+        kernel.attach(directory, target)?;
         kernel.close(target);
         for (name, source) in &self.hierarchies {
-            kernel.mkdir(folder, name, Mode::from_raw_mode(0o755))?;
+            kernel.mkdir(directory, name, Mode::from_raw_mode(0o755))?;
             let mount = match source {
-                Source::New { parameters, .. } if at_once::hierarchy(child, folder, name, parameters)? => {
+                Source::New { parameters, .. } if at_once::hierarchy(child, directory, name, parameters)? => {
                     continue;
                 }
                 Source::New { kind, parameters, .. } => new(kernel, kind, parameters, attributes)?,
@@ -59,23 +59,23 @@ impl MountCgroups {
                     tree
                 }
             };
-            kernel.attach_in(mount, folder, name)?;
+            kernel.attach_in(mount, directory, name)?;
             kernel.close(mount);
         }
         for (name, target) in &self.links {
-            kernel.symlink(target, folder, name)?;
+            kernel.symlink(target, directory, name)?;
         }
-        // For the tmpfs and all hierarchies in one call: nobody but this process has seen them yet.
+        // For the tmpfs and all hierarchies in one call: no other process has seen them yet.
         let set = MountAttributes { set: attributes, ..MountAttributes::default() };
-        kernel.mount_setattr(folder, true, set)?;
-        kernel.close(folder);
+        kernel.mount_setattr(directory, true, set)?;
+        kernel.close(directory);
         Ok(())
     }
 }
 
 impl fmt::Display for MountCgroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mount control groups at `/{}` (", self.place.path.to_string_lossy())?;
+        write!(f, "mount cgroups at `/{}` (", self.place.path.to_string_lossy())?;
         for (index, (name, _)) in self.hierarchies.iter().enumerate() {
             write!(f, "{}{}", if index == 0 { "" } else { " " }, name.to_string_lossy())?;
         }

@@ -1,7 +1,7 @@
 //! Copies what the image has at a place into the new tmpfs that is about to cover it (`tmpcopyup`).
 //!
-//! The copying runs in the new process, so it allocates nothing: a folder's names are read into a buffer on the stack,
-//! and folders within folders by recursion to a fixed depth. Links are copied, never followed.
+//! The copying runs in the new process, so it allocates nothing: a directory's names are read into a buffer on the
+//! stack, and directories within directories by recursion to a fixed depth. Links are copied, never followed.
 
 use std::ffi::CStr;
 
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use jobc_sys::syscall::{Fd, Kernel, Status};
 
-/// How deep folders may lie in each other.
+/// How deep directories may lie in each other.
 const DEEPEST: u32 = 64;
 
 /// How many bytes of names are read at a time.
@@ -18,10 +18,10 @@ const NAMES: usize = 1024;
 
 const ONE_STEP: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Copies the folder that `from` refers to into the empty file system `to`, with its own mode and owner.
+/// Copies the directory that `from` refers to into the empty file system `to`, with its own mode and owner.
 ///
-/// A target that is not a folder has nothing to copy.
-pub(super) fn folder<K: Kernel>(kernel: &K, from: Fd, to: Fd) -> Result<(), Errno> {
+/// A target that is not a directory has nothing to copy.
+pub(super) fn directory<K: Kernel>(kernel: &K, from: Fd, to: Fd) -> Result<(), Errno> {
     let status = kernel.stat(from)?;
     if !status.is_directory() {
         return Ok(());
@@ -107,9 +107,9 @@ fn entry<K: Kernel>(kernel: &K, from: Fd, to: Fd, name: &CStr, depth: u32) -> Re
 }
 
 /// Gives a copy the owner and then the mode of what it was made from; a change of the owner clears mode bits.
-fn own<K: Kernel>(kernel: &K, folder: Fd, name: &CStr, status: Status) -> Result<(), Errno> {
+fn own<K: Kernel>(kernel: &K, directory: Fd, name: &CStr, status: Status) -> Result<(), Errno> {
     if (status.uid, status.gid) != (0, 0) {
-        kernel.chown(folder, name, status.uid, status.gid)?;
+        kernel.chown(directory, name, status.uid, status.gid)?;
     }
-    kernel.chmod(folder, name, Mode::from_raw_mode(status.mode & 0o7777))
+    kernel.chmod(directory, name, Mode::from_raw_mode(status.mode & 0o7777))
 }

@@ -10,7 +10,7 @@ pub struct IdMapped {
     pub ids: Ids,
     /// Whether the mounts below it are mapped too.
     pub recursive: bool,
-    /// `MS_*`, what every mount of the machine is made in the container.
+    /// `MS_*`, what every mount of the host is made in the container.
     pub(crate) propagation: u64,
     /// The detached copy, mapped already; -1 until [`crate::id_mapped::make`] has made it.
     pub(crate) tree: Fd,
@@ -19,7 +19,7 @@ pub struct IdMapped {
 /// Where a map comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ids {
-    /// From config.json: `inside` in the file system is seen as `outside` on the machine.
+    /// From config.json: `inside` in the file system is seen as `outside` on the host.
     Maps(IdMaps),
     /// From a user namespace that is there.
     Namespace(Fd),

@@ -68,7 +68,7 @@ fn merge(base: &mut Value, change: &Value) {
 }
 
 fn steps(change: &Value) -> Vec<Step> {
-    let root = Root::Folder("/bundle/rootfs".into());
+    let root = Root::Directory("/bundle/rootfs".into());
     prepare(&bundle(change), &root, &mut Options::default(), &MACHINE, None).unwrap().steps
 }
 
@@ -110,16 +110,13 @@ fn a_start_is_a_list_of_steps() {
     check("a_start", &json!({}));
 }
 
-/// Shows all that a dry run says of a bundle that differs so, but for the steps between the namespaces and the hooks.
+/// Shows the dry run of a bundle with this change, except the steps between the namespaces and the hooks.
 fn check_listing(name: &str, change: &Value) {
     let bundle = bundle(change);
-    let root = Root::Folder("/bundle/rootfs".into());
+    let root = Root::Directory("/bundle/rootfs".into());
     let prepared = prepare(&bundle, &root, &mut Options::default(), &MACHINE, None).unwrap();
-    let lines = crate::prepare::listing::listing(
-        vec!["make the control group `/g`".into()],
-        &prepared,
-        &bundle.config.spec,
-    );
+    let lines =
+        crate::prepare::listing::listing(vec!["make the cgroup `/g`".into()], &prepared, &bundle.config.spec);
     let of_namespaces = |step: &&Step| matches!(step.operation, Operation::Unshare(_));
     let usual = steps(&json!({}));
     let usual: Vec<String> =
@@ -140,7 +137,7 @@ fn a_listing_has_namespaces_filter_and_hooks_at_their_places() {
         {"names": ["mount"], "action": "SCMP_ACT_KILL_PROCESS"}
     ]});
     check_listing("a_listing", &json!({"hooks": hooks, "linux": {"seccomp": seccomp}}));
-    // With the machine's pid and ipc namespaces, and a filter that must be loaded as long as there is the right to.
+    // With the host's pid and ipc namespaces, and a filter that must be loaded as long as there is the right to.
     let namespaces = json!([
         {"type": "mount"}, {"type": "uts"}, {"type": "pid", "path": "/proc/self/ns/pid"},
         {"type": "ipc", "path": "/proc/self/ns/ipc"}, {"type": "network"}
@@ -151,7 +148,7 @@ fn a_listing_has_namespaces_filter_and_hooks_at_their_places() {
     );
 }
 
-/// What a change of the user takes: the change itself, and saying once more that the process ends with its parent.
+/// A change of the user takes two steps: the change itself, and setting the parent-death signal again.
 #[test]
 fn who_is_that_user_already_does_not_become_it() {
     let check = |user: &Value, users: bool| {
@@ -164,7 +161,7 @@ fn who_is_that_user_already_does_not_become_it() {
             "linux": {"namespaces": namespaces, "uidMappings": maps, "gidMappings": maps}
         });
         let mut options = Options { end_with_parent: true, ..Options::default() };
-        let root = Root::Folder("/bundle/rootfs".into());
+        let root = Root::Directory("/bundle/rootfs".into());
         let steps = prepare(&bundle(&change), &root, &mut options, &MACHINE, None).unwrap().steps;
         let count = |of: fn(&Operation) -> bool| steps.iter().filter(|step| of(&step.operation)).count();
         (
@@ -202,7 +199,7 @@ fn a_terminal_is_opened_in_the_containers_own_devpts() {
     let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
     let change = json!({"process": {"terminal": true, "consoleSize": {"height": 24, "width": 80}}});
     let mut options = Options { console: Some(socket.into()), ..Options::default() };
-    let root = Root::Folder("/bundle/rootfs".into());
+    let root = Root::Directory("/bundle/rootfs".into());
     let prepared = prepare(&bundle(&change), &root, &mut options, &MACHINE, None).unwrap();
     let kernel = machine();
     carry_out(&prepared.steps, &kernel).unwrap();
@@ -214,7 +211,7 @@ fn a_terminal_is_opened_in_the_containers_own_devpts() {
     insta::assert_snapshot!("a_terminal", shown.join("\n"));
 }
 
-/// No step goes on after a call that failed: whatever the kernel refuses ends the start.
+/// No step continues after a failed call: an error of the kernel ends the start.
 #[test]
 fn any_refused_call_ends_the_start() {
     let steps = steps(&json!({}));
@@ -230,7 +227,7 @@ fn any_refused_call_ends_the_start() {
     }
 }
 
-/// A path to hide that is not there is no reason to stop; any other trouble with it is.
+/// A path to hide that does not exist is not an error; any other failure is.
 #[test]
 fn only_a_missing_path_needs_no_hiding() {
     let steps = steps(&json!({}));
@@ -253,7 +250,7 @@ fn unknown_calls_are_told_where_the_default_allows_them() {
     let said = |default: &str, rule: &str| {
         let names = json!([{"names": ["read", "no_such_call"], "action": rule}]);
         let change = json!({"linux": {"seccomp": {"defaultAction": default, "syscalls": names}}});
-        let root = Root::Folder("/bundle/rootfs".into());
+        let root = Root::Directory("/bundle/rootfs".into());
         prepare(&bundle(&change), &root, &mut Options::default(), &MACHINE, None).unwrap().said
     };
     assert_eq!(said("SCMP_ACT_ERRNO", "SCMP_ACT_ALLOW"), Vec::<String>::new());

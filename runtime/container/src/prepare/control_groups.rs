@@ -1,11 +1,11 @@
-//! Where the control groups of a container are.
+//! Where the cgroups of a container are.
 
 use crate::cgroup::{self, Layout};
 
-/// Where control groups are, and which the container gets.
+/// Where cgroups are, and which the container gets.
 #[derive(Clone, Copy, Debug)]
 pub struct ControlGroups<'a> {
-    /// The machine's.
+    /// The host's.
     pub layout: &'a Layout,
     /// The container's.
     pub plan: &'a cgroup::Plan,

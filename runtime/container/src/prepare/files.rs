@@ -78,7 +78,7 @@ pub(super) fn list(
     }
     list_hooks(steps, bundle, options, "createContainer")?;
     if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
-        steps.at("/process/cwd", Operation::MakeFolder(place(process.cwd(), "/process/cwd")?));
+        steps.at("/process/cwd", Operation::MakeDirectory(place(process.cwd(), "/process/cwd")?));
     }
     list_closed_paths(steps, spec)?;
     let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
@@ -92,7 +92,7 @@ pub(super) fn list(
         steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
     }
     if let Some(label) = label {
-        // By the machine's /proc, as long as it is there.
+        // By the host's /proc, as long as it is there.
         let (place, attributes) = label.attributes();
         steps.at(place, Operation::OpenAttributes(attributes));
     }
@@ -100,7 +100,7 @@ pub(super) fn list(
     Ok(())
 }
 
-/// The propagation of the machine's mounts in the new namespace: cut off, or one way where a mount wants to see more.
+/// The propagation of the host's mounts in the new namespace: cut off, or one way where a mount wants to see more.
 fn propagation(spec: &Spec, root: Option<Propagation>) -> u64 {
     let follows = |change: Propagation| change.flag != MS_PRIVATE;
     let mounts = spec.mounts().iter().flatten().flat_map(|mount| mount.options().iter().flatten());
@@ -129,7 +129,7 @@ fn mounts(
             let own = identity.own.contains(&Namespace::Cgroup);
             match groups.and_then(|groups| cgroups::mount(&place, kind, words.set, own, groups)) {
                 Some(operation) => list.push((index, operation)),
-                None => steps.say(&at, "control groups are not shown: the container has none here"),
+                None => steps.say(&at, "cgroups are not mounted: the container has none here"),
             }
             continue;
         }
@@ -137,7 +137,7 @@ fn mounts(
         let (source, last) = if let Some(recursive) = words.bind {
             let path = mount.source().clone().unwrap_or_default();
             let path = if path.is_relative() { bundle.dir.join(path) } else { path };
-            let last = if path.is_dir() { Last::Folder } else { Last::File };
+            let last = if path.is_dir() { Last::Directory } else { Last::File };
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
             (
                 Source::Bind {
@@ -156,7 +156,7 @@ fn mounts(
             if let Some(source) = mount.source().as_ref().filter(|source| !source.as_os_str().is_empty()) {
                 parameters.insert(0, (c"source".to_owned(), Some(c_path(source, &at)?)));
             }
-            (Source::New { kind: c_string(kind, &at)?, parameters, copy_up: words.copy_up }, Last::Folder)
+            (Source::New { kind: c_string(kind, &at)?, parameters, copy_up: words.copy_up }, Last::Directory)
         };
         let changes = |set: u64, clear: u64| MountAttributes { set, clear, propagation: 0 };
         let below = changes(words.recursive_set, words.recursive_clear);
@@ -195,9 +195,9 @@ fn id_mapped(
         return Ok(None);
     }
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::new(Kind::Unenforceable, "only root can have a mount show other owners")
+        return Err(Error::new(Kind::Unenforceable, "only root can id-map a mount")
             .at(at)
-            .help("start it as root, or bind a folder that belongs to the ids of the container"));
+            .help("run it as root, or bind a directory that belongs to the ids of the container"));
     }
     let joined = identity.joined_before.iter().find(|join| join.kind == Namespace::User);
     let linux = bundle.config.spec.linux().as_ref();
@@ -223,9 +223,12 @@ fn set_label(operation: &mut Operation, label: Option<&CString>) {
     }
 }
 
-/// The first of several errors: all of them were told when the bundle was checked.
+/// The first of several errors: all of them were reported when the bundle was checked.
 fn first(errors: Vec<Error>, at: &str) -> Error {
-    errors.into_iter().next().unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be kept").at(at))
+    errors
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be preserved").at(at))
 }
 
 fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {
@@ -235,12 +238,12 @@ fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {
     }
 }
 
-/// /dev where config.json mounts nothing there: nodes never stand in the image.
+/// /dev where config.json mounts nothing there: nodes are never in the image.
 fn fresh_dev() -> Result<Mount> {
     let text = |text: &std::ffi::CStr| Some(text.to_owned());
     Ok(Mount {
         place: place(Path::new("/dev"), "/mounts")?,
-        last: Last::Folder,
+        last: Last::Directory,
         source: Source::New {
             kind: c"tmpfs".to_owned(),
             parameters: vec![(c"mode".to_owned(), text(c"0755")), (c"size".to_owned(), text(c"65536k"))],
@@ -292,7 +295,7 @@ fn node(device: &LinuxDevice, at: &str) -> Result<Node> {
     };
     let number = |number: i64, field: &str| {
         u32::try_from(number).map_err(|_| {
-            Error::new(Kind::Config, format!("`{number}` is no device number")).at(format!("{at}/{field}"))
+            Error::new(Kind::Config, format!("`{number}` is not a device number")).at(format!("{at}/{field}"))
         })
     };
     let numbers = (number(device.major(), "major")?, number(device.minor(), "minor")?);
@@ -311,7 +314,7 @@ fn console(spec: &Spec, options: &Options) -> Result<Option<crate::terminal::con
         return Ok(None);
     };
     let Some(socket) = &options.console else {
-        return Err(Error::new(Kind::Config, "a terminal is asked for, and nobody takes its other side")
+        return Err(Error::new(Kind::Config, "`terminal` is true, but no console socket is given")
             .at("/process/terminal")
             .help("give `--console-socket`, or set `terminal` to false"));
     };
@@ -346,9 +349,8 @@ fn closed(path: &str, at: &str) -> Result<Place> {
 }
 
 fn place(path: &Path, at: &str) -> Result<Place> {
-    Place::new(path).ok_or_else(|| {
-        Error::new(Kind::Config, "a NUL byte cannot stand in a path").at(at).help("remove `\\u0000`")
-    })
+    Place::new(path)
+        .ok_or_else(|| Error::new(Kind::Config, "a path contains a NUL byte").at(at).help("remove `\\u0000`"))
 }
 
 fn c_path(path: &Path, at: &str) -> Result<CString> {

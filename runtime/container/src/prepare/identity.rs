@@ -1,4 +1,4 @@
-//! Who the process is: user namespace, control groups, the other namespaces, host name.
+//! Who the process is: user namespace, cgroups, the other namespaces, host name.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -25,13 +25,13 @@ use jobc_sys::syscall::namespace::namespace_flag;
 pub(super) struct Identity {
     /// `CLONE_NEW*` bits for clone3(2).
     pub(super) new: u32,
-    /// All kinds that are new, or joined and not the machine's: the container's own.
+    /// All kinds that are new, or joined and not the host's: the container's own.
     pub(super) own: Vec<Namespace>,
     pub(super) joined_before: Vec<Join>,
     pub(super) id_maps: Option<IdMaps>,
-    /// Whether further groups can be set in the user namespace.
+    /// Whether supplementary groups can be set in the user namespace.
     pub(super) groups_denied: bool,
-    /// Whether the process is in a user namespace that is not the machine's.
+    /// Whether the process is in a user namespace that is not the host's.
     pub(super) in_user_namespace: bool,
     /// Whether that is one of the container's own.
     pub(super) own_users: bool,
@@ -94,7 +94,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
         }
     }
     if joined_user {
-        // The maps of one that is there are no longer written, but say what is possible in it.
+        // The maps of an existing one are not written again, but they show what is possible in it.
         let maps = linux.map(IdMaps::read).transpose()?.flatten();
         groups_denied = maps.is_some_and(|maps| maps.groups_denied());
     }
@@ -105,8 +105,8 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     if new.contains(&Namespace::Time) {
         switches_clocks_at_execve(rustix::system::uname().release().to_bytes())?;
     }
-    // These take effect from inside: the control group must be joined first, the clock changes at execve, and the message
-    // queues of an IPC namespace belong to whoever made it, who must be one that the user namespace knows.
+    // These take effect from inside: the cgroup must be joined first, the clock changes at execve, and the message
+    // queues of an IPC namespace belong to its creator, whose id must be mapped in the user namespace.
     let late = CLONE_NEWCGROUP | CLONE_NEWTIME | if new_user { CLONE_NEWIPC } else { 0 };
     let all: u32 = new.iter().map(|kind| kind.flag()).sum();
     let (inside, cloned) = (all & late, all & !late);
@@ -160,7 +160,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     })
 }
 
-/// Opens a namespace's file and sees that it is one of that kind.
+/// Opens a namespace's file and checks that it is one of that kind.
 fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
     use rustix::fs::{Mode, OFlags};
     const NSFS_MAGIC: u64 = 0x6e73_6673;
@@ -169,12 +169,12 @@ fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
         .map_err(|errno| Error::machine(format!("open the {kind} namespace `{}`", path.display()), errno))?;
     let magic = rustix::fs::fstatfs(&fd).map(|stat| u64::try_from(stat.f_type).unwrap_or_default());
     if magic != Ok(NSFS_MAGIC) {
-        let message = format!("`{}` is no namespace", path.display());
+        let message = format!("`{}` is not a namespace", path.display());
         return Err(Error::new(Kind::Config, message)
             .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
     }
     let found = namespace_flag(&fd).map_err(|errno| {
-        Error::machine(format!("tell the kind of the namespace `{}`", path.display()), errno)
+        Error::machine(format!("get the type of the namespace `{}`", path.display()), errno)
     })?;
     if found != kind.flag() {
         let message = format!("`{}` is a {} namespace, not a {kind} one", path.display(), names(found));
@@ -200,14 +200,14 @@ fn clocks(
     c_string(lines.concat(), "/linux/timeOffsets")
 }
 
-/// Refuses an offset, in seconds, with which a clock would stand below zero, or beyond half of what the kernel counts to in
-/// nanoseconds (`proc_timens_set_offset` of kernel/time/namespace.c).
+/// Refuses an offset, in seconds, with which a clock would be below zero, or beyond half of what the kernel counts
+/// to in nanoseconds (`proc_timens_set_offset` of kernel/time/namespace.c).
 fn within_reach(clock: &str, now: i64, seconds: i64) -> Result<()> {
     const LATEST: i64 = i64::MAX / 1_000_000_000 / 2;
     if now.checked_add(seconds).is_some_and(|moved| (0..=LATEST).contains(&moved)) {
         return Ok(());
     }
-    let message = format!("the clock `{clock}` cannot be moved by {seconds} seconds: it stands at {now}");
+    let message = format!("the clock `{clock}` cannot be offset by {seconds} seconds: its value is {now}");
     Err(Error::new(Kind::Config, message)
         .at(format!("/linux/timeOffsets/{clock}/secs"))
         .help(format!("write -{now} to {}", LATEST - now)))
@@ -228,7 +228,7 @@ fn switches_clocks_at_execve(release: &[u8]) -> Result<()> {
         format!("a time namespace needs Linux 6.1 or newer, and this is {release}"),
     )
     .at("/linux/namespaces")
-    .help("leave the namespace `time` out"))
+    .help("remove the `time` namespace"))
 }
 
 #[cfg(test)]
@@ -256,7 +256,7 @@ mod tests {
         }
         for seconds in [-101, 4_611_685_919, i64::MAX, i64::MIN] {
             let message = format!(
-                "config.json: /linux/timeOffsets/boottime/secs: the clock `boottime` cannot be moved by {seconds} seconds: it stands at 100"
+                "config.json: /linux/timeOffsets/boottime/secs: the clock `boottime` cannot be offset by {seconds} seconds: its value is 100"
             );
             assert_eq!(said(100, seconds), Err(message));
         }
@@ -271,6 +271,6 @@ mod tests {
         let error = open(Namespace::Network, &own("uts")).expect_err("another kind");
         assert_eq!(error.message, "`/proc/self/ns/uts` is a uts namespace, not a network one");
         let error = open(Namespace::Uts, std::path::Path::new("/proc/self/status")).expect_err("a file");
-        assert_eq!(error.message, "`/proc/self/status` is no namespace");
+        assert_eq!(error.message, "`/proc/self/status` is not a namespace");
     }
 }

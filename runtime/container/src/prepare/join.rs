@@ -1,4 +1,4 @@
-//! The steps of a further process in a running container.
+//! The steps of an additional process in a running container.
 //!
 //! It enters every namespace of the container's first process that is not this one's already, and gets the rights that
 //! its own `process` names: ids, capabilities, limits, and the container's filter.
@@ -47,7 +47,7 @@ pub fn prepare_further(
         steps.at("/linux/cgroupsPath", Operation::Wait(Gate::ControlGroup));
     }
     if let Some(score) = process.oom_score_adj() {
-        // Inside, /proc is the container's. This process is the one that asks, and passes its own score on.
+        // Inside, /proc is the container's. This process sets its own score, and the new one inherits it.
         std::fs::write("/proc/self/oom_score_adj", score.to_string()).map_err(|error| {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
             Error::machine(format!("set the out-of-memory score to {score}"), errno)
@@ -74,7 +74,7 @@ pub fn prepare_further(
     if !options.without_cgroup {
         steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
-    // By the machine's /proc; who becomes root of a user namespace has only rights over the container's.
+    // By the host's /proc; who becomes root of a user namespace has only rights over the container's.
     let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
     let attributes = place.zip(attributes);
     let (outside, within) = if maps.is_none() { (attributes, None) } else { (None, attributes) };
@@ -162,7 +162,7 @@ fn other_namespace(kind: Namespace, pid: u32) -> Result<Option<OwnedFd>> {
 
 fn console(process: &Process, options: &Options) -> Result<Console> {
     let socket = options.console.as_ref().ok_or_else(|| {
-        Error::new(Kind::Config, "a terminal is asked for, and nobody takes its other side")
+        Error::new(Kind::Config, "`terminal` is true, but no console socket is given")
             .at("/process/terminal")
             .help("give `--console-socket`, or set `terminal` to false")
     })?;

@@ -1,7 +1,7 @@
 //! All that is done to run a container, in order and in words: what `jobc run --dry-run` prints.
 //!
-//! The steps of the first process are most of it. Around them stand what its maker does (control groups, the process
-//! itself, hooks of the machine's side) and what its trampoline does last.
+//! The steps of the first process are most of it. Around them stand what its maker does (cgroups, the process
+//! itself, hooks of the host's side) and what its trampoline does last.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// Lists what is done to run a container; `before` is what comes before there is a process, such as its control groups.
+/// Lists what is done to run a container; `before` is what comes before there is a process, such as its cgroups.
 pub fn listing(before: Vec<String>, prepared: &Prepared, spec: &Spec) -> Vec<Line> {
     let linux = spec.linux().as_ref();
     let profile = linux.and_then(|linux| linux.seccomp().as_ref());
@@ -47,7 +47,9 @@ pub fn listing(before: Vec<String>, prepared: &Prepared, spec: &Spec) -> Vec<Lin
     );
     for Step { operation, place } in &prepared.steps {
         let words = match operation {
-            Operation::LoadFilter(filter) => filter_words(filter, profile, "while there is the right to"),
+            Operation::LoadFilter(filter) => {
+                filter_words(filter, profile, "while it still has the capabilities for it")
+            }
             other => other.to_string(),
         };
         list.0.push(Line { words, place: place.clone() });
@@ -80,7 +82,7 @@ impl Listing {
         let when = match stage {
             Stage::Prestart | Stage::CreateRuntime => "",
             Stage::Poststart => "as it runs, ",
-            Stage::Poststop => "after its end, ",
+            Stage::Poststop => "after it exits, ",
         };
         let hooks = spec.hooks().as_ref().map_or(&[][..], |hooks| stage.of(hooks));
         for (index, hook) in hooks.iter().enumerate() {
@@ -98,7 +100,7 @@ fn program(hook: &Hook) -> String {
 }
 
 fn filter_words(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) -> String {
-    let mut words = format!("load a filter of {} instructions", filter.instructions.len());
+    let mut words = format!("load a seccomp filter of {} instructions", filter.instructions.len());
     if let Some(profile) = profile {
         let rules = profile.syscalls().as_deref().unwrap_or_default();
         let calls: usize = rules.iter().map(|rule| rule.names().len()).sum();

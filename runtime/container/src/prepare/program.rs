@@ -13,10 +13,11 @@ use crate::start::Program;
 use crate::user;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// Where programs are looked for when the environment says nothing, as execvp(3) has it.
+/// The search path when the environment has no `PATH`, as in execvp(3).
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// `root` are the layers, lowest first, where the container's /etc/passwd is found by this process: the home of its user, where it is not given.
+/// `root` are the layers, lowest first, where the container's /etc/passwd is found by this process: the home of its
+/// user, where it is not given.
 pub(super) fn of(
     process: &Process,
     filter: Option<Filter>,
@@ -39,7 +40,7 @@ pub(super) fn of(
         environment.push(c_string([b"HOME=", home.as_bytes()].concat(), "/process/env")?);
     }
     let name = arguments.first().filter(|name| !name.is_empty()).ok_or_else(|| {
-        Error::new(Kind::Config, "there is no program to start")
+        Error::new(Kind::Config, "no program to start")
             .at("/process/args")
             .help("write `args: [\"/bin/sh\"]`, for example")
     })?;
@@ -53,7 +54,7 @@ pub(super) fn of(
     })
 }
 
-/// The paths a name may stand for: itself where it has a slash, else one for each folder of `PATH`.
+/// The candidate paths of a name: itself where it has a slash, else one for each directory of `PATH`.
 fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
     if name.as_bytes().contains(&b'/') {
         return Ok(vec![name.clone()]);
@@ -61,9 +62,9 @@ fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
     let path = environment.iter().rev().find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
     path.unwrap_or(PATH.as_bytes())
         .split(|&byte| byte == b':')
-        .map(|folder| {
-            let folder = if folder.is_empty() { &b"."[..] } else { folder };
-            c_string([folder, b"/", name.as_bytes()].concat(), "/process/args/0")
+        .map(|directory| {
+            let directory = if directory.is_empty() { &b"."[..] } else { directory };
+            c_string([directory, b"/", name.as_bytes()].concat(), "/process/args/0")
         })
         .collect()
 }

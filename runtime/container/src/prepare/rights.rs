@@ -15,7 +15,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::machine::Machine;
 use jobc_sys::syscall::CapabilityBits;
 
-/// The mask of new files' modes where config.json says none, as in a login shell.
+/// The umask where config.json has none, as in a login shell.
 const UMASK: u32 = 0o022;
 
 /// What the steps leave to be done.
@@ -59,10 +59,7 @@ pub(super) fn list(
     });
     if let Some(program) = filter.as_ref().filter(|program| lets_through && !program.unknown.is_empty()) {
         let names = program.unknown.join("`, `");
-        steps.say(
-            "/linux/seccomp",
-            format_args!("this machine's kernel interface has no system call `{names}`"),
-        );
+        steps.say("/linux/seccomp", format_args!("this architecture has no syscall `{names}`"));
     }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if filter.as_ref().is_some_and(|program| !program.notifies())
@@ -70,7 +67,7 @@ pub(super) fn list(
     {
         steps.say(
             "/linux/seccomp/listenerPath",
-            "no call has the action `SCMP_ACT_NOTIFY`, so nobody is told of any",
+            "no syscall has the action `SCMP_ACT_NOTIFY`, so the agent is never notified",
         );
     }
     if !no_new_privileges && let Some(program) = filter.take() {
@@ -88,7 +85,7 @@ pub(super) fn list(
         let names = asked.beyond(held).join("`, `");
         steps.say(
             "/process/capabilities",
-            format_args!("`{names}` cannot be given: this process does not have them itself"),
+            format_args!("`{names}` cannot be granted: this process does not have them"),
         );
     }
     if sets.idle() != 0 {
@@ -111,10 +108,10 @@ pub(super) fn list(
     if identity.groups_denied && !groups.is_empty() {
         return Err(Error::new(
             Kind::Unenforceable,
-            "further groups cannot be set by a user who maps one id only",
+            "supplementary groups cannot be set when only one id is mapped",
         )
         .at("/process/user/additionalGids")
-        .help("have the administrator give you a range in /etc/subgid, or remove the groups"));
+        .help("ask the administrator for a range in /etc/subgid, or remove the groups"));
     }
     let is_already =
         !identity.own_users && machine.alone_as == Some((user.uid(), user.gid())) && groups.is_empty();

@@ -33,6 +33,6 @@ impl Steps {
 /// A C string from config.json, which must not hold a NUL byte.
 pub(super) fn c_string(text: impl Into<Vec<u8>>, place: &str) -> Result<CString> {
     CString::new(text).map_err(|_| {
-        Error::new(Kind::Config, "a NUL byte cannot stand here").at(place).help("remove `\\u0000`")
+        Error::new(Kind::Config, "a NUL byte is not allowed here").at(place).help("remove `\\u0000`")
     })
 }

@@ -3,7 +3,7 @@ use std::fs::File;
 use super::*;
 use crate::operation::Operation;
 
-/// The error of a process that fails at its first step, told by who made it.
+/// The error of a process that fails at its first step, as its maker reports it.
 fn check(joined_before: Vec<Join>, descriptors: Vec<OwnedFd>) -> String {
     let operation = Operation::FindProgram(vec![c"/not/there".to_owned()]);
     let steps = vec![Step { operation, place: Some("/process/args/0".to_owned()) }];

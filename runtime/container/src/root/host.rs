@@ -1,4 +1,4 @@
-//! The machine's own files as a root: read-only under an overlay, for a container that needs no image.
+//! The host's own files as a root: read-only under an overlay, for a container that needs no image.
 
 mod parts;
 
@@ -26,7 +26,7 @@ pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
         return Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: Some(parts) });
     }
     let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
-    // One that cannot be looked at, such as another user's FUSE mount, cannot be shown either.
+    // A mount that cannot be read, such as another user's FUSE mount, cannot be shown either.
     let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
     Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: None })
 }
@@ -36,7 +36,7 @@ pub(super) fn upper_size(bundle: &Bundle) -> Result<Option<u64>> {
     bundle.annotation("dev.jobc.disk").map(size).transpose()
 }
 
-/// Whether the container will be in a user namespace: it says so, its user can have no other, or all here are in one.
+/// Whether the container will be in a user namespace: as configured, as its user needs, or as this process is.
 fn in_user_namespace(bundle: &Bundle) -> bool {
     let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
@@ -51,7 +51,7 @@ fn size(text: &str) -> Result<u64> {
     })
 }
 
-/// File systems that are a view of the kernel or of this boot, not files of the machine.
+/// File systems that are a view of the kernel or of this boot, not files of the host.
 const NOT_FILES: [&str; 24] = [
     "autofs",
     "binfmt_misc",
@@ -79,7 +79,7 @@ const NOT_FILES: [&str; 24] = [
     "tracefs",
 ];
 
-/// Folders below which mounts belong to the kernel, to this boot, or to other containers.
+/// Directories below which mounts belong to the kernel, to this boot, or to other containers.
 const NOT_SHOWN: [&str; 8] = [
     "/dev",
     "/proc",
@@ -91,16 +91,16 @@ const NOT_SHOWN: [&str; 8] = [
     "/var/lib/kubelet",
 ];
 
-/// What is done about a mount of the machine.
+/// What is done about a mount of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kept {
-    /// It holds files of the machine.
+    /// It holds files of the host.
     Shown,
     /// It belongs to the kernel, to this boot, or to other containers.
     Hidden,
 }
 
-/// The machine's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
+/// The host's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
 fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
     let mut found = BTreeMap::new();
     for line in table.split(|&byte| byte == b'\n') {
@@ -110,7 +110,7 @@ fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
             continue;
         };
         let place = unescaped(place);
-        let hidden = NOT_SHOWN.iter().any(|folder| place.starts_with(folder))
+        let hidden = NOT_SHOWN.iter().any(|directory| place.starts_with(directory))
             || NOT_FILES.iter().any(|name| name.as_bytes() == kind);
         found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
     }

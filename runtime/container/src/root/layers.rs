@@ -1,8 +1,8 @@
-//! Folders that an overlay lays over each other, read without mounting them.
+//! Directories that an overlay lays over each other, read without mounting them.
 //!
-//! What an overlay shows is told by the layers alone (the kernel's Documentation/filesystems/overlayfs.rst): the highest
-//! layer that has a name wins, folders merge, a character device 0:0 hides a name below, and an opaque folder all that is
-//! below it.
+//! What an overlay shows follows from the layers alone (the kernel's Documentation/filesystems/overlayfs.rst): the
+//! highest layer that has a name wins, directories merge, a character device 0:0 hides a name below, and an opaque
+//! directory all that is below it.
 
 pub mod copy;
 
@@ -20,7 +20,7 @@ use crate::archive::tree::OPAQUE;
 /// As many links are followed on the way to a file as the kernel follows (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
-/// Folders laid over each other, open.
+/// Directories laid over each other, open.
 #[derive(Debug)]
 pub struct Layers(Vec<OwnedFd>);
 
@@ -29,17 +29,17 @@ pub struct Layers(Vec<OwnedFd>);
 pub struct Stack {
     /// The highest first.
     pub seen: Vec<Seen>,
-    /// Why layers below are not seen; nothing where all were looked at.
+    /// Why layers below are not seen; nothing where all were read.
     pub end: Option<Bottom>,
 }
 
 /// What ends the looking into lower layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottom {
-    /// A whiteout, or an opaque folder.
+    /// A whiteout, or an opaque directory.
     Hidden,
-    /// Something else than a folder, at the path or above it.
-    NotFolder,
+    /// Something else than a directory, at the path or above it.
+    NotDirectory,
 }
 
 /// Where a name of the merged tree comes from.
@@ -52,12 +52,12 @@ pub struct Seen {
 }
 
 impl Layers {
-    /// Opens folders, lowest first.
-    pub fn open(folders: &[PathBuf]) -> rustix::io::Result<Self> {
+    /// Opens directories, lowest first.
+    pub fn open(directories: &[PathBuf]) -> rustix::io::Result<Self> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        folders
+        directories
             .iter()
-            .map(|folder| rustix::fs::open(folder, flags, Mode::empty()))
+            .map(|directory| rustix::fs::open(directory, flags, Mode::empty()))
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -97,16 +97,17 @@ impl Layers {
         self.open_in(last.layer, &done, flags)
     }
 
-    /// What the lowest `among` layers show at a path, whose folders must be no links.
+    /// What the lowest `among` layers show at a path, whose directories must be no links.
     pub fn see(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<Seen>> {
         let stack = self.stack(names, 0..among)?;
         match (stack.seen.first(), stack.end) {
-            (None, Some(Bottom::NotFolder)) => Err(Errno::NOTDIR),
+            (None, Some(Bottom::NotDirectory)) => Err(Errno::NOTDIR),
             (seen, _) => Ok(seen.copied()),
         }
     }
 
-    /// All that some of the layers have at a path, the highest first: several folders that merge, or one thing else.
+    /// All that some of the layers have at a path, the highest first: several directories that merge, or one thing
+    /// else.
     pub fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<Stack> {
         let mut stack = Stack { seen: Vec::new(), end: None };
         'layers: for layer in among.rev() {
@@ -129,7 +130,7 @@ impl Layers {
                     break 'layers;
                 }
                 if kind != FileType::Directory {
-                    stack.end = Some(Bottom::NotFolder);
+                    stack.end = Some(Bottom::NotDirectory);
                     if depth == names.len() && stack.seen.is_empty() {
                         stack.seen.push(Seen { layer, stat });
                     }
@@ -146,18 +147,18 @@ impl Layers {
     }
 
     fn is_opaque(&self, layer: usize, names: &[Vec<u8>]) -> bool {
-        let folder = self.open_in(layer, names, OFlags::RDONLY | OFlags::DIRECTORY);
-        folder.is_ok_and(|folder| is_opaque(&folder))
+        let directory = self.open_in(layer, names, OFlags::RDONLY | OFlags::DIRECTORY);
+        directory.is_ok_and(|directory| is_opaque(&directory))
     }
 
-    /// Opens a path of one layer, whose folders are no links.
+    /// Opens a path of one layer, whose directories are no links.
     pub fn open_in(&self, layer: usize, names: &[Vec<u8>], flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         openat2(&self.0[layer], joined(names)?, flags, Mode::empty(), resolve)
     }
 
-    /// What a link of one layer says.
+    /// The target of a link in one layer.
     pub(crate) fn read_link(&self, layer: usize, names: &[Vec<u8>]) -> rustix::io::Result<CString> {
         let link = self.open_in(layer, names, OFlags::PATH)?;
         rustix::fs::readlinkat(link, c"", Vec::new())
@@ -168,11 +169,11 @@ impl Layers {
     }
 }
 
-/// Whether an open folder hides what lower layers have at its path.
-pub fn is_opaque(folder: &OwnedFd) -> bool {
+/// Whether an open directory hides what lower layers have at its path.
+pub fn is_opaque(directory: &OwnedFd) -> bool {
     let says_so = |name: &CStr| {
         let mut value = [0; 2];
-        matches!(rustix::fs::fgetxattr(folder, name, &mut value[..]), Ok(1) if value[0] == b'y')
+        matches!(rustix::fs::fgetxattr(directory, name, &mut value[..]), Ok(1) if value[0] == b'y')
     };
     OPAQUE.iter().any(|name| says_so(name))
 }

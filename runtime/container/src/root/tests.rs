@@ -2,17 +2,17 @@ use serde_json::json;
 
 use super::*;
 
-/// A bundle with files beside its config.json, and what its root is, by a choice; `DIR` is the bundle's folder.
+/// A bundle with files beside its config.json, and what its root is, by a choice; `DIR` is the bundle's directory.
 fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) -> String {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = fs::canonicalize(folder.path()).expect("a path");
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = fs::canonicalize(directory.path()).expect("a path");
     let state = dir.join("state");
-    fs::create_dir(&state).expect("a folder");
+    fs::create_dir(&state).expect("a directory");
     for file in files {
         let path = dir.join(file);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
         if file.ends_with('/') {
-            fs::create_dir_all(path).expect("a folder");
+            fs::create_dir_all(path).expect("a directory");
         } else {
             // The end mark alone: an archive of nothing.
             fs::write(path, [0; 1024]).expect("a file");
@@ -28,11 +28,11 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
     let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
     let said = match Root::of(&bundle, chosen.as_deref(), &state) {
         Ok(Root::Overlay { lowers, upper: Upper::Memory { size }, on, .. }) => {
-            assert!(fs::read_dir(&on).expect("a folder").next().is_none(), "nothing else is there");
+            assert!(fs::read_dir(&on).expect("a directory").next().is_none(), "nothing else is there");
             let [lower] = &lowers[..] else { panic!("one layer") };
             format!("{} under {size:?} on {}", lower.display(), on.display())
         }
-        Ok(Root::Folder(path)) => {
+        Ok(Root::Directory(path)) => {
             assert!(path.is_dir());
             path.display().to_string()
         }
@@ -69,11 +69,11 @@ fn where_the_root_comes_from() {
 
 #[test]
 fn an_archive_is_unpacked_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let archive = folder.path().join("rootfs.tar");
+    let directory = tempfile::tempdir().expect("a directory");
+    let archive = directory.path().join("rootfs.tar");
     fs::write(&archive, [0; 1024]).expect("an archive");
-    let first = Root::at(&archive, folder.path()).expect("a root");
-    fs::write(folder.path().join("rootfs/made"), "by the container").expect("a file");
-    assert_eq!(Root::at(&archive, folder.path()), Ok(first));
-    assert!(folder.path().join("rootfs/made").exists());
+    let first = Root::at(&archive, directory.path()).expect("a root");
+    fs::write(directory.path().join("rootfs/made"), "by the container").expect("a file");
+    assert_eq!(Root::at(&archive, directory.path()), Ok(first));
+    assert!(directory.path().join("rootfs/made").exists());
 }

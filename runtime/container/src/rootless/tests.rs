@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::config::Config;
 
-/// Shows what becomes of a bundle's namespaces and mounts, and what is said of it. Ids that no file grants more to.
+/// Shows the resulting namespaces and mounts of a bundle, and the messages. Ids that no file grants more to.
 fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value) {
     let namespaces: Vec<_> = namespaces.iter().map(|kind| json!({"type": kind})).collect();
     let config = json!({

@@ -8,7 +8,7 @@ use linux_raw_sys::ptrace::{
 };
 use oci_spec::runtime::LinuxSeccompOperator as Operator;
 
-/// A test of one argument of a system call.
+/// A test of one argument of a syscall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     /// Which argument, 0 to 5.
@@ -34,7 +34,7 @@ pub(super) struct Step {
     pub(super) no: To,
 }
 
-/// Where a step goes on.
+/// Where a step continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum To {
     /// The following step.
@@ -96,7 +96,7 @@ impl Condition {
 }
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("the halves of an argument are where little-endian machines have them");
+compile_error!("the halves of an argument are where little-endian hosts have them");
 
 /// The high and the low half.
 #[expect(clippy::cast_possible_truncation, reason = "the low half is what is left")]

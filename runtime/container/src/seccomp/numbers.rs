@@ -1,4 +1,4 @@
-//! The system calls of this architecture by name.
+//! The syscalls of this architecture by name.
 //!
 //! The numbers are those of the kernel's own headers, through `linux_raw_sys`. A name that is missing here belongs to
 //! another architecture or to a kernel newer than those headers.
@@ -110,8 +110,8 @@ const PLACES: usize = 1024;
 
 /// For each place one more than the position of its name in `COMMON`, or behind that in `ALONE`; 0 for none.
 ///
-/// A profile of docker's size asks for 400 names at each start of a container, and halving a sorted list each time was a
-/// quarter of what a profile costs.
+/// A profile of docker's size asks for 400 names at each start of a container, and halving a sorted list each time was
+/// a quarter of what a profile costs.
 #[expect(clippy::cast_possible_truncation, reason = "there are some hundred names")]
 static INDEX: [u16; PLACES] = {
     let mut index = [0; PLACES];
@@ -142,7 +142,7 @@ const fn first_place(name: &[u8], from: usize) -> usize {
     (hash ^ hash >> 16) as usize % PLACES
 }
 
-/// The number of a system call on this architecture.
+/// The number of a syscall on this architecture.
 pub(super) fn number(name: &str) -> Option<u32> {
     let mut place = first_place(name.as_bytes(), 0);
     loop {

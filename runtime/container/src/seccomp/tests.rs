@@ -34,7 +34,7 @@ fn by_name(program: &Program, name: &str, arguments: &[u64]) -> u32 {
     decide(program, &Call::new(numbers::number(name).expect("known"), arguments))
 }
 
-/// A profile that refuses all but what the rules say.
+/// A profile that refuses all but what the rules allow.
 #[allow(clippy::needless_pass_by_value, reason = "tests write `json!` in place")]
 fn strict(rules: Value) -> Value {
     json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": rules})
@@ -199,11 +199,11 @@ fn what_has_no_meaning_is_refused_at_its_place() {
     for (json, expected) in [
         (
             strict(json!([{"names": ["read"], "action": "SCMP_ACT_NOTIFY"}])),
-            "config.json: /linux/seccomp/listenerPath: calls are to be decided by an agent, and there is no `listenerPath`",
+            "config.json: /linux/seccomp/listenerPath: `SCMP_ACT_NOTIFY` needs `listenerPath`",
         ),
         (
             json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": ""}),
-            "config.json: /linux/seccomp/listenerPath: calls are to be decided by an agent, and there is no `listenerPath`",
+            "config.json: /linux/seccomp/listenerPath: `SCMP_ACT_NOTIFY` needs `listenerPath`",
         ),
         (
             json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": "run/agent"}),
@@ -211,27 +211,27 @@ fn what_has_no_meaning_is_refused_at_its_place() {
         ),
         (
             json!({"defaultAction": "SCMP_ACT_NOTIFY", "listenerPath": "/run/agent", "defaultErrnoRet": 1}),
-            "config.json: /linux/seccomp/defaultErrnoRet: `SCMP_ACT_NOTIFY` returns no error number",
+            "config.json: /linux/seccomp/defaultErrnoRet: `SCMP_ACT_NOTIFY` does not return an error number",
         ),
         (
             json!({"defaultAction": "SCMP_ACT_ALLOW", "defaultErrnoRet": 1}),
-            "config.json: /linux/seccomp/defaultErrnoRet: `SCMP_ACT_ALLOW` returns no error number",
+            "config.json: /linux/seccomp/defaultErrnoRet: `SCMP_ACT_ALLOW` does not return an error number",
         ),
         (
             strict(json!([{"names": ["read"], "action": "SCMP_ACT_ERRNO", "errnoRet": 4096}])),
-            "config.json: /linux/seccomp/syscalls/0/errnoRet: 4096 is not an error number: they end at 4095",
+            "config.json: /linux/seccomp/syscalls/0/errnoRet: 4096 is not an error number: the highest is 4095",
         ),
         (
             strict(json!([{"names": ["read"], "action": "SCMP_ACT_ALLOW", "args": argument(6)}])),
-            "config.json: /linux/seccomp/syscalls/0/args/0/index: there is no argument 6: they are 0 to 5",
+            "config.json: /linux/seccomp/syscalls/0/args/0/index: invalid argument index 6: it must be 0 to 5",
         ),
         (
             strict(json!([{"names": ["read"], "action": "SCMP_ACT_ALLOW", "args": argument(1 << 32)}])),
-            "config.json: /linux/seccomp/syscalls/0/args/0/index: there is no argument 4294967296: they are 0 to 5",
+            "config.json: /linux/seccomp/syscalls/0/args/0/index: invalid argument index 4294967296: it must be 0 to 5",
         ),
         (
             json!({"defaultAction": "SCMP_ACT_ALLOW", "listenerMetadata": "x"}),
-            "config.json: /linux/seccomp/listenerMetadata: `listenerMetadata` is for a listener, and there is no `listenerPath`",
+            "config.json: /linux/seccomp/listenerMetadata: `listenerMetadata` needs `listenerPath`",
         ),
     ] {
         assert_eq!(compile(&profile(json)).expect_err("refused").to_string(), expected);

@@ -16,18 +16,18 @@ use jobc_sys::kernel_file;
 pub struct Process {
     /// Its number in our own process namespace.
     pub pid: u32,
-    /// When it began, in clock ticks since the machine did (proc_pid_stat(5), field 22).
+    /// When it began, in clock ticks since the host did (proc_pid_stat(5), field 22).
     pub start_time: u64,
 }
 
-/// What `/proc/PID/stat` says of a process.
+/// The fields of a process in `/proc/PID/stat`.
 struct Stat {
     zombie: bool,
     start_time: u64,
 }
 
 impl Process {
-    /// The process of that number; nothing where there is none, or only its exit code is left.
+    /// The process of that number; `None` if there is none, or only its exit code is left.
     pub fn of(pid: u32) -> Option<Self> {
         stat(pid).filter(|stat| !stat.zombie).map(|stat| Self { pid, start_time: stat.start_time })
     }
@@ -37,14 +37,15 @@ impl Process {
         stat(pid).map(|stat| Self { pid, start_time: stat.start_time })
     }
 
-    /// Whether it still runs; one that only waits to be reaped does not.
+    /// Whether it still runs; a zombie does not.
     pub fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }
 
-    /// A descriptor of it, or nothing where it is gone (pidfd_open(2)).
+    /// A file descriptor of it, or nothing where it is gone (pidfd_open(2)).
     ///
-    /// The descriptor comes first and the look second: a number that was recycled in between shows another start time.
+    /// The file descriptor comes first and the look second: a number that was recycled in between shows another start
+    /// time.
     pub fn open(self) -> Result<Option<OwnedFd>> {
         let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return Ok(None) };
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {

@@ -1,8 +1,8 @@
-//! The folder of all containers' folders.
+//! The directory of all containers' directories.
 //!
-//! A folder is made before anything else of a container and removed after everything else. Whoever changes a container
-//! holds a lock on its folder (flock(2)), which the kernel drops when its holder dies, so a lock is never stale;
-//! whoever only looks reads `state.json`, which is replaced by one rename.
+//! A directory is made before anything else of a container and removed after everything else. Whoever changes a
+//! container holds a lock on its directory (flock(2)), which the kernel drops when its holder dies, so a lock is never
+//! stale; readers without the lock read `state.json`, which is replaced by one rename.
 
 use std::io::{ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -21,30 +21,30 @@ use jobc_sys::write_atomic::{AtomicFile, Durability};
 /// How long to wait for another command that works on the same container.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The state root: a folder with one folder a container.
+/// The state root: a directory with one directory a container.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
 }
 
-/// One container's folder, locked until it is dropped or [unlocked](Entry::unlock).
+/// One container's directory, locked until it is dropped or [unlocked](Entry::unlock).
 #[derive(Debug)]
 pub struct Entry {
     path: PathBuf,
-    folder: OwnedFd,
+    directory: OwnedFd,
     removed: bool,
 }
 
 impl Store {
-    /// The store in a folder, which need not be there yet.
+    /// The store in a directory, which need not be there yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
     /// The store where this user's containers are: below `/run/jobc` as root, else below `$XDG_RUNTIME_DIR/jobc`, else
-    /// below a folder of the user's in the temporary directory.
+    /// below a directory of the user's in the temporary directory.
     ///
-    /// Root of a user namespace goes by `XDG_RUNTIME_DIR` too, since `/run` belongs to the machine's root.
+    /// Root of a user namespace goes by `XDG_RUNTIME_DIR` too, since `/run` belongs to the host's root.
     pub fn standard() -> Result<Self> {
         let uid = rustix::process::geteuid();
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
@@ -53,7 +53,7 @@ impl Store {
             _ if uid.is_root() && !jobc_sys::machine::in_user_namespace() => PathBuf::from("/run/jobc"),
             Some(runtime) => runtime.join("jobc"),
             None if uid.is_root() => PathBuf::from("/run/jobc"),
-            None => own_temporary_folder(uid.as_raw())?,
+            None => own_temporary_directory(uid.as_raw())?,
         };
         Ok(Self::new(root.join("containers")))
     }
@@ -63,60 +63,60 @@ impl Store {
         &self.root
     }
 
-    /// Makes a container's folder and locks it; an error where there is one of that name.
+    /// Makes a container's directory and locks it; an error where there is one of that name.
     pub fn create(&self, id: &Id) -> Result<Entry> {
-        let path = self.folder(id);
-        let folder = || std::fs::DirBuilder::new().mode(0o700).create(&path);
-        let made = match folder() {
-            Err(error) if error.kind() == ErrorKind::NotFound => self.make_root().and_then(|()| folder()),
+        let path = self.directory(id);
+        let directory = || std::fs::DirBuilder::new().mode(0o700).create(&path);
+        let made = match directory() {
+            Err(error) if error.kind() == ErrorKind::NotFound => self.make_root().and_then(|()| directory()),
             other => other,
         };
         match made {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(Error::new(Kind::State, format!("there is a container `{id}` already"))
-                    .help(format!("take another name, or remove it with `jobc oci delete --force {id}`")));
+                return Err(Error::new(Kind::State, format!("container `{id}` already exists"))
+                    .help(format!("use another name, or remove it with `jobc oci delete --force {id}`")));
             }
             Err(error) => {
-                return Err(machine(format!("make the state folder `{}`", path.display()), &error)
-                    .help("give a folder that you may write to with `--root`, or set `XDG_RUNTIME_DIR`"));
+                return Err(machine(format!("make the state directory `{}`", path.display()), &error)
+                    .help("pass a writable directory with `--root`, or set `XDG_RUNTIME_DIR`"));
             }
         }
         lock(&path)?.ok_or_else(|| missing(id))
     }
 
-    /// Finds a container and locks its folder.
+    /// Finds a container and locks its directory.
     pub fn open(&self, id: &Id) -> Result<Entry> {
-        lock(&self.folder(id))?.ok_or_else(|| missing(id))
+        lock(&self.directory(id))?.ok_or_else(|| missing(id))
     }
 
     /// What is kept of a container, without its lock.
     pub fn read(&self, id: &Id) -> Result<Record> {
-        let path = self.folder(id);
+        let path = self.directory(id);
         match read(&path)? {
             Some(record) => Ok(record),
             None if path.exists() => {
-                Err(Error::new(Kind::State, format!("the container `{id}` was never made completely"))
+                Err(Error::new(Kind::State, format!("the creation of container `{id}` was not completed"))
                     .help(format!("remove what is left with `jobc oci delete --force {id}`")))
             }
             None => Err(missing(id)),
         }
     }
 
-    /// Where a container's folder is.
-    pub fn folder(&self, id: &Id) -> PathBuf {
+    /// Where a container's directory is.
+    pub fn directory(&self, id: &Id) -> PathBuf {
         self.root.join(id.as_ref())
     }
 
     /// What is kept of every container, by name. What cannot be read is left out: it may just be made or removed.
     pub fn list(&self) -> Result<Vec<Record>> {
-        let folders = match std::fs::read_dir(&self.root) {
-            Ok(folders) => folders,
+        let directories = match std::fs::read_dir(&self.root) {
+            Ok(directories) => directories,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(machine(format!("read `{}`", self.root.display()), &error)),
         };
         let mut records: Vec<Record> =
-            folders.flatten().filter_map(|folder| read(&folder.path()).ok().flatten()).collect();
+            directories.flatten().filter_map(|directory| read(&directory.path()).ok().flatten()).collect();
         records.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(records)
     }
@@ -127,12 +127,12 @@ impl Store {
 }
 
 impl Entry {
-    /// The folder's path.
+    /// The directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is kept of the container; nothing where the command that made the folder was killed before it wrote any.
+    /// What is kept of the container; nothing where the command that made the directory was killed before it wrote any.
     pub fn read(&self) -> Result<Option<Record>> {
         read(&self.path)
     }
@@ -143,11 +143,11 @@ impl Entry {
         self.replace_file("state.json", &text)
     }
 
-    /// Writes a file into the folder, for its owner's eyes only.
+    /// Writes a file into the directory, for its owner's eyes only.
     pub fn write_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let write = || {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let file = rustix::fs::openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+            let file = rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?;
             let mut rest = bytes;
             while !rest.is_empty() {
                 let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, rest))?;
@@ -163,8 +163,8 @@ impl Entry {
     /// Puts another file in the place of one, for readers who hold no lock: they see the one or the other.
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let write = || {
-            // Our lock keeps other writers away. The state is gone with the machine's power in any case.
-            let mut file = AtomicFile::create_alone_in(self.folder.as_fd(), name, 0o600)?;
+            // Our lock keeps other writers away. The state is gone with the host's power in any case.
+            let mut file = AtomicFile::create_alone_in(self.directory.as_fd(), name, 0o600)?;
             file.write_all(bytes)?;
             file.commit(Durability::Rename)
         };
@@ -173,29 +173,29 @@ impl Entry {
             .map_err(|error| machine(format!("write `{}`", self.path.join(name).display()), &error))
     }
 
-    /// The folder itself, open.
-    pub fn folder(&self) -> &OwnedFd {
-        &self.folder
+    /// The directory itself, open.
+    pub fn directory(&self) -> &OwnedFd {
+        &self.directory
     }
 
-    /// Lets others work on the container, whoever else holds the descriptor: a process made meanwhile has a copy of it.
+    /// Unlocks the container even if others hold the file descriptor: a process forked meanwhile has a copy of it.
     pub fn unlock(&self) {
-        let _ = rustix::fs::flock(&self.folder, FlockOperation::Unlock);
+        let _ = rustix::fs::flock(&self.directory, FlockOperation::Unlock);
     }
 
-    /// Takes the lock again; an error where the folder was removed meanwhile.
+    /// Takes the lock again; an error where the directory was removed meanwhile.
     pub fn lock(&self) -> Result<()> {
-        wait_for_lock(&self.folder, &self.path)
+        wait_for_lock(&self.directory, &self.path)
     }
 
-    /// Removes the folder with all that is in it; that there is none any more is fine.
+    /// Removes the directory with all that is in it; that there is none any more is fine.
     pub fn remove(mut self) -> Result<()> {
         // As a rule these two are all, and to name them is a third of the calls of looking.
         for name in ["state.json", "config.json"] {
-            let _ = rustix::fs::unlinkat(&self.folder, name, AtFlags::empty());
+            let _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
         }
         if rustix::fs::rmdir(&self.path).is_ok() {
-            // Who waits for the lock finds no folder, whenever they get it.
+            // Who waits for the lock finds no directory, whenever they get it.
             self.removed = true;
             return Ok(());
         }
@@ -213,15 +213,15 @@ impl Drop for Entry {
 
 fn missing(id: &Id) -> Error {
     Error::new(Kind::State, format!("container `{id}` does not exist"))
-        .help("`jobc oci list` shows those that do")
+        .help("`jobc oci list` shows the existing ones")
 }
 
 fn machine(what: String, error: &std::io::Error) -> Error {
     Error::machine(what, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
-fn read(folder: &Path) -> Result<Option<Record>> {
-    let path = folder.join("state.json");
+fn read(directory: &Path) -> Result<Option<Record>> {
+    let path = directory.join("state.json");
     let text = match std::fs::read(&path) {
         Ok(text) => text,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -232,31 +232,31 @@ fn read(folder: &Path) -> Result<Option<Record>> {
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         Error::new(
             Kind::State,
-            format!("`{}` is not what this version of jobc writes: {error}", path.display()),
+            format!("`{}` was not written by this version of jobc: {error}", path.display()),
         )
     })
 }
 
-/// Opens a folder and locks it; nothing where there is none, also if it was removed while we waited.
+/// Opens a directory and locks it; `None` if there is none, also if it was removed while we waited.
 fn lock(path: &Path) -> Result<Option<Entry>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = match rustix::fs::open(path, flags, Mode::empty()) {
-        Ok(folder) => folder,
+    let directory = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => {
-            return Err(Error::machine(format!("open the state folder `{}`", path.display()), errno));
+            return Err(Error::machine(format!("open the state directory `{}`", path.display()), errno));
         }
     };
-    wait_for_lock(&folder, path)?;
-    let ours = rustix::fs::fstat(&folder).ok().map(|status| (status.st_dev, status.st_ino));
+    wait_for_lock(&directory, path)?;
+    let ours = rustix::fs::fstat(&directory).ok().map(|status| (status.st_dev, status.st_ino));
     let there = std::fs::symlink_metadata(path).ok().map(|status| (status.dev(), status.ino()));
-    Ok((ours == there).then(|| Entry { path: path.to_owned(), folder, removed: false }))
+    Ok((ours == there).then(|| Entry { path: path.to_owned(), directory, removed: false }))
 }
 
-fn wait_for_lock(folder: &OwnedFd, path: &Path) -> Result<()> {
+fn wait_for_lock(directory: &OwnedFd, path: &Path) -> Result<()> {
     let began = Instant::now();
     loop {
-        match rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive) {
+        match rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
             Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => {
                 std::thread::sleep(Duration::from_millis(5));
@@ -266,40 +266,40 @@ fn wait_for_lock(folder: &OwnedFd, path: &Path) -> Result<()> {
                 return Err(Error::new(
                     Kind::State,
                     format!(
-                        "another command has worked on `{}` for {} seconds",
+                        "another command has held the lock on `{}` for {} seconds",
                         path.display(),
                         PATIENCE.as_secs()
                     ),
                 )
-                .help("wait until it ends, or end it"));
+                .help("wait until it exits, or kill it"));
             }
             Err(errno) => return Err(Error::machine(format!("lock `{}`", path.display()), errno)),
         }
     }
 }
 
-/// A folder below the temporary directory that nobody else may write to; another user may have made it first.
-fn own_temporary_folder(uid: u32) -> Result<PathBuf> {
+/// A directory below the temporary directory that no other user may write to; another user may have made it first.
+fn own_temporary_directory(uid: u32) -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("jobc-{uid}"));
-    let unsafe_folder = |why: &str| {
-        Error::new(Kind::State, format!("the state folder `{}` {why}", path.display()))
-            .help("remove it, or set `XDG_RUNTIME_DIR` to a folder of your own")
+    let unsafe_directory = |why: &str| {
+        Error::new(Kind::State, format!("the state directory `{}` {why}", path.display()))
+            .help("remove it, or set `XDG_RUNTIME_DIR` to a directory of your own")
     };
     match std::fs::DirBuilder::new().mode(0o700).create(&path) {
         Ok(()) => return Ok(path),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(machine(format!("make the state folder `{}`", path.display()), &error)),
+        Err(error) => return Err(machine(format!("make the state directory `{}`", path.display()), &error)),
     }
     let status = std::fs::symlink_metadata(&path)
-        .map_err(|error| machine(format!("look at the state folder `{}`", path.display()), &error))?;
+        .map_err(|error| machine(format!("look at the state directory `{}`", path.display()), &error))?;
     if !status.is_dir() {
-        return Err(unsafe_folder("is no folder"));
+        return Err(unsafe_directory("is not a directory"));
     }
     if status.uid() != uid {
-        return Err(unsafe_folder("belongs to another user"));
+        return Err(unsafe_directory("belongs to another user"));
     }
     if status.mode() & 0o077 != 0 {
-        return Err(unsafe_folder("is open to other users"));
+        return Err(unsafe_directory("is open to other users"));
     }
     Ok(path)
 }

@@ -24,8 +24,8 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
     ");
     assert_snapshot!(check(&["", ".", "..", "a/b", "../x", "a b", "a\nb", "ü", "日本", "a\0", &long]), @r"
     the container's name `` is empty
-    the container's name `.` names a folder
-    the container's name `..` names a folder
+    the container's name `.` is not allowed
+    the container's name `..` is not allowed
     the container's name `a/b` has the character `/`
     the container's name `../x` has the character `/`
     the container's name `a b` has the character ` `
@@ -33,13 +33,13 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
     the container's name `ü` has the character `ü`
     the container's name `日本` has the character `日`
     the container's name `a\0` has the character `\0`
-    the container's name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` has 256 bytes, and a folder's name at most 255
+    the container's name `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` has 256 bytes, and a directory's name at most 255
     ");
 }
 
 #[test]
 fn a_time_is_told_in_utc() {
-    // The judge is date(1): `date -u -d @N +%FT%TZ`.
+    // Compared with date(1): `date -u -d @N +%FT%TZ`.
     for (seconds, told) in [
         (0, "1970-01-01T00:00:00Z"),
         (951_782_399, "2000-02-28T23:59:59Z"),

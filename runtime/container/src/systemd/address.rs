@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Where somebody listens who speaks D-Bus.
+/// The address of a D-Bus server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub(super) socket: Socket,
@@ -43,7 +43,7 @@ impl Address {
     }
 }
 
-/// Undoes `%20` for bytes that stand for something else in an address.
+/// Decodes `%20` and the like: bytes that have a special meaning in an address.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut bytes = vec![];
     let mut rest = text.as_bytes();
@@ -59,7 +59,7 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Where the machine's systemd is, and whether somebody has named the place.
+/// The address of the host's systemd, and whether it was given explicitly.
 pub(super) fn of_machine() -> (Vec<Address>, bool) {
     if let Some(named) = named("DBUS_SYSTEM_BUS_ADDRESS") {
         return (Address::read(&named), true);
@@ -68,30 +68,30 @@ pub(super) fn of_machine() -> (Vec<Address>, bool) {
     (vec![Address::at("/run/systemd/private", false), bus], false)
 }
 
-/// Where the systemd of this user is, and whether somebody has named the place.
+/// The address of this user's systemd, and whether it was given explicitly.
 ///
 /// Without `XDG_RUNTIME_DIR`, as after su(1) and under cron, it is looked for where pam_systemd(8) would have it.
 pub(super) fn of_user() -> (Vec<Address>, bool) {
     let uid = rustix::process::geteuid();
     let usual = || (!uid.is_root()).then(|| format!("/run/user/{}", uid.as_raw()));
-    let folder = named("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
+    let directory = named("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
     let bus = named("DBUS_SESSION_BUS_ADDRESS");
     let mut addresses: Vec<Address> =
-        folder.iter().map(|folder| Address::at(folder.join("systemd/private"), false)).collect();
+        directory.iter().map(|directory| Address::at(directory.join("systemd/private"), false)).collect();
     addresses.extend(bus.iter().flat_map(|bus| Address::read(bus)));
-    addresses.extend(folder.iter().map(|folder| Address::at(folder.join("bus"), true)));
+    addresses.extend(directory.iter().map(|directory| Address::at(directory.join("bus"), true)));
     (addresses, bus.is_some())
 }
 
-/// A variable that says something.
+/// A variable that is not empty.
 fn named(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// Whose systemd a container of this process belongs to: as root the machine's, else the user's own.
+/// Whose systemd a container of this process belongs to: as root the host's, else the user's own.
 ///
-/// Engines of normal users start their runtimes as the root of a user namespace; a root whose whole machine lies in one has
-/// none of their marks.
+/// Engines of unprivileged users start their runtimes as the root of a user namespace; a root whose whole host lies
+/// in one has none of their marks.
 pub fn is_users() -> bool {
     let by_engine =
         || named("_CONTAINERS_ROOTLESS_UID").is_some() || named("USER").is_some_and(|user| user != "root");

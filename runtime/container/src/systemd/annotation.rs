@@ -1,7 +1,8 @@
 //! Properties of a unit that config.json's annotations name: `org.systemd.property.<Name>`.
 //!
-//! podman says so how a container is stopped when the machine is (`KillSignal`, `TimeoutStopUSec`). The value is written as glib
-//! writes its variants, as runc and crun read it: `true`, `15`, `uint64 10000000`, `'text'`, `['a', 'b']`.
+//! podman uses it to define how a container is stopped when the host shuts down (`KillSignal`, `TimeoutStopUSec`). The
+//! value is written as glib writes its variants, as runc and crun read it: `true`, `15`, `uint64 10000000`, `'text'`,
+//! `['a', 'b']`.
 
 use oci_spec::runtime::Spec;
 
@@ -29,13 +30,13 @@ fn property(name: &str, written: &str) -> Result<Property> {
         Error::new(Kind::Config, message)
             .at(format!("/annotations/{PREFIX}{}", name.replace('~', "~0").replace('/', "~1")))
     };
-    // D-Bus has no shorter ones than these; a lower-case beginning is no property of systemd's.
+    // D-Bus has no shorter ones than these; systemd's properties never begin with a lower-case letter.
     let plain = name.len() > 2 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
     if !plain || !name.starts_with(|first: char| first.is_ascii_uppercase()) {
-        return Err(wrong(format!("`{}` is no property of a unit", name.escape_debug())));
+        return Err(wrong(format!("`{}` is not a unit property", name.escape_debug())));
     }
     let value = value(written.trim()).ok_or_else(|| {
-        wrong(format!("`{}` is no value of a property", written.escape_debug()))
+        wrong(format!("`{}` is not a property value", written.escape_debug()))
             .help("write `true`, `15`, `uint64 10000000`, `'text'` or `['a', 'b']`")
     })?;
     Ok(in_microseconds(name, value))

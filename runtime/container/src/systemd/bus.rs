@@ -1,7 +1,7 @@
 //! A connection to systemd or to a bus on which it is: calls, their answers, and signals.
 //!
-//! systemd listens at a socket of its own, at which no other program stands between, and is on the bus of the system or of a
-//! user, with the same messages. Nothing waits longer than it is told to.
+//! systemd listens at a socket of its own, at which no other program stands between, and is on the bus of the system or
+//! of a user, with the same messages. Every wait has a timeout.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -16,20 +16,20 @@ use super::SYSTEMD;
 use super::address::{Address, Socket};
 use super::message::{self, Body, FIXED, Message, Value};
 
-/// Why there is no answer.
+/// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
     /// Nobody can be reached there.
     Unreachable(Errno),
     /// Whoever listens does not take this user.
     NotTaken,
-    /// The answer is an error: its name, and what it says.
+    /// The reply is an error: its name and its message.
     Refused(String, String),
     /// There was no answer in time.
     Late,
     /// The connection has ended.
     Closed,
-    /// What came is no message.
+    /// The reply is not a message.
     Garbled,
 }
 
@@ -48,13 +48,13 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    /// Connects, says who this is, and has systemd tell of its jobs.
+    /// Connects, authenticates, and subscribes to systemd's job signals.
     pub(super) fn open(address: &Address, patience: Duration) -> Answer<Self> {
         let until = Instant::now() + patience;
         let stream = connect(&address.socket, patience).map_err(Failure::Unreachable)?;
         let mut bus = Self { stream, serial: 0, came: vec![], signals: VecDeque::new() };
-        // Who this is tells the kernel: a number written here would be that of another user namespace. All in one piece:
-        // systemd does not look at a message that came with the `BEGIN` until the next one comes.
+        // The kernel reports the user: a number written here would be that of another user namespace. All in one
+        // piece: systemd does not look at a message that came with the `BEGIN` until the next one comes.
         bus.send(b"\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n", until)?;
         if !bus.line(until)?.starts_with("DATA") || !bus.line(until)?.starts_with("OK") {
             return Err(Failure::NotTaken);
@@ -180,7 +180,7 @@ fn connect(socket: &Socket, patience: Duration) -> Result<UnixStream, Errno> {
     };
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // It holds for connect(2) too, where nobody takes connections any more (unix(7)).
+    // It holds for connect(2) too, if the listener no longer accepts connections (unix(7)).
     set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket.into())

@@ -1,6 +1,6 @@
-//! Numbers, texts and lists as D-Bus writes them (D-Bus specification, "Marshaling"), in this machine's order of bytes.
+//! Numbers, texts and lists as D-Bus writes them (D-Bus specification, "Marshaling"), in this host's order of bytes.
 
-/// Bytes that came, read from one place on; whatever is not there or not so reads as nothing.
+/// Bytes that came, read from one place on; missing or invalid data reads as nothing.
 pub(super) struct Reader<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
@@ -73,7 +73,7 @@ pub(super) fn signature(to: &mut Vec<u8>, text: &str) {
     to.push(0);
 }
 
-/// A list: its length in bytes, without what lies before its first element, which stands at a multiple of `element`.
+/// A list: its length in bytes, without what lies before its first element, which is at a multiple of `element`.
 pub(super) fn array(to: &mut Vec<u8>, element: usize, write: impl FnOnce(&mut Vec<u8>)) {
     align(to, 4);
     let place = to.len();

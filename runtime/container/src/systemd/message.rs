@@ -1,7 +1,7 @@
 //! Messages of D-Bus as bytes: as much of the format as calls to systemd and its answers need.
 //!
-//! D-Bus specification, "Message Protocol" and "Marshaling". What is sent has this machine's order of bytes; whoever answers runs
-//! on it too, so an answer in the other order is refused.
+//! D-Bus specification, "Message Protocol" and "Marshaling". Messages are sent in this host's byte order; the
+//! server runs on it too, so a reply in the other order is rejected.
 
 use super::marshal::{Reader, align, array, number, signature, text};
 
@@ -33,7 +33,7 @@ pub enum Value {
 /// A property of a unit and what it is to be.
 pub type Property = (String, Value);
 
-/// What stands in a message behind its header, and of which types it is.
+/// What is in a message behind its header, and of which types it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
@@ -60,7 +60,7 @@ pub(super) const ANSWER: u8 = 2;
 pub(super) const ERROR: u8 = 3;
 pub(super) const SIGNAL: u8 = 4;
 
-/// The longest message that is read: far beyond all that systemd says here.
+/// The maximum size of a message that is read: far above what systemd sends here.
 const LONGEST: usize = 1024 * 1024;
 /// The part of a header whose length is fixed, with the length of the rest.
 pub(super) const FIXED: usize = 16;
@@ -128,7 +128,7 @@ impl Body {
         self
     }
 
-    /// Adds an empty list of further units: `a(sa(sv))`.
+    /// Adds an empty list of additional units: `a(sa(sv))`.
     pub(super) fn with_no_units(mut self) -> Self {
         array(&mut self.bytes, 8, |_| {});
         self.signature += "a(sa(sv))";
@@ -192,7 +192,7 @@ impl Message {
         to
     }
 
-    /// How long a message is as a whole, from its first [`FIXED`] bytes; nothing where that is no message.
+    /// The total size of a message, from its first [`FIXED`] bytes; nothing where it is not a message.
     pub(super) fn length(head: &[u8]) -> Option<usize> {
         let word = |at: usize| Some(u32::from_ne_bytes(head.get(at..at + 4)?.try_into().ok()?) as usize);
         let (body, fields) = (word(4)?, word(12)?);

@@ -1,4 +1,4 @@
-//! What systemd is asked, by one that the test makes up; the real one is asked by tests/runtime/systemd.py.
+//! The calls to systemd, with a fake systemd; tests/runtime/systemd.py uses the real one.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -7,15 +7,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::message::{ANSWER, CALL, ERROR, FIXED, Message, SIGNAL};
 use super::*;
 
-/// How long is waited for one that does not answer, and for one that does.
+/// The timeouts for a fake that does not answer, and for one that does.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
 const JOB: &str = "/org/freedesktop/systemd1/job/1";
 
-/// What the made-up systemd does when it is called.
+/// What the fake systemd does when it is called.
 #[derive(Clone, Copy, PartialEq)]
 enum Does {
-    /// What is asked; a job ends so.
+    /// Carries out the call; a job has this result.
     Ends(&'static str),
     /// Says `JobRemoved` before it answers.
     EndsFirst,
@@ -25,23 +25,23 @@ enum Does {
     Hangs(&'static str),
     /// Closes at this method.
     Closes(&'static str),
-    /// Takes nobody.
+    /// Rejects every user.
     TakesNobody,
-    /// Sends what is no message.
+    /// Sends bytes that are not a message.
     Babbles,
 }
 
-/// A made-up systemd at an address, and what it was asked.
+/// A fake systemd at an address, and the calls it got.
 struct Fake {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     patience: Duration,
     asked: Receiver<String>,
 }
 
 impl Fake {
     fn new(does: Does) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let listener = UnixListener::bind(folder.path().join("bus")).expect("a socket");
+        let directory = tempfile::tempdir().expect("a directory");
+        let listener = UnixListener::bind(directory.path().join("bus")).expect("a socket");
         let (tell, asked) = channel();
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
@@ -49,11 +49,11 @@ impl Fake {
             }
         });
         let patience = if matches!(does, Does::Hangs(_)) { SHORT } else { LONG };
-        Self { folder, patience, asked }
+        Self { directory, patience, asked }
     }
 
     fn connect(&self, bus: bool) -> Result<Systemd> {
-        Systemd::at(&[Address::at(self.folder.path().join("bus"), bus)], false, self.patience)
+        Systemd::at(&[Address::at(self.directory.path().join("bus"), bus)], false, self.patience)
     }
 
     fn asked(&self) -> String {
@@ -140,7 +140,7 @@ fn unit() -> Unit {
     Unit::of(Some("machine.slice:jobc:demo"), "demo", false).expect("a unit")
 }
 
-/// What comes of starting a unit, and what systemd was asked for it.
+/// The result of starting a unit, and the calls to systemd.
 fn check(does: Does) -> String {
     let fake = Fake::new(does);
     let properties = [("MemoryMax".to_owned(), Value::Uint64(4096))];
@@ -214,31 +214,31 @@ fn what_goes_wrong_is_told() {
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
     insta::assert_snapshot!(check(Does::Hangs("StartTransientUnit")), @r#"
-    systemd does not make the unit `jobc-demo.scope`: there is no answer within 1 s
+    systemd does not make the unit `jobc-demo.scope`: no reply within 1 s
     = 
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
     insta::assert_snapshot!(check(Does::Closes("StartTransientUnit")), @r#"
-    systemd does not make the unit `jobc-demo.scope`: it has ended the connection
+    systemd does not make the unit `jobc-demo.scope`: it closed the connection
     = 
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
     insta::assert_snapshot!(check(Does::Hangs("Get")), @r#"
-    systemd does not read its property `ControlGroup`: there is no answer within 1 s
-    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    systemd does not read its property `ControlGroup`: no reply within 1 s
+    = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     insta::assert_snapshot!(check(Does::TakesNobody), @r#"
-    cannot reach systemd: it does not take this user
-    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    cannot reach systemd: it rejects this user
+    = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     insta::assert_snapshot!(check(Does::Babbles), @r#"
-    systemd does not read its property `ControlGroup`: its answer cannot be read
-    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    systemd does not read its property `ControlGroup`: its reply cannot be parsed
+    = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     let polkit = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired";
     insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", polkit, true)), @r#"
     systemd does not make the unit `jobc-demo.scope`: It says why
-    = this user may not; ask the user's own systemd, by a login with `XDG_RUNTIME_DIR`, or let root start it
+    = permission denied for this user; use the user's own systemd (log in with `XDG_RUNTIME_DIR` set), or run it as root
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
 }
@@ -251,7 +251,7 @@ fn a_unit_that_failed_gives_its_name_back() {
     assert_eq!(methods, ["made", "StartTransientUnit", "ResetFailedUnit", "StartTransientUnit"]);
     insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", exists, true)), @r#"
     config.json: /linux/cgroupsPath: systemd does not make the unit `jobc-demo.scope`: It says why
-    = a container or service of that name is there; end it, or name another unit
+    = a container or service of that name exists; end it, or use another unit name
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     ResetFailedUnit(s) jobc-demo.scope
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
@@ -266,23 +266,23 @@ fn a_unit_that_is_gone_is_ended() {
 
 #[test]
 fn where_nobody_listens_it_is_said_with_what_to_do() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let nobody = Address::at(folder.path().join("bus"), false);
+    let directory = tempfile::tempdir().expect("a directory");
+    let nobody = Address::at(directory.path().join("bus"), false);
     let told = |user| {
         let error = Systemd::at(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
         format!("{error}\n= {}", error.help.clone().unwrap_or_default())
     };
     insta::assert_snapshot!(told(false), @r#"
     cannot reach systemd: no such file or directory (ENOENT)
-    = have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     insta::assert_snapshot!(told(true), @r#"
     cannot reach this user's systemd: no such file or directory (ENOENT)
-    = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or have the caller make control groups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
+    = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     // The next address counts where the first is dead.
     let fake = Fake::new(Does::Ends("done"));
-    let there = Address::at(fake.folder.path().join("bus"), false);
+    let there = Address::at(fake.directory.path().join("bus"), false);
     Systemd::at(&[nobody, there], false, LONG).expect("the second");
 }
 

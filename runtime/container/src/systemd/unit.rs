@@ -1,7 +1,7 @@
 //! The unit that holds a container, from `linux.cgroupsPath`.
 //!
-//! `slice:prefix:name` is the form that runc, crun and their callers agree on; where a unit's group lies follows from the names of
-//! its slices (systemd.slice(5)).
+//! `slice:prefix:name` is the form that runc, crun and their callers agree on; where a unit's group lies follows from
+//! the names of its slices (systemd.slice(5)).
 
 use std::path::Path;
 
@@ -19,18 +19,19 @@ const HELP: &str = "write `slice:prefix:name`, such as `system.slice:jobc:demo`,
 pub struct Unit {
     /// Its name: `<prefix>-<name>.scope`, or that of a slice.
     pub name: String,
-    /// The slice that it is in; the one that it stands for, where it is a slice itself.
+    /// The slice that it is in; the one that it represents, where it is a slice itself.
     pub slice: String,
-    /// Whether it is one of the user's own systemd, and not of the machine's.
+    /// Whether it is one of the user's own systemd, and not of the host's.
     pub user: bool,
 }
 
 impl Unit {
-    /// Reads `linux.cgroupsPath` as systemd's users write it; where it is absent or empty the unit is `jobc-<id>.scope`.
+    /// Reads `linux.cgroupsPath` as systemd's users write it; where it is absent or empty the unit is
+    /// `jobc-<id>.scope`.
     ///
     /// # Errors
     ///
-    /// A path of folders, and names that systemd would not take.
+    /// A path of directories, and names that systemd would not take.
     pub fn of(path: Option<&str>, id: &str, user: bool) -> Result<Self> {
         let path = path.unwrap_or_default();
         let mut parts = path.splitn(3, ':');
@@ -38,10 +39,8 @@ impl Unit {
             (Some(""), None, _) => ("", "jobc", id),
             (Some(slice), Some(prefix), Some(name)) if !name.is_empty() => (slice, prefix, name),
             _ => {
-                let message = format!(
-                    "`{}` does not name a unit, and systemd is to make the control group",
-                    path.escape_debug()
-                );
+                let message =
+                    format!("`{}` does not name a unit, but systemd creates the cgroup", path.escape_debug());
                 return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
             }
         };
@@ -63,14 +62,14 @@ impl Unit {
             })?;
         }
         if !is_slice(slice) {
-            let message = format!("`{slice}` is no slice: its name does not end in `.slice`");
+            let message = format!("`{slice}` is not a slice: its name does not end in `.slice`");
             return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
         }
         let unit = Self { slice: slice.to_owned(), name, user };
         let wrong =
-            [&unit.slice, &unit.name].into_iter().find(|name| is_slice(name) && folders(name).is_none());
+            [&unit.slice, &unit.name].into_iter().find(|name| is_slice(name) && directories(name).is_none());
         if let Some(name) = wrong {
-            let message = format!("`{name}` is no slice: a part between its hyphens is empty");
+            let message = format!("`{name}` is not a slice: a part between its hyphens is empty");
             return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
         }
         Ok(unit)
@@ -78,7 +77,8 @@ impl Unit {
 
     /// The scope of a job or container called `name` among a user's applications (systemd.special(7), `app.slice`).
     ///
-    /// What cannot stand in a unit's name is written as systemd.unit(5) escapes it, `\x2b`; a name is cut where it would be too long.
+    /// Characters not allowed in a unit name are written as systemd.unit(5) escapes it, `\x2b`; a name is cut where it
+    /// would be too long.
     pub fn application(name: &str) -> Self {
         let mut stem = String::from("jobc-");
         for letter in name.bytes() {
@@ -93,10 +93,10 @@ impl Unit {
         Self { name: stem + ".scope", slice: "app.slice".to_owned(), user: true }
     }
 
-    /// The unit of a systemd, a user's or the machine's, that a group lies in, and the group's path in it: empty, or with a slash at its
-    /// start.
+    /// The unit of a systemd, a user's or the host's, that a group lies in, and the group's path in it: empty, or
+    /// with a slash at its start.
     ///
-    /// `group` is relative to the group of that systemd. Units that are no slices have no others below them.
+    /// `group` is relative to the group of that systemd. Units that are not slices have no units below them.
     pub fn holding(group: &Path, user: bool) -> Option<(Self, String)> {
         let mut names = group.iter().map(|name| name.to_str());
         let mut slice = "-.slice";
@@ -120,15 +120,15 @@ impl Unit {
     /// The names of the groups from that of systemd itself to the unit's own.
     pub fn groups(&self) -> Vec<String> {
         if self.is_slice() {
-            return folders(&self.name).unwrap_or_default();
+            return directories(&self.name).unwrap_or_default();
         }
-        let mut groups = folders(&self.slice).unwrap_or_default();
+        let mut groups = directories(&self.slice).unwrap_or_default();
         groups.push(self.name.clone());
         groups
     }
 }
 
-/// Whether a name is that of a slice; systemd tells kinds of units apart by their ends, which it spells in one way.
+/// Whether a name is that of a slice; systemd distinguishes unit types by their suffix, which is case-sensitive.
 fn is_slice(name: &str) -> bool {
     name.strip_suffix(".slice").is_some()
 }
@@ -138,7 +138,7 @@ fn check(name: &str) -> std::result::Result<(), String> {
     let wrong = name.chars().find(|letter| !(letter.is_ascii_alphanumeric() || ":-_.\\".contains(*letter)));
     match wrong {
         Some(letter) => {
-            Err(format!("has a `{}`, which cannot stand in the name of a unit", letter.escape_debug()))
+            Err(format!("contains `{}`, which is not allowed in a unit name", letter.escape_debug()))
         }
         None if name.len() > LONGEST => Err("is longer than the 255 bytes of a unit's name".to_owned()),
         None => Ok(()),
@@ -146,7 +146,7 @@ fn check(name: &str) -> std::result::Result<(), String> {
 }
 
 /// The groups of a slice: that of `a-b.slice` lies in that of `a.slice`; `-.slice` is the root of all.
-fn folders(slice: &str) -> Option<Vec<String>> {
+fn directories(slice: &str) -> Option<Vec<String>> {
     let stem = slice.strip_suffix(".slice")?;
     if stem == "-" {
         return Some(vec![]);

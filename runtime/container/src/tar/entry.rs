@@ -5,8 +5,8 @@
 pub enum Kind {
     /// A regular file.
     File,
-    /// A folder.
-    Folder,
+    /// A directory.
+    Directory,
     /// A symbolic link.
     Symlink,
     /// One more name for an earlier entry.
@@ -43,7 +43,7 @@ pub struct Entry {
     pub gid: u32,
     /// When it was last modified.
     pub mtime: Time,
-    /// What a link says.
+    /// The target of a link.
     pub link: Vec<u8>,
     /// The number of a device, major and minor.
     pub device: (u32, u32),

@@ -4,7 +4,7 @@ use std::io;
 
 use super::block::{BLOCK, invalid};
 
-/// A header as it stands in an archive.
+/// A header as it is in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header(pub [u8; BLOCK]);
 
@@ -25,9 +25,9 @@ pub(super) const MAJOR: Field = (329, 8);
 pub(super) const MINOR: Field = (337, 8);
 pub(super) const PREFIX: Field = (345, 155);
 
-/// What stands in the magic field of ustar and of pax.
+/// The magic field of ustar and of pax.
 pub(super) const USTAR: &[u8] = b"ustar\x0000";
-/// What stands in it where GNU tar writes its own format.
+/// The magic field of GNU tar's own format.
 pub(super) const GNU: &[u8] = b"ustar  \0";
 
 impl Header {
@@ -51,7 +51,7 @@ impl Header {
         self.field(MAGIC) == GNU
     }
 
-    /// Sees that the header was written as one.
+    /// Checks that the header was written as one.
     pub(super) fn check(&self) -> io::Result<()> {
         let written = number(self.field(CHECKSUM))?;
         let (from, to) = (CHECKSUM.0, CHECKSUM.0 + CHECKSUM.1);
@@ -97,6 +97,6 @@ pub(super) fn number(field: &[u8]) -> io::Result<i64> {
         b'0'..=b'7' => {
             sum.checked_mul(8).and_then(|sum| sum.checked_add(i64::from(byte - b'0'))).ok_or_else(too_large)
         }
-        _ => Err(invalid("a number in a header is none")),
+        _ => Err(invalid("an invalid number in a header")),
     })
 }

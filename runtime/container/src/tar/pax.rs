@@ -5,7 +5,7 @@ use std::io;
 use super::block::invalid;
 use super::entry::{Entry, Time};
 
-/// What the records before an entry say of it.
+/// The extended records before an entry.
 #[derive(Debug, Default)]
 pub(super) struct Records {
     pub(super) path: Option<Vec<u8>>,
@@ -19,10 +19,10 @@ pub(super) struct Records {
     pub(super) sparse: Sparse,
 }
 
-/// What pax says of a sparse file, in the three ways in which GNU tar has written it.
+/// The pax records of a sparse file, in the three versions of GNU tar.
 #[derive(Debug, Default)]
 pub(super) struct Sparse {
-    /// Of 1.0: the map stands before the data.
+    /// Of 1.0: the map precedes the data.
     pub(super) major: Option<u64>,
     pub(super) minor: Option<u64>,
     pub(super) name: Option<Vec<u8>>,
@@ -35,8 +35,7 @@ impl Records {
     /// Takes the records of one extended header; a later one of the same key counts.
     pub(super) fn read(&mut self, mut text: &[u8]) -> io::Result<()> {
         while !text.is_empty() {
-            let (key, value, rest) =
-                record(text).ok_or_else(|| invalid("an extended header that is broken"))?;
+            let (key, value, rest) = record(text).ok_or_else(|| invalid("a damaged extended header"))?;
             self.take(key, value)?;
             text = rest;
         }
@@ -46,7 +45,7 @@ impl Records {
     fn take(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         let id = |value: &[u8]| {
             let id = decimal(value)?;
-            u32::try_from(id).map(Some).map_err(|_| invalid("an owner that is no id"))
+            u32::try_from(id).map(Some).map_err(|_| invalid("an owner that is not a valid id"))
         };
         // Without a value a key counts as not written.
         let given = !value.is_empty();
@@ -76,7 +75,7 @@ impl Records {
         Ok(())
     }
 
-    /// Puts what was said into an entry; names and sizes are for the reader to decide.
+    /// Applies the records to an entry; the reader decides about names and sizes.
     pub(super) fn apply(&mut self, entry: &mut Entry) {
         entry.uid = self.uid.unwrap_or(entry.uid);
         entry.gid = self.gid.unwrap_or(entry.gid);
@@ -99,7 +98,7 @@ fn record(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
 }
 
 pub(super) fn decimal(digits: &[u8]) -> io::Result<u64> {
-    let wrong = || invalid("a number in an extended header is none");
+    let wrong = || invalid("an invalid number in an extended header");
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(wrong());
     }
@@ -111,13 +110,13 @@ fn time(value: &[u8]) -> io::Result<Time> {
     let (negative, value) = value.strip_prefix(b"-").map_or((false, value), |value| (true, value));
     let mut parts = value.splitn(2, |&byte| byte == b'.');
     let seconds = decimal(parts.next().unwrap_or_default())?;
-    let seconds = i64::try_from(seconds).map_err(|_| invalid("a time that is none"))?;
+    let seconds = i64::try_from(seconds).map_err(|_| invalid("an invalid time"))?;
     let mut nanoseconds = 0;
     let fraction = parts.next().unwrap_or_default();
     for index in 0..9 {
         let digit = fraction.get(index).copied().unwrap_or(b'0');
         if !digit.is_ascii_digit() {
-            return Err(invalid("a time that is none"));
+            return Err(invalid("an invalid time"));
         }
         nanoseconds = nanoseconds * 10 + u32::from(digit - b'0');
     }

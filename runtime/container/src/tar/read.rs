@@ -11,7 +11,7 @@ use super::sparse;
 /// How an archive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With an empty block; whatever stands behind it is no entry.
+    /// With an empty block; anything after it is not an entry.
     Marked,
     /// Where its bytes ended, behind a whole entry.
     Unmarked,
@@ -81,7 +81,7 @@ impl<R: BufRead> Reader<R> {
                 b'x' => records.read(&text)?,
                 b'L' => long_name = Some(until_nul(&text).to_vec()),
                 b'K' => long_link = Some(until_nul(&text).to_vec()),
-                // What is said of all entries that follow is passed over, as docker and umoci do.
+                // Global records for all following entries are ignored, as in docker and umoci.
                 _ => {}
             }
         }
@@ -106,24 +106,25 @@ impl<R: BufRead> Reader<R> {
         let field = |field| number(header.field(field));
         let id = |field| {
             let id = number(header.field(field))?;
-            u32::try_from(id).map_err(|_| invalid("an owner that is no id"))
+            u32::try_from(id).map_err(|_| invalid("an owner that is not a valid id"))
         };
-        let device =
-            |field| u32::try_from(number(header.field(field))?).map_err(|_| invalid("a device that is none"));
+        let device = |field| {
+            u32::try_from(number(header.field(field))?).map_err(|_| invalid("an invalid device number"))
+        };
         let said = records.sparse.name.take();
         let path = long_name.or(said).or(records.path.take()).unwrap_or_else(|| header.path());
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("`{}`: {error}", String::from_utf8_lossy(&path)))
         };
         let kind = match header.0[header::TYPE] {
-            // An old archive writes a folder as a file whose name ends in a slash.
-            0 | b'0' if path.ends_with(b"/") => Kind::Folder,
+            // An old archive writes a directory as a file whose name ends in a slash.
+            0 | b'0' if path.ends_with(b"/") => Kind::Directory,
             0 | b'0' | b'7' | b'S' => Kind::File,
             b'1' => Kind::HardLink,
             b'2' => Kind::Symlink,
             b'3' => Kind::Character,
             b'4' => Kind::Block,
-            b'5' => Kind::Folder,
+            b'5' => Kind::Directory,
             b'6' => Kind::Fifo,
             other => {
                 let shown = char::from(other).escape_default();
@@ -141,9 +142,10 @@ impl<R: BufRead> Reader<R> {
         }
         records.apply(&mut entry);
         if [entry.uid, entry.gid].contains(&u32::MAX) {
-            return Err(named(invalid("an owner that is no id")));
+            return Err(named(invalid("an owner that is not a valid id")));
         }
-        // Only files have data, whatever a header says; a folder that old archives write as a file has what it says.
+        // Only files have data, even if a header has a size; a directory that old archives write as a file has that
+        // size.
         let has_data = matches!(header.0[header::TYPE], 0 | b'0' | b'7' | b'S');
         let stored = if has_data { records.size.unwrap_or(size) } else { 0 };
         entry.size = if kind == Kind::File { stored } else { 0 };
@@ -197,7 +199,7 @@ impl<R: BufRead> Reader<R> {
         while !buffer.is_empty() {
             let data = self.data()?;
             if data.is_empty() {
-                return Err(invalid("an entry that is shorter than it says"));
+                return Err(invalid("an entry that is shorter than its header says"));
             }
             let count = data.len().min(buffer.len());
             buffer[..count].copy_from_slice(&data[..count]);

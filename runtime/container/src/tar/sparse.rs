@@ -23,7 +23,7 @@ pub(super) fn old<R: BufRead>(header: &Header, reader: &mut Reader<R>) -> io::Re
     Ok((size(&header.0[483..495])?, map))
 }
 
-/// Adds pieces of 12 bytes a number, and says whether all of them were used.
+/// Adds pieces of 12 bytes a number, and returns whether all of them were used.
 fn pieces(bytes: &[u8], map: &mut Vec<(u64, u64)>) -> io::Result<bool> {
     for piece in bytes.chunks_exact(24) {
         if piece[0] == 0 || piece[12] == 0 {
@@ -41,26 +41,26 @@ fn size(field: &[u8]) -> io::Result<u64> {
     u64::try_from(number(field)?).map_err(|_| invalid("a negative size"))
 }
 
-/// The map of what pax says; of 1.0, as it stands before the data.
+/// The map from the pax records; for 1.0, from the start of the data.
 pub(super) fn of_pax<R: BufRead>(said: pax::Sparse, reader: &mut Reader<R>) -> io::Result<Vec<(u64, u64)>> {
     let numbers = match (said.major, said.minor) {
         (Some(1), Some(0)) => before_data(reader)?,
         (None | Some(0), _) => said.map,
-        _ => return Err(invalid("a sparse file of a version that nobody knows")),
+        _ => return Err(invalid("a sparse file of an unknown version")),
     };
     if numbers.len() / 2 > MOST_PIECES {
         return Err(too_many());
     }
     let (pairs, rest) = numbers.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(invalid("a sparse file whose map is broken"));
+        return Err(invalid("a sparse file with a damaged map"));
     }
     Ok(pairs.iter().map(|[offset, length]| (*offset, *length)).collect())
 }
 
 /// Decimal numbers, a line each: how many pieces, then their offsets and lengths; filled up to a whole block.
 fn before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u64>> {
-    let broken = || invalid("a sparse file whose map is broken");
+    let broken = || invalid("a sparse file with a damaged map");
     let (mut numbers, mut line, mut wanted) = (Vec::new(), Vec::new(), None);
     while wanted != Some(numbers.len()) {
         let mut block = [0; BLOCK];
@@ -89,12 +89,12 @@ fn before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Sees that a map is one: pieces ascend, stand apart, lie in the file, and are as long together as the data.
+/// Checks that a map is one: pieces ascend, stand apart, lie in the file, and are as long together as the data.
 pub(super) fn check(map: &[(u64, u64)], size: u64, data: u64) -> io::Result<()> {
     let (mut end, mut sum) = (0u64, 0u64);
     for (offset, length) in map {
         let next = offset.checked_add(*length).filter(|next| *offset >= end && *next <= size);
-        end = next.ok_or_else(|| invalid("a sparse file whose map is broken"))?;
+        end = next.ok_or_else(|| invalid("a sparse file with a damaged map"))?;
         sum += length;
     }
     if sum == data { Ok(()) } else { Err(invalid("a sparse file whose map does not match its data")) }

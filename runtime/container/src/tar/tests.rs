@@ -76,7 +76,7 @@ proptest! {
 /// GNU tar itself on each kind of entry; what it makes is read, and what is written it reads.
 #[test]
 fn gnu_tar_agrees() {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let long = "n".repeat(120);
     let script = format!(
         "mkdir d; printf text > d/{long}; ln -s {} link; ln d/{long} hard; mkfifo pipe; truncate -s 3000000 holes; \

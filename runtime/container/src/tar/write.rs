@@ -37,7 +37,7 @@ impl<W: Write> Writer<W> {
         self.header(header(entry, size))?;
         let mut data = data.take(size);
         if io::copy(&mut data, &mut self.0)? != size {
-            return Err(invalid("a file that became shorter while it was read"));
+            return Err(invalid("a file that was truncated while it was read"));
         }
         self.fill(size)
     }
@@ -89,7 +89,7 @@ fn header(entry: &Entry, size: u64) -> [u8; BLOCK] {
         (MAJOR, major.into()),
         (MINOR, minor.into()),
     ] {
-        // What does not fit is said by pax, or is no number that Linux has.
+        // A value that does not fit is in a pax record, or is not possible on Linux.
         let number = if number > largest(field) { 0 } else { number };
         put(field, format!("{number:0width$o}\0", width = field.1 - 1).as_bytes());
     }
@@ -99,7 +99,7 @@ fn header(entry: &Entry, size: u64) -> [u8; BLOCK] {
         Kind::Symlink => b'2',
         Kind::Character => b'3',
         Kind::Block => b'4',
-        Kind::Folder => b'5',
+        Kind::Directory => b'5',
         Kind::Fifo => b'6',
     };
     header

@@ -7,7 +7,7 @@ use crate::child::Child;
 use crate::child::place::{Last, Place};
 use jobc_sys::syscall::{Fd, Kernel};
 
-/// A pseudo-terminal of the container's own devpts, opened there and handed out by descriptor.
+/// A pseudo-terminal of the container's own devpts, opened there and handed out by file descriptor.
 ///
 /// No path is looked up twice, and /dev/console is bound from the open terminal itself (CVE-2025-52565).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Console {
     pub size: Option<(u16, u16)>,
     /// Who owns the terminal in the container.
     pub uid: u32,
-    /// Where it is bound too; nothing for a further process of a running container.
+    /// Where it is bound too; nothing for an additional process of a running container.
     pub console: Option<Place>,
 }
 
@@ -26,7 +26,7 @@ pub struct Console {
 const PTMX: (u32, u32) = (5, 2);
 
 impl Console {
-    /// Opens the terminal, makes it descriptors 0 to 2 and the session's own, and sends its other side.
+    /// Opens the terminal, makes it file descriptors 0 to 2 and the session's own, and sends its other side.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_SYMLINKS;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
-/// How the terminal was, for whoever ends the program without dropping anything.
+/// The terminal's previous settings, for exits that drop nothing.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Standard input's terminal in raw mode (cfmakeraw(3)); given back when dropped.
@@ -13,7 +13,7 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 pub struct RawMode(());
 
 impl RawMode {
-    /// Enters raw mode; nothing where standard input is no terminal.
+    /// Enters raw mode; nothing where standard input is not a terminal.
     pub fn enter() -> Option<Self> {
         if !isatty(stdin()) {
             return None;
@@ -22,7 +22,7 @@ impl RawMode {
         let mut raw = before.clone();
         raw.make_raw();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        // Kept before it is changed, so that there is no moment in which it cannot be given back.
+        // Saved before it is changed, so that it can always be restored.
         tcsetattr(stdin(), OptionalActions::Flush, &raw).ok()?;
         Some(Self(()))
     }

@@ -18,7 +18,7 @@ use jobc_sys::error::{Error, Result};
 /// Passes bytes between our standard input and output and a container's terminal, both ways at once.
 #[derive(Debug)]
 pub struct Relay {
-    /// Closed when nobody reads our output any more, which hangs the container's terminal up.
+    /// Closed when our output has no reader any more, which hangs up the container's terminal.
     master: Option<OwnedFd>,
     /// The container's side, held so that the master does not end while a program has closed its terminal and may open
     /// `/dev/console` again.
@@ -41,11 +41,11 @@ pub struct Relay {
 struct Side {
     descriptor: OwnedFd,
     /// Whether it makes its reader or writer wait: a file, which never does for long, or a socket. It is written in
-    /// pieces that fit where `poll` says that there is room.
+    /// pieces that fit where `poll` reports space.
     waits: bool,
 }
 
-/// What a pipe takes without waiting when `poll` says that it takes anything (`PIPE_BUF`, pipe(7)).
+/// What a pipe takes without waiting when `poll` reports it as writable (`PIPE_BUF`, pipe(7)).
 const PIECE: usize = 4096;
 
 impl Relay {
@@ -53,7 +53,8 @@ impl Relay {
     /// ours, and ours becomes raw.
     pub fn new(master: OwnedFd) -> Result<Self> {
         let own = |fd: BorrowedFd<'_>| {
-            rustix::io::fcntl_dupfd_cloexec(fd, 3).map_err(|errno| Error::machine("copy a descriptor", errno))
+            rustix::io::fcntl_dupfd_cloexec(fd, 3)
+                .map_err(|errno| Error::machine("duplicate a file descriptor", errno))
         };
         let mut relay = Self::between(master, own(stdin())?, own(stdout())?)?;
         relay.resize();
@@ -79,7 +80,7 @@ impl Relay {
         })
     }
 
-    /// Gives the container's terminal the size of ours; the kernel tells the programs on it.
+    /// Sets the size of the container's terminal to ours; the kernel notifies its programs.
     pub fn resize(&self) {
         if let (Some(size), Some(master)) = (window_size(), &self.master) {
             let _ = tcsetwinsize(master, size);
@@ -108,7 +109,8 @@ impl Relay {
         interests
     }
 
-    /// Moves what can be moved without waiting; `ready` says which descriptors of [`interests`](Self::interests) are.
+    /// Moves what can be moved without waiting; `ready` has the events of the file descriptors of
+    /// [`interests`](Self::interests) are.
     pub fn step(&mut self, ready: Ready) {
         if ready.input {
             self.read_input();
@@ -121,7 +123,7 @@ impl Relay {
     }
 
     /// After the container's end: takes what is left of its output. Bytes that the user's side does not take at once
-    /// stay; [`is_done`](Self::is_done) tells.
+    /// stay; see [`is_done`](Self::is_done).
     pub fn end(&mut self) {
         self.ending = true;
         self.peer = None;
@@ -133,7 +135,7 @@ impl Relay {
         }
     }
 
-    /// Whether [`end`](Self::end) was said.
+    /// Whether [`end`](Self::end) was called.
     pub fn is_ending(&self) -> bool {
         self.ending
     }
@@ -153,8 +155,8 @@ impl Relay {
         }
     }
 
-    /// Our input has ended: the container's programs read an end, as from a terminal whose user presses Ctrl-D. After an
-    /// unfinished line it takes two, the first of which only hands the line over.
+    /// Our input has ended: the container's programs read an end, as from a terminal whose user presses Ctrl-D. After
+    /// an unfinished line it takes two, the first of which only hands the line over.
     fn end_input(&mut self) {
         self.input = None;
         let unfinished = self.to_container.last.is_some_and(|byte| byte != b'\n' && byte != b'\r');
@@ -169,12 +171,12 @@ impl Relay {
         settings.map_or(CTRL_D, |settings| settings.special_codes[SpecialCodeIndex::VEOF])
     }
 
-    /// How long to wait before [`remind`](Self::remind), in milliseconds; nothing where there is no need.
+    /// How long to wait before [`remind`](Self::remind), in milliseconds; nothing if not needed.
     pub fn patience(&self) -> Option<u32> {
         (self.input.is_none() && self.master.is_some() && !self.ending).then_some(200)
     }
 
-    /// The end of an input lasts, and a key is read once: it is pressed again where somebody has read it. A shell that
+    /// The end of an input lasts, and a key is read once: it is written again after it was read. A shell that
     /// sets its terminal anew at its start even drops it.
     pub fn remind(&mut self) {
         let Some(peer) = &self.peer else { return };
@@ -206,7 +208,7 @@ impl Relay {
                 Ok(0) => return,
                 Ok(count) => self.to_user.filled(count),
                 Err(Errno::INTR) => {}
-                // AGAIN: nothing now. IO: nobody has the other side open, which `end` asked for.
+                // AGAIN: no data now. IO: the other side is closed, which `end` waits for.
                 Err(_) => return,
             }
         }
@@ -221,7 +223,7 @@ impl Relay {
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return,
                 Err(_) => {
-                    // Nobody reads any more: the container's programs are told as by a terminal that is switched off.
+                    // No reader is left: the container's programs get a hangup, as from a closed terminal.
                     self.to_user.clear();
                     self.peer = None;
                     self.master = None;

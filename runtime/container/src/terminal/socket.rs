@@ -1,6 +1,6 @@
 //! The Unix socket over which a pseudo-terminal's master is handed on.
 //!
-//! One message with the descriptor (`SCM_RIGHTS`) and a name, as conmon and containerd's shims expect of
+//! One message with the file descriptor (`SCM_RIGHTS`) and a name, as conmon and containerd's shims expect of
 //! `--console-socket`. Source: runc's docs/terminals.md, "Detached".
 
 use std::io::IoSliceMut;
@@ -27,7 +27,7 @@ pub fn connect(path: &Path) -> Result<OwnedFd> {
     };
     connect().map_err(|errno: Errno| {
         Error::machine(format!("connect to the console socket `{}`", path.display()), errno)
-            .help("`--console-socket` takes a Unix stream socket that somebody listens at")
+            .help("`--console-socket` needs a Unix stream socket with a listener")
     })
 }
 
@@ -41,9 +41,9 @@ pub(crate) fn for_terminal(
 ) -> Result<Option<OwnedFd>> {
     match path {
         Some(_) if !wanted => {
-            Err(Error::new(Kind::Config, "a console socket is given, and no terminal is asked for")
+            Err(Error::new(Kind::Config, "a console socket is given, but `terminal` is not true")
                 .at("/process/terminal")
-                .help("set it to true, or leave `--console-socket` out"))
+                .help("set it to true, or omit `--console-socket`"))
         }
         Some(path) => {
             options.console = Some(connect(path)?);

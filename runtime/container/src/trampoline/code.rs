@@ -3,14 +3,15 @@
 //! They touch no memory but their own image and the stack they are given, and find the [`Header`](super::image::Header)
 //! right behind themselves, so they run wherever they are put. Both texts do the same:
 //!
-//! 1. Make `report` close-on-exec, and look whether it is. If not, it was closed by an earlier round: say so and exit
-//!    with 126. A filter loaded in that round cannot feign the answer, which is no error number.
-//! 2. Where there is a label, open the attribute's file, write the label to it, and close the folder it was found in.
-//! 3. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program.
-//!    Where somebody is to be told of calls, a thread that was made before has no filter: it writes the listener's number to
-//!    `report`, waits until the listener was taken, and ends. The first thread makes no call meanwhile and watches two words
-//!    of its stack, so a filter may refuse or notify any call, those that handing over takes among them.
-//! 4. `execve` of each candidate, with execvp(3)'s rule for going on.
+//! 1. Make `report` close-on-exec, and check it. If it is not, it was closed by an earlier round: print a message and
+//!    exit with 126. A filter loaded in that round cannot fake the result, which is not an error number.
+//! 2. Where there is a label, open the attribute's file, write the label to it, and close the directory it was found
+//!    in.
+//! 3. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program. If an agent is notified of syscalls,
+//!    a thread that was made before has no filter: it writes the listener's number to `report`, waits until the
+//!    listener was taken, and ends. The first thread makes no call meanwhile and watches two words of its stack, so a
+//!    filter may refuse or notify any call, those that handing over takes among them.
+//! 4. `execve` of each candidate, with execvp(3)'s rule for trying the next one.
 //! 5. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
 #![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
 
@@ -27,8 +28,8 @@ use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 use super::image::Header;
 use super::{Failure, TAKEN};
 
-/// Room on the stack for what the threads tell each other: the listener's number, -1 until there is one; then 1 once it was
-/// taken.
+/// Space on the stack for the threads' shared state: the listener's number, -1 until there is one; then 1 once it
+/// was taken.
 const SHARED: u32 = 64;
 
 /// How far the second thread's stack lies below the first one's, which grows by no more than a word.
@@ -216,7 +217,7 @@ jobc_trampoline_start:
     mov     edi, ebx
     syscall
     ud2
-98: .ascii  \"jobc: the program is `/proc/self/exe`, which is none in a container\\n\"
+98: .ascii  \"jobc: the program is `/proc/self/exe`, which does not work in a container\\n\"
 99: .balign 16
 jobc_trampoline_end:
     .popsection
@@ -439,7 +440,7 @@ jobc_trampoline_start:
     mov     w0, w24
     svc     #0
     brk     #0
-98: .ascii  \"jobc: the program is `/proc/self/exe`, which is none in a container\\n\"
+98: .ascii  \"jobc: the program is `/proc/self/exe`, which does not work in a container\\n\"
 99: .balign 16
 jobc_trampoline_end:
     .popsection

@@ -41,7 +41,7 @@ pub(super) struct Header {
     pub(super) program: u64,
     /// An array of addresses of path names, ended by 0.
     pub(super) candidates: u64,
-    /// The address of the name of the attribute's file, or 0 where there is no label.
+    /// The address of the name of the attribute's file, or 0 without a label.
     pub(super) attribute: u64,
     /// The address of what is written to it.
     pub(super) label: u64,
@@ -49,11 +49,11 @@ pub(super) struct Header {
     pub(super) length: u64,
     /// Flags of seccomp(2).
     pub(super) flags: u32,
-    /// The descriptor a failure is written to.
+    /// The file descriptor a failure is written to.
     pub(super) report: u32,
-    /// The descriptor of the folder that the attribute's file is in.
+    /// The file descriptor of the directory that the attribute's file is in.
     pub(super) attributes: u32,
-    /// The descriptor that says that the filter's listener was taken, or -1 where it has none.
+    /// The file descriptor to confirm that the filter's listener was taken, or -1 without a listener.
     pub(super) reply: i32,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn of(
     put(&mut image, 0);
 
     if let Some(filter) = filter {
-        put(&mut image, count as u64); // `unsigned short len` and padding, on little-endian machines
+        put(&mut image, count as u64); // `unsigned short len` and padding, on little-endian hosts
         put(&mut image, address(instructions));
         for instruction in &filter.instructions {
             image.extend(instruction.code.to_ne_bytes());

@@ -7,10 +7,10 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::{Failure, NAME};
 
-/// How long nothing is heard before the process itself is looked at.
+/// How long to wait without a report before the process itself is checked.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// What is heard of a process that is to become the user's program.
+/// The reports of a process that is to become the user's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Heard {
     /// It has.
@@ -21,11 +21,11 @@ pub enum Heard {
     Listener(RawFd),
 }
 
-/// Waits until the process has executed the user's program, or says why it could not, or has a listener to be taken.
+/// Waits until the process has executed the user's program, reports why it could not, or has a listener to be taken.
 ///
-/// `report` is the reading end of the trampoline's pipe; as a rule its end says that the program runs. But where the
-/// process is a further one in a container, another process there can hold the writing end open by way of /proc. So when
-/// nothing is heard, what the process executes is asked of the kernel.
+/// `report` is the reading end of the trampoline's pipe; usually its end-of-file means that the program runs. But where
+/// the process is a further one in a container, another process there can hold the writing end open by way of /proc. So
+/// without a report, the kernel is asked what the process executes.
 ///
 /// # Errors
 ///

@@ -164,8 +164,8 @@ fn no_arguments_and_no_environment_are_passed_on() {
 
 #[test]
 fn candidates_are_tried_as_execvp_does() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
     std::fs::write(path("plain"), "no program").expect("written");
     std::fs::write(path("text"), "no program").expect("written");
     std::fs::set_permissions(path("text"), std::fs::Permissions::from_mode(0o755)).expect("changed");
@@ -235,8 +235,8 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
     assert_eq!((outcome.status.code(), outcome.report), (None, None), "{:?}", outcome.status);
 }
 
-/// Without a system call of the thread that has the filter: the second one is gone when the program begins, and so is all that
-/// was open for it.
+/// Without a syscall of the thread that has the filter: the second one is gone when the program begins, and so is
+/// all that was open for it.
 #[test]
 fn a_filters_listener_is_handed_over_before_the_program_begins() {
     let filter = || {
@@ -277,12 +277,12 @@ fn a_refused_filter_is_reported_and_the_program_is_not_run() {
     }
 }
 
-/// A plain folder stands for that of the attributes.
+/// A plain directory replaces that of the attributes.
 #[test]
-fn a_label_is_written_before_the_filter_and_its_folder_is_closed() {
+fn a_label_is_written_before_the_filter_and_its_directory_is_closed() {
     use linux_raw_sys::general::{__NR_openat, __NR_write};
-    let folder = tempfile::tempdir().expect("a folder");
-    let attributes = std::fs::File::open(folder.path()).expect("opened");
+    let directory = tempfile::tempdir().expect("a directory");
+    let attributes = std::fs::File::open(directory.path()).expect("opened");
     let label = Label { attributes: attributes.as_raw_fd(), file: c"module/exec", text: b"exec a profile" };
     let case = |candidates: &'static [&str], filter: Option<Program>| Case {
         candidates,
@@ -294,13 +294,13 @@ fn a_label_is_written_before_the_filter_and_its_folder_is_closed() {
     let outcome = run(&case(&["/bin/ls"], None));
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Label(Errno::NOENT))));
     assert_eq!(outcome.out, "", "the program does not run without its label");
-    let path = folder.path().join("module/exec");
-    std::fs::create_dir(folder.path().join("module")).expect("made");
+    let path = directory.path().join("module/exec");
+    std::fs::create_dir(directory.path().join("module")).expect("made");
     std::fs::write(&path, "").expect("made");
     let outcome = run(&case(&["/none", "/bin/ls"], None));
     assert_eq!((outcome.status.code(), outcome.report), (Some(0), None), "{}", outcome.err);
     assert_eq!(std::fs::read_to_string(&path).expect("there"), "exec a profile");
-    assert!(!outcome.out.contains(&folder.path().display().to_string()), "{}", outcome.out);
+    assert!(!outcome.out.contains(&directory.path().display().to_string()), "{}", outcome.out);
     // What the filter refuses the program, the label's writing has had before.
     std::fs::write(&path, "").expect("made");
     let mut filter = all_but(SECCOMP_RET_ALLOW, &[]);
@@ -321,13 +321,13 @@ fn a_label_that_the_kernel_refuses_is_reported() {
     assert_eq!(outcome.status.code(), Some(125));
     assert!(matches!(outcome.report, Some(Failure::Label(_))), "{:?}", outcome.report);
     let said = outcome.report.expect("reported").error("true").to_string();
-    assert!(said.contains("cannot set what"), "{said}");
+    assert!(said.contains("cannot set the"), "{said}");
 }
 
 #[test]
 fn the_program_itself_as_its_own_program_ends_with_a_message() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let script = folder.path().join("script").display().to_string();
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("script").display().to_string();
     std::fs::write(&script, "#!/proc/self/exe\n").expect("written");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("changed");
     // A filter that feigns success of fcntl must not make it loop.
@@ -345,7 +345,10 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
             let outcome =
                 run(&Case { candidates: &[candidate], arguments: &["x"], filter, ..Case::default() });
             assert_eq!((outcome.status.code(), outcome.report), (Some(126), None), "{candidate}");
-            assert_eq!(outcome.err, "jobc: the program is `/proc/self/exe`, which is none in a container\n");
+            assert_eq!(
+                outcome.err,
+                "jobc: the program is `/proc/self/exe`, which does not work in a container\n"
+            );
             assert!(started.elapsed() < Duration::from_secs(5), "bounded");
         }
     }
@@ -363,7 +366,8 @@ fn nobody_can_write_to_it() {
     assert!(rustix::io::fcntl_getfd(&trampoline).expect("open").contains(rustix::io::FdFlags::CLOEXEC));
 }
 
-/// Runs a test of this file in a pid namespace of its own, whose `vm.memfd_noexec` is set; the machine's stays as it is.
+/// Runs a test of this file in a pid namespace of its own, whose `vm.memfd_noexec` is set; the host's stays as it
+/// is.
 fn with_memfd_noexec(level: u8, test: &str) -> Option<bool> {
     let script =
         format!("echo {level} > /proc/sys/vm/memfd_noexec || exit 77; exec \"$0\" --exact --ignored {test}");
@@ -409,8 +413,8 @@ fn is_refused_with_advice() {
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
     let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None);
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("image");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("image");
     std::fs::write(&path, &image).expect("written");
     let Ok(output) = Command::new("readelf").args(["-hlW"]).arg(&path).env("LC_ALL", "C").output() else {
         eprintln!("skipped: no readelf");
@@ -435,7 +439,7 @@ fn a_failure_speaks_of_the_program() {
     for (code, start, exit) in [
         (2, "config.json: /process/args/0: cannot execute `train`: no such file or directory", 127),
         (13, "config.json: /process/args/0: cannot execute `train`: permission denied", 126),
-        (0x1_0016, "config.json: /linux/seccomp: cannot load the system-call filter: invalid argument", 125),
+        (0x1_0016, "config.json: /linux/seccomp: cannot load the seccomp filter: invalid argument", 125),
         (0x2_0016, "cannot make the last steps to the program: invalid argument", 125),
     ] {
         let (text, code) = text(code);

@@ -17,8 +17,8 @@ pub(super) const PASSWD: &CStr = c"etc/passwd";
 /// Where groups are.
 pub(super) const GROUP: &CStr = c"etc/group";
 
-/// Reads one of them below the root, of which nothing is trusted: links stay inside, and only an ordinary file is opened at all,
-/// for opening a fifo may block and opening a device may do anything. One that is not there is empty.
+/// Reads one of them below the root, of which nothing is trusted: links stay inside, and only a regular file is
+/// opened at all, for opening a fifo may block and opening a device may do anything. One that does not exist is empty.
 pub(super) fn read(root: &Layers, path: &CStr) -> Result<String> {
     let shown = path.to_string_lossy();
     let wrong = |because: String| {
@@ -31,9 +31,9 @@ pub(super) fn read(root: &Layers, path: &CStr) -> Result<String> {
     };
     let kind = found.metadata().map_err(|error| wrong(because(&error)))?;
     if !kind.is_file() {
-        return Err(wrong("it is not an ordinary file".to_owned()));
+        return Err(wrong("it is not a regular file".to_owned()));
     }
-    // The very file that was looked at, whatever its path names by now.
+    // The same file that was checked, even if its path now names another.
     let file =
         File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(|error| wrong(because(&error)))?;
     accounts::read(file).map_err(|error| wrong(because(&error)))

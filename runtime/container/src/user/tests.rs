@@ -9,8 +9,8 @@ const GROUP: &str = "root:x:0:\nusers:x:100:bob\nvideo:x:44:ann,bob\naudio:x:29:
 
 /// A root with a /etc/passwd and a /etc/group.
 fn root() -> tempfile::TempDir {
-    let root = tempfile::tempdir().expect("a folder");
-    fs::create_dir(root.path().join("etc")).expect("a folder");
+    let root = tempfile::tempdir().expect("a directory");
+    fs::create_dir(root.path().join("etc")).expect("a directory");
     fs::write(root.path().join("etc/passwd"), PASSWD).expect("a file");
     fs::write(root.path().join("etc/group"), GROUP).expect("a file");
     root
@@ -57,7 +57,7 @@ fn users_by_name_and_by_number() {
         "a:b:c",
     ];
     insta::assert_snapshot!(cases.map(|text| check(&root, text)).concat());
-    let empty = tempfile::tempdir().expect("a folder");
+    let empty = tempfile::tempdir().expect("a directory");
     insta::assert_snapshot!(["root", "0", "5:6", "5:x"].map(|text| check(&empty, text)).concat());
 }
 
@@ -71,7 +71,7 @@ fn homes() {
 
 #[test]
 fn what_is_read_stays_inside_the_root_and_is_a_file() {
-    let outside = tempfile::tempdir().expect("a folder");
+    let outside = tempfile::tempdir().expect("a directory");
     fs::write(outside.path().join("passwd"), "evil:x:666:666::/:\n").expect("a file");
     let passwd = |make: &dyn Fn(&std::path::Path)| {
         let root = root();
@@ -80,7 +80,7 @@ fn what_is_read_stays_inside_the_root_and_is_a_file() {
         make(&path);
         check(&root, "evil")
     };
-    let absent = "evil: the container has no user `evil` in /etc/passwd\n";
+    let absent = "evil: no user `evil` in the container's /etc/passwd\n";
     assert_eq!(passwd(&|path| symlink(outside.path().join("passwd"), path).expect("a link")), absent);
     let up = format!("../../../../../../../..{}/passwd", outside.path().display());
     assert_eq!(passwd(&|path| symlink(&up, path).expect("a link")), absent);
@@ -89,8 +89,8 @@ fn what_is_read_stays_inside_the_root_and_is_a_file() {
         symlink("/etc/other", path).expect("a link");
     };
     assert_eq!(passwd(&other), "evil: (7, 8, [])\n", "a link inside is followed");
-    let not_a_file = "evil: cannot read the container's /etc/passwd: it is not an ordinary file\n";
-    assert_eq!(passwd(&|path| fs::create_dir(path).expect("a folder")), not_a_file);
+    let not_a_file = "evil: cannot read the container's /etc/passwd: it is not a regular file\n";
+    assert_eq!(passwd(&|path| fs::create_dir(path).expect("a directory")), not_a_file);
     let fifo = |path: &std::path::Path| {
         rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0)
             .expect("a fifo");

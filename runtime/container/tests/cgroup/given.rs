@@ -1,4 +1,4 @@
-//! A subtree of the unified tree that was given to a user: limits hold there without any rights.
+//! A subtree of the cgroup v2 hierarchy that was given to a user: limits hold there without any rights.
 
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
@@ -38,11 +38,11 @@ fn is_inside() -> bool {
     std::env::var_os("JOBC_INSIDE").is_some()
 }
 
-/// Gives a new group to nobody, with controllers to pass on; nothing where that is not to be had here.
+/// Delegates a new group with controllers to the user `nobody`; nothing where that is not possible here.
 fn given(name: &str) -> Option<std::path::PathBuf> {
     let layout = layout()?;
     if !layout.is_unified() {
-        eprintln!("skipped: only groups of the unified tree are given to users");
+        eprintln!("skipped: only cgroup v2 groups can be delegated to users");
         return None;
     }
     let mount = layout.unified?.mount;
@@ -58,8 +58,8 @@ fn given(name: &str) -> Option<std::path::PathBuf> {
 }
 
 fn remove(group: &Path) {
-    for folder in [group.join("shell"), group.join("jobc"), group.to_owned()] {
-        let _ = std::fs::remove_dir(folder);
+    for directory in [group.join("shell"), group.join("jobc"), group.to_owned()] {
+        let _ = std::fs::remove_dir(directory);
     }
     assert!(!group.exists(), "nothing is left in {}", group.display());
 }
@@ -92,10 +92,10 @@ fn a_group_is_handed_to_the_root_of_a_container_without_its_limits() {
     };
     let (cgroup, unenforced) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));
     let trial = Trial { cgroup, unenforced, layout };
-    for folder in trial.cgroup.folders() {
-        let owner = |file: &str| std::fs::metadata(folder.join(file)).ok().map(|file| file.uid());
-        let given = if folder.join("cgroup.freeze").exists() { NOBODY } else { 0 };
-        assert_eq!(owner(""), Some(given), "{}", folder.display());
+    for directory in trial.cgroup.directories() {
+        let owner = |file: &str| std::fs::metadata(directory.join(file)).ok().map(|file| file.uid());
+        let given = if directory.join("cgroup.freeze").exists() { NOBODY } else { 0 };
+        assert_eq!(owner(""), Some(given), "{}", directory.display());
         assert_eq!(owner("cgroup.procs"), Some(given));
         assert!(owner("memory.max").is_none_or(|owner| owner == 0));
         assert!(owner("memory.limit_in_bytes").is_none_or(|owner| owner == 0));
@@ -118,7 +118,7 @@ fn inside_a_given_group() {
     assert_eq!(unenforced, [], "a list that only denies all is kept by having no device nodes");
     let trial = Trial { cgroup, unenforced, layout };
     assert!(
-        trial.cgroup.folders().all(|folder| folder.ends_with("given/jobc/demo")),
+        trial.cgroup.directories().all(|directory| directory.ends_with("given/jobc/demo")),
         "{:?}",
         trial.cgroup.saved()
     );
@@ -143,18 +143,21 @@ fn inside_a_given_group_that_is_full() {
         (error.kind, error.place.as_deref()),
         (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
     );
-    assert!(error.message.ends_with("/full` holds processes itself, so it cannot pass on `pids`"), "{error}");
+    assert!(
+        error.message.ends_with("/full` holds processes, so it cannot enable `pids` for its children"),
+        "{error}"
+    );
     // Without limits it will do: the container is counted, found and killed there.
     let request = Request { resources: None, ..request };
     let (cgroup, _) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));
-    assert!(cgroup.folders().all(|folder| folder.ends_with("full/jobc/demo")));
+    assert!(cgroup.directories().all(|directory| directory.ends_with("full/jobc/demo")));
     cgroup.remove().unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
 fn root_in_a_container_that_holds_processes_is_told_so() {
     let Some(group) = given("box") else { return };
-    // As a container with a namespace for control groups sees it: its own group is the root of the tree.
+    // As a container with a namespace for cgroups sees it: its own group is the root of the tree.
     let script = "umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"";
     run_in(&group, &["unshare", "-Cm", "sh", "-c", script, "sh"], "given::inside_a_container");
     remove(&group);
@@ -176,7 +179,7 @@ fn inside_a_container() {
     );
     assert_eq!(
         error.message,
-        "the control group `/sys/fs/cgroup` holds processes itself, so it cannot pass on `pids`"
+        "the cgroup `/sys/fs/cgroup` holds processes, so it cannot enable `pids` for its children"
     );
     let request = Request { allow_unenforced: true, ..request };
     let (cgroup, unenforced) = Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}"));

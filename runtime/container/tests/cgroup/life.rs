@@ -15,7 +15,7 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     let Some(mut trial) = make("join", &json!({})) else { return };
     let (born_in, first) = trial.cgroup.take_entrances();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
-    // A further process enters by what was kept.
+    // An additional process enters by what was kept.
     let mut found = Cgroup::open(trial.cgroup.saved().clone());
     found.open_entrances(std::process::id()).expect("opened");
     let (born_in, further) = found.take_entrances();
@@ -40,7 +40,7 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
         eprintln!("skipped: groups are divided in version 2");
         return;
     }
-    let group = trial.cgroup.folders().next().expect("a group").to_owned();
+    let group = trial.cgroup.directories().next().expect("a group").to_owned();
     let below = group.join("first");
     let child = trial.start("sleep 100; true");
     wait_for(|| trial.cgroup.processes().expect("a list").len() == 2);
@@ -51,7 +51,7 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
             let (entrance, _) = found.take_entrances();
             let entrance = entrance.expect("a way in");
             std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&entrance)))
-                .expect("a folder")
+                .expect("a directory")
         })
     };
     assert_eq!(entered().expect("opened"), group, "nothing is divided yet");
@@ -61,11 +61,11 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
     std::fs::write(group.join("cgroup.subtree_control"), "+pids").expect("passed on");
     assert_eq!(entered().expect("opened"), below);
     let further = Command::new("sleep").arg("100").spawn().expect("started");
-    let enter = |folder: &Path| std::fs::write(folder.join("cgroup.procs"), further.id().to_string());
+    let enter = |directory: &Path| std::fs::write(directory.join("cgroup.procs"), further.id().to_string());
     assert_eq!(enter(&group).expect_err("it is full").raw_os_error(), Some(16));
     enter(&below).expect("there is room");
     // One that has left its group is not followed.
-    let outside = group.parent().expect("a folder").parent().expect("the tree");
+    let outside = group.parent().expect("a directory").parent().expect("the tree");
     std::fs::write(outside.join("cgroup.procs"), child.id().to_string()).expect("it is moved");
     assert!(entered().expect_err("refused").message.contains("is not below it"));
     trial.cgroup.kill().expect("killed");
@@ -80,7 +80,7 @@ fn killing_leaves_no_process_even_below_and_frozen() {
     let Some(trial) = make("kill", &json!({})) else { return };
     let mut child = trial.start("trap '' TERM; for i in 1 2 3; do sleep 100 & done; wait");
     wait_for(|| trial.cgroup.processes().expect("a list").len() == 4);
-    let below = trial.cgroup.folders().last().expect("a group").join("below");
+    let below = trial.cgroup.directories().last().expect("a group").join("below");
     std::fs::create_dir(&below).expect("a group below");
     let one = trial.cgroup.processes().expect("a list").pop().expect("a process");
     std::fs::write(below.join("cgroup.procs"), one.to_string()).expect("it is moved");
@@ -146,11 +146,11 @@ fn groups_are_found_and_removed_by_what_was_kept() {
     assert_eq!(found.saved(), trial.cgroup.saved());
     found.remove().expect("removed");
     found.remove().expect("gone is gone");
-    assert_eq!(found.folders().filter(|folder| folder.exists()).count(), 0);
+    assert_eq!(found.directories().filter(|directory| directory.exists()).count(), 0);
 }
 
 #[test]
-fn the_folder_of_a_job_goes_with_its_last_task() {
+fn the_directory_of_a_job_goes_with_its_last_task() {
     let Some(layout) = layout() else { return };
     let job = format!("test-{}", std::process::id());
     let make = |task: &str| {
@@ -159,11 +159,11 @@ fn the_folder_of_a_job_goes_with_its_last_task() {
         Cgroup::create(&layout, &request).unwrap_or_else(|error| panic!("{error}")).0
     };
     let (first, second) = (make("main-0"), make("main-1"));
-    let folder = first.folders().next().expect("a group").parent().expect("a folder").to_owned();
+    let directory = first.directories().next().expect("a group").parent().expect("a directory").to_owned();
     first.remove().expect("removed");
-    assert!(folder.exists(), "the other task is in it");
+    assert!(directory.exists(), "the other task is in it");
     second.remove().expect("removed");
-    assert!(!folder.exists());
+    assert!(!directory.exists());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Limits: the kernel shows what was asked for, and holds to it.
+//! Limits: the kernel shows the requested values and enforces them.
 
 use jobc_container::cgroup::{Controller, Version};
 use jobc_sys::error::Kind;
@@ -25,7 +25,7 @@ fn the_kernel_shows_the_limits_that_were_asked_for() {
         assert_eq!(trial.read(&["cpu.cfs_period_us"]), "100000");
         assert_eq!(trial.read(&["cpu.shares"]), "512");
     }
-    // Swap is counted with memory in version 1, alone in version 2; a kernel may count it nowhere.
+    // Swap is counted with memory in cgroup v1, alone in cgroup v2; a kernel may count it nowhere.
     if let Some(both) = trial.find(&["memory.memsw.limit_in_bytes"]) {
         assert_eq!(both, "67108864");
     }
@@ -40,7 +40,7 @@ fn what_limits_nothing_writes_nothing() {
         json!({"memory": {"limit": -1, "swap": -1}, "cpu": {"shares": 0, "quota": -1}, "pids": {"limit": 0}});
     let Some(trial) = make("unlimited", &json) else { return };
     assert!(trial.find(&["pids.max"]).is_none_or(|limit| limit == "max"));
-    // Version 1 shows no limit as a number that no machine has.
+    // Version 1 shows no limit as a number that no host has.
     let memory = trial.read(&["memory.max", "memory.limit_in_bytes"]);
     assert!(memory == "max" || memory.parse().is_ok_and(|limit: u64| limit > 1 << 60), "{memory}");
 }
@@ -85,7 +85,7 @@ fn a_cpu_set_holds() {
         (error.kind, error.place.as_deref()),
         (Kind::Unenforceable, Some("/linux/resources/cpu/cpus"))
     );
-    assert!(error.message.starts_with("the kernel refuses `9000` for `cpuset.cpus`: "), "{error}");
+    assert!(error.message.starts_with("the kernel rejects `9000` for `cpuset.cpus`: "), "{error}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Control groups of the kernel that runs: what is written is read back, and what a limit promises is tried.
+//! Cgroups of the kernel that runs: what is written is read back, and what a limit promises is tried.
 //!
-//! The cases hold for every arrangement of control groups. They run on this machine's, and `under.rs` runs them again
+//! The cases hold for every arrangement of cgroups. They run on this host's, and `under.rs` runs them again
 //! under kernels of their own that have version 2, version 1, and both. Without the right to make groups they are
 //! skipped aloud.
 #![forbid(unsafe_code)]
@@ -40,7 +40,7 @@ fn layout() -> Option<Layout> {
     if rustix::process::geteuid().is_root() && given && layout.unified.iter().all(passes_on) {
         return Some(layout);
     }
-    eprintln!("skipped: only root can make control groups, where the root of their tree can be written");
+    eprintln!("skipped: only root can make cgroups, where the root of their tree can be written");
     None
 }
 
@@ -84,10 +84,10 @@ impl Trial {
     }
 
     fn find(&self, files: &[&str]) -> Option<String> {
-        let folders: Vec<&Path> = self.cgroup.folders().collect();
+        let directories: Vec<&Path> = self.cgroup.directories().collect();
         files
             .iter()
-            .flat_map(|file| folders.iter().map(move |folder| folder.join(file)))
+            .flat_map(|file| directories.iter().map(move |directory| directory.join(file)))
             .find_map(|path| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned()))
     }
 
@@ -100,8 +100,9 @@ impl Trial {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a shell starts");
-        for folder in self.cgroup.folders() {
-            std::fs::write(folder.join("cgroup.procs"), child.id().to_string()).expect("the shell is moved");
+        for directory in self.cgroup.directories() {
+            std::fs::write(directory.join("cgroup.procs"), child.id().to_string())
+                .expect("the shell is moved");
         }
         child.stdin.take().expect("it is piped").write_all(b"go\n").expect("the shell waits");
         child
@@ -123,13 +124,13 @@ impl Trial {
 impl Drop for Trial {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
-        // A group that was made where another had been has not made the folder above it.
-        for folder in self.cgroup.folders() {
-            let _ = folder.parent().map(std::fs::remove_dir);
+        // A group that was made where another had been has not made the directory above it.
+        for directory in self.cgroup.directories() {
+            let _ = directory.parent().map(std::fs::remove_dir);
         }
         if !std::thread::panicking() {
             done.unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(self.cgroup.folders().filter(|folder| folder.exists()).count(), 0);
+            assert_eq!(self.cgroup.directories().filter(|directory| directory.exists()).count(), 0);
         }
     }
 }

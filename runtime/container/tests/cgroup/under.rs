@@ -1,9 +1,9 @@
-//! All cases once more under kernels of their own, each with another arrangement of control groups.
+//! All cases again under separate kernels, each with another cgroup layout.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Whether a kernel of its own can be started here; a reason, said aloud, where it cannot.
+/// Whether a separate kernel can be started here; otherwise the reason is printed.
 fn is_installed(what: &str, probe: &str) -> bool {
     if std::env::var_os("JOBC_UNDER").is_some() {
         return false;
@@ -19,8 +19,8 @@ fn is_installed(what: &str, probe: &str) -> bool {
 
 /// Runs this program's tests of that name under a kernel that `tests/vm/<runner>` starts; its output.
 fn run(runner: &[&str], name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vm");
-    let done = Command::new(folder.join(runner[0]))
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vm");
+    let done = Command::new(directory.join(runner[0]))
         .args(&runner[1..])
         .args(["-t", "300"])
         .arg(std::env::current_exe().expect("this program"))
@@ -82,10 +82,10 @@ fn the_runner_tells_how_a_command_ended() {
     let script = "test -t 1 && echo terminal; id -u; cat /proc/self/cgroup; printf 'two  words'; exit 7";
     let expected = "65534\n0::/\ntwo  words".to_owned();
     assert_eq!(run(&["-u", "nobody", "sh", "-c", script]), (Some(7), expected));
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().to_str().expect("UTF-8");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().to_str().expect("UTF-8");
     assert_eq!(run(&["-w", path, "sh", "-c", &format!("echo seen >{path}/file")]).0, Some(0));
-    assert_eq!(std::fs::read_to_string(folder.path().join("file")).expect("it was written"), "seen\n");
+    assert_eq!(std::fs::read_to_string(directory.path().join("file")).expect("it was written"), "seen\n");
     assert_eq!(run(&["-t", "2", "sleep", "100"]).0, Some(124));
     assert_eq!(run(&["busybox", "poweroff", "-f"]).0, Some(125));
 }

@@ -37,7 +37,7 @@ fn limits_grow_and_shrink_and_go_away() {
     assert_eq!(trial.read(PIDS), "max");
 }
 
-/// On version 1 the container was in no group of that hierarchy, as nothing was limited there.
+/// On cgroup v1 the container was in no group of that hierarchy, as nothing was limited there.
 #[test]
 fn a_limit_of_a_new_kind_holds_for_who_runs_already() {
     let Some(mut trial) = make("kind", &json!({})) else { return };
@@ -61,7 +61,7 @@ fn what_cannot_be_kept_changes_nothing() {
     else {
         return;
     };
-    let before: Vec<_> = trial.cgroup.folders().map(ToOwned::to_owned).collect();
+    let before: Vec<_> = trial.cgroup.directories().map(ToOwned::to_owned).collect();
     let bad = json!({"memory": {"limit": 134_217_728}, "cpu": {"shares": 9}, "pids": {"limit": 99_999_999_999_999_i64}});
     let error = update(&mut trial, &bad, &["memory", "cpu", "pids"]).expect_err("too many");
     assert_eq!(
@@ -69,7 +69,11 @@ fn what_cannot_be_kept_changes_nothing() {
         (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
     );
     assert_eq!((trial.read(PIDS), trial.read(MEMORY)), ("50".to_owned(), "67108864".to_owned()));
-    assert_eq!(trial.cgroup.folders().map(ToOwned::to_owned).collect::<Vec<_>>(), before, "no group more");
+    assert_eq!(
+        trial.cgroup.directories().map(ToOwned::to_owned).collect::<Vec<_>>(),
+        before,
+        "no group more"
+    );
     let less = json!({"memory": {"limit": 4096, "checkBeforeUpdate": true}});
     let mut child = trial.start("dd if=/dev/zero of=/dev/shm/jobc-test-update bs=1M count=4 2>/dev/null; rm /dev/shm/jobc-test-update; sleep 100");
     super::life::wait_for(|| trial.cgroup.usage().memory.is_some_and(|used| used > 4096));

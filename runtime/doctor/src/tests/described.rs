@@ -1,4 +1,4 @@
-//! A made-up machine, told of in lines of text.
+//! A simulated host, described in lines of text.
 
 use rustix::fs::Access;
 
@@ -9,7 +9,7 @@ use jobc_gpu as gpu;
 use jobc_gpu::Inventory;
 use jobc_sys::syscall::available::Call;
 
-/// A machine as a text tells of it; everything it does not name is not there, and every try it does not refuse works.
+/// A host described by a text; everything it does not name is missing, and every test it does not refuse succeeds.
 ///
 /// ```text
 /// user 1000 ada                    `-` for one without a name
@@ -34,7 +34,7 @@ impl Described {
         self.0.iter().filter_map(move |line| line.strip_prefix(word)?.strip_prefix(' '))
     }
 
-    /// What stands behind the sign of equality in the line of a word and a name.
+    /// The text after the equals sign in the line of a word and a name.
     fn value<'a>(&'a self, word: &'a str, name: &str) -> Option<&'a str> {
         self.all(word).find_map(|rest| rest.split_once(" = ").filter(|(key, _)| *key == name)).map(|(_, v)| v)
     }
@@ -42,7 +42,7 @@ impl Described {
 
 impl Machine for Described {
     fn user(&self) -> User {
-        let user = self.all("user").next().expect("every machine has a user");
+        let user = self.all("user").next().expect("every host has a user");
         let (uid, name) = user.split_once(' ').expect("a number and a name");
         let uid = uid.parse().unwrap();
         User { uid, gid: uid, name: Some(name.to_owned()).filter(|name| name != "-") }
@@ -63,9 +63,10 @@ impl Machine for Described {
             .map(|(_, text)| text.replace("\\n", "\n").replace("\\t", "\t"))
     }
 
-    fn names(&self, folder: &str) -> Vec<String> {
+    fn names(&self, directory: &str) -> Vec<String> {
         let paths = self.0.iter().map(|line| line.split(" = ").next().unwrap().rsplit(' ').next().unwrap());
-        let below = paths.filter_map(|path| path.strip_prefix(folder)?.strip_prefix('/')?.split('/').next());
+        let below =
+            paths.filter_map(|path| path.strip_prefix(directory)?.strip_prefix('/')?.split('/').next());
         let mut names: Vec<String> = below.map(str::to_owned).collect();
         names.sort();
         names.dedup();
@@ -80,14 +81,14 @@ impl Machine for Described {
             () if is("there") => Access::empty(),
             () => return None,
         };
-        Some(Entry { is_folder: true, access, gives_rights: is("set-uid") })
+        Some(Entry { is_directory: true, access, gives_rights: is("set-uid") })
     }
 
     fn driver(&self) -> Box<dyn Machine> {
         Box::new(Self(self.0.clone()))
     }
 
-    /// What is found in files that say what was described.
+    /// The content of the files in the description.
     fn gpus(&self) -> Inventory {
         let tree = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -120,7 +121,7 @@ impl Machine for Described {
         let says = self
             .all("program")
             .find_map(|rest| rest.split_once(" = ")?.1.strip_prefix(program)?.strip_prefix(": "));
-        says.map(str::to_owned).ok_or_else(|| "no answer in 3 s".to_owned())
+        says.map(str::to_owned).ok_or_else(|| "timed out after 3 s".to_owned())
     }
 
     fn attempt(&self, steps: &str, as_whom: As) -> Result<String, String> {

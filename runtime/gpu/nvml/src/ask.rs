@@ -1,7 +1,7 @@
 //! The questions to NVML, in the process that has loaded it.
 //!
-//! What a card or a driver does not know is left out; only what nothing can be said without is an error. `nvml-wrapper` has
-//! most of the functions; it lacks the numbers of MIG instances, and the older form of the memory question.
+//! What a card or a driver does not know is left out; only what is required for any report is an error. `nvml-wrapper`
+//! has most of the functions; it lacks the numbers of MIG instances and the older version of the memory query.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use nvml_wrapper::{Device, Nvml};
 
 use crate::report::{Card, Mig, MigDevice, Moment, Process, Said};
 
-/// The most NVLinks that a card is asked for; the library ends the list sooner.
+/// The maximum number of NVLinks to query per card; the library ends the list earlier.
 const LINKS: u32 = 36;
 
 /// Loads the first of these files that is NVML.
@@ -29,7 +29,7 @@ pub(crate) fn load(files: &[impl AsRef<Path>]) -> Result<Nvml, String> {
     Err(match why {
         Some(NvmlError::LibloadingError(error)) => error.to_string(),
         Some(error) => error.to_string(),
-        None => "libnvidia-ml.so.1 is not there".to_owned(),
+        None => "libnvidia-ml.so.1 not found".to_owned(),
     })
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn ask(files: &[impl AsRef<Path>]) -> Result<Said, String> {
         let device = match nvml.device_by_index(index) {
             Ok(device) => device,
             Err(error) => {
-                said.notes.push(format!("NVML says nothing of card {index}: {error}"));
+                said.notes.push(format!("NVML reports nothing about card {index}: {error}"));
                 continue;
             }
         };
@@ -143,7 +143,7 @@ fn profile(instance: &Device<'_>) -> Option<String> {
     Some(format!("{parts}{gi}g.{memory}gb"))
 }
 
-/// Who computes or draws with a card, by process.
+/// The processes that compute or draw with a card.
 fn processes(device: &Device<'_>) -> Vec<Process> {
     let compute = device.running_compute_processes().or_else(|_| device.running_compute_processes_v2());
     let graphics = device.running_graphics_processes().or_else(|_| device.running_graphics_processes_v2());
@@ -153,7 +153,7 @@ fn processes(device: &Device<'_>) -> Vec<Process> {
             UsedGpuMemory::Used(bytes) => Some(bytes),
             UsedGpuMemory::Unavailable => None,
         };
-        // One that does both is told of twice, one with several MIG instances once for each.
+        // A process with both kinds of work is listed twice, one with several MIG instances once for each.
         match processes.iter_mut().find(|process| process.pid == pid) {
             Some(known) => known.memory_bytes = known.memory_bytes.max(memory_bytes),
             None => processes.push(Process { pid, name: None, memory_bytes }),

@@ -1,9 +1,9 @@
-//! What NVIDIA's own library says of its cards, for whoever cannot load it or would rather not.
+//! What NVIDIA's library reports about its cards, for callers that cannot or should not load it.
 //!
-//! NVML is somebody else's code that talks to a kernel driver: it can take seconds to wake cards up, hang where the driver
-//! does, and crash. So a process of its own asks it and prints what it says, a line of JSON; this crate has both the asking
-//! and the types of that line. The process is `jobc` itself, or the program `jobc-nvml`: a `jobc` that is linked statically
-//! can load no library of another C library, and this small program, linked as most are, can.
+//! NVML is third-party code that talks to a kernel driver: it can take seconds to wake cards up, hang if the driver
+//! hangs, and crash. So a separate process queries it and prints the result as a line of JSON; this crate has both the
+//! queries and the types of that line. The process is `jobc` itself or the program `jobc-nvml`: a statically linked
+//! `jobc` cannot load a library that needs another C library; this small program is linked dynamically and can.
 
 mod ask;
 mod report;
@@ -20,15 +20,15 @@ pub use report::{Card, Mig, MigDevice, Moment, Process, REFUSED, Said};
 ///
 /// # Errors
 ///
-/// Why it says nothing, in words.
+/// Why there is no report.
 pub fn ask(files: &[impl AsRef<Path>]) -> Result<Said, String> {
     ask::ask(files)
 }
 
-/// The process that asks: prints what NVML says in a line, or why it says nothing ([`REFUSED`]).
+/// The query process: prints NVML's report in a line, or why there is none ([`REFUSED`]).
 ///
-/// `words` are the files to try for the library. With `--watch` before them it answers for each byte that it reads, and
-/// tells what changes from moment to moment ([`Moment`]) alone.
+/// `words` are the files to try for the library. With `--watch` before them it prints a report for each byte that it
+/// reads, with only the values that change from moment to moment ([`Moment`]).
 pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut files: Vec<PathBuf> = words.into_iter().map(PathBuf::from).collect();
     if files.first().is_some_and(|word| word.as_os_str() == "--watch") {
@@ -39,7 +39,7 @@ pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(said) => (serde_json::to_string(&said).unwrap_or_default(), ExitCode::SUCCESS),
         Err(why) => (why, ExitCode::from(REFUSED)),
     };
-    // Who asked may have stopped listening.
+    // The reader may have closed the pipe.
     let _ = writeln!(std::io::stdout(), "{text}");
     code
 }

@@ -1,6 +1,7 @@
-//! `jobc-nvml [--watch] FILE…`: says in JSON what NVIDIA's library, one of these files, says of the machine's cards.
+//! `jobc-nvml [--watch] FILE…`: prints as JSON what NVIDIA's library, one of these files, reports about the host's
+//! cards.
 //!
-//! It is for `jobc` alone, which looks for it beside itself and in ../libexec/jobc.
+//! Only `jobc` uses it; `jobc` searches its own directory and ../libexec/jobc for it.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -9,7 +10,7 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).collect();
     if words.is_empty() {
         eprintln!(
-            "jobc-nvml: this program is for `jobc`, which looks for it beside itself; see `jobc gpu ls`"
+            "jobc-nvml: this program is a helper of `jobc`, which starts it from its own directory; see `jobc gpu ls`"
         );
         return ExitCode::from(2);
     }

@@ -1,15 +1,16 @@
-//! What the process that asks NVML reports: the types of its line of JSON, and its exit code where it has nothing to report.
+//! The report of the process that queries NVML: the types of its line of JSON, and its exit code if it has nothing to
+//! report.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The exit code of a process that asked and was told why nothing is said; the reason stands in its last line.
+/// The exit code of a query process to which NVML gave an error; the reason is in its last line.
 ///
-/// Any other failure is not NVML's: the process could not be started, or did not live to hear an answer.
+/// Any other failure is not NVML's: the process could not be started, or exited before it got a response.
 pub const REFUSED: u8 = 3;
 
-/// What NVML says.
+/// NVML's report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Said {
     /// The driver's release.
@@ -18,11 +19,11 @@ pub struct Said {
     pub cuda: Option<String>,
     /// The cards, in its order.
     pub cards: Vec<Card>,
-    /// What a person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// A card, without what only files tell: NUMA node, nodes, ways to others.
+/// A card, without what only files contain: NUMA node, device nodes, links to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// NVML's number of it.
@@ -43,11 +44,11 @@ pub struct Card {
     pub memory_used: Option<u64>,
     /// CUDA compute capability.
     pub compute_capability: Option<(u32, u32)>,
-    /// Multi-Instance GPU: absent where the card has none.
+    /// Multi-Instance GPU: absent if the card has none.
     pub mig: Option<Mig>,
-    /// Who uses it, as far as this user may know.
+    /// The processes that use it, as far as this user can see them.
     pub processes: Vec<Process>,
-    /// The far ends of its NVLinks: places on the PCI bus, nothing for one that is not told.
+    /// The remote ends of its NVLinks: PCI addresses, nothing for an unknown one.
     pub links: Vec<Option<String>>,
 }
 
@@ -65,9 +66,9 @@ pub struct Mig {
 pub struct MigDevice {
     /// Its number on the card.
     pub index: u32,
-    /// `MIG-…`, where NVML tells.
+    /// `MIG-…`, if NVML reports it.
     pub uuid: Option<String>,
-    /// `1g.10gb`, where NVML tells.
+    /// `1g.10gb`, if NVML reports it.
     pub profile: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
@@ -75,25 +76,25 @@ pub struct MigDevice {
     pub gi: u32,
     /// The compute instance.
     pub ci: u32,
-    /// The nodes of /dev/nvidia-caps that open it, which files tell and NVML does not.
+    /// Its nodes in /dev/nvidia-caps, from files; NVML does not report them.
     pub caps: Vec<PathBuf>,
 }
 
 /// A process that uses a card.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
-    /// Its number on the machine.
+    /// Its number on the host.
     pub pid: u32,
-    /// The program's name, which files tell and NVML does not.
+    /// The program's name, from files; NVML does not report it.
     pub name: Option<String>,
     /// Bytes of the card.
     pub memory_bytes: Option<u64>,
 }
 
-/// How busy cards are now, and with whom.
+/// Current utilization of the cards, and the processes that use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Each card's UUID and the percent of the time in which it was busy, where it tells.
+    /// Each card's UUID and its utilization in percent of the time, if reported.
     pub busy: Vec<(String, Option<u8>)>,
     /// A process, the UUID of its card, and the bytes of it that it has.
     pub processes: Vec<(u32, String, Option<u64>)>,

@@ -1,7 +1,8 @@
-//! Asking NVML again and again what changes from moment to moment: how busy cards are, and with whom.
+//! Repeated NVML queries of values that change from moment to moment: utilization, and processes.
 //!
-//! To load the library and to leave it can wake cards up and let them sleep, so one process stays loaded for as long as
-//! somebody watches. It ends with the pipe that it reads from, so with its starter, however that dies.
+//! Loading and unloading the library can wake cards up and let them sleep, so one process keeps it loaded while a
+//! reader needs it. The process exits at the end of its input pipe, so it exits with its parent, however the parent
+//! dies.
 
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! What the types of a CDI file cannot say: names, versions, and what must not be empty (SPEC.md; the readers' library has
-//! the same rules in `pkg/cdi/spec.go` and `pkg/parser`).
+//! What the types of a CDI file cannot express: names, versions, and fields that must not be empty (SPEC.md; the CDI
+//! library has the same rules in `pkg/cdi/spec.go` and `pkg/parser`).
 
 use super::{Device, Edits, Spec};
 
@@ -7,7 +7,7 @@ use super::{Device, Edits, Spec};
 pub const VERSIONS: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
-/// Sees that a file is a whole one.
+/// Validates a whole file.
 ///
 /// # Errors
 ///
@@ -16,12 +16,12 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
     let place = |version: &str| VERSIONS.iter().position(|known| *known == version);
     let Some(version) = place(&spec.cdi_version) else {
         let newest = VERSIONS[VERSIONS.len() - 1];
-        return Err(format!("cdiVersion: `{}` is not known; the newest is {newest}", spec.cdi_version));
+        return Err(format!("cdiVersion: unknown version `{}`; the newest is {newest}", spec.cdi_version));
     };
     let needed = needed(spec);
     if place(needed).is_some_and(|needed| version < needed) {
         return Err(format!(
-            "cdiVersion: {} has not all that is used here, which needs {needed}",
+            "cdiVersion: {} lacks features of this file, which needs {needed}",
             spec.cdi_version
         ));
     }
@@ -30,13 +30,13 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         return Err(format!("kind: `{}` is not VENDOR/CLASS", spec.kind));
     }
     if spec.devices.is_empty() {
-        return Err("devices: there is none".to_owned());
+        return Err("devices: no device".to_owned());
     }
     for (index, device) in spec.devices.iter().enumerate() {
         let at = |what: String| format!("devices[{index}]: {what}");
         check_device(device).map_err(at)?;
         if spec.devices[..index].iter().any(|earlier| earlier.name == device.name) {
-            return Err(at(format!("`{}` is there twice", device.name)));
+            return Err(at(format!("`{}` is duplicated", device.name)));
         }
     }
     check_edits(&spec.container_edits).map_err(|what| format!("containerEdits.{what}"))
@@ -47,15 +47,15 @@ fn check_device(device: &Device) -> Result<(), String> {
     let ends = [name.first(), name.last()].into_iter().flatten().all(u8::is_ascii_alphanumeric);
     let whole = name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:".contains(byte));
     if name.is_empty() || !ends || !whole {
-        return Err(format!("`{}` is no device's name", device.name));
+        return Err(format!("invalid device name `{}`", device.name));
     }
     if device.container_edits.is_empty() {
-        return Err(format!("`{}` changes nothing", device.name));
+        return Err(format!("`{}` has no edits", device.name));
     }
     check_edits(&device.container_edits).map_err(|what| format!("containerEdits.{what}"))
 }
 
-/// A word that begins with a letter and ends with a letter or a number, with some signs between.
+/// A word that begins with a letter and ends with a letter or a digit, with some punctuation between.
 fn is_word(word: &str, signs: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.ends_with(|c: char| c.is_ascii_alphanumeric())
@@ -78,7 +78,7 @@ fn check_edits(edits: &Edits) -> Result<(), String> {
             return at("path: it is empty".to_owned());
         }
         if let Some(kind) = node.kind.as_deref().filter(|kind| !["", "b", "c", "u", "p"].contains(kind)) {
-            return at(format!("type: `{kind}` is none of b, c, u and p"));
+            return at(format!("type: `{kind}` is not one of b, c, u and p"));
         }
         let permissions = node.permissions.as_deref().unwrap_or_default();
         if permissions != "none" && !permissions.chars().all(|letter| "rwm".contains(letter)) {
@@ -92,7 +92,7 @@ fn check_edits(edits: &Edits) -> Result<(), String> {
     }
     for (index, hook) in edits.hooks.iter().enumerate() {
         if !STAGES.contains(&hook.hook_name.as_str()) {
-            return Err(format!("hooks[{index}].hookName: `{}` is no stage", hook.hook_name));
+            return Err(format!("hooks[{index}].hookName: unknown stage `{}`", hook.hook_name));
         }
         if hook.path.as_os_str().is_empty() {
             return Err(format!("hooks[{index}].path: it is empty"));

@@ -1,8 +1,8 @@
-//! Carries out what a CDI file says on a container's configuration (SPEC.md, "OCI Edits").
+//! Applies the edits of a CDI file to a container's configuration (SPEC.md, "OCI Edits").
 //!
-//! What a file leaves open about a device node is that of the machine's own node, looked at now: majors are given out when
-//! a driver is loaded, and a file may be of an earlier boot. As root nodes are made and allowed in the device control group;
-//! in a user namespace, where nobody makes nodes, the machine's are bound, and what is not bound is not there.
+//! Fields of a device node that a file leaves out are read from the host's node now: majors are assigned when a driver
+//! is loaded, and a file may be from an earlier boot. As root, nodes are created and allowed in the device cgroup. In a
+//! user namespace, where nodes cannot be created, the host's nodes are bound; nodes that are not bound do not exist.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -16,11 +16,11 @@ use oci_spec::runtime::{
 use super::{Edits, Hook, Mount, Node};
 use jobc_sys::error::{Error, Kind, Result};
 
-/// Changes a configuration; says what a person should know, a line each.
+/// Changes a configuration; returns notes for the user, one per line.
 ///
 /// # Errors
 ///
-/// What is not on this machine, and what this runtime does not carry out.
+/// A file or device that is missing on this host, or an edit that this runtime does not support.
 pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
     refuse(edits)?;
     let mut said = Vec::new();
@@ -44,7 +44,7 @@ pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
 
 fn refuse(edits: &Edits) -> Result<()> {
     let refused = |what: &str, why: &str, help: &str| {
-        let message = format!("the devices' CDI file asks for `{what}`, and {why}");
+        let message = format!("the CDI file of the devices requests `{what}`, but {why}");
         Err(Error::new(Kind::Unsupported, message).help(help))
     };
     if edits.intel_rdt.is_some() {
@@ -64,7 +64,7 @@ fn refuse(edits: &Edits) -> Result<()> {
     Ok(())
 }
 
-/// Whether the container's devices belong to a user namespace that is not the machine's first.
+/// Whether the container's devices belong to a user namespace that is not the host's first.
 pub(crate) fn is_in_user_namespace(spec: &Spec) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
@@ -83,7 +83,7 @@ pub(crate) fn set_variable(spec: &mut Spec, item: &str) {
     spec.set_process(Some(process));
 }
 
-/// What the machine has at a device's path.
+/// What the host has at a device's path.
 struct Real {
     kind: LinuxDeviceType,
     major: u32,
@@ -116,7 +116,7 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
         (Some(real), ..) => real,
         (None, Some(kind), Some(major), Some(minor)) if !bound => Real { kind, major, minor, mode: 0o666 },
         _ => {
-            let what = if source.exists() { "is no device node" } else { "is not there" };
+            let what = if source.exists() { "is not a device node" } else { "does not exist" };
             return Err(Error::new(Kind::Machine, format!("the device `{}` {what}", source.display()))
                 .help("see `jobc gpu ls`; a CDI file may be older than the driver"));
         }
@@ -129,7 +129,7 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
     if bound {
         if !(access.contains('r') && access.contains('w')) {
             said.push(format!(
-                "`{}` is to be opened with `{access}` only, and nobody enforces it in a user namespace",
+                "`{}` should allow only the access `{access}`, which is not enforced in a user namespace",
                 node.path.display()
             ));
         }
@@ -164,7 +164,7 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
     Ok(())
 }
 
-/// Allows a device in the device control group, once.
+/// Allows a device in the device cgroup, once.
 fn allow(spec: &mut Spec, real: &Real, access: &str) {
     let rule = LinuxDeviceCgroupBuilder::default()
         .allow(true)
@@ -194,9 +194,9 @@ fn mount_of(mount: &Mount) -> Result<OciMount> {
         options.push("rbind".to_owned());
     }
     if kind.is_none_or(|kind| kind == "bind") && !mount.host_path.exists() {
-        let message = format!("`{}`, which belongs to the devices, is not there", mount.host_path.display());
+        let message = format!("`{}`, which the devices need, does not exist", mount.host_path.display());
         return Err(Error::new(Kind::Machine, message).help(
-            "the CDI file may be older than the driver: write it again, or use `--gpu-injection generated`",
+            "the CDI file may be older than the driver: regenerate it, or use `--gpu-injection generated`",
         ));
     }
     let mut made = OciMount::default();
@@ -244,7 +244,7 @@ pub(crate) fn add_hook(spec: &mut Spec, stage: &str, hook: OciHook) {
     spec.set_hooks(Some(hooks));
 }
 
-/// Adds groups of the machine to those of the program, by the numbers that they have in the container.
+/// Adds groups of the host to those of the program, by the numbers that they have in the container.
 fn add_groups(spec: &mut Spec, groups: &[u32], said: &mut Vec<String>) {
     if groups.is_empty() {
         return;
@@ -265,7 +265,7 @@ fn add_groups(spec: &mut Spec, groups: &[u32], said: &mut Vec<String>) {
             Some(group) if group == user.gid() || all.contains(&group) => {}
             Some(group) => all.push(group),
             None => said.push(format!(
-                "group {group} of the machine, which the devices belong to, is not one of the container's: they may stay closed to it"
+                "group {group} of the host, which owns the devices, is not mapped in the container: access may be denied"
             )),
         }
     }

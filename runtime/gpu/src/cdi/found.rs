@@ -1,7 +1,8 @@
-//! The CDI files of a machine, and which of them speaks for a device.
+//! The CDI files of a host, and which of them speaks for a device.
 //!
-//! A file in a later folder comes before one in an earlier. Where two of the same folder name one device, neither is taken:
-//! nobody could tell which is right (SPEC.md, "CDI JSON Specification"; `pkg/cdi/cache.go`).
+//! A file in a later directory takes precedence over one in an earlier directory. If two files of the same directory
+//! describe one device, neither is used, because there is no way to choose (SPEC.md, "CDI JSON Specification";
+//! `pkg/cdi/cache.go`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,12 +13,12 @@ use crate::machine::Machine;
 use jobc_sys::error::Error;
 
 /// Where files lie, least first.
-pub const FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
+pub const DIRECTORIES: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
 /// The largest file that is read.
 const LARGEST: u64 = 4 << 20;
 
-/// The CDI files of a machine.
+/// The CDI files of a host.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     files: Vec<(PathBuf, Spec)>,
@@ -30,10 +31,10 @@ pub struct Found {
 /// Where a device is described.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
-    /// By which file and which of its devices, in which folder.
-    At { file: usize, device: usize, folder: usize },
-    /// By several of this folder.
-    Conflict { folder: usize },
+    /// By which file and which of its devices, in which directory.
+    At { file: usize, device: usize, directory: usize },
+    /// By several of this directory.
+    Conflict { directory: usize },
 }
 
 /// A device, and the file that describes it.
@@ -41,23 +42,23 @@ enum Entry {
 pub struct Described<'a> {
     /// The file.
     pub path: &'a Path,
-    /// What it says.
+    /// Its content.
     pub spec: &'a Spec,
-    /// What it says of the device.
+    /// Its description of the device.
     pub device: &'a Device,
 }
 
 impl Found {
-    /// Reads the files of a machine.
+    /// Reads the files of a host.
     pub fn on(machine: &Machine) -> Self {
-        Self::below(&FOLDERS.map(|folder| machine.path(folder)))
+        Self::below(&DIRECTORIES.map(|directory| machine.path(directory)))
     }
 
-    /// Reads the files in folders, least first; one that is not there holds none.
-    pub fn below(folders: &[PathBuf]) -> Self {
+    /// Reads the files in directories, lowest precedence first; a missing directory has no files.
+    pub fn below(directories: &[PathBuf]) -> Self {
         let mut found = Self::default();
-        for (number, folder) in folders.iter().enumerate() {
-            let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for (number, directory) in directories.iter().enumerate() {
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
             let mut paths: Vec<PathBuf> = entries.filter(|path| is_file(path)).collect();
             paths.sort();
             for path in paths {
@@ -70,18 +71,20 @@ impl Found {
         found
     }
 
-    fn add(&mut self, path: PathBuf, spec: Spec, folder: usize) {
+    fn add(&mut self, path: PathBuf, spec: Spec, directory: usize) {
         let file = self.files.len();
         for (device, described) in spec.devices.iter().enumerate() {
             let name = format!("{}={}", spec.kind, described.name);
             let entry = match self.devices.get(&name) {
-                Some(Entry::At { file: other, folder: same, .. }) if *same == folder => {
+                Some(Entry::At { file: other, directory: same, .. }) if *same == directory => {
                     let other = self.files[*other].0.display();
                     self.errors.push(format!("both `{other}` and `{}` describe `{name}`", path.display()));
-                    Entry::Conflict { folder }
+                    Entry::Conflict { directory }
                 }
-                Some(Entry::Conflict { folder: same }) if *same == folder => Entry::Conflict { folder },
-                _ => Entry::At { file, device, folder },
+                Some(Entry::Conflict { directory: same }) if *same == directory => {
+                    Entry::Conflict { directory }
+                }
+                _ => Entry::At { file, device, directory },
             };
             self.devices.insert(name, entry);
         }

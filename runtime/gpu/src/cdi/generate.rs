@@ -1,7 +1,7 @@
-//! A CDI description of this machine's cards, from their drivers' files as they are now.
+//! A CDI description of this host's cards, from their drivers' files as they are now.
 //!
-//! Carried out on a container's configuration it is how this program gives devices where no file of the machine describes
-//! them; as a file (`jobc gpu cdi`) it gives them to podman, Docker, containerd and CRI-O too.
+//! Applied to a container's configuration, it is how this program injects devices that no CDI file of the host
+//! describes; as a file (`jobc gpu cdi`) it injects them with podman, Docker, containerd and CRI-O too.
 
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::libraries::{Libraries, is_wanted};
 use crate::machine::Machine;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The files of NVIDIA's driver, looked for once.
+/// The files of NVIDIA's driver, found once.
 #[derive(Clone, Debug, Default)]
 pub struct DriverFiles {
     release: Option<String>,
@@ -25,7 +25,7 @@ pub struct DriverFiles {
 }
 
 impl DriverFiles {
-    /// Looks for the files of the driver that is loaded; none where there is none.
+    /// Finds the files of the loaded driver; none if there is none.
     pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
         let Some(driver) = &inventory.driver else { return Self::default() };
         Self {
@@ -35,13 +35,13 @@ impl DriverFiles {
         }
     }
 
-    /// What programs on this machine's own files must be told to find them: folders for `LD_LIBRARY_PATH`, and for `PATH`.
+    /// The directories that programs on the host's own files need to find them: for `LD_LIBRARY_PATH`, and for `PATH`.
     pub fn unsearched(&self) -> (&[PathBuf], Vec<&Path>) {
         let moved =
             self.others.iter().filter(|file| file.path != file.place && file.place.starts_with("/usr/bin"));
-        let mut folders: Vec<&Path> = moved.filter_map(|file| file.path.parent()).collect();
-        folders.dedup();
-        (&self.libraries.unsearched, folders)
+        let mut directories: Vec<&Path> = moved.filter_map(|file| file.path.parent()).collect();
+        directories.dedup();
+        (&self.libraries.unsearched, directories)
     }
 
     /// Whether CUDA's own library is among them, without which no program can use a card.
@@ -99,7 +99,7 @@ impl Source<'_> {
         let ids: Vec<DeviceId> =
             self.inventory.devices().into_iter().filter(|device| device.vendor == vendor).collect();
         if ids.is_empty() {
-            return Err(Error::new(Kind::Machine, "there is no GPU to describe").help("see `jobc gpu ls`"));
+            return Err(Error::new(Kind::Machine, "no GPU to describe").help("see `jobc gpu ls`"));
         }
         let described = |name: String, nodes: Vec<Node>| {
             let container_edits =
@@ -195,7 +195,8 @@ impl Source<'_> {
     }
 }
 
-/// The kind under which a vendor's own tool describes its cards; nothing for those that are not looked for on a machine.
+/// The CDI kind under which a vendor's own tool describes its cards; nothing for vendors that are not detected on a
+/// host.
 pub(crate) fn kind(vendor: Vendor) -> Option<&'static str> {
     Some(match vendor {
         Vendor::Nvidia => "nvidia.com/gpu",
@@ -209,7 +210,7 @@ pub(crate) fn kind(vendor: Vendor) -> Option<&'static str> {
 const CONTROL: [&str; 4] =
     ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"];
 
-/// The channel by which machines of one NVLink domain share memory, where an administrator has made it.
+/// The channel by which hosts of one NVLink domain share memory, where an administrator has made it.
 const IMEX: &str = "/dev/nvidia-caps-imex-channels/channel0";
 
 const LIBRARY: &[&str] = &["ro", "nosuid", "nodev", "rbind", "rprivate"];
@@ -224,26 +225,27 @@ fn mount(host_path: PathBuf, path: &Path, options: &[&str]) -> Mount {
     }
 }
 
-/// A file or folder of the machine at its own place.
+/// A file or directory of the host at its own place.
 pub(crate) fn file(machine: &Machine, path: &Path) -> Mount {
     mount(machine.path(path), path, LIBRARY)
 }
 
-/// Whether programs find it by its name alone: not what others look for in a folder of their own.
+/// Whether programs find it by its name alone: not those that others search in a directory of their own.
 fn is_for_loader(path: &Path) -> bool {
-    let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
-    !["gbm", "vdpau"].iter().any(|own| folder == *own)
+    let directory = path.parent().and_then(Path::file_name).unwrap_or_default();
+    !["gbm", "vdpau"].iter().any(|own| directory == *own)
 }
 
 /// The hook that completes a container: this very program.
 fn hook(order: &Order) -> Result<Hook> {
     let program = std::fs::read_link("/proc/self/exe").map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot find this program's own file: {error}"))
+        Error::new(Kind::Machine, format!("cannot find the executable of this program: {error}"))
     })?;
     if !program.is_file() {
-        let message = format!("this program's own file `{}` is not there any more", program.display());
-        return Err(Error::new(Kind::Machine, message)
-            .help("it was exchanged while it runs: start it again; the hook of containers with GPUs is this program"));
+        let message = format!("the executable `{}` of this program no longer exists", program.display());
+        return Err(Error::new(Kind::Machine, message).help(
+            "it was replaced while it runs: restart it; containers with GPUs use this program as a hook",
+        ));
     }
     Ok(Hook {
         hook_name: "createContainer".to_owned(),
@@ -253,7 +255,7 @@ fn hook(order: &Order) -> Result<Hook> {
     })
 }
 
-/// A node that is on the machine, with where it is there; nothing where there is none.
+/// A node on the host, with its real path; nothing if there is none.
 pub(crate) fn node(machine: &Machine, path: &Path) -> Option<Node> {
     let real = machine.path(path);
     let kind = std::fs::metadata(&real).ok()?.file_type();
@@ -264,7 +266,7 @@ pub(crate) fn node(machine: &Machine, path: &Path) -> Option<Node> {
     Some(Node { path: path.to_owned(), host_path, ..Node::default() })
 }
 
-/// The groups that may open nodes which not everybody may.
+/// The groups that can open nodes which are not world-accessible.
 fn groups(nodes: &[Node]) -> Vec<u32> {
     let mut groups = Vec::new();
     for node in nodes {

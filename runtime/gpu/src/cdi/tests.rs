@@ -43,7 +43,7 @@ containerEdits:
   hooks:
     - hookName: createContainer
       path: /usr/bin/nvidia-cdi-hook
-      args: [nvidia-cdi-hook, update-ldcache, --folder, /usr/lib64]
+      args: [nvidia-cdi-hook, update-ldcache, --directory, /usr/lib64]
       env: [NVIDIA_CTK_DEBUG=false]
 ";
 
@@ -100,27 +100,27 @@ fn the_lowest_version_that_has_what_is_used() {
     assert_eq!(with(json!({"netDevices": [{"hostInterfaceName": "eth1", "name": "eth0"}]})), "1.1.0");
 }
 
-/// A file in a later folder comes before one in an earlier; of two in one folder neither is taken.
+/// A file in a later directory comes before one in an earlier; of two in one directory neither is taken.
 #[test]
-fn later_folders_come_first_and_equals_are_dropped() {
-    let folder = tempfile::tempdir().unwrap();
-    let folders = ["etc", "run"].map(|name| folder.path().join(name));
-    let write = |folder: &Path, name: &str, device: &str, node: &str| {
-        fs::create_dir_all(folder).unwrap();
+fn later_directories_come_first_and_equals_are_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let directories = ["etc", "run"].map(|name| directory.path().join(name));
+    let write = |directory: &Path, name: &str, device: &str, node: &str| {
+        fs::create_dir_all(directory).unwrap();
         let edits = json!({"deviceNodes": [{"path": node}]});
         let spec = json!({"cdiVersion": "0.5.0", "kind": "v.com/gpu", "devices": [{"name": device, "containerEdits": edits}]});
-        fs::write(folder.join(name), spec.to_string()).unwrap();
+        fs::write(directory.join(name), spec.to_string()).unwrap();
     };
-    write(&folders[0], "a.json", "0", "/dev/static0");
-    write(&folders[0], "b.json", "1", "/dev/static1");
-    write(&folders[0], "c.json", "1", "/dev/other1");
-    write(&folders[0], "d.json", "2", "/dev/static2");
-    write(&folders[0], "e.json", "2", "/dev/other2");
-    write(&folders[1], "a.json", "0", "/dev/dynamic0");
-    write(&folders[1], "b.json", "2", "/dev/dynamic2");
-    fs::write(folders[1].join("broken.yaml"), "kind: [").unwrap();
-    fs::write(folders[1].join("not.txt"), "kind: [").unwrap();
-    let found = Found::below(&folders);
+    write(&directories[0], "a.json", "0", "/dev/static0");
+    write(&directories[0], "b.json", "1", "/dev/static1");
+    write(&directories[0], "c.json", "1", "/dev/other1");
+    write(&directories[0], "d.json", "2", "/dev/static2");
+    write(&directories[0], "e.json", "2", "/dev/other2");
+    write(&directories[1], "a.json", "0", "/dev/dynamic0");
+    write(&directories[1], "b.json", "2", "/dev/dynamic2");
+    fs::write(directories[1].join("broken.yaml"), "kind: [").unwrap();
+    fs::write(directories[1].join("not.txt"), "kind: [").unwrap();
+    let found = Found::below(&directories);
     let node = |name: &str| {
         let described = found.device(name)?;
         Some(described.device.container_edits.device_nodes[0].path.display().to_string())
@@ -134,16 +134,16 @@ fn later_folders_come_first_and_equals_are_dropped() {
 
 #[test]
 fn common_edits_are_taken_once() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("nvidia.yaml"), NVIDIA).unwrap();
-    let found = Found::below(&[folder.path().to_owned()]);
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("nvidia.yaml"), NVIDIA).unwrap();
+    let found = Found::below(&[directory.path().to_owned()]);
     let both = ["nvidia.com/gpu=0", "nvidia.com/gpu=all"].map(|name| found.device(name).unwrap());
     let edits = found::edits(&both);
     assert_eq!(edits.hooks.len(), 1);
     assert_eq!(edits.device_nodes.len(), 3);
 }
 
-/// What a file says, on a configuration.
+/// The edits of a file, applied to a configuration.
 fn applied(edits: Value, config: Value) -> std::result::Result<(Value, Vec<String>), String> {
     let edits: Edits = serde_json::from_value(edits).unwrap();
     let mut config: Config = serde_json::from_value(config).unwrap();
@@ -216,8 +216,8 @@ fn in_a_user_namespace_nodes_are_bound() {
     );
     assert_eq!(config["process"]["user"]["additionalGids"], json!([4]));
     insta::assert_snapshot!(said.join("\n"), @r"
-    `/dev/card1` is to be opened with `r` only, and nobody enforces it in a user namespace
-    group 44 of the machine, which the devices belong to, is not one of the container's: they may stay closed to it
+    `/dev/card1` should allow only the access `r`, which is not enforced in a user namespace
+    group 44 of the host, which owns the devices, is not mapped in the container: access may be denied
     ");
 }
 
@@ -234,18 +234,18 @@ fn what_cannot_be_carried_out_is_refused() {
     insta::assert_snapshot!(all.join("\n"));
 }
 
-/// A made-up machine, with what a description of it holds of the folder taken out.
+/// A simulated host, with what a description of it holds of the directory taken out.
 pub(crate) fn fake(name: &str) -> (tempfile::TempDir, Machine, Inventory) {
-    let folder = tempfile::tempdir().unwrap();
-    make(&model::named(name).unwrap(), folder.path(), Nodes::Null).unwrap();
-    let mut machine = Machine::at(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    make(&model::named(name).unwrap(), directory.path(), Nodes::Null).unwrap();
+    let mut machine = Machine::at(directory.path());
     machine.nvml.library = Some(PathBuf::new());
     let inventory = Inventory::take(&machine);
-    (folder, machine, inventory)
+    (directory, machine, inventory)
 }
 
 fn generated(name: &str, vendor: Vendor) -> Option<Spec> {
-    let (folder, machine, inventory) = fake(name);
+    let (directory, machine, inventory) = fake(name);
     let capabilities = &[DriverCapability::All];
     let files = DriverFiles::of(&machine, &inventory);
     let source = Source { machine: &machine, inventory: &inventory, files: Some(&files), capabilities };
@@ -256,7 +256,8 @@ fn generated(name: &str, vendor: Vendor) -> Option<Spec> {
     }
     let text = serde_json::to_string(&spec).unwrap();
     let own = std::env::current_exe().unwrap();
-    let text = text.replace(folder.path().to_str().unwrap(), "ROOT").replace(own.to_str().unwrap(), "JOBC");
+    let text =
+        text.replace(directory.path().to_str().unwrap(), "ROOT").replace(own.to_str().unwrap(), "JOBC");
     Some(Spec::read(Path::new("x.json"), &text).unwrap())
 }
 

@@ -36,12 +36,12 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 Some(Open::List(list)) => Value::Array(list),
                 Some(Open::Map(map, _)) => Value::Object(map),
-                None => return Err(at("a collection ends that did not begin")),
+                None => return Err(at("a collection ends that did not start")),
             },
             Event::Alias(..) | Event::UnresolvedAlias(..) => {
-                return Err(at("an alias, which no CDI file needs"));
+                return Err(at("aliases are not supported"));
             }
-            Event::DocumentStart(..) if done.is_some() => return Err(at("a second document")),
+            Event::DocumentStart(..) if done.is_some() => return Err(at("more than one document")),
             _ => continue,
         };
         match open.last_mut() {
@@ -49,18 +49,18 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
             Some(Open::List(list)) => list.push(value),
             Some(Open::Map(map, key)) => match (key.take(), value) {
                 (None, Value::String(text)) => *key = Some(text),
-                // A number or a switch where a name stands: `0:` is the name `0`.
+                // A number or a boolean as a name: `0:` is the name `0`.
                 (None, value) if !value.is_array() && !value.is_object() => *key = Some(value.to_string()),
-                (None, _) => return Err(at("a collection for a key")),
+                (None, _) => return Err(at("a key is a collection")),
                 (Some(name), value) => {
                     if map.insert(name.clone(), value).is_some() {
-                        return Err(at(&format!("`{name}` is there twice")));
+                        return Err(at(&format!("`{name}` is duplicated")));
                     }
                 }
             },
         }
     }
-    done.ok_or_else(|| "there is nothing in it".to_owned())
+    done.ok_or_else(|| "the file is empty".to_owned())
 }
 
 /// A collection whose end was not seen yet.

@@ -1,4 +1,4 @@
-//! Names inside a container's root: folders, links and files that are made there, and never lead out of it.
+//! Names inside a container's root: directories, links and files that are made there, and never lead out of it.
 
 use std::ffi::{CString, OsStr};
 use std::io::Write as _;
@@ -13,11 +13,11 @@ use jobc_sys::error::{Error, Result};
 use jobc_sys::inside::open_inside;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
-/// Makes links, each in place of what stands there; a file that is mounted there stays.
+/// Creates links, each replacing an existing entry; a file that is a mount point stays.
 pub(super) fn make(root: &OwnedFd, links: &[(PathBuf, PathBuf)]) -> Result<()> {
     for (path, target) in links {
         make_one(root, path, target).map_err(|errno| {
-            Error::machine(format!("make the link `{}` in the container", path.display()), errno)
+            Error::machine(format!("create the link `{}` in the container", path.display()), errno)
         })?;
     }
     Ok(())
@@ -25,39 +25,40 @@ pub(super) fn make(root: &OwnedFd, links: &[(PathBuf, PathBuf)]) -> Result<()> {
 
 fn make_one(root: &OwnedFd, path: &Path, target: &Path) -> rustix::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
-    let folder = folder(root, parent)?;
-    if rustix::fs::readlinkat(&folder, name, Vec::new()).is_ok_and(|there| there.as_bytes() == bytes(target))
+    let directory = directory(root, parent)?;
+    if rustix::fs::readlinkat(&directory, name, Vec::new())
+        .is_ok_and(|there| there.as_bytes() == bytes(target))
     {
         return Ok(());
     }
-    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+    match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
         // A library of the driver that is bound there under this very name.
         Err(Errno::BUSY) => return Ok(()),
         Err(errno) => return Err(errno),
     }
-    rustix::fs::symlinkat(target, &folder, name)
+    rustix::fs::symlinkat(target, &directory, name)
 }
 
 fn bytes(path: &Path) -> &[u8] {
     path.as_os_str().as_bytes()
 }
 
-/// Opens a folder inside the root, and makes it where it is not there.
-pub(super) fn folder(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+/// Opens a directory inside the root, and makes it if it does not exist.
+pub(super) fn directory(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     match open_inside(&root, &c_string(bytes(path))?, flags) {
         Err(Errno::NOENT) => {}
         other => return other,
     }
     let mut here = PathBuf::new();
-    let mut folder = open_inside(&root, c".", flags)?;
+    let mut directory = open_inside(&root, c".", flags)?;
     for component in path.components() {
         let Component::Normal(name) = component else { continue };
         here.push(name);
-        folder = match open_inside(&root, &c_string(bytes(&here))?, flags) {
+        directory = match open_inside(&root, &c_string(bytes(&here))?, flags) {
             Err(Errno::NOENT) => {
-                match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o755)) {
+                match rustix::fs::mkdirat(&directory, name, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => {}
                     Err(errno) => return Err(errno),
                 }
@@ -66,13 +67,13 @@ pub(super) fn folder(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd
             other => other?,
         };
     }
-    Ok(folder)
+    Ok(directory)
 }
 
-/// Writes a file whole, in place of what stands there under that name.
-pub(super) fn replace(folder: &OwnedFd, name: &str, content: &[u8]) -> rustix::io::Result<()> {
+/// Writes a file atomically, replacing the entry with that name.
+pub(super) fn replace(directory: &OwnedFd, name: &str, content: &[u8]) -> rustix::io::Result<()> {
     let write = || {
-        let mut file = AtomicFile::create_in(folder.as_fd(), name, 0o644)?;
+        let mut file = AtomicFile::create_in(directory.as_fd(), name, 0o644)?;
         file.write_all(content)?;
         // The cache is made again at each start.
         file.commit(Durability::Rename).map(drop)
@@ -80,11 +81,11 @@ pub(super) fn replace(folder: &OwnedFd, name: &str, content: &[u8]) -> rustix::i
     write().map_err(|error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// The names in a folder inside the root; none where it is not there.
+/// The names in a directory inside the root; none if it does not exist.
 pub(super) fn names(root: impl AsFd, path: &Path) -> Vec<String> {
     let opened = c_string(bytes(path))
         .and_then(|path| open_inside(root, &path, OFlags::RDONLY | OFlags::DIRECTORY))
-        .and_then(|folder| rustix::fs::Dir::read_from(&folder));
+        .and_then(|directory| rustix::fs::Dir::read_from(&directory));
     let entries = opened.into_iter().flatten().flatten();
     let names = entries
         .filter_map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_str().map(str::to_owned));

@@ -1,8 +1,8 @@
 //! Tells the container's loader where the driver's libraries are.
 //!
-//! The names are written into the image's /etc/ld.so.cache, and the folders into /etc/ld.so.conf.d, so that they are still
-//! known when the program runs ldconfig. An image that brings a newer libcuda than the driver's, NVIDIA's package for forward
-//! compatibility, has that one found first (cuda-compatibility, "Forward Compatibility").
+//! The names are written into the image's /etc/ld.so.cache, and the directories into /etc/ld.so.conf.d, so that they
+//! are still known when the program runs ldconfig. An image that brings a newer libcuda than the driver's, NVIDIA's
+//! package for forward compatibility, has that one found first (cuda-compatibility, "Forward Compatibility").
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::links::{folder, names, replace};
+use super::links::{directory, names, replace};
 use super::{LARGEST, Order};
 use crate::ld_cache::{Cache, I386, NATIVE};
 use jobc_sys::error::{Error, Result};
@@ -20,26 +20,30 @@ use jobc_sys::inside::open_inside;
 /// Where NVIDIA's package puts the libraries of a newer driver.
 const COMPATIBLE: &str = "/usr/local/cuda/compat";
 
-/// Adds the order's libraries to the cache, and their folders to what ldconfig reads.
+/// Adds the order's libraries to the cache, and their directories to what ldconfig reads.
 pub(super) fn tell(root: &OwnedFd, order: &Order) -> Result<()> {
     let machine = |what: &'static str| move |errno| Error::machine(format!("{what} in the container"), errno);
     let mut cache = read(root).and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
-    let mut folders: BTreeSet<&Path> = BTreeSet::new();
+    let mut directories: BTreeSet<&Path> = BTreeSet::new();
     let all = order.libraries.iter().map(|path| (path, NATIVE));
     for (path, flags) in all.chain(order.libraries_32.iter().map(|path| (path, I386))) {
         cache.add(path, flags);
-        folders.extend(path.parent());
+        directories.extend(path.parent());
     }
     let newer = newer_libraries(root, order.release.as_deref());
     for path in &newer {
         cache.add(path, NATIVE);
     }
-    let etc = folder(root, Path::new("/etc")).map_err(machine("make `/etc`"))?;
+    let etc = directory(root, Path::new("/etc")).map_err(machine("create `/etc`"))?;
     replace(&etc, "ld.so.cache", &cache.write()).map_err(machine("write `/etc/ld.so.cache`"))?;
     let first = newer.first().and_then(|path| path.parent());
-    let lines =
-        first.into_iter().chain(folders).map(|folder| format!("{}\n", folder.display())).collect::<String>();
-    let list = folder(root, Path::new("/etc/ld.so.conf.d")).map_err(machine("make `/etc/ld.so.conf.d`"))?;
+    let lines = first
+        .into_iter()
+        .chain(directories)
+        .map(|directory| format!("{}\n", directory.display()))
+        .collect::<String>();
+    let list =
+        directory(root, Path::new("/etc/ld.so.conf.d")).map_err(machine("create `/etc/ld.so.conf.d`"))?;
     replace(&list, "00-jobc-gpu.conf", lines.as_bytes())
         .map_err(machine("write `/etc/ld.so.conf.d/00-jobc-gpu.conf`"))
 }
@@ -53,7 +57,7 @@ fn read(root: &OwnedFd) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The libraries of a newer driver that the image brings; none where the machine's is as new.
+/// The libraries of a newer driver that the image brings; none if the host's is as new.
 fn newer_libraries(root: &OwnedFd, release: Option<&str>) -> Vec<PathBuf> {
     let major = |release: &str| release.split('.').next().and_then(|major| major.parse::<u32>().ok());
     let names = names(root, Path::new(COMPATIBLE));

@@ -1,7 +1,7 @@
 //! Covers a container's /proc/driver/nvidia by a copy that speaks of the container's own cards alone.
 //!
-//! The driver's libraries read `params` to learn whether they may make device nodes, `gpus` and `capabilities` to learn what
-//! there is. In the copy they may not, and it has the cards whose nodes the container has (libnvidia-container,
+//! The driver's libraries read `params` to learn whether they may make device nodes, `gpus` and `capabilities` to learn
+//! what there is. In the copy they may not, and it has the cards whose nodes the container has (libnvidia-container,
 //! `src/nvc_mount.c`). A copy, and no binds: each file is a few lines that stay as they are while a task runs.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -21,14 +21,14 @@ use jobc_sys::inside::open_inside;
 /// The largest file that is copied; they have a few hundred bytes.
 const LARGEST: u64 = 64 << 10;
 
-/// How deep folders are copied: `capabilities/gpu0/mig/gi1/ci0`.
+/// How deep directories are copied: `capabilities/gpu0/mig/gi1/ci0`.
 const DEEPEST: usize = 6;
 
-/// Covers the folder where the container has it; `source` is the machine's.
+/// Covers the directory where the container has it; `source` is the host's.
 pub(super) fn cover(root: &OwnedFd, source: &Path) -> Result<()> {
     let target = match open_inside(root, c"proc/driver/nvidia", OFlags::PATH | OFlags::DIRECTORY) {
         Ok(target) => target,
-        // A container without /proc, or a machine without the driver.
+        // A container without /proc, or a host without the driver.
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
         Err(errno) => return Err(Error::machine("open `/proc/driver/nvidia` in the container", errno)),
     };
@@ -67,7 +67,7 @@ fn minors(root: &OwnedFd) -> Vec<u32> {
     names.iter().filter_map(|name| name.strip_prefix("nvidia")?.parse().ok()).collect()
 }
 
-/// Which of the machine's cards the container has.
+/// Which of the host's cards the container has.
 struct Chosen {
     /// Names in `gpus`.
     cards: Vec<String>,
@@ -84,12 +84,12 @@ impl Chosen {
             minor.and_then(|minor| minor.trim().parse().ok()).is_some_and(|minor| minors.contains(&minor))
         };
         Self {
-            cards: folder(&source.join("gpus")).into_iter().filter(is_chosen).collect(),
+            cards: directory(&source.join("gpus")).into_iter().filter(is_chosen).collect(),
             capabilities: minors.iter().map(|minor| format!("gpu{minor}")).collect(),
         }
     }
 
-    /// Whether an entry is copied, by its path below the folder.
+    /// Whether an entry is copied, by its path below the directory.
     fn has(&self, path: &Path) -> bool {
         let mut names = path.iter().filter_map(|name| name.to_str());
         match (names.next(), names.next()) {
@@ -102,12 +102,12 @@ impl Chosen {
     }
 }
 
-fn folder(path: &Path) -> Vec<String> {
+fn directory(path: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
 }
 
-/// Copies what is chosen of the machine's folder at `path` into one of the copy.
+/// Copies what is chosen of the host's directory at `path` into one of the copy.
 fn copy(
     source: &Path,
     into: BorrowedFd<'_>,
@@ -115,7 +115,7 @@ fn copy(
     chosen: &Chosen,
     depth: usize,
 ) -> rustix::io::Result<()> {
-    for name in folder(&source.join(path)) {
+    for name in directory(&source.join(path)) {
         let path = path.join(&name);
         let Ok(data) = std::fs::symlink_metadata(source.join(&path)) else { continue };
         if !chosen.has(&path) {
@@ -141,7 +141,7 @@ fn copy(
     Ok(())
 }
 
-/// A file's text; nothing for one that cannot be read, as some that are only written to.
+/// A file's text; nothing for one that cannot be read, such as a write-only file.
 fn text(path: &Path) -> Option<String> {
     use std::io::Read as _;
     let mut text = String::new();

@@ -4,26 +4,26 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::ld_cache::{Cache, NATIVE};
 
-/// A root whose paths lead out of it wherever they can, and a folder beside it that must stay as it is.
+/// A root whose paths lead out of it wherever they can, and a directory next to it that must stay as it is.
 struct Scene {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     root: OwnedFd,
 }
 
 impl Scene {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("root");
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root");
         for name in ["root/usr/lib", "root/dev", "outside"] {
-            fs::create_dir_all(folder.path().join(name)).unwrap();
+            fs::create_dir_all(directory.path().join(name)).unwrap();
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = openat(CWD, &root, flags, Mode::empty()).unwrap();
-        Self { folder, root }
+        Self { directory, root }
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     fn is_untouched(&self) -> bool {
@@ -38,7 +38,7 @@ fn order() -> Order {
         libraries_32: vec![],
         links: vec![
             ("/usr/lib/libcuda.so.1".into(), "libcuda.so.550.54.15".into()),
-            ("/opt/new/folder/libcuda.so".into(), "/usr/lib/libcuda.so.1".into()),
+            ("/opt/new/directory/libcuda.so".into(), "/usr/lib/libcuda.so.1".into()),
         ],
     }
 }
@@ -63,7 +63,7 @@ fn links_are_made_in_place_of_what_stands_there() {
     }
     let says = |name: &str| fs::read_link(scene.path(name)).unwrap();
     assert_eq!(says("root/usr/lib/libcuda.so.1"), Path::new("libcuda.so.550.54.15"));
-    assert_eq!(says("root/opt/new/folder/libcuda.so"), Path::new("/usr/lib/libcuda.so.1"));
+    assert_eq!(says("root/opt/new/directory/libcuda.so"), Path::new("/usr/lib/libcuda.so.1"));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn the_loader_is_told() {
     assert_eq!(list, "/usr/lib\n");
 }
 
-/// An image that brings a newer driver's libcuda is taken at its word; one that brings an older is not.
+/// An image with a newer libcuda of its own is kept; one with an older libcuda is not.
 #[test]
 fn forward_compatibility() {
     for (brought, first) in
@@ -142,7 +142,7 @@ fn a_cache_that_is_no_file_is_none() {
     assert!(Cache::read(&fs::read(fifo).unwrap()).is_some());
 }
 
-/// /proc/driver/nvidia speaks of the container's cards alone, and says that nobody makes nodes.
+/// /proc/driver/nvidia lists only the container's cards, and states that programs do not create nodes.
 #[test]
 fn proc_is_covered() {
     use jobc_fake_gpus::{Nodes, make, model};
@@ -161,13 +161,13 @@ fn proc_is_covered() {
     let source = machine.path().join("proc/driver/nvidia");
     let listed = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // SAFETY: a thread of its own leaves the others' mounts alone.
+            // SAFETY: unsharing in a separate thread does not affect the others' mounts.
             #[allow(unsafe_code)]
             unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }.unwrap();
             let private =
                 rustix::mount::MountPropagationFlags::PRIVATE | rustix::mount::MountPropagationFlags::REC;
             rustix::mount::mount_change("/", private).unwrap();
-            // A descriptor from before is one of the other namespace.
+            // A file descriptor opened before belongs to the other namespace.
             let flags = OFlags::PATH | OFlags::DIRECTORY;
             let root = openat(CWD, scene.path("root"), flags, Mode::empty()).unwrap();
             procfs::cover(&root, &source).unwrap();
@@ -184,8 +184,9 @@ fn proc_is_covered() {
     insta::assert_snapshot!(listed);
 }
 
-fn list(root: &Path, folder: &Path) -> String {
-    let mut names: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+fn list(root: &Path, directory: &Path) -> String {
+    let mut names: Vec<PathBuf> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
     names
         .iter()

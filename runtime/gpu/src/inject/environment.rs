@@ -1,7 +1,7 @@
-//! The variables by which containers ask for GPUs, and what they say where devices are given in another way.
+//! The variables by which containers request GPUs, and their values if devices are injected in another way.
 //!
-//! `void` keeps NVIDIA's runtime and hook from acting a second time (container-toolkit, "Environment variables"). What the
-//! job's author wrote stays, since nothing here reads it; only the hook would.
+//! `void` keeps NVIDIA's runtime and hook from acting a second time (container-toolkit, "Environment variables"). What
+//! the job's author wrote stays, since nothing here reads it; only the hook would.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::inventory::{DeviceId, Inventory};
 /// The variable that NVIDIA's hook and runtime read.
 pub(super) const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
 
-/// Says that there are no devices where an image says that there are: those on CUDA ask for all.
+/// States that there are no devices if an image states that there are: images based on CUDA request all.
 pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
     for name in [VISIBLE, "AMD_VISIBLE_DEVICES"] {
         let by_author = name == VISIBLE && written.is_some();
@@ -25,14 +25,14 @@ pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
     }
 }
 
-/// Puts back what the author wrote.
+/// Restores the author's value.
 pub(super) fn restore(spec: &mut Spec, written: Option<&str>) {
     if let Some(written) = written {
         set_variable(spec, &format!("{VISIBLE}={written}"));
     }
 }
 
-/// Names the devices for whoever brings them in.
+/// Names the devices for the program that injects them.
 pub(super) fn name_devices(
     spec: &mut Spec,
     inventory: &Inventory,
@@ -52,8 +52,8 @@ pub(super) fn name_devices(
     }
 }
 
-/// Tells programs that have the machine's own files of the driver where the loader and `PATH` do not lead to it, behind what
-/// they are told already.
+/// For programs on the host's own files: adds the driver's directories to the loader's path and `PATH` if they do not
+/// contain them, after the existing entries.
 pub(super) fn tell_of(spec: &mut Spec, files: &DriverFiles) {
     let (libraries, programs) = files.unsearched();
     append(spec, "LD_LIBRARY_PATH", libraries);
@@ -62,21 +62,21 @@ pub(super) fn tell_of(spec: &mut Spec, files: &DriverFiles) {
     }
 }
 
-/// Adds folders to a list of them in a variable, those that it has not.
-fn append(spec: &mut Spec, name: &str, folders: &[impl AsRef<Path>]) {
+/// Adds directories to a list of them in a variable, those that it has not.
+fn append(spec: &mut Spec, name: &str, directories: &[impl AsRef<Path>]) {
     let mut list = value(spec, name).unwrap_or_default().to_owned();
-    for folder in folders.iter().filter_map(|folder| folder.as_ref().to_str()) {
-        if !list.split(':').any(|there| there == folder) {
+    for directory in directories.iter().filter_map(|directory| directory.as_ref().to_str()) {
+        if !list.split(':').any(|there| there == directory) {
             let colon = if list.is_empty() { "" } else { ":" };
-            list = format!("{list}{colon}{folder}");
+            list = format!("{list}{colon}{directory}");
         }
     }
-    if !folders.is_empty() {
+    if !directories.is_empty() {
         set_variable(spec, &format!("{name}={list}"));
     }
 }
 
-/// What of the driver is used: `compute` and `utility` unless said, as NVIDIA's hook has it.
+/// Driver capabilities [default: `compute` and `utility`, as with NVIDIA's hook].
 pub(super) fn capabilities(wanted: &[DriverCapability]) -> &[DriverCapability] {
     if wanted.is_empty() { &[DriverCapability::Compute, DriverCapability::Utility] } else { wanted }
 }

@@ -1,5 +1,5 @@
-//! What a task gets beside its cards where a variable of NVIDIA's contract asks for it: nodes that are not a card's own
-//! (container-toolkit, `internal/modifier/gated.go`).
+//! What a task gets next to its cards where a variable of NVIDIA's contract asks for it: nodes that are not a card's
+//! own (container-toolkit, `internal/modifier/gated.go`).
 
 use std::path::{Path, PathBuf};
 
@@ -10,10 +10,10 @@ use crate::cdi::generate::{file, node};
 use crate::cdi::{Edits, Node};
 use crate::machine::Machine;
 
-/// What a variable asks for that says `enabled`.
+/// What a variable with the value `enabled` requests.
 struct Asked {
     variable: &'static str,
-    /// Nodes by their folder and the beginning of their names.
+    /// Nodes by their directory and the beginning of their names.
     nodes: &'static [(&'static str, &'static str)],
     files: &'static [&'static str],
 }
@@ -33,19 +33,21 @@ const ASKED: [Asked; 4] = [
     Asked { variable: "NVIDIA_NVSWITCH", nodes: &[("/dev", "nvidia-nvswitch")], files: &[] },
 ];
 
-/// The folder of the channels by which machines of one NVLink domain share memory.
+/// The directory of the channels by which hosts of one NVLink domain share memory.
 const CHANNELS: &str = "/dev/nvidia-caps-imex-channels";
 
-/// Adds what the task's variables ask for and the machine has.
+/// Adds what the task's variables ask for and the host has.
 pub(super) fn add(edits: &mut Edits, machine: &Machine, spec: &Spec) {
     for Asked { variable, nodes, files } in ASKED {
         if value(spec, variable) != Some("enabled") {
             continue;
         }
-        for (folder, begin) in nodes {
-            let names = machine.names(folder);
-            let paths =
-                names.iter().filter(|name| name.starts_with(begin)).map(|name| Path::new(folder).join(name));
+        for (directory, begin) in nodes {
+            let names = machine.names(directory);
+            let paths = names
+                .iter()
+                .filter(|name| name.starts_with(begin))
+                .map(|name| Path::new(directory).join(name));
             edits.device_nodes.extend(paths.filter_map(|path| node(machine, &path)));
         }
         edits.mounts.extend(

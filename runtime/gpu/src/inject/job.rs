@@ -1,4 +1,4 @@
-//! What a task's bundle and root say about its devices.
+//! What a task's bundle and root specify about its devices.
 
 use oci_spec::runtime::Spec;
 
@@ -6,13 +6,13 @@ use super::environment;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 
-/// Whether a root is the machine's own files.
+/// Whether a root is the host's own files.
 pub fn is_machine_root(root: &Root) -> bool {
-    root.folders() == [std::path::Path::new("/")]
+    root.directories() == [std::path::Path::new("/")]
 }
 
-/// The value of `NVIDIA_VISIBLE_DEVICES` in a bundle that the job's author wrote: not one that the bundle has from its
-/// `resources.gpu`.
+/// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote in a bundle: not the one that the bundle has from
+/// its `resources.gpu`.
 pub fn visible_by_author(bundle: &Bundle) -> Option<String> {
     let value = environment::value(&bundle.config.spec, environment::VISIBLE)?;
     let numbers = bundle.annotation("dev.jobc.gpus");

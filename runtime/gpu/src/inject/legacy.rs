@@ -1,4 +1,4 @@
-//! NVIDIA's own hook: it brings the devices in by what the environment says, once the container's namespaces are there.
+//! NVIDIA's own hook: it injects the devices named in the environment after the container's namespaces are created.
 
 use std::path::{Path, PathBuf};
 
@@ -32,15 +32,15 @@ pub(super) fn add(
         Error::new(Kind::Unsupported, message).help("choose another way: `--gpu-injection auto`")
     };
     if devices.iter().any(|device| device.vendor != Vendor::Nvidia) {
-        return Err(refused("NVIDIA's hook brings in NVIDIA's GPUs only".to_owned()));
+        return Err(refused("NVIDIA's hook supports NVIDIA GPUs only".to_owned()));
     }
     let names: Vec<String> = devices.iter().map(|device| inventory.name(*device)).collect();
     let names = names.join(",");
     if let Some(written) = wants.visible.filter(|written| *written != names) {
         return Err(refused(format!(
-            "`{VISIBLE}={written}` of the job would have NVIDIA's hook bring in other GPUs than `{names}`"
+            "`{VISIBLE}={written}` of the job would make NVIDIA's hook inject other GPUs than `{names}`"
         ))
-        .help("take the variable out of the job, or choose another way: `--gpu-injection auto`"));
+        .help("remove the variable from the job, or choose another way: `--gpu-injection auto`"));
     }
     set_variable(spec, &format!("{VISIBLE}={names}"));
     if value(spec, "NVIDIA_DRIVER_CAPABILITIES").is_none() {
@@ -62,7 +62,7 @@ pub(super) fn add(
 
 /// Where the hook is.
 pub(super) fn find(machine: &Machine) -> Option<PathBuf> {
-    // The toolkit is the machine's own where the driver lies elsewhere.
+    // The toolkit is the host's own where the driver lies elsewhere.
     let own = PLACES.iter().map(PathBuf::from);
     let driver = PLACES.iter().map(|place| machine.path(place));
     driver.chain(own).find(|path| path.is_file())

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cdi::tests::fake;
 
-/// A configuration as `jobc build` makes one, of a container in a user namespace, so that nobody needs to be root.
+/// A configuration as `jobc build` writes it, of a container in a user namespace, so that root is not required.
 fn config(env: &[&str]) -> Spec {
     serde_json::from_value(json!({
         "ociVersion": "1.0.2",
@@ -37,7 +37,7 @@ fn shown(spec: &Spec) -> String {
 }
 
 fn injected(name: &str, devices: &[DeviceId], wants: Wants<'_>) -> String {
-    let (_folder, machine, inventory) = fake(name);
+    let (_directory, machine, inventory) = fake(name);
     let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=0"]);
     match inject(&mut spec, &machine, &inventory, devices, &wants) {
         Ok(injected) => format!("{} {} {:?}", injected.way, shown(&spec), injected.said),
@@ -83,7 +83,7 @@ fn files_of_the_driver_by_capability() {
     if !is_root() {
         return;
     }
-    let (folder, machine, inventory) = fake("h200");
+    let (directory, machine, inventory) = fake("h200");
     let mounts = |capabilities: &[DriverCapability], machine_root| {
         let mut spec = config(&[]);
         let wants = Wants { capabilities, machine_root, ..Wants::default() };
@@ -107,24 +107,27 @@ fn files_of_the_driver_by_capability() {
         mounts(&[Video], false).join(" "),
         mounts(&[Graphics], false).join(" "),
     ));
-    // In a user namespace nothing can be added to the machine's own root, where the driver lies elsewhere.
+    // In a user namespace nothing can be added to the host's own root, where the driver lies elsewhere.
     assert!(mounts(&[Utility], true).is_empty());
-    drop(folder);
+    drop(directory);
 }
 
-/// A CDI file of the machine comes first where it describes the very device, and is left where it is of an earlier boot.
+/// A CDI file of the host takes precedence if it describes exactly the device, and is skipped if it is from an earlier
+/// boot.
 #[test]
 fn cdi_files_of_the_machine_come_first() {
     if !is_root() {
         return;
     }
-    let (folder, machine, inventory) = fake("v100");
-    let place = folder.path().join("etc/cdi");
+    let (directory, machine, inventory) = fake("v100");
+    let place = directory.path().join("etc/cdi");
     fs::create_dir_all(&place).unwrap();
     let write = |nodes: &[&str], env: &str, hook: &str| {
         let nodes: Vec<Value> = nodes
             .iter()
-            .map(|node| json!({"path": node, "hostPath": folder.path().join(node.trim_start_matches('/'))}))
+            .map(
+                |node| json!({"path": node, "hostPath": directory.path().join(node.trim_start_matches('/'))}),
+            )
             .collect();
         let spec = json!({
             "cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
@@ -140,7 +143,7 @@ fn cdi_files_of_the_machine_come_first() {
             Ok(injected) => format!("{} {} {:?}", injected.way, shown(&spec), injected.said),
             Err(error) => error.message,
         }
-        .replace(folder.path().to_str().unwrap(), "ROOT")
+        .replace(directory.path().to_str().unwrap(), "ROOT")
     };
     write(&["/dev/nvidia1", "/dev/nvidiactl"], "FROM=file", "/bin/true");
     let mut all = vec![way(Way::Auto), way(Way::Cdi), way(Way::Generated)];
@@ -157,8 +160,8 @@ fn the_hook_gives_what_was_leased() {
     if !is_root() {
         return;
     }
-    let (folder, machine, inventory) = fake("v100");
-    let program = folder.path().join("usr/bin/nvidia-container-runtime-hook");
+    let (directory, machine, inventory) = fake("v100");
+    let program = directory.path().join("usr/bin/nvidia-container-runtime-hook");
     fs::write(&program, "").unwrap();
     let add = |visible: Option<&str>, devices: &[DeviceId]| {
         let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=0"]);
@@ -176,15 +179,15 @@ fn the_hook_gives_what_was_leased() {
     insta::assert_snapshot!(all.join("\n"));
 }
 
-/// What variables of NVIDIA's contract ask for beside the cards.
+/// What variables of NVIDIA's contract ask for next to the cards.
 #[test]
 fn nodes_that_are_asked_for_by_a_variable() {
     if !is_root() {
         return;
     }
-    let (folder, machine, inventory) = fake("h200");
+    let (directory, machine, inventory) = fake("h200");
     let make = |name: &str| {
-        let path = folder.path().join("dev").join(name);
+        let path = directory.path().join("dev").join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o666);
         let null = rustix::fs::makedev(1, 3);
@@ -218,10 +221,11 @@ fn nodes_that_are_asked_for_by_a_variable() {
     );
 }
 
-/// As clusters mount it into containers: the driver below /usr/local/nvidia, of which neither the loader nor `PATH` knows.
+/// As clusters mount it into containers: the driver below /usr/local/nvidia, of which neither the loader nor `PATH`
+/// knows.
 #[test]
 fn a_driver_that_a_cluster_mounted() {
-    let (_folder, machine, inventory) = fake("h200");
+    let (_directory, machine, inventory) = fake("h200");
     let moved = |from: &str, to: &str| {
         let to = machine.path(to);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
@@ -255,7 +259,7 @@ fn a_driver_that_a_cluster_mounted() {
     let told = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
     assert!(told.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{told:?}");
 
-    // The machine's own files have it already, and variables tell where.
+    // The host's own files have it already, and variables give its path.
     let files = DriverFiles::of(&machine, &inventory);
     let env = |env: &[&str]| {
         let mut spec = config(env);
@@ -273,7 +277,7 @@ fn a_driver_that_a_cluster_mounted() {
 
 #[test]
 fn a_driver_in_the_usual_place_needs_no_telling() {
-    let (_folder, machine, inventory) = fake("h200");
+    let (_directory, machine, inventory) = fake("h200");
     let files = DriverFiles::of(&machine, &inventory);
     let (libraries, programs) = files.unsearched();
     assert!(libraries.is_empty() && programs.is_empty(), "{libraries:?} {programs:?}");

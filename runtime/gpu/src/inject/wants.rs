@@ -1,4 +1,4 @@
-//! What is wanted of an injection, and what is told of it.
+//! The request for an injection, and its report.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,23 +16,23 @@ pub enum Way {
     /// The first of the others that can.
     #[default]
     Auto,
-    /// CDI files of the machine.
+    /// CDI files of the host.
     Cdi,
     /// What this program finds of the driver.
     Generated,
     /// NVIDIA's hook.
     Hook,
-    /// Not at all: whoever starts the container has seen to it.
+    /// No injection: the caller that starts the container does it.
     None,
 }
 
 impl Way {
-    /// All, in the order that they are told in.
+    /// All, in documentation order.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Cdi, Self::Generated, Self::Hook, Self::None];
 
-    /// The way that a target's `oci.gpu_injection` chooses for a run on this machine.
+    /// The way that a target's `oci.gpu_injection` chooses for a run on this host.
     ///
-    /// `none` there says that bundles carry nothing, so whoever runs them is to see to it.
+    /// `none` in the target means that bundles contain no injection, so the caller that runs them must do it.
     pub fn of_target(chosen: GpuInjection) -> Self {
         match chosen {
             GpuInjection::None => Self::Auto,
@@ -64,7 +64,7 @@ impl FromStr for Way {
 
     fn from_str(word: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|way| way.word() == word).ok_or_else(|| {
-            Error::new(Kind::Config, format!("`{word}` is no way to bring GPUs into a container"))
+            Error::new(Kind::Config, format!("unknown GPU injection mode `{word}`"))
                 .help("write `auto`, `cdi`, `generated`, `hook` or `none`")
         })
     }
@@ -73,21 +73,21 @@ impl FromStr for Way {
 /// What a task wants of its devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wants<'a> {
-    /// What of NVIDIA's driver it uses; `compute` and `utility` where it says nothing.
+    /// The driver capabilities it uses; `compute` and `utility` if it names none.
     pub capabilities: &'a [DriverCapability],
-    /// How the devices come in.
+    /// How the devices are injected.
     pub injection: Way,
-    /// Whether its root is this machine's own files, which have the driver's among them.
+    /// Whether its root is this host's own files, which have the driver's among them.
     pub machine_root: bool,
-    /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote, where there is one.
+    /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote, if there is one.
     pub visible: Option<&'a str>,
 }
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Injected {
-    /// How the devices came in; `none` where there are none.
+    /// How the devices came in; `none` if there are none.
     pub way: Way,
-    /// What a person should know, a line each.
+    /// Notes for the user, a line each.
     pub said: Vec<String>,
 }

@@ -2,7 +2,7 @@ use std::process::Command;
 
 use super::*;
 
-/// What `ldconfig -p` says of a cache, without the lines around it.
+/// The output of `ldconfig -p` for a cache, without the surrounding lines.
 fn printed(cache: &Path) -> Option<Vec<String>> {
     let ldconfig =
         ["/sbin/ldconfig", "/usr/sbin/ldconfig"].into_iter().find(|path| Path::new(path).exists())?;
@@ -20,8 +20,8 @@ fn this_machines_cache_is_written_as_it_was_read() {
     };
     let cache = Cache::read(&bytes).expect("a cache");
     assert!(cache.find("libc.so.6", NATIVE).next().is_some_and(Path::exists));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("cache");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cache");
     std::fs::write(&path, cache.write()).unwrap();
     assert_eq!(Cache::read(&cache.write()).unwrap().write(), cache.write());
     let Some(ours) = printed(&path) else {
@@ -61,7 +61,7 @@ fn names_have_the_loaders_order() {
     }
 }
 
-/// Broken bytes are no cache, and never a panic.
+/// Corrupt bytes are not a cache, and never cause a panic.
 #[test]
 fn a_cache_of_somebody_else_is_read_within_its_bounds() {
     let mut cache = Cache::default();

@@ -19,7 +19,7 @@ use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::parent::works_for_this;
 
-/// What it says when the daemon answers.
+/// Its output when the daemon responds.
 pub(super) const READY: &str = "ready";
 
 /// How long the daemon may take to answer.
@@ -38,15 +38,19 @@ enum Event {
 
 /// The whole life of the process; `words` are what follows [`super::COMMAND`].
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
-    // In place of `exe`, for those who list processes.
+    // Replaces `exe` in lists of processes.
     let _ = std::fs::write("/proc/self/comm", "jobc-mps");
     let words: Vec<OsString> = words.collect();
-    let [folder, program, cards, root] = &words[..] else {
-        eprintln!("jobc: this command is for a job's supervisor alone");
+    let [directory, program, cards, root] = &words[..] else {
+        eprintln!("jobc: this command is internal: only a job's supervisor starts it");
         return ExitCode::from(2);
     };
-    let daemon =
-        Daemon { place: Place::at(folder), program: program.into(), cards: cards.clone(), root: root.into() };
+    let daemon = Daemon {
+        place: Place::at(directory),
+        program: program.into(),
+        cards: cards.clone(),
+        root: root.into(),
+    };
     match daemon.hold() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -84,7 +88,7 @@ impl Daemon {
         println!("{READY}");
         let _ = std::io::stdout().flush();
         self.wait_for_the_end(child);
-        // Who joins now finds that nobody holds a daemon before it finds that there are no users.
+        // A process that joins now finds that no process holds a daemon before it finds that there are no users.
         drop(held);
         Ok(())
     }
@@ -98,7 +102,7 @@ impl Daemon {
         } else {
             Linux.unshare(Namespace::User.flag() | Namespace::Mount.flag()).map_err(made)?;
             let (uid, gid) = (uid.as_raw(), gid.as_raw());
-            // The same numbers: the server tells its users apart by them.
+            // The same ids: the server distinguishes its users by them.
             let maps = [
                 ("setgroups", "deny".to_owned()),
                 ("uid_map", format!("{uid} {uid} 1")),
@@ -116,20 +120,21 @@ impl Daemon {
     /// The control program, which is the daemon and what speaks with it.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        let folder = self.program.parent().unwrap_or(Path::new("/usr/bin"));
+        let directory = self.program.parent().unwrap_or(Path::new("/usr/bin"));
         let path = std::env::var("PATH").unwrap_or_default();
-        // The daemon starts `nvidia-cuda-mps-server`, which lies beside it.
-        command.env("PATH", format!("{}:{path}", folder.display()));
+        // The daemon starts `nvidia-cuda-mps-server`, which lies next to it.
+        command.env("PATH", format!("{}:{path}", directory.display()));
         command.env("CUDA_MPS_PIPE_DIRECTORY", self.place.pipes());
         command.env("CUDA_MPS_LOG_DIRECTORY", self.place.logs());
         command.env("CUDA_VISIBLE_DEVICES", &self.cards);
-        // The loader knows this machine's usual folders; of another root, or of a driver that clusters mount, it knows nothing.
+        // The loader knows this host's usual directories; of another root, or of a driver that clusters mount, it
+        // knows nothing.
         let is_own = self.root == Path::new("/");
-        let folders =
-            places::LIBRARIES.iter().filter(|folder| !is_own || folder.starts_with(places::MOUNTED));
-        let folders = folders.map(|folder| self.root.join(folder.trim_start_matches('/')));
-        if let Ok(folders) = std::env::join_paths(folders.filter(|folder| folder.is_dir())) {
-            command.env("LD_LIBRARY_PATH", folders);
+        let directories =
+            places::LIBRARIES.iter().filter(|directory| !is_own || directory.starts_with(places::MOUNTED));
+        let directories = directories.map(|directory| self.root.join(directory.trim_start_matches('/')));
+        if let Ok(directories) = std::env::join_paths(directories.filter(|directory| directory.is_dir())) {
+            command.env("LD_LIBRARY_PATH", directories);
         }
         command
     }
@@ -174,7 +179,7 @@ impl Daemon {
         text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
     }
 
-    /// Waits until nobody uses the daemon, and ends it; or until it has ended by itself.
+    /// Waits until the daemon has no users, and stops it; or until it exits itself.
     fn wait_for_the_end(&self, mut child: Child) {
         let (sender, events) = mpsc::channel();
         let unused = sender.clone();
@@ -189,7 +194,7 @@ impl Daemon {
                 }
                 Some(file)
             };
-            // Where the lock's file is gone nobody can use the daemon either.
+            // If the lock file is gone, no process can use the daemon either.
             let _ = lock().map(|file| unused.send(Event::Unused(file)));
         });
         let pid = child.id();
@@ -198,7 +203,7 @@ impl Daemon {
             sender.send(Event::Ended)
         });
         match events.recv() {
-            // The lock is kept until all is gone: who joins waits.
+            // The lock is kept until everything is removed: a process that joins waits.
             Ok(Event::Unused(users)) => {
                 self.tell("quit");
                 if waits(&mut child, ENDING).is_none() {
@@ -207,12 +212,12 @@ impl Daemon {
                 }
                 self.place.kill_the_rest();
                 self.place.remove();
-                // The holder's lock goes before this one does: see `hold`.
+                // The holder's lock is released before this one: see `hold`.
                 std::mem::forget(users);
             }
             Ok(Event::Ended) | Err(_) => {
                 let _ = child.wait();
-                eprintln!("the daemon has ended by itself{}", self.last_words());
+                eprintln!("the daemon exited unexpectedly{}", self.last_words());
                 self.place.kill_the_rest();
             }
         }
@@ -226,7 +231,7 @@ fn wait_for_exit(pid: u32) {
     }
 }
 
-/// Whether a child ends well within a time; nothing where it does not end.
+/// Whether a child ends well within a time; nothing if it does not end.
 fn waits(child: &mut Child, within: Duration) -> Option<bool> {
     let began = Instant::now();
     loop {

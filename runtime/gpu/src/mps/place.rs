@@ -1,4 +1,5 @@
-//! The files of an MPS daemon: its folders, and the locks by which its users, its holder and those who join agree.
+//! The files of an MPS daemon: its directories, and the locks by which its users, its holder and joining processes
+//! agree.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -12,66 +13,66 @@ use crate::binds::make_for_all;
 use jobc_container::state::process::Process;
 use jobc_sys::error::{Error, Kind, Result, machine as failed};
 
-/// The most bytes of a folder's path: a daemon's sockets lie in it, whose paths have at most 107 (unix(7)).
+/// The most bytes of a directory's path: a daemon's sockets lie in it, whose paths have at most 107 (unix(7)).
 const LONGEST: usize = 80;
 
 /// What programs of the daemon are called, as far as the kernel keeps names.
 const PROGRAMS: &str = "nvidia-cuda-mps";
 
-/// The files of one daemon: a folder, and beside it locks, which are never removed.
+/// The files of one daemon: a directory, and next to it locks, which are never removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
 impl Place {
     /// The place of a daemon by the name of its cards.
     pub(super) fn make(all: &Path, name: &str) -> Result<Self> {
-        let folder = all.join(name);
-        if folder.as_os_str().len() > LONGEST {
+        let directory = all.join(name);
+        if directory.as_os_str().len() > LONGEST {
             let message =
-                format!("the path `{}` is too long for the sockets of an MPS daemon", folder.display());
+                format!("the path `{}` is too long for the sockets of an MPS daemon", directory.display());
             return Err(Error::new(Kind::Machine, message).help("set XDG_RUNTIME_DIR to a shorter one"));
         }
         let made = DirBuilder::new().recursive(true).mode(0o700).create(all);
-        made.map_err(|error| failed("make the folder", all, &error))?;
-        Ok(Self { folder })
+        made.map_err(|error| failed("create the directory", all, &error))?;
+        Ok(Self { directory })
     }
 
-    pub(super) fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+    pub(super) fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into() }
     }
 
-    pub(super) fn folder(&self) -> &Path {
-        &self.folder
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Its pipes: what `CUDA_MPS_PIPE_DIRECTORY` names.
     pub(super) fn pipes(&self) -> PathBuf {
-        self.folder.join("pipe")
+        self.directory.join("pipe")
     }
 
     /// Its logs.
     pub(super) fn logs(&self) -> PathBuf {
-        self.folder.join("log")
+        self.directory.join("log")
     }
 
     /// Its /dev/shm.
     pub(super) fn memory(&self) -> PathBuf {
-        self.folder.join("shm")
+        self.directory.join("shm")
     }
 
-    /// What its holder said.
+    /// Its holder's output.
     pub(super) fn log(&self) -> PathBuf {
         self.beside("log")
     }
 
-    /// The lock of whoever looks whether there is a daemon.
+    /// The lock of a process that checks whether there is a daemon.
     pub(super) fn joining(&self) -> PathBuf {
         self.beside("joining")
     }
 
-    /// The lock that those who use the daemon share.
+    /// The lock that a daemon's users share.
     pub(super) fn users(&self) -> PathBuf {
         self.beside("users")
     }
@@ -82,28 +83,28 @@ impl Place {
     }
 
     fn beside(&self, what: &str) -> PathBuf {
-        let mut name = self.folder.clone().into_os_string();
+        let mut name = self.directory.clone().into_os_string();
         name.push(format!(".{what}"));
         name.into()
     }
 
-    /// Makes what the daemon and its users write to.
-    pub(super) fn make_folders(&self) -> Result<()> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
-        made.map_err(|error| failed("make the folder", &self.folder, &error))?;
-        for folder in [self.pipes(), self.logs(), self.memory()] {
-            make_for_all(&folder)?;
+    /// Creates what the daemon and its users write to.
+    pub(super) fn make_directories(&self) -> Result<()> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
+        made.map_err(|error| failed("create the directory", &self.directory, &error))?;
+        for directory in [self.pipes(), self.logs(), self.memory()] {
+            make_for_all(&directory)?;
         }
         Ok(())
     }
 
     /// Removes them.
     pub(super) fn remove(&self) {
-        // What stays is removed by who comes next.
-        let _ = std::fs::remove_dir_all(&self.folder);
+        // The next process removes the rest.
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 
-    /// Kills what is left of a daemon that nobody holds: its programs, told by the pipes in their environment.
+    /// Kills what is left of a daemon without a holder: its programs, identified by the pipes in their environment.
     pub(super) fn kill_the_rest(&self) {
         let wanted = format!("CUDA_MPS_PIPE_DIRECTORY={}", self.pipes().display());
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -124,7 +125,7 @@ impl Place {
     }
 }
 
-/// Takes a lock, together with others or alone; nothing where somebody has it.
+/// Takes a lock, shared or exclusive; nothing if another process has it.
 pub(super) fn try_lock(path: &Path, shared: bool) -> Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
     let file = file.map_err(|error| failed("open", path, &error))?;
@@ -137,9 +138,9 @@ pub(super) fn try_lock(path: &Path, shared: bool) -> Result<Option<File>> {
     }
 }
 
-/// Removes what daemons have left whose holders were killed and that nobody uses any more.
-pub fn sweep(folder: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+/// Removes the files of daemons whose holders were killed and that have no users.
+pub fn sweep(directory: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if !path.is_dir() {
             continue;

@@ -65,13 +65,13 @@ fn what_nobody_uses_or_holds_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| {
         let place = Place::make(dir.path(), name).unwrap();
-        place.make_folders().unwrap();
+        place.make_directories().unwrap();
         place
     };
     let (used, held, left) = (place("0"), place("1"), place("2"));
     let _users = try_lock(&used.users(), true).unwrap().unwrap();
     let _holder = try_lock(&held.held(), false).unwrap().unwrap();
     sweep(dir.path()).unwrap();
-    assert!(used.folder().exists() && held.folder().exists() && !left.folder().exists());
+    assert!(used.directory().exists() && held.directory().exists() && !left.directory().exists());
     sweep(&dir.path().join("absent")).unwrap();
 }

@@ -1,8 +1,9 @@
-//! What NVML says through nvidia-smi, NVIDIA's own program: for where the library cannot be loaded.
+//! NVML's report through nvidia-smi, NVIDIA's own program: used if the library cannot be loaded.
 //!
-//! A program that is linked statically, as this one is handed out, can load libraries of the very C library alone that it was
-//! linked with, and `jobc-nvml` may not be there. nvidia-smi is there wherever the driver is. Its XML has all but a MIG instance's name and the compute
-//! capability, which two shorter lists have; NVLink it tells in prose only, so that is not asked.
+//! A statically linked program, as the released `jobc` is, can load only libraries for the C library that it was linked
+//! with, and `jobc-nvml` may be missing. nvidia-smi is installed with the driver. Its XML has everything except the
+//! name of a MIG instance and the compute capability, which two shorter lists have; it prints NVLink only as prose, so
+//! that is not queried.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,14 +17,15 @@ use crate::places;
 use jobc_nvml::{Mig, MigDevice, Process};
 use jobc_sys::timed;
 
-/// Asks nvidia-smi; nothing where it is not there or says something else. Says which file it is.
+/// Runs nvidia-smi; nothing if it is missing or prints something else. Returns the path of the program too.
 pub(super) fn ask(machine: &Machine) -> Option<(Said, PathBuf)> {
-    let programs = places::PROGRAMS.map(|folder| machine.path(format!("{folder}/nvidia-smi")));
+    let programs = places::PROGRAMS.map(|directory| machine.path(format!("{directory}/nvidia-smi")));
     let program = programs.into_iter().find(|path| path.exists())?;
-    let folders = library_path(machine);
+    let directories = library_path(machine);
     let run = |words: &[&str]| {
         let mut command = Command::new(&program);
-        let said = timed::run(command.args(words).env("LD_LIBRARY_PATH", &folders), machine.nvml.patience);
+        let said =
+            timed::run(command.args(words).env("LD_LIBRARY_PATH", &directories), machine.nvml.patience);
         said.ok().filter(|said| said.status.success()).map(|said| said.text)
     };
     let whole = run(&["-q", "-x"])?;
@@ -33,12 +35,12 @@ pub(super) fn ask(machine: &Machine) -> Option<(Said, PathBuf)> {
     Some((read(&whole, &list, &capabilities)?, program))
 }
 
-/// Where it looks for the library: where this process would, then the folders that loaders do not know by themselves.
+/// Its search path for the library: this process's, then the directories that loaders do not search by default.
 fn library_path(machine: &Machine) -> OsString {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let found = search::found(machine).filter_map(|file| file.parent().map(Path::to_owned));
-    let unknown = found.filter(|folder| !machine.is_own() || !places::is_of_the_loader(folder));
-    let own = std::env::split_paths(&own).filter(|folder| !folder.as_os_str().is_empty());
+    let unknown = found.filter(|directory| !machine.is_own() || !places::is_of_the_loader(directory));
+    let own = std::env::split_paths(&own).filter(|directory| !directory.as_os_str().is_empty());
     std::env::join_paths(own.chain(unknown)).unwrap_or_default()
 }
 
@@ -60,7 +62,7 @@ fn read(whole: &str, list: &str, capabilities: &str) -> Option<Said> {
 /// A card of the XML, from its place on: `00000000:3B:00.0">…`.
 fn card(block: &str) -> Option<Card> {
     let (place, text) = block.split_once('"')?;
-    // MIG instances have memory of their own, told before the card's.
+    // MIG instances have their own memory element, which comes before the card's.
     let cut = between(text, "<mig_devices>", "</mig_devices>").unwrap_or_default();
     let text = text.replacen(cut, "", usize::from(!cut.is_empty()));
     let mode = between(&text, "<mig_mode>", "</mig_mode>").and_then(|mode| inside(mode, "current_mig"));
@@ -126,7 +128,7 @@ fn capability(list: &str, card: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// What stands in the first element of a name; nothing for `N/A`.
+/// The text of the first element with a name; nothing for `N/A`.
 fn inside(text: &str, name: &str) -> Option<String> {
     let value = between(text, &format!("<{name}>"), &format!("</{name}>"))?.trim();
     (!value.is_empty() && !value.contains("N/A")).then(|| value.to_owned())

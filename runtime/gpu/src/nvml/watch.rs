@@ -1,7 +1,7 @@
-//! Asking NVML again and again what changes from moment to moment: how busy cards are, and with whom.
+//! Repeated NVML queries of values that change from moment to moment: utilization, and processes.
 //!
-//! One process stays for as long as somebody watches. It ends with the pipe that it reads from, so with its starter, however
-//! that dies.
+//! One process runs while a reader needs it. It exits at the end of its input pipe, so it exits with its parent,
+//! however the parent dies.
 
 use std::io::{self, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -22,9 +22,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts it; nothing where NVML is not to be asked, or this process would have to ask itself.
+    /// Starts it; nothing if NVML is not to be queried, or if this process would have to query itself.
     ///
-    /// `tried` of those who can ask have failed: the next has its turn, and after the last the first again.
+    /// `tried` programs have failed: the next one is used, and after the last the first again.
     pub fn start(machine: &Machine, tried: usize) -> io::Result<Option<Self>> {
         let askers = &machine.nvml.askers;
         let (Some(asker), Some(files)) = (askers.get(tried % askers.len().max(1)), search::files(machine))
@@ -62,7 +62,7 @@ impl Watch {
                 Err(error) => return Err(error),
             }
         }
-        // What the library prints of its own is no answer.
+        // Lines that the library itself prints are not responses.
         while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.heard.drain(..=end).collect();
             if let Ok(moment) = serde_json::from_slice(&line) {

@@ -1,7 +1,7 @@
 //! Devices that are near each other.
 //!
-//! How far two cards are is told in steps that grow faster than any number of nearer ones can add up to, so that one way
-//! through the processors is worse than all of a machine's links.
+//! The distance of two cards is a cost whose steps grow faster than any number of nearer pairs can add up to, so that
+//! one path through the processors costs more than all links of a host.
 
 use crate::inventory::{DeviceId, Inventory, Way};
 
@@ -16,14 +16,14 @@ pub(super) struct Candidate {
     pub(super) busy: bool,
 }
 
-/// Up to so many sets all are looked at; beyond that they are grown from each device.
+/// Up to this number of sets all are compared; beyond it, sets are grown from each device.
 const ALL: u64 = 2000;
 
-/// What a choice costs, dearest first: devices that the job has not had, devices in use, distances among those chosen, links
-/// that are broken to those left.
+/// What a choice costs, dearest first: devices that the job has not had, devices in use, distances among those chosen,
+/// links that are broken to those left.
 type Cost = (usize, usize, u64, u64);
 
-/// Chooses so many; nothing where there are not as many.
+/// Chooses so many; nothing if there are not as many.
 pub(super) fn choose(from: &[Candidate], count: usize, inventory: &Inventory) -> Option<Vec<Candidate>> {
     if count > from.len() {
         return None;
@@ -34,7 +34,7 @@ pub(super) fn choose(from: &[Candidate], count: usize, inventory: &Inventory) ->
     } else {
         Box::new((0..from.len()).map(|seed| grown(seed, from, count, &distances)))
     };
-    // Of equal ones the first: sets come in the order of their devices.
+    // Among equal ones the first: sets come in the order of their devices.
     let best = sets.min_by_key(|set| cost(set, from, &distances))?;
     Some(best.into_iter().map(|place| from[place].clone()).collect())
 }
@@ -85,7 +85,7 @@ fn cost(set: &[usize], from: &[Candidate], distances: &Distances) -> Cost {
     (new, busy, inside, broken)
 }
 
-/// A set that begins with one device and takes what adds least, one by one.
+/// A set that starts with one device and adds the nearest ones, one by one.
 fn grown(seed: usize, from: &[Candidate], count: usize, distances: &Distances) -> Vec<usize> {
     let mut set: Vec<usize> = if count == 0 { vec![] } else { vec![seed] };
     while set.len() < count {

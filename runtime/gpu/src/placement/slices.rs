@@ -24,8 +24,8 @@ pub(super) fn is_instance(share: &SharePlan, device: DeviceId, inventory: &Inven
         && share.cores_percent.is_none_or(|wanted| cores.is_some_and(|has| has >= wanted))
 }
 
-/// Chooses so many instances for a task, on different cards or on one: the smallest that will do, then of the card that has
-/// the fewest left.
+/// Chooses so many instances for a task, on different cards or on one: the smallest that will do, then of the card that
+/// has the fewest left.
 pub(super) fn instances(
     free: &[Candidate],
     count: usize,
@@ -77,7 +77,7 @@ impl Placing<'_> {
     pub(super) fn slices(&mut self, place: usize, share: &SharePlan, by: Sharing) -> Option<()> {
         let demand = &self.demands.roles[place];
         let cards = demand.cards() as usize;
-        // All slices of a task on one card are one that is as large.
+        // All slices of a task on one card are one slice of their total size.
         let times = if share.same_card { demand.each } else { 1 };
         let part = SharePlan {
             memory_bytes: share.memory_bytes.map(|bytes| bytes.saturating_mul(u64::from(times))),

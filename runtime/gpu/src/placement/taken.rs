@@ -1,4 +1,4 @@
-//! What of a machine's devices jobs have: whole ones, and slices of cards.
+//! What of a host's devices jobs have: whole ones, and slices of cards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Taken {
         self.whole.insert(device);
     }
 
-    /// Whether nobody has any of it, nor any of its card's instances or its card.
+    /// Whether no part of it is taken, nor any of its card's instances or its card.
     pub fn is_free(&self, device: DeviceId) -> bool {
         let card = DeviceId { mig: None, ..device };
         let instance = device.mig.is_none()
@@ -65,7 +65,7 @@ impl Taken {
             && ![device, card].iter().any(|one| self.whole.contains(one) || self.shared.contains_key(one))
     }
 
-    /// What of a card is taken in slices; nothing where it cannot be shared, as somebody has all of it.
+    /// The slices taken of a card; nothing if it cannot be shared because it is taken as a whole.
     pub(super) fn shared(&self, card: DeviceId) -> Result<Option<&Shared>, ()> {
         match self.shared.get(&card) {
             _ if self.whole.contains(&card) => Err(()),

@@ -235,7 +235,7 @@ fn pinned_devices_are_those_and_no_others_in_their_order() {
     assert_eq!(pinned(&["2", "0", "1"], &without(&[0])).unwrap(), "a-0: 2; a-1: 1");
     assert_eq!(pinned(&["2", "0"], &without(&[0])), Err(Misfit(0)));
     assert_eq!(pinned(&["3:1", "1"], &without(&[3])), Err(Misfit(0)));
-    // Nobody who does not name an instance gets one.
+    // A demand that names no instance gets none.
     assert_eq!(placed(&inventory, &[("a", 4, json!({}))]), "no room for a");
 }
 
@@ -344,8 +344,8 @@ fn slices_of_others_are_counted_and_not_mixed() {
 }
 
 proptest! {
-    /// Whatever is asked: each seat has what it asks for, tasks that are there at once have different devices, and what was
-    /// taken is nobody's. Where the numbers of whole GPUs fit, there is room.
+    /// For any request: each seat has what it requests, concurrent tasks have different devices, and what was taken is
+    /// not assigned. If the numbers of whole GPUs fit, there is room.
     #[test]
     fn nobody_gets_what_another_has(
         groups in proptest::collection::vec(1_u32..4, 1..4),

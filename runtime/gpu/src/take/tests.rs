@@ -1,4 +1,4 @@
-//! What is found on made-up machines.
+//! What is found on simulated hosts.
 
 use jobc_fake_gpus::{Nodes, model, nvml};
 use tempfile::TempDir;
@@ -7,24 +7,25 @@ use super::*;
 use crate::inventory::{Gpu, Way};
 use crate::machine::Asker;
 
-/// The files of a made-up machine.
+/// The files of a simulated host.
 fn tree(name: &str) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    jobc_fake_gpus::make(&model::named(name).unwrap(), folder.path(), Nodes::Files).unwrap();
-    folder
+    let directory = tempfile::tempdir().unwrap();
+    jobc_fake_gpus::make(&model::named(name).unwrap(), directory.path(), Nodes::Files).unwrap();
+    directory
 }
 
-/// The same with a library that answers as NVML does; `answers` come after the machine's own and so count in their place.
+/// The same with a library that answers as NVML does; `answers` come after the host's own and so count in their
+/// place.
 fn with_nvml(name: &str, answers: &str) -> TempDir {
-    let folder = tree(name);
-    nvml::build(folder.path()).unwrap();
-    let file = folder.path().join(nvml::ANSWERS);
+    let directory = tree(name);
+    nvml::build(directory.path()).unwrap();
+    let file = directory.path().join(nvml::ANSWERS);
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(file, text + answers).unwrap();
-    folder
+    directory
 }
 
-/// A process in place of the one that asks NVML.
+/// A process that replaces the query process of NVML.
 fn sh(script: &str) -> Asker {
     Asker::new("/bin/sh").word("-c").word(script)
 }
@@ -176,7 +177,7 @@ fn whoever_asks_for_long_or_badly_is_not_waited_for() {
     let tree = tree("v100");
     let mut machine = Machine::at(tree.path());
     for (script, words) in [
-        ("sleep 60", "no answer in 0.2 s"),
+        ("sleep 60", "timed out after 0.2 s"),
         ("echo it is broken; exit 3", "(it is broken)"),
         ("echo it cannot run; exit 1", "it cannot run"),
         ("kill -ABRT $$", "signal: 6"),
@@ -215,7 +216,7 @@ fn one_that_cannot_run_leaves_it_to_the_next() {
     }
 }
 
-/// On a machine that has just started nobody has made the nodes, and NVML has it done for root.
+/// After boot the nodes do not exist yet; NVML has them created for root.
 #[test]
 fn nodes_that_come_with_the_first_question_are_there() {
     let tree = tree("v100");

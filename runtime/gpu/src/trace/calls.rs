@@ -28,12 +28,12 @@ pub struct Counted {
     pub longest: f64,
 }
 
-/// The kinds of calls, whatever the kernel calls them.
+/// The kinds of calls, independent of the kernel's names.
 const KINDS: [(&str, &str); 5] =
     [("open", "open"), ("openat", "open"), ("openat2", "open"), ("mmap", "mmap"), ("ioctl", "ioctl")];
 
 impl Calls {
-    /// Takes a call in, where it is about a GPU's node.
+    /// Counts a call, if it is about a GPU's node.
     pub(super) fn count(&mut self, call: Option<Call>) {
         let Some(call) = call else { return };
         let Some((_, kind)) = KINDS.iter().find(|(name, _)| *name == call.name) else { return };

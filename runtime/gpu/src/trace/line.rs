@@ -1,11 +1,11 @@
-//! The lines of strace, put together: a call that another process interrupts stands in two of them.
+//! The lines of strace, joined: a call that another process interrupts takes two lines.
 
 use std::collections::BTreeMap;
 
 /// Takes lines and gives whole calls.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    /// What processes have begun to say.
+    /// Calls that processes have begun.
     begun: BTreeMap<u32, String>,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Call {
     pub(super) arguments: String,
     /// What it returned, as strace writes it: `3</dev/nvidia0>`, `-1 ENXIO (…)`.
     pub(super) result: String,
-    /// Seconds in the kernel, where strace could tell.
+    /// Seconds in the kernel, if strace reports them.
     pub(super) seconds: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-/// The process of a line, 0 where it is not told, and the rest.
+/// The process of a line, 0 if it is not given, and the rest.
 fn process(line: &str) -> (u32, &str) {
     let told = line.strip_prefix("[pid").and_then(|rest| rest.split_once(']'));
     match told.and_then(|(pid, rest)| Some((pid.trim().parse().ok()?, rest))) {
@@ -70,17 +70,17 @@ impl Call {
         self.result.starts_with("-1 ")
     }
 
-    /// The file it was about: what was opened, or the name of a descriptor among its arguments.
+    /// The file of the call: the opened file, or the name of a file descriptor among its arguments.
     pub(super) fn file(&self) -> Option<String> {
         if self.name.starts_with("open") {
-            // A name that a link leads away from is told by what was opened.
+            // A name that is a link is replaced by the file that was opened.
             return named(&self.result).or_else(|| quoted(&self.arguments));
         }
         self.arguments.split(", ").find_map(named)
     }
 }
 
-/// The file of a descriptor: `3</dev/nvidia0>`, with `-yy` `3</dev/nvidia0<char 195:0>>`.
+/// The file of a file descriptor: `3</dev/nvidia0>`, with `-yy` `3</dev/nvidia0<char 195:0>>`.
 fn named(text: &str) -> Option<String> {
     let (number, rest) = text.split_once('<')?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! A program that opens, asks and maps made-up nodes, traced for real.
+//! A program that opens, queries and maps simulated nodes, traced for real.
 
 use super::*;
 
@@ -8,8 +8,8 @@ fn a_program_is_seen_talking_to_a_node() {
         eprintln!("skipped: there is no `strace`");
         return;
     }
-    // Files of the device's names cannot be made here, so the program uses a node that the kernel has: what counts is
-    // told apart below.
+    // Files with the devices' names cannot be created here, so the program uses a node that the kernel has: the counted
+    // calls are distinguished below.
     let script = "exec 3</dev/null; while :; do (: </dev/null); sleep 0.01; done";
     let mut program = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
     let processes = family(program.id());

@@ -1,4 +1,4 @@
-//! Archives that `ADD` unpacks: told from other files by their first block, whatever their names say.
+//! Archives that `ADD` unpacks: detected by their first block, regardless of their names.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _};
@@ -12,11 +12,11 @@ use jobc_container::decompress::decompressed;
 /// The most entries that an archive may have.
 const MOST_ENTRIES: u64 = 10_000_000;
 
-/// How archives begin that are compressed by something that is not read here, and yet would be unpacked elsewhere.
+/// Magic bytes of archives whose compression is not supported here, but would be unpacked by other builders.
 const OTHERS: [&[u8]; 2] = [&[0xfd, b'7', b'z', b'X', b'Z'], b"BZh"];
 
-/// Unpacks an archive to an empty folder; says whether the file is one.
-pub(super) fn unpack(mut file: File, folder: &Path, stopped: &AtomicBool) -> io::Result<bool> {
+/// Unpacks an archive to an empty directory; returns whether the file is one.
+pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> io::Result<bool> {
     let mut beginning = Vec::new();
     (&mut file).take(6).read_to_end(&mut beginning)?;
     file.rewind()?;
@@ -31,7 +31,7 @@ pub(super) fn unpack(mut file: File, folder: &Path, stopped: &AtomicBool) -> io:
         return Ok(false);
     }
     file.rewind()?;
-    let mut tree = Tree::new(folder, owners())?;
+    let mut tree = Tree::new(directory, owners())?;
     fill(&mut tree, BufReader::with_capacity(1 << 16, open(file)?), MOST_ENTRIES, stopped)?;
     tree.finish()?;
     Ok(true)
@@ -51,7 +51,7 @@ fn owners() -> Owners {
     if one { Owners::Mine } else { Owners::Mapped }
 }
 
-/// Whether something begins with a header of tar: its checksum is right (tar(5)).
+/// Whether data begins with a tar header: its checksum is right (tar(5)).
 fn is_archive(input: &mut dyn io::Read) -> io::Result<bool> {
     let mut header = Vec::new();
     input.take(512).read_to_end(&mut header)?;

@@ -1,9 +1,10 @@
 //! What steps have made, by what went into them.
 //!
-//! A step's key is made of the key before it, the instruction with its variables filled in, and the content of the files that
-//! it takes. The result stands in a file of that name in the store's `cache/layers`, in one line: the layer's diff id, then
-//! its blob's digest, size and media type, and when it was made; or the word `nothing` and that time, for a step that has changed no file. Files are replaced as
-//! a whole, so any number of builds may use them at once, and whatever is missing is made again.
+//! The key of a step is made of the key before it, the instruction with its variables expanded, and the content of the
+//! files that it uses. The result is a file of that name in the store's `cache/layers`, with one line: the layer's diff
+//! id, then its blob's digest, size and media type, and its creation time; or the word `nothing` and that time, for a
+//! step that changed no file. Files are replaced atomically, so any number of builds can use them at once, and missing
+//! files are created again.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ impl Key {
         Self::default().with("jobc 1").with(kind)
     }
 
-    /// Adds a part. Its length goes before it, so that no two lists of parts are told alike.
+    /// Adds a part. Its length precedes it, so that no two lists of parts have the same key.
     pub(super) fn with(mut self, part: impl AsRef<[u8]>) -> Self {
         self.add(part);
         self
@@ -67,28 +68,28 @@ pub(super) struct Layer {
 #[derive(Debug)]
 pub(super) struct Cache<'a> {
     store: &'a Store,
-    folder: PathBuf,
+    directory: PathBuf,
     /// Whether nothing that is known counts.
     unread: bool,
 }
 
-/// What stands for a step that has changed no file.
+/// The value for a step that changed no file.
 const NOTHING: &str = "nothing";
 
 impl<'a> Cache<'a> {
     /// The cache of a store; with `unread` what is known is replaced.
     pub(super) fn new(store: &'a Store, unread: bool) -> Result<Self> {
-        let folder = store.root().join("cache/layers");
-        fs::create_dir_all(&folder).map_err(|error| store.full("write to", &error))?;
-        Ok(Self { store, folder, unread })
+        let directory = store.root().join("cache/layers");
+        fs::create_dir_all(&directory).map_err(|error| store.full("write to", &error))?;
+        Ok(Self { store, directory, unread })
     }
 
-    /// What the step of a key has made, where it is known and still there.
+    /// The result of the step with a key, if it is cached and still exists.
     pub(super) fn known(&self, key: &Digest) -> Option<Packed> {
         if self.unread {
             return None;
         }
-        let text = fs::read_to_string(self.folder.join(key.hex())).ok()?;
+        let text = fs::read_to_string(self.directory.join(key.hex())).ok()?;
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             [NOTHING, created] => Some(Packed { layer: None, created: created.parse().ok()? }),
@@ -111,7 +112,7 @@ impl<'a> Cache<'a> {
                 format!("{diff_id} {} {} {} {created}\n", blob.digest, blob.size, blob.media_type)
             }
         };
-        replace(&self.folder.join(key.hex()), text.as_bytes())
+        replace(&self.directory.join(key.hex()), text.as_bytes())
     }
 }
 

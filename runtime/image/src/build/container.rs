@@ -1,8 +1,8 @@
 //! The container of a `RUN`: its config.json.
 //!
-//! container.json has what the usual engines give a build: the namespaces, capabilities, hidden paths and the filter of
-//! system calls of the tasks that `jobc build` writes, which a test compares. Unlike those it may gain privileges, so that
-//! `sudo` works in a Dockerfile as elsewhere.
+//! container.json has what the usual engines give a build: the namespaces, capabilities, masked paths and seccomp
+//! filter of the tasks that `jobc build` writes, which a test compares. Unlike those, it allows gaining privileges, so
+//! that `sudo` works in a Dockerfile as elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -23,9 +23,9 @@ pub(super) struct Setting {
     pub(super) arguments: Vec<String>,
     /// Its variables, `NAME=value`.
     pub(super) environment: Vec<String>,
-    /// The folder it starts in.
+    /// The directory it starts in.
     pub(super) cwd: String,
-    /// Who it runs as.
+    /// Its user.
     pub(super) account: Account,
     /// Which network it has.
     pub(super) network: Network,
@@ -47,13 +47,13 @@ pub(super) struct Bound {
 /// What is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// A file or folder of the machine.
+    /// A file or directory of the host.
     Path(PathBuf),
     /// Memory, of at most so many bytes.
     Memory(Option<u64>),
 }
 
-/// The configuration of a command's container; `devices` says whether a control group can keep it from devices.
+/// The configuration of a command's container; `devices` is whether a cgroup can deny it devices.
 pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec> {
     let broken = |error: serde_json::Error| Error::new(Kind::State, format!("container.json: {error}"));
     let mut spec: Spec = serde_json::from_str(COMMON).map_err(broken)?;
@@ -79,7 +79,8 @@ pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec
                 .set_effective(Some(bounding));
         }
         if *uid != 0 {
-            // As the kernel does it for a program that a user executes: what root could have is had by set-user-id programs.
+            // As the kernel does it for a program that a user executes: what root could have is had by set-user-id
+            // programs.
             capabilities.set_permitted(Some([].into())).set_effective(Some([].into()));
         }
         process.set_capabilities(Some(capabilities));

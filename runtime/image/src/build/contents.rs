@@ -1,7 +1,8 @@
 //! The digests of a context's files, kept from one build to the next.
 //!
-//! A file that has the same device, number, bits, size and times as before has the same content, but for one that was written
-//! in the moment in which it was read: within the clock's grain its times may stay the same. Such files are read again.
+//! A file that has the same device, inode, mode, size and times as before has the same content, except for one that was
+//! written at the moment it was read: within the clock's granularity its times may not change. Such files are read
+//! again.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -69,11 +70,11 @@ impl Contents {
         found: &Found,
         stopped: &AtomicBool,
     ) -> io::Result<()> {
-        key.add(if found.is_folder() { b"" } else { found.name().as_bytes() });
+        key.add(if found.is_directory() { b"" } else { found.name().as_bytes() });
         key.add((found.entries.len() as u64).to_le_bytes());
         for entry in &found.entries {
             if stopped.load(Ordering::Relaxed) {
-                return Err(io::Error::other("it was given up"));
+                return Err(io::Error::other("canceled"));
             }
             let whole = found.path.join(&entry.path);
             key.add(entry.path.as_os_str().as_bytes());
@@ -142,7 +143,7 @@ impl Contents {
             return;
         }
         let mut all = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        // What this build did not look at, another Dockerfile of the context may.
+        // Another Dockerfile of the context may read files that this build did not.
         for (identity, digest) in self.before {
             if all.len() >= MOST {
                 break;

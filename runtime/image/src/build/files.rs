@@ -1,4 +1,4 @@
-//! Puts files into an image's tree: the order behind `COPY`, `ADD` and `WORKDIR`, and behind what `RUN` mounts.
+//! Puts files into an image's tree: the code behind `COPY`, `ADD`, `WORKDIR`, and the mounts of `RUN`.
 
 use std::fs::File;
 use std::io;
@@ -20,13 +20,13 @@ use jobc_sys::error::{Error, Kind, Result, because};
 pub(super) struct Copy {
     /// The layers of the tree, lowest first.
     pub(super) lowers: Vec<PathBuf>,
-    /// A folder with the empty folders `upper`, for what is put, and `work`, for the kernel.
+    /// A directory with the empty directories `upper`, for what is put, and `work`, for the kernel.
     pub(super) step: PathBuf,
     /// Where files are taken from.
     pub(super) from: Files,
     /// What is taken.
     pub(super) sources: Vec<Taken>,
-    /// Where to: an absolute path, with a slash at its end where it must be a folder.
+    /// The target: an absolute path, with a trailing slash if it must be a directory.
     pub(super) target: String,
     /// The owner of all; their own where absent.
     pub(super) owner: Option<(u32, u32)>,
@@ -34,7 +34,7 @@ pub(super) struct Copy {
     pub(super) owned: bool,
     /// The bits of all; their own where absent.
     pub(super) mode: Option<u32>,
-    /// Whether the folders of sources are made in the target too.
+    /// Whether the directories of sources are made in the target too.
     pub(super) parents: bool,
     /// Whether archives are unpacked.
     pub(super) unpack: bool,
@@ -50,10 +50,10 @@ pub(super) enum Files {
     /// Nowhere.
     #[default]
     None,
-    /// A folder of the machine.
+    /// A directory of the host.
     Context {
         /// Which.
-        folder: PathBuf,
+        directory: PathBuf,
         /// What of it is not seen.
         ignore: Ignore,
     },
@@ -86,12 +86,16 @@ impl Files {
     pub(super) fn open(&self) -> Result<Open> {
         Ok(match self {
             Self::None => Open { tree: None, ignore: Ignore::default() },
-            Self::Context { folder, ignore } => {
-                Open { tree: Some(tree(std::slice::from_ref(folder), None)?), ignore: ignore.clone() }
+            Self::Context { directory, ignore } => {
+                Open { tree: Some(tree(std::slice::from_ref(directory), None)?), ignore: ignore.clone() }
             }
             // A stage on `scratch` that has put nothing there.
-            Self::Layers(folders) if folders.is_empty() => Open { tree: None, ignore: Ignore::default() },
-            Self::Layers(folders) => Open { tree: Some(tree(folders, None)?), ignore: Ignore::default() },
+            Self::Layers(directories) if directories.is_empty() => {
+                Open { tree: None, ignore: Ignore::default() }
+            }
+            Self::Layers(directories) => {
+                Open { tree: Some(tree(directories, None)?), ignore: Ignore::default() }
+            }
         })
     }
 }
@@ -117,7 +121,7 @@ impl Open {
                 None => Err(io::ErrorKind::NotFound.into()),
             };
             all.extend(found.map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => absent(format!("`{source}` is not there")),
+                io::ErrorKind::NotFound => absent(format!("`{source}`: no such file or directory")),
                 _ => Error::new(Kind::Machine, format!("cannot look for `{source}`: {}", because(&error))),
             })?);
         }
@@ -128,7 +132,7 @@ impl Open {
         Ok(all)
     }
 
-    /// The tree, where there is one.
+    /// The tree, if there is one.
     pub(super) fn tree(&self) -> Option<&OwnedFd> {
         self.tree.as_ref()
     }
@@ -136,7 +140,7 @@ impl Open {
 
 fn absent(message: String) -> Error {
     Error::new(Kind::Config, message).help(
-        "sources begin at the root of the context, of the stage or of the image; `.dockerignore` may leave files out",
+        "source paths start at the root of the context, stage or image; `.dockerignore` may exclude files",
     )
 }
 
@@ -149,22 +153,22 @@ pub(super) fn listing(found: &[Found]) -> Digest {
     hasher.finish()
 }
 
-/// Carries it out; says whether an owner could not be given.
+/// Copies the files; returns whether an owner could not be set.
 pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
     let onto = tree(&copy.lowers, Some(&copy.step))?;
     let from = copy.from.open()?;
     let found = from.find(&copy.sources, &copy.exclude)?;
     if copy.listing.as_ref().is_some_and(|expected| listing(&found) != *expected) {
         return Err(
-            Error::new(Kind::State, "the build context has changed while it was read").help("build again")
+            Error::new(Kind::State, "the build context changed while it was read").help("build again")
         );
     }
     let several =
         found.len() + copy.sources.iter().filter(|source| matches!(source, Taken::Text { .. })).count() > 1;
-    if several && !copy.target.ends_with('/') && found.iter().any(|found| !found.is_folder()) {
+    if several && !copy.target.ends_with('/') && found.iter().any(|found| !found.is_directory()) {
         return Err(Error::new(
             Kind::Config,
-            format!("several files are copied to `{}`, which is no folder", copy.target),
+            format!("cannot copy several files to `{}`: not a directory", copy.target),
         )
         .help(format!("write `{}/`", copy.target)));
     }
@@ -173,7 +177,7 @@ pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
     let mut place = Place::new(&onto, dress, stopped);
     let put = |place: &mut Place<'_>| {
         if copy.sources.is_empty() {
-            place.made_folder(Path::new(&copy.target), copy.mode)?;
+            place.made_directory(Path::new(&copy.target), copy.mode)?;
         }
         for found in &found {
             let Some(tree) = from.tree() else { break };
@@ -188,8 +192,8 @@ pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
     };
     put(&mut place).map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::new(Kind::Machine, "no space left in the store of images").help(
-                "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+            Error::new(Kind::Machine, "no space left in the image store").help(
+                "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
             )
         }
         _ => Error::new(Kind::Machine, format!("cannot copy: {}", because(&error))),
@@ -204,16 +208,16 @@ fn put(
     found: &Found,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
-    if copy.unpack && !found.is_folder() {
+    if copy.unpack && !found.is_directory() {
         let file = File::from(found.open(tree, &found.entries[0])?);
-        let folder = copy.step.join("unpacked");
-        std::fs::create_dir(&folder)?;
-        let is_archive = super::archive::unpack(file, &folder, stopped)
+        let directory = copy.step.join("unpacked");
+        std::fs::create_dir(&directory)?;
+        let is_archive = super::archive::unpack(file, &directory, stopped)
             .map_err(|error| super::found::named(error, &found.path))?;
         if is_archive {
-            place.unpacked(&folder, copy.owner.filter(|_| copy.owned), &copy.target)?;
+            place.unpacked(&directory, copy.owner.filter(|_| copy.owned), &copy.target)?;
         }
-        std::fs::remove_dir_all(&folder)?;
+        std::fs::remove_dir_all(&directory)?;
         if is_archive {
             return Ok(());
         }
@@ -221,8 +225,11 @@ fn put(
     if !copy.parents {
         return place.put(tree, found, &copy.target);
     }
-    let below =
-        if found.is_folder() { found.path.as_path() } else { found.path.parent().unwrap_or(Path::new("")) };
+    let below = if found.is_directory() {
+        found.path.as_path()
+    } else {
+        found.path.parent().unwrap_or(Path::new(""))
+    };
     let target = Path::new(&copy.target).join(below);
     place.put(tree, found, &format!("{}/", target.display()))
 }

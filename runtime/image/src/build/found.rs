@@ -1,8 +1,9 @@
-//! What a source of `COPY` names: files of a tree, found below a descriptor and nowhere else.
+//! The sources of `COPY`: files of a tree, found below a file descriptor and nowhere else.
 //!
-//! A source is a path, or a pattern whose parts between slashes match single names (Go's `filepath.Match`, by which BuildKit
-//! goes). Links on the way to it, and a link that it names, are followed as a process with that root would follow them, so
-//! that none leads out; a link below a folder is a link. The listing is in the order of names, whatever the file system's.
+//! A source is a path, or a pattern whose path components match single names (Go's `filepath.Match`, which BuildKit
+//! uses). Links on the way to it, and a link that it names, are followed as a process with that root would follow them,
+//! so that none leads out; a link below a directory is copied as a link. The listing is sorted by name, whatever the
+//! file system's order.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -21,13 +22,13 @@ use jobc_sys::inside::open_inside;
 /// Something that a source names, with all that is below it.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
-    /// Its path from the root of the tree as the source has it: its last name is what it is called in a folder.
+    /// Its path from the root of the tree as the source has it: its last component is its name in a directory.
     pub(super) path: PathBuf,
-    /// Itself, and what is below it, each after the folder it is in.
+    /// Itself, and what is below it, each after the directory it is in.
     pub(super) entries: Vec<Entry>,
 }
 
-/// A file, folder, link or node.
+/// A file, directory, link or node.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     /// Its path below what was found, empty for that itself.
@@ -41,38 +42,38 @@ impl Entry {
         FileType::from_raw_mode(self.status.st_mode)
     }
 
-    pub(super) fn is_folder(&self) -> bool {
+    pub(super) fn is_directory(&self) -> bool {
         self.kind() == FileType::Directory
     }
 }
 
 impl Found {
     /// Itself.
-    pub(super) fn is_folder(&self) -> bool {
-        self.entries.first().is_some_and(Entry::is_folder)
+    pub(super) fn is_directory(&self) -> bool {
+        self.entries.first().is_some_and(Entry::is_directory)
     }
 
-    /// The name it has in a folder.
+    /// The name it has in a directory.
     pub(super) fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
     }
 
-    /// Opens a part of it for reading.
+    /// Opens one of its files for reading.
     pub(super) fn open(&self, tree: &OwnedFd, entry: &Entry) -> io::Result<OwnedFd> {
         let below = if entry.path.as_os_str().is_empty() { OFlags::empty() } else { OFlags::NOFOLLOW };
         let path = c_path(&self.path.join(&entry.path))?;
         Ok(open_inside(tree, &path, OFlags::RDONLY | OFlags::NONBLOCK | below)?)
     }
 
-    /// Leaves out what `--exclude` names: paths below a folder, or a file's own name. Says whether anything is left.
+    /// Leaves out what `--exclude` names: paths below a directory, or a file's own name. Says whether anything is left.
     pub(super) fn exclude(&mut self, patterns: &Ignore) -> bool {
         if patterns.is_empty() {
             return true;
         }
-        if !self.is_folder() {
+        if !self.is_directory() {
             return !patterns.excludes(self.name().as_ref());
         }
-        // From the end, so that a folder stays where something in it does.
+        // From the end, so that a directory stays where something in it does.
         let mut needed = std::collections::HashSet::new();
         let mut kept: Vec<Entry> = Vec::new();
         for entry in self.entries.drain(..).rev() {
@@ -87,7 +88,8 @@ impl Found {
         true
     }
 
-    /// Adds what would tell this listing from another: names and what stat(2) says of each, contents' times included.
+    /// Adds what distinguishes this listing from another: names and the result of stat(2) for each, including the times
+    /// of the content.
     pub(super) fn tell(&self, hasher: &mut Hasher) {
         for Entry { path, status } in &self.entries {
             hasher.update(self.path.join(path).as_os_str().as_bytes());
@@ -114,11 +116,11 @@ pub(super) fn identity(status: &Stat) -> [u64; 8] {
     ]
 }
 
-/// All that a source names, in order; nothing where a pattern matches nothing.
+/// All that a source names, in order; nothing if a pattern matches nothing.
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::NotFound`] where a path without a pattern is not there, or is not taken.
+/// [`io::ErrorKind::NotFound`] where a path without a pattern does not exist, or is not taken.
 pub(super) fn find(tree: &OwnedFd, source: &str, ignore: &Ignore) -> io::Result<Vec<Found>> {
     let names: Vec<&str> = source.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
     let mut paths = vec![PathBuf::new()];
@@ -164,22 +166,22 @@ fn unescaped(name: &str) -> String {
     plain
 }
 
-/// What a pattern matches in a folder.
+/// What a pattern matches in a directory.
 fn matches(
     tree: &OwnedFd,
-    folder: &Path,
+    directory: &Path,
     pattern: &str,
     ignore: &Ignore,
     last: bool,
 ) -> io::Result<Vec<PathBuf>> {
-    let open = match open_inside(tree, &c_path(folder)?, OFlags::RDONLY | OFlags::DIRECTORY) {
+    let open = match open_inside(tree, &c_path(directory)?, OFlags::RDONLY | OFlags::DIRECTORY) {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Vec::new()),
         other => other?,
     };
     let mut found = Vec::new();
     for name in names(&open)? {
-        let path = folder.join(&name);
-        // A name that is no text matches what any character matches.
+        let path = directory.join(&name);
+        // A name that is not UTF-8 matches what any character matches.
         if glob::matches(pattern, &name.to_string_lossy())
             && (!last || !ignore.excludes(&path) || ignore.enters(&path))
         {
@@ -192,13 +194,13 @@ fn matches(
 fn entries(tree: &OwnedFd, path: &Path, ignore: &Ignore) -> io::Result<Vec<Entry>> {
     let open = open_inside(tree, &c_path(path)?, OFlags::PATH)?;
     let status = rustix::fs::fstat(&open)?;
-    let folder = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
+    let directory = FileType::from_raw_mode(status.st_mode) == FileType::Directory;
     let taken = path.as_os_str().is_empty() || !ignore.excludes(path);
-    if !(taken || folder && ignore.enters(path)) {
+    if !(taken || directory && ignore.enters(path)) {
         return Err(io::ErrorKind::NotFound.into());
     }
     let mut entries = vec![Entry { path: PathBuf::new(), status }];
-    if folder {
+    if directory {
         let readable = open_inside(tree, &c_path(path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
         walk(&readable, path, Path::new(""), ignore, &mut entries)?;
         if !taken && entries.len() == 1 {
@@ -208,20 +210,20 @@ fn entries(tree: &OwnedFd, path: &Path, ignore: &Ignore) -> io::Result<Vec<Entry
     Ok(entries)
 }
 
-/// Lists what is in a folder: `path` leads to what was found, `below` from there to the folder.
+/// Lists what is in a directory: `path` leads to what was found, `below` from there to the directory.
 fn walk(
-    folder: &OwnedFd,
+    directory: &OwnedFd,
     path: &Path,
     below: &Path,
     ignore: &Ignore,
     list: &mut Vec<Entry>,
 ) -> io::Result<()> {
-    for name in names(folder)? {
+    for name in names(directory)? {
         let below = below.join(&name);
         let whole = path.join(&below);
         let name = CString::new(name.into_vec())?;
-        let status = match rustix::fs::statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            // Gone since the folder was read.
+        let status = match rustix::fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Gone since the directory was read.
             Err(Errno::NOENT) => continue,
             other => other?,
         };
@@ -234,7 +236,7 @@ fn walk(
         list.push(Entry { path: below.clone(), status });
         if kind == FileType::Directory {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let inner = rustix::fs::openat(folder, &name, flags, rustix::fs::Mode::empty())
+            let inner = rustix::fs::openat(directory, &name, flags, rustix::fs::Mode::empty())
                 .map_err(|errno| named(errno.into(), &whole))?;
             walk(&inner, path, &below, ignore, list)?;
             if !taken && list.len() == at + 1 {
@@ -245,10 +247,10 @@ fn walk(
     Ok(())
 }
 
-/// The names in a folder, in order.
-fn names(folder: &OwnedFd) -> io::Result<Vec<OsString>> {
+/// The names in a directory, in order.
+fn names(directory: &OwnedFd) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
@@ -265,7 +267,7 @@ pub(super) fn named(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("`{}`: {}", path.display(), jobc_sys::error::because(&error)))
 }
 
-/// A path below a tree, for system calls; `.` for the tree itself.
+/// A path below a tree, for syscalls; `.` for the tree itself.
 pub(super) fn c_path(path: &Path) -> io::Result<CString> {
     let plain = path.components().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     let plain: PathBuf = plain.collect();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The file that says what is left out for a Dockerfile: `NAME.dockerignore` beside it, else `.dockerignore` of the context.
+/// The ignore file of a Dockerfile: `NAME.dockerignore` next to it, else `.dockerignore` of the context.
 pub fn file(dockerfile: Option<&Path>, context: &Path) -> Option<PathBuf> {
     let own = dockerfile.and_then(|path| {
         let mut name = path.file_name()?.to_owned();
@@ -18,13 +18,13 @@ mod tests {
 
     #[test]
     fn a_dockerfile_has_its_own_before_the_context() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        assert_eq!(file(Some(&at("Dockerfile")), folder.path()), None);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        assert_eq!(file(Some(&at("Dockerfile")), directory.path()), None);
         std::fs::write(at(".dockerignore"), "").unwrap();
-        assert_eq!(file(Some(&at("Dockerfile")), folder.path()), Some(at(".dockerignore")));
-        assert_eq!(file(None, folder.path()), Some(at(".dockerignore")));
+        assert_eq!(file(Some(&at("Dockerfile")), directory.path()), Some(at(".dockerignore")));
+        assert_eq!(file(None, directory.path()), Some(at(".dockerignore")));
         std::fs::write(at("Dockerfile.dockerignore"), "").unwrap();
-        assert_eq!(file(Some(&at("Dockerfile")), folder.path()), Some(at("Dockerfile.dockerignore")));
+        assert_eq!(file(Some(&at("Dockerfile")), directory.path()), Some(at("Dockerfile.dockerignore")));
     }
 }

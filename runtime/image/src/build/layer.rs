@@ -1,4 +1,4 @@
-//! Makes a layer of what a step has changed: an archive in the store.
+//! Creates a layer of what a step has changed: an archive in the store.
 
 use std::fs;
 use std::io::{self, Write};
@@ -36,19 +36,19 @@ impl Compression {
     }
 }
 
-/// The level of gzip: low, for a build waits for it, and who pushes an image often compresses it anew.
+/// The level of gzip: low, because a build waits for it, and images are often compressed again when they are pushed.
 const LEVEL: u32 = 3;
 
 /// What a step has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
-    /// The layer; nothing where no file was changed.
+    /// The layer; nothing if no file was changed.
     pub(super) layer: Option<Layer>,
     /// When, in seconds since 1970.
     pub(super) created: u64,
 }
 
-/// Makes a layer of the upper folder of a step, which was laid over a layer `below` where there was one.
+/// Creates a layer of the upper directory of a step, which was mounted over a layer `below` if there was one.
 ///
 /// `epoch` is the latest time that files may have, and then the time that the layer was made.
 pub(super) fn make(

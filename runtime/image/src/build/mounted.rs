@@ -1,7 +1,7 @@
-//! Layers seen as one tree: an overlay that stands in no folder and goes with its last descriptor.
+//! Layers as one tree: an overlay that is mounted on no directory and is unmounted with its last file descriptor.
 //!
-//! What copies files into an image, or looks into one, works on such a tree by descriptors. Nothing of it can be left behind:
-//! the kernel takes the mount away when the process ends, however it does.
+//! Code that copies files into an image, or reads one, uses such a tree through file descriptors. Nothing of it can be
+//! left behind: the kernel removes the mount when the process exits, however it does.
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ use rustix::mount::{
 
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The tree of some layers, the lowest first, open. With `step`, a folder with the empty folders `upper` and `work`, it can be
-/// written to.
+/// The tree of some layers, the lowest first, open. With `step`, a directory with the empty directories `upper` and
+/// `work`, it can be written to.
 ///
-/// The calling thread should be one that ends with its work: on kernels before 6.5 it gets mounts of its own.
+/// The calling thread should exit after its work: on kernels before 6.5 it gets its own mount namespace.
 pub(super) fn tree(lowers: &[PathBuf], step: Option<&Path>) -> Result<OwnedFd> {
     match (lowers, step) {
-        ([], None) => Err(Error::new(Kind::State, "a tree of no layers")),
-        ([only], None) => folder(only),
-        ([], Some(step)) => folder(&step.join("upper")),
+        ([], None) => Err(Error::new(Kind::State, "no layers to mount")),
+        ([only], None) => directory(only),
+        ([], Some(step)) => directory(&step.join("upper")),
         _ => overlay(lowers, step),
     }
 }
 
-fn folder(path: &Path) -> Result<OwnedFd> {
+fn directory(path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
         .map_err(|errno| Error::machine(format!("open `{}`", path.display()), errno))
@@ -36,14 +36,15 @@ fn folder(path: &Path) -> Result<OwnedFd> {
 
 fn overlay(lowers: &[PathBuf], step: Option<&Path>) -> Result<OwnedFd> {
     let failed = |errno| {
-        Error::machine(format!("lay an overlay over {} layers", lowers.len()), errno).help(
-            "the folder of images must be on a file system that takes an overlay's upper layer, such as ext4, xfs or btrfs; `--image-root` names another",
+        Error::machine(format!("mount an overlay of {} layers", lowers.len()), errno).help(
+            "the image directory must be on a file system that supports an overlay upper layer, such as ext4, xfs or btrfs; choose another with `--image-root`",
         )
     };
-    // By descriptors: fsconfig(2) takes 255 bytes, and a path may be longer.
-    let open: Vec<OwnedFd> = lowers.iter().rev().map(|path| folder(path)).collect::<Result<_>>()?;
+    // By file descriptors: fsconfig(2) takes 255 bytes, and a path may be longer.
+    let open: Vec<OwnedFd> = lowers.iter().rev().map(|path| directory(path)).collect::<Result<_>>()?;
     let of = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-    let uppers = step.map(|step| Ok::<_, Error>((folder(&step.join("upper"))?, folder(&step.join("work"))?)));
+    let uppers =
+        step.map(|step| Ok::<_, Error>((directory(&step.join("upper"))?, directory(&step.join("work"))?)));
     let uppers = uppers.transpose()?;
     let mut options: Vec<(&str, String)> = Vec::new();
     if let Some((upper, work)) = &uppers {
@@ -74,7 +75,7 @@ fn overlay(lowers: &[PathBuf], step: Option<&Path>) -> Result<OwnedFd> {
     }
 }
 
-/// What keeps the upper layer one that can become a layer of an image: no redirects, no files without their content.
+/// Options that keep the upper layer usable as a layer of an image: no redirects, no files without their content.
 fn settings() -> &'static [(&'static str, Option<&'static str>)] {
     if jobc_sys::machine::in_user_namespace() {
         // Implies the other two (overlayfs.rst, "User xattr").
@@ -84,7 +85,8 @@ fn settings() -> &'static [(&'static str, Option<&'static str>)] {
     }
 }
 
-/// The same by mount(2), whose options may fill a page: upon a folder that only this thread sees so, and let go at once.
+/// The same by mount(2), whose options may fill a page: on a directory in this thread's mount namespace, and detached
+/// at once.
 fn attached(lowers: &[String], options: &[(&str, String)]) -> rustix::io::Result<OwnedFd> {
     let mut words = vec![format!("lowerdir={}", lowers.join(":"))];
     words.extend(options.iter().map(|(key, value)| format!("{key}={value}")));
@@ -101,14 +103,14 @@ fn attached(lowers: &[String], options: &[(&str, String)]) -> rustix::io::Result
     tree
 }
 
-/// Gives this thread mounts of its own, which nobody else is told of.
+/// Gives this thread its own mount namespace, whose mounts do not propagate.
 fn own_mounts() -> rustix::io::Result<()> {
     use jobc_sys::syscall::Kernel as _;
     jobc_sys::syscall::linux::Linux.unshare(jobc_container::namespaces::Namespace::Mount.flag())?;
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
 }
 
-/// A file below /proc of an open descriptor, to open it anew or to name it in a call that takes a path.
+/// A file below /proc of an open file descriptor, to open it again or to pass it to a call that takes a path.
 pub(super) fn path_of(file: &impl std::os::fd::AsRawFd) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }

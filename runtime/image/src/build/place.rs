@@ -1,9 +1,9 @@
 //! Puts files into an image's tree, as `COPY` does.
 //!
-//! The rules are those of BuildKit's file operation. A target with a slash at its end, and one that is a folder, takes files
-//! by their names; of a folder it takes the content. What is missing on the way is made with mode 0755. A folder that is
-//! there gets the bits, owner and time of the one that is copied onto it; anything else makes way. Links in the image are
-//! followed inside of it, but for a name that a file takes.
+//! The rules are those of BuildKit's file operation. A target with a trailing slash, or one that is a directory, takes
+//! files by their names; of a directory it takes the content. Missing parent directories are created with mode 0755. An
+//! existing directory gets the mode, owner and time of the one that is copied onto it; anything else is replaced. Links
+//! in the image are followed inside of it, except for the name of the file itself.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -34,7 +34,7 @@ pub(super) struct Dress {
     pub(super) owner: Option<(u32, u32)>,
     /// Their bits; their own where absent.
     pub(super) mode: Option<u32>,
-    /// Whether folders' extended attributes are copied too.
+    /// Whether directories' extended attributes are copied too.
     pub(super) attributes: bool,
 }
 
@@ -45,25 +45,25 @@ pub(super) struct Place<'a> {
     stopped: &'a AtomicBool,
     /// Files with several names, and the first of them here.
     linked: HashMap<(u64, u64), PathBuf>,
-    /// What folders get at the end: until then their times change.
-    folders: Vec<(PathBuf, Stat, Attributes)>,
-    /// The folder of the last entry, for most stand in the same one as the one before.
+    /// What directories get at the end: until then their times change.
+    directories: Vec<(PathBuf, Stat, Attributes)>,
+    /// The directory of the last entry, because most entries share it with the entry before.
     last: Option<(PathBuf, OwnedFd)>,
     /// Whether an owner could not be given, for this user has only one id.
     pub(super) owners_lost: bool,
 }
 
 impl<'a> Place<'a> {
-    /// The tree below a descriptor.
+    /// The tree below a file descriptor.
     pub(super) fn new(root: &'a OwnedFd, dress: Dress, stopped: &'a AtomicBool) -> Self {
-        let (linked, folders) = (HashMap::new(), Vec::new());
-        Self { root, dress, stopped, linked, folders, last: None, owners_lost: false }
+        let (linked, directories) = (HashMap::new(), Vec::new());
+        Self { root, dress, stopped, linked, directories, last: None, owners_lost: false }
     }
 
-    /// Copies what a source named to a target: an absolute path, with a slash at its end where it must be a folder.
+    /// Copies a source's files to a target: an absolute path, with a trailing slash if it must be a directory.
     pub(super) fn put(&mut self, tree: &OwnedFd, found: &Found, target: &str) -> io::Result<()> {
-        if found.is_folder() {
-            let base = self.folder(Path::new(target))?;
+        if found.is_directory() {
+            let base = self.directory(Path::new(target))?;
             for entry in &found.entries[1..] {
                 self.entry(tree, found, entry, &base.join(&entry.path))?;
             }
@@ -74,14 +74,14 @@ impl<'a> Place<'a> {
         self.entry(tree, found, entry, &target)
     }
 
-    /// Copies what an archive was unpacked to: with the archive's owners and all that it says of folders.
+    /// Copies the content of an archive: with its owners and all its attributes of directories.
     pub(super) fn unpacked(
         &mut self,
-        folder: &Path,
+        directory: &Path,
         owner: Option<(u32, u32)>,
         target: &str,
     ) -> io::Result<()> {
-        let tree = super::mounted::tree(&[folder.to_owned()], None)
+        let tree = super::mounted::tree(&[directory.to_owned()], None)
             .map_err(|error| io::Error::other(error.message))?;
         let before = self.dress;
         self.dress = Dress { owner, attributes: true, ..before };
@@ -107,8 +107,8 @@ impl<'a> Place<'a> {
         Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(self.dress.mode.unwrap_or(0o644)))?)
     }
 
-    /// Makes a folder, and those on the way, where they are missing; returns its path without a slash at the end.
-    pub(super) fn folder(&mut self, path: &Path) -> io::Result<PathBuf> {
+    /// Creates a directory and its missing parents; returns its path without a trailing slash.
+    pub(super) fn directory(&mut self, path: &Path) -> io::Result<PathBuf> {
         let mut so_far = PathBuf::new();
         for part in path.components().filter(|part| matches!(part, std::path::Component::Normal(_))) {
             let parent = c_path(&so_far)?;
@@ -122,7 +122,7 @@ impl<'a> Place<'a> {
                     let name = CString::new(part.as_os_str().as_bytes())?;
                     match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
                         Err(Errno::EXIST) => {
-                            let error = io::Error::other("it is a link that leads nowhere in the image");
+                            let error = io::Error::other("it is a dangling symbolic link in the image");
                             return Err(named(error, &Path::new("/").join(&so_far)));
                         }
                         other => other?,
@@ -134,7 +134,7 @@ impl<'a> Place<'a> {
                     rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?;
                 }
                 Err(Errno::NOTDIR) => {
-                    let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a folder");
+                    let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory");
                     return Err(named(error, &Path::new("/").join(&so_far)));
                 }
                 Err(errno) => return Err(named(errno.into(), &Path::new("/").join(&so_far))),
@@ -144,36 +144,36 @@ impl<'a> Place<'a> {
     }
 
     /// The same, and gives it its bits.
-    pub(super) fn made_folder(&mut self, path: &Path, mode: Option<u32>) -> io::Result<()> {
-        let path = self.folder(path)?;
+    pub(super) fn made_directory(&mut self, path: &Path, mode: Option<u32>) -> io::Result<()> {
+        let path = self.directory(path)?;
         if let Some(mode) = mode {
-            let folder = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
-            rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
+            let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
         }
         Ok(())
     }
 
-    /// Gives folders what they are to have, inner ones first.
+    /// Sets the attributes of directories, inner ones first.
     pub(super) fn finish(&mut self) -> io::Result<()> {
-        for (path, status, attributes) in std::mem::take(&mut self.folders).into_iter().rev() {
-            let folder = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
-            self.give(&folder, &status, &attributes)?;
+        for (path, status, attributes) in std::mem::take(&mut self.directories).into_iter().rev() {
+            let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            self.give(&directory, &status, &attributes)?;
         }
         Ok(())
     }
 
-    /// Where a file goes: into a folder by its name, else to the target itself.
+    /// The target of a file: its name in a directory, else the target itself.
     fn file_target(&mut self, target: &str, name: &Path) -> io::Result<PathBuf> {
         let path = Path::new(target);
         let open = open_inside(self.root, &c_path(path)?, OFlags::PATH | OFlags::DIRECTORY);
         let parent = if target.ends_with('/') || open.is_ok() { path } else { path.parent().unwrap_or(path) };
-        let base = self.folder(parent)?;
+        let base = self.directory(parent)?;
         Ok(base.join(if parent == path { name } else { Path::new(path.file_name().unwrap_or_default()) }))
     }
 
     fn entry(&mut self, tree: &OwnedFd, found: &Found, entry: &Entry, target: &Path) -> io::Result<()> {
         if self.stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("it was given up"));
+            return Err(io::Error::other("canceled"));
         }
         self.copy(tree, found, entry, target)
             .map_err(|error| named(error, &Path::new("/").join(found.path.join(&entry.path))))
@@ -181,11 +181,11 @@ impl<'a> Place<'a> {
 
     fn copy(&mut self, tree: &OwnedFd, found: &Found, entry: &Entry, target: &Path) -> io::Result<()> {
         let status = &entry.status;
-        if entry.is_folder() {
+        if entry.is_directory() {
             let attributes =
                 if self.dress.attributes { attributes_of(&found.open(tree, entry)?)? } else { Vec::new() };
-            self.inner_folder(target)?;
-            self.folders.push((target.to_owned(), *status, attributes));
+            self.inner_directory(target)?;
+            self.directories.push((target.to_owned(), *status, attributes));
             return Ok(());
         }
         let (parent, name) = self.parent(target)?;
@@ -229,8 +229,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// A folder of a folder that is copied; what is there and no folder makes way, but for a link to a folder.
-    fn inner_folder(&mut self, target: &Path) -> io::Result<()> {
+    /// A subdirectory of a directory that is copied; an existing entry that is not a directory is replaced, except a
+    /// link to a directory.
+    fn inner_directory(&mut self, target: &Path) -> io::Result<()> {
         let path = c_path(target)?;
         if open_inside(self.root, &path, OFlags::PATH | OFlags::DIRECTORY).is_ok() {
             return Ok(());
@@ -239,16 +240,16 @@ impl<'a> Place<'a> {
         self.instead(&parent, &name, || rustix::fs::mkdirat(&parent, &name, Mode::RWXU))
     }
 
-    /// The folder of a path, which is there, and the path's last name.
+    /// The directory of a path, which is there, and the path's last name.
     fn parent(&mut self, path: &Path) -> io::Result<(OwnedFd, CString)> {
-        let name = path.file_name().ok_or_else(|| io::Error::other("a file takes the root's place"))?;
+        let name = path.file_name().ok_or_else(|| io::Error::other("the root is not a directory"))?;
         let name = CString::new(name.as_bytes())?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        if let Some((_, open)) = self.last.as_ref().filter(|(last, _)| last == folder) {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if let Some((_, open)) = self.last.as_ref().filter(|(last, _)| last == directory) {
             return Ok((open.try_clone()?, name));
         }
-        let open = open_inside(self.root, &c_path(folder)?, OFlags::PATH | OFlags::DIRECTORY)?;
-        self.last = Some((folder.to_owned(), open.try_clone()?));
+        let open = open_inside(self.root, &c_path(directory)?, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.last = Some((directory.to_owned(), open.try_clone()?));
         Ok((open, name))
     }
 
@@ -257,7 +258,7 @@ impl<'a> Place<'a> {
         self.instead(parent, name, || rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR))
     }
 
-    /// Makes a name; what has it goes. A folder goes only where it is empty.
+    /// Creates an entry, replacing an existing one; a directory is replaced only if it is empty.
     fn instead<T>(
         &mut self,
         parent: &OwnedFd,
@@ -268,7 +269,9 @@ impl<'a> Place<'a> {
             Err(Errno::EXIST) => {
                 self.last = None;
                 match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-                    Err(Errno::ISDIR) => return Err(io::Error::other("the image has a folder of that name")),
+                    Err(Errno::ISDIR) => {
+                        return Err(io::Error::other("the image has a directory of that name"));
+                    }
                     other => other?,
                 }
                 Ok(make()?)
@@ -277,7 +280,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Gives an open file or folder owner, attributes, bits and time, in the order in which none undoes another.
+    /// Gives an open file or directory owner, attributes, bits and time, in the order in which none undoes another.
     fn give(
         &mut self,
         file: &impl std::os::fd::AsFd,
@@ -288,7 +291,7 @@ impl<'a> Place<'a> {
         self.chown(file, uid, gid)?;
         for (name, value) in attributes {
             match rustix::fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()) {
-                // Not every file system has room for them, and not everybody may give capabilities.
+                // Not every file system supports them, and not every user can set capabilities.
                 Err(Errno::NOTSUP | Errno::PERM) => {}
                 other => other?,
             }
@@ -369,7 +372,7 @@ fn copy_range(mut from: &File, mut to: &File, begin: u64, end: u64) -> io::Resul
     while input < end {
         let rest = usize::try_from(end - input).unwrap_or(usize::MAX);
         match rustix::fs::copy_file_range(from, Some(&mut input), to, Some(&mut output), rest) {
-            // It became shorter meanwhile, which its status will say.
+            // It was truncated meanwhile, which its status shows.
             Ok(0) => return Ok(()),
             Ok(_) => {}
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {

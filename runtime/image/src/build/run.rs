@@ -1,4 +1,4 @@
-//! Carries out a `RUN`: a container over the layers so far, whose upper layer stays on the disk.
+//! Executes a `RUN` instruction: a container over the layers so far, whose upper layer stays on the disk.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -23,10 +23,10 @@ use jobc_container::state::store::Store as Containers;
 use jobc_sys::error::{Error, Kind, Result, because};
 use jobc_sys::signals::Signal;
 
-/// How often it is looked whether the build was given up, in milliseconds.
+/// How often it is checked whether the build was canceled, in milliseconds.
 const LOOK: i64 = 50;
 
-/// The longest line that is told as one.
+/// The maximum length of a reported line.
 const LONGEST_LINE: u64 = 1 << 16;
 
 /// Where a command runs.
@@ -34,15 +34,15 @@ const LONGEST_LINE: u64 = 1 << 16;
 pub(super) struct Stand<'a> {
     /// The layers so far, lowest first.
     pub(super) lowers: Vec<PathBuf>,
-    /// The step's own folder: what the command changes is in its `upper`.
-    pub(super) folder: &'a Path,
+    /// The step's own directory: what the command changes is in its `upper`.
+    pub(super) directory: &'a Path,
     /// The containers of this build.
     pub(super) containers: &'a Containers,
     /// The container's name.
     pub(super) id: &'a str,
 }
 
-/// Runs a command, and tells each line that it writes. Returns how it ended.
+/// Runs a command, and reports each line that it writes. Returns its exit status.
 pub(super) fn run(
     stand: &Stand<'_>,
     setting: &Setting,
@@ -51,7 +51,7 @@ pub(super) fn run(
     stopped: &AtomicBool,
 ) -> Result<Exit> {
     let (output, input) = pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|errno| Error::machine("make a pipe for a command's output", errno))?;
+        .map_err(|errno| Error::machine("create a pipe for a command's output", errno))?;
     std::thread::scope(|scope| {
         scope.spawn(move || lines(output, tell));
         let mut made = make(stand, setting, secrets, input)?;
@@ -67,11 +67,12 @@ pub(super) fn run(
 }
 
 fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd) -> Result<Made> {
-    let again = || input.try_clone().map_err(|error| Error::machine("copy a descriptor", errno(&error)));
+    let again =
+        || input.try_clone().map_err(|error| Error::machine("duplicate a file descriptor", errno(&error)));
     let attempt = |devices: bool, secrets: Variables| {
         let begun = make::begin(stand.containers, &Id::new(stand.id)?)?;
-        let root = Root::over(stand.lowers.clone(), Upper::Folder(stand.folder.to_owned()));
-        let root = root.placed(begun.folder())?;
+        let root = Root::over(stand.lowers.clone(), Upper::Directory(stand.directory.to_owned()));
+        let root = root.placed(begun.directory())?;
         let Root::Overlay { on, .. } = &root else { return Err(Error::new(Kind::State, "no overlay")) };
         let mut spec = spec(setting, on, devices)?;
         if let Some(linux) = spec.linux_mut() {
@@ -79,7 +80,7 @@ fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd
         }
         let text = serde_json::to_vec(&spec)
             .map_err(|error| Error::new(Kind::State, format!("cannot write config.json: {error}")))?;
-        let bundle = Bundle { dir: stand.folder.to_owned(), config: Config::read(&text)?, text };
+        let bundle = Bundle { dir: stand.directory.to_owned(), config: Config::read(&text)?, text };
         let null =
             File::open("/dev/null").map_err(|error| Error::machine("open `/dev/null`", errno(&error)))?;
         let request = Request {
@@ -95,18 +96,18 @@ fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd
         };
         begun.make(&bundle, request, Then::Attend, None)
     };
-    // A control group keeps root from the machine's devices. In a user namespace the kernel itself does.
+    // A cgroup keeps root from the host's devices. In a user namespace the kernel itself does.
     let root = rustix::process::geteuid().is_root() && !jobc_sys::machine::in_user_namespace();
     let made = match attempt(root, secrets.clone()) {
         Err(error) if root && error.kind == Kind::Unenforceable => attempt(false, secrets),
         other => other,
     };
-    // The end of the output is seen when nobody else has it any more.
+    // The output ends when no other process has its write end.
     drop(input);
     made
 }
 
-/// Waits until a process has ended; kills it when the build is given up.
+/// Waits until a process has ended; kills it when the build is canceled.
 fn attend(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
     let time = Timespec { tv_sec: 0, tv_nsec: LOOK * 1_000_000 };
     let mut killed = false;
@@ -124,7 +125,7 @@ fn attend(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
     }
 }
 
-/// Tells what comes through a pipe, line by line, until nobody can write to it any more.
+/// Reports the data of a pipe, line by line, until the pipe has no writers.
 fn lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
     use std::io::Read as _;
     let mut reader = BufReader::new(File::from(output));
@@ -144,23 +145,23 @@ fn lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
     }
 }
 
-/// The empty files and folders that mounts cover, as the lowest layer of all: so none of them is made in the image.
+/// The empty files and directories that mounts cover, as the lowest layer of all: so none of them is made in the image.
 ///
-/// Each path ends with a slash where it is a folder.
-pub(super) fn stubs<'a>(folder: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+/// A path ends with a slash if it is a directory.
+pub(super) fn stubs<'a>(directory: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
     for path in paths {
-        let whole = folder.join(path.trim_start_matches('/'));
+        let whole = directory.join(path.trim_start_matches('/'));
         let made = if path.ends_with('/') {
             std::fs::create_dir_all(&whole)
         } else {
-            let parent = whole.parent().unwrap_or(folder);
+            let parent = whole.parent().unwrap_or(directory);
             std::fs::create_dir_all(parent).and_then(|()| match File::create_new(&whole) {
                 Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
                 _ => Ok(()),
             })
         };
         made.map_err(|error| {
-            Error::new(Kind::Machine, format!("cannot make `{}`: {}", whole.display(), because(&error)))
+            Error::new(Kind::Machine, format!("cannot create `{}`: {}", whole.display(), because(&error)))
         })?;
     }
     Ok(())

@@ -1,20 +1,20 @@
 //! What instructions make of an image's configuration.
 //!
-//! Each function is one instruction with every variable filled in. The rules are Docker's, as BuildKit's frontend has them:
-//! where they do more than to set a field, the function says it.
+//! Each function is one instruction with all its variables expanded. The rules are Docker's, as implemented in
+//! BuildKit's frontend: functions that do more than set a field document it.
 
 use serde_json::{Value, json};
 
 use crate::config::Execution;
 use jobc_dockerfile::{Command, Healthcheck};
 
-/// What runs a shell form where no `SHELL` says otherwise.
+/// The shell of a shell form without a `SHELL` instruction.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 
-/// Where programs are looked for where neither the base nor an `ENV` says it; Docker's default for Linux.
+/// The default `PATH` if neither the base image nor an `ENV` sets it; Docker's default for Linux.
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The configuration of a stage while its instructions are carried out.
+/// The configuration of a stage while its instructions are run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings {
     /// What processes are given.
@@ -26,7 +26,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// What a stage begins with, and the triggers that its base leaves to it.
+    /// The initial configuration of a stage, and the ONBUILD triggers of its base.
     pub(super) fn of_base(mut execution: Execution, author: Option<String>) -> (Self, Vec<String>) {
         let triggers = std::mem::take(&mut execution.on_build);
         // Not with the base's: an image without a search path would have none that RUN has used.
@@ -58,7 +58,8 @@ impl Settings {
         self.execution.working_dir = self.absolute(path);
     }
 
-    /// A path of the container, relative to `WORKDIR`, without `.` and `..`. A slash at its end stays where `path` has one.
+    /// A path of the container, relative to `WORKDIR`, without `.` and `..`. A slash at its end stays where `path` has
+    /// one.
     pub(super) fn absolute(&self, path: &str) -> String {
         let mut names: Vec<&str> = Vec::new();
         let from = if path.starts_with('/') { "" } else { self.execution.working_dir.as_str() };
@@ -89,7 +90,7 @@ impl Settings {
         self.execution.volumes.insert(path, json!({}));
     }
 
-    /// The arguments of a command: a shell form stands behind the stage's `SHELL`.
+    /// The arguments of a command: a shell form follows the stage's `SHELL`.
     pub(super) fn arguments(&self, command: &Command) -> Vec<String> {
         match command {
             Command::Exec(arguments) => arguments.clone(),
@@ -108,7 +109,7 @@ impl Settings {
         arguments
     }
 
-    /// `ENTRYPOINT`: what `CMD` the base has is arguments of another program, and goes.
+    /// `ENTRYPOINT`: the base's `CMD` has arguments of another program, and is removed.
     pub(super) fn entrypoint(&mut self, command: &Command) {
         self.execution.entrypoint = self.arguments(command);
         if !self.own_cmd {
@@ -137,7 +138,7 @@ impl Settings {
         self.execution.on_build.push(trigger);
     }
 
-    /// `HEALTHCHECK`, in Docker's form: the first word says how the others are run.
+    /// `HEALTHCHECK`, in Docker's form: the first word selects how the others are run.
     pub(super) fn healthcheck(&mut self, check: &Healthcheck) {
         self.execution.healthcheck = Some(match check {
             Healthcheck::None => json!({"Test": ["NONE"]}),
@@ -155,7 +156,7 @@ impl Settings {
                     ("StartInterval", *start_interval),
                     ("Retries", retries.map(u64::from)),
                 ];
-                // Zero stands for Docker's own default, as absence does.
+                // Zero means Docker's own default, as absence does.
                 for (key, time) in times {
                     if let Some(time) = time.filter(|time| *time != 0) {
                         check.insert(key.to_owned(), json!(time));

@@ -1,7 +1,7 @@
 //! A stage while it is built: its base, then one instruction after the other.
 //!
-//! An instruction that changes files is a step with a [`Key`]: its result is looked for in the cache, and made where it is not
-//! known. Everything else changes settings alone and is done every time.
+//! An instruction that changes files is a step with a [`Key`]: its result is taken from the cache, or created on a
+//! miss. Everything else changes only settings and is done every time.
 
 mod base;
 mod copy;
@@ -34,7 +34,7 @@ pub(super) struct Stage<'a> {
 
 /// What went wrong with an instruction, before its place is known.
 pub(super) enum Wrong {
-    /// The text, at a place of its own.
+    /// The instruction is refused; the refusal has its own span.
     Refused(Refusal),
     /// Carrying it out.
     Failed(Error),
@@ -93,10 +93,11 @@ pub(super) fn build(builder: &Builder<'_>, index: usize) -> std::result::Result<
     Ok(stage.done)
 }
 
-/// An instruction that a base leaves to those who build upon it. Its place is the line that names the base.
+/// An ONBUILD instruction of a base. Its location is the line that names the base.
 fn trigger(text: &str, build: &Build, stage: usize) -> std::result::Result<Instruction, Refusal> {
     jobc_dockerfile::trigger(text, build, stage).map_err(|refusal| {
-        let message = format!("the base leaves the instruction `{text}` to this stage: {}", refusal.message);
+        let message =
+            format!("the ONBUILD instruction `{text}` of the base image is refused: {}", refusal.message);
         Refusal { message, ..refusal }
     })
 }
@@ -122,7 +123,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Carries out an instruction that changes nothing but settings.
+    /// Runs an instruction that changes nothing but settings.
     fn set(&mut self, kind: &Kind) -> Outcome<()> {
         let variables = &mut self.variables;
         let settings = &mut self.done.settings;
@@ -164,7 +165,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// `WORKDIR`: the folder is made where it is missing, for root.
+    /// `WORKDIR`: a missing directory is created, owned by root.
     fn workdir(&mut self, path: &str, text: &str) -> Outcome<()> {
         self.done.settings.workdir(path);
         let target = self.done.settings.execution.working_dir.clone();
@@ -182,8 +183,8 @@ impl Stage<'_> {
         Key::of(kind).with(self.done.key.hex()).with(epoch).with(self.builder.request.compression.name())
     }
 
-    /// Has a step's result from the cache, or makes it: `work` changes the files of the step's upper folder, over the folders
-    /// of the layers so far.
+    /// Has a step's result from the cache, or makes it: `work` changes the files of the step's upper directory, over
+    /// the directories of the layers so far.
     fn layer(
         &mut self,
         key: Digest,
@@ -196,7 +197,7 @@ impl Stage<'_> {
         } else {
             let _permit = self.builder.permits.take();
             self.tell(text, false);
-            let lowers = self.builder.folders(&self.done.layers)?;
+            let lowers = self.builder.directories(&self.done.layers)?;
             let step = self.builder.work()?.step(lowers.last())?;
             let below = lowers.last().cloned();
             work(self, &step, lowers)?;
@@ -235,7 +236,7 @@ impl Stage<'_> {
         });
     }
 
-    /// What people call the stage.
+    /// The stage's name in messages.
     fn name(&self) -> String {
         self.written.name.clone().unwrap_or_else(|| self.written.number.to_string())
     }
@@ -252,15 +253,15 @@ impl Stage<'_> {
     }
 }
 
-/// The build was given up.
+/// The build was canceled.
 pub(super) fn given_up() -> Error {
-    Error::new(ErrorKind::State, "the build was given up")
+    Error::new(ErrorKind::State, "the build was canceled")
 }
 
 /// Layers of a stage and their key, for others that take from it.
 pub(super) struct Taking {
     /// The layers, lowest first.
     pub(super) layers: Vec<Layer>,
-    /// What tells them from others.
+    /// What distinguishes them from others.
     pub(super) key: Digest,
 }

@@ -4,23 +4,23 @@ use super::*;
 use crate::progress::untold;
 use jobc_dockerfile::{self, Options};
 
-/// A store, a context, and what a build of them says.
+/// A store, a context, and the output of their builds.
 struct Case {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     store: Store,
 }
 
-/// What a build made and told.
+/// A build's image and output.
 struct Built {
     descriptor: Descriptor,
     image: Image,
-    /// Texts of the steps that were carried out.
+    /// Texts of the steps that were run.
     carried_out: Vec<String>,
     /// Lines of commands.
     output: Vec<String>,
 }
 
-/// The static busybox of this machine: what a file system needs to run commands. Nothing where it is not installed.
+/// The static busybox of this host: what a file system needs to run commands. Nothing if it is not installed.
 fn busybox() -> Option<PathBuf> {
     let path = PathBuf::from("/bin/busybox");
     let is_root = rustix::process::geteuid().is_root();
@@ -37,16 +37,16 @@ const BASE: &str = "FROM scratch AS base\nCOPY busybox /bin/busybox\nRUN [\"/bin
 impl Case {
     fn new() -> Option<Self> {
         let busybox = busybox()?;
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("images")).unwrap();
-        let case = Self { folder, store };
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("images")).unwrap();
+        let case = Self { directory, store };
         std::fs::create_dir(case.context()).unwrap();
         std::fs::copy(busybox, case.context().join("busybox")).unwrap();
         Some(case)
     }
 
     fn context(&self) -> PathBuf {
-        self.folder.path().join("context")
+        self.directory.path().join("context")
     }
 
     fn file(&self, name: &str, content: &str) {
@@ -135,7 +135,7 @@ fn a_step_is_carried_out_again_when_what_it_takes_has_changed() {
     assert_eq!(third.carried_out, ["FROM scratch", "COPY b /b", "LABEL x=y", "RUN cat /b >> /c"]);
     assert_eq!(layers(&third)[..4], layers(&first)[..4]);
     assert_eq!(case.seen(&third, "c").as_deref(), Some("12"));
-    // What a label says changes no file, and a time none either.
+    // A label changes no file, and a time does not either.
     let other = text.replace("x=y", "x=z");
     let time = std::time::SystemTime::now() - std::time::Duration::from_secs(1000);
     std::fs::File::open(case.context().join("a")).unwrap().set_modified(time).unwrap();
@@ -187,14 +187,14 @@ fn what_is_there_for_a_command_only_is_in_no_layer() {
     let last = built.image.config.history.last().expect("a history");
     assert!(last.empty_layer, "{last:?}");
     assert_eq!(built.image.manifest.layers.len(), 2);
-    // The value is no part of the key; without the secret the same step would be another's.
+    // The value is not part of the key; without the secret the step has another key.
     let other = case.try_build(&text, |request| {
         request.secrets.insert("token".to_owned(), Secret::new("other"));
     });
     assert_eq!(other.unwrap().carried_out, ["FROM scratch"]);
     let refused = case.try_build(&text.replace("id=token ", "id=none,required=true "), |_| {}).err();
     let Some(BuildError::Refused(refusals)) = refused else { panic!("{refused:?}") };
-    assert_eq!(refusals[0].message, "the secret `none` is not given");
+    assert_eq!(refusals[0].message, "the secret `none` is missing");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_command_that_fails_is_told_at_its_place_with_its_last_lines() {
     let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
     let Failure { span, error, output } = *failure;
     let span = span.expect("a place");
-    assert_eq!(error.message, "the command has failed with exit code 3");
+    assert_eq!(error.message, "the command failed with exit code 3");
     assert!(text[span].starts_with("RUN echo before"));
     assert_eq!(output, [b"before".to_vec(), b"oh no".to_vec()]);
     // What was made before it is known.
@@ -260,7 +260,7 @@ fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
         super::build(&case.store, &request, &untold, &stopped)
     });
     assert!(began.elapsed() < Duration::from_secs(20));
-    assert_eq!(result.unwrap_err().to_string(), "the build was given up");
+    assert_eq!(result.unwrap_err().to_string(), "the build was canceled");
     assert!(std::fs::read_dir(case.store.root().join("cache/work")).unwrap().next().is_none());
 }
 
@@ -343,12 +343,9 @@ fn what_is_not_there_is_told() {
         failure.error.message
     };
     assert_eq!(failed("FROM nowhere\n"), "the image `nowhere:latest` is not in the store");
-    assert_eq!(failed("FROM scratch\nCOPY none /\n"), "`none` is not there");
+    assert_eq!(failed("FROM scratch\nCOPY none /\n"), "`none`: no such file or directory");
     assert_eq!(failed("FROM scratch\nCOPY n*ne /\n"), "no file matches");
     case.file("a1", "");
     case.file("a2", "");
-    assert_eq!(
-        failed("FROM scratch\nCOPY a* /to\n"),
-        "several files are copied to `/to`, which is no folder"
-    );
+    assert_eq!(failed("FROM scratch\nCOPY a* /to\n"), "cannot copy several files to `/to`: not a directory");
 }

@@ -1,4 +1,4 @@
-//! How the stages of a build wait for each other, and for a turn on the machine.
+//! How the stages of a build wait for each other, and for a turn on the host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -45,7 +45,7 @@ enum Result<T> {
     Failed,
 }
 
-/// Results that come one by one; nothing where there will be none.
+/// Results that come one by one; nothing if there will be none.
 #[derive(Debug)]
 pub(super) struct Results<T> {
     all: Mutex<Vec<Result<T>>>,
@@ -64,7 +64,7 @@ impl<T: Clone> Results<T> {
         self.came.notify_all();
     }
 
-    /// Has everybody look whether to go on waiting.
+    /// Wakes all waiting threads to check their conditions.
     pub(super) fn wake(&self) {
         let _all = self.all();
         self.came.notify_all();
@@ -75,7 +75,7 @@ impl<T: Clone> Results<T> {
         came(&self.all(), index)
     }
 
-    /// Waits for one; nothing where it does not come, or `ended` has become true before.
+    /// Waits for one; nothing if it does not come, or `ended` has become true before.
     pub(super) fn wait(&self, index: usize, ended: &AtomicBool) -> Option<T> {
         let waits = |all: &mut Vec<Result<T>>| {
             matches!(all.get(index), Some(Result::Awaited)) && !ended.load(Ordering::Relaxed)

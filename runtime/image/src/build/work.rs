@@ -1,7 +1,7 @@
-//! The folder that a build works in: a folder for each step, and the containers of its commands.
+//! The directory that a build works in: a directory for each step, and the containers of its commands.
 //!
-//! It stands in the store's `cache/work` and is locked for as long as the build lives. Whatever a killed build has left there
-//! is removed by the next one: its layers were kept one by one, so nothing is lost with it.
+//! It is a directory in the store's `cache/work`, locked while the build runs. The next build removes what a killed
+//! build has left there: its layers were saved one by one, so no work is lost.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
@@ -19,7 +19,7 @@ use jobc_container::state::Id;
 use jobc_container::state::store::Store as Containers;
 use jobc_sys::error::{Error, Kind, Result, because};
 
-/// The folder of a running build. Dropping it removes it.
+/// The directory of a running build. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Work {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Work {
         for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let path = entry.path();
             let dead = File::open(&path)
-                .is_ok_and(|folder| flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok());
+                .is_ok_and(|directory| flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok());
             if dead {
                 clear(&path)?;
             }
@@ -53,25 +53,25 @@ impl Work {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
                 other => other.map_err(|error| store.full("write to", &error))?,
             }
-            let folder = File::open(&path).map_err(|error| store.full("read", &error))?;
+            let directory = File::open(&path).map_err(|error| store.full("read", &error))?;
             // Another build may just take it for a dead one's, and then it is gone.
-            if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
+            if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
                 let secrets = secrets(&path)?;
-                return Ok(Self { path, secrets, next: AtomicUsize::new(0), _lock: folder });
+                return Ok(Self { path, secrets, next: AtomicUsize::new(0), _lock: directory });
             }
         }
         unreachable!("a process has no 2^32 builds")
     }
 
-    /// A folder for a step, with the empty folders `upper` and `work` in it. An overlay shows the root of its upper folder, so
-    /// that has the bits and the owner of the root `below`.
+    /// A directory for a step, with the empty directories `upper` and `work` in it. An overlay shows the root of its
+    /// upper directory, so that has the bits and the owner of the root `below`.
     pub(super) fn step(&self, below: Option<&PathBuf>) -> Result<Step> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.path.join(number.to_string());
-        for folder in [path.clone(), path.join("upper"), path.join("work")] {
-            // What a normal user's containers look into, their root is: the user itself.
-            let made = fs::DirBuilder::new().mode(0o755).create(&folder);
-            made.map_err(|error| failed(&folder, &error))?;
+        for directory in [path.clone(), path.join("upper"), path.join("work")] {
+            // An unprivileged user's containers access it as their root, which is the user itself.
+            let made = fs::DirBuilder::new().mode(0o755).create(&directory);
+            made.map_err(|error| failed(&directory, &error))?;
         }
         let upper = path.join("upper");
         let (mode, owner) = match below {
@@ -114,7 +114,7 @@ impl Drop for Work {
     }
 }
 
-/// The folder of one step. Dropping it removes it.
+/// The directory of one step. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct Step {
     path: PathBuf,
@@ -127,7 +127,7 @@ impl Step {
         &self.path
     }
 
-    /// A name for its container that no other has, on this machine.
+    /// A name for its container that no other has, on this host.
     pub(super) fn id(&self) -> String {
         format!("build-{}-{}", std::process::id(), self.number)
     }
@@ -140,7 +140,7 @@ impl Drop for Step {
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Machine, format!("cannot make `{}`: {}", path.display(), because(error)))
+    Error::new(Kind::Machine, format!("cannot create `{}`: {}", path.display(), because(error)))
 }
 
 fn containers(work: &Path) -> Containers {
@@ -151,7 +151,7 @@ fn secrets(work: &Path) -> Result<Place> {
     Place::beside(work, "build")
 }
 
-/// Removes a build's folder and what stands elsewhere of it: control groups, and secrets in memory.
+/// Removes a build's directory and its resources elsewhere: cgroups, and secrets in memory.
 fn clear(path: &Path) -> Result<()> {
     let containers = containers(path);
     for entry in fs::read_dir(containers.root()).into_iter().flatten().flatten() {

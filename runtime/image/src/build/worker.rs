@@ -1,7 +1,8 @@
-//! Who changes files of an image: root itself, or this program again as the root of a user namespace.
+//! The process that changes files of an image: root itself, or this program again as the root of a user namespace.
 //!
-//! A normal user's images have files of other ids, which only a process in their user namespace can make and read. Such a
-//! process does one order and ends; the builder's end is its end too, since it reads orders from the builder.
+//! An unprivileged user's images have files of other ids, which only a process in their user namespace can make and
+//! read. Such a process does one order and ends; the builder's end is its end too, since it reads orders from the
+//! builder.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -35,7 +36,7 @@ enum Answer {
     Failed { message: String, help: Option<String> },
 }
 
-/// Puts files into a tree, and waits until they are there or `stopped` has become true.
+/// Puts files into a tree, and waits until they are copied or `stopped` has become true.
 pub(super) fn copy(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
     if rustix::process::geteuid().is_root() {
         // Apart, for what it mounts on an older kernel is its own.
@@ -54,8 +55,9 @@ fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
 
 /// Has this program do it in a user namespace.
 fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
-    let gone =
-        |error: std::io::Error| Error::machine("talk to the process that changes files", errno(&error));
+    let gone = |error: std::io::Error| {
+        Error::machine("communicate with the process that changes files", errno(&error))
+    };
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
     let mut process = Ending(start(maps.groups_denied())?);
@@ -88,13 +90,13 @@ fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
     });
     drop(to);
     if stopped.load(Ordering::Relaxed) {
-        return Err(Error::new(Kind::State, "it was given up"));
+        return Err(Error::new(Kind::State, "canceled"));
     }
     serde_json::from_slice(&answer.map_err(gone)?)
-        .map_err(|_| Error::new(Kind::Machine, "the process that changes files has ended before it was done"))
+        .map_err(|_| Error::new(Kind::Machine, "the process that changes files exited early"))
 }
 
-/// The process; killed where it is let go of early.
+/// The process; killed if it is dropped early.
 struct Ending(Child);
 
 impl Drop for Ending {
@@ -104,7 +106,7 @@ impl Drop for Ending {
     }
 }
 
-/// What the process says when it is in its namespace and waits for its ids.
+/// The process's message that it is in its namespace and waits for its ids.
 const NAMESPACE_MADE: &[u8; 1] = b"m";
 
 fn start(groups_denied: bool) -> Result<Child> {
@@ -119,7 +121,7 @@ fn start(groups_denied: bool) -> Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| Error::machine("start this program again", errno(&error)))
+        .map_err(|error| Error::machine("re-execute this program", errno(&error)))
 }
 
 /// The whole life of the process; `deny` where setgroups(2) must be given up for the map of groups.
@@ -134,14 +136,14 @@ pub fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
 }
 
 fn serve(denied: bool) -> Result<Answer> {
-    let gone = |error: std::io::Error| Error::machine("talk to the builder", errno(&error));
+    let gone = |error: std::io::Error| Error::machine("communicate with the builder", errno(&error));
     // The end of the builder's thread, which waits for this process, is the end of it (prctl(2)).
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|errno| Error::machine("end with the builder", errno))?;
-    let help = "`jobc doctor` says what this machine allows";
+        .map_err(|errno| Error::machine("set the parent-death signal", errno))?;
+    let help = "`jobc doctor` shows what this host allows";
     Linux
         .unshare(Namespace::User.flag() | Namespace::Mount.flag())
-        .map_err(|errno| Error::machine("make a user namespace", errno).help(help))?;
+        .map_err(|errno| Error::machine("create a user namespace", errno).help(help))?;
     if denied {
         std::fs::write("/proc/self/setgroups", "deny")
             .map_err(|error| Error::machine("deny setgroups(2)", errno(&error)))?;
@@ -154,7 +156,7 @@ fn serve(denied: bool) -> Result<Answer> {
     let mut text = Vec::new();
     input.take(u64::from_le_bytes(size)).read_to_end(&mut text).map_err(gone)?;
     let order: Copy = serde_json::from_slice(&text)
-        .map_err(|error| Error::new(Kind::State, format!("the builder's order is not one: {error}")))?;
+        .map_err(|error| Error::new(Kind::State, format!("invalid request from the builder: {error}")))?;
     // The ids were mapped before the order came: here this user is root.
     if !rustix::process::geteuid().is_root() {
         return Err(Error::new(Kind::Machine, "the ids of the user namespace were not mapped"));

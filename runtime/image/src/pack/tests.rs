@@ -9,12 +9,12 @@ use jobc_container::archive::fill;
 use jobc_container::archive::tree::{OPAQUE, Owners, Tree};
 use jobc_container::tar::Reader;
 
-/// A folder with one of everything that an overlay leaves.
+/// A directory with one of everything that an overlay leaves.
 fn upper() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let at = |name: &str| dir.path().join(name);
-    fs::create_dir(at("b")).expect("a folder");
-    fs::create_dir(at("opaque")).expect("a folder");
+    fs::create_dir(at("b")).expect("a directory");
+    fs::create_dir(at("opaque")).expect("a directory");
     fs::write(at("b/file"), "text").expect("a file");
     fs::hard_link(at("b/file"), at("linked")).expect("a link");
     symlink("t".repeat(120), at("a-link")).expect("a link");
@@ -27,14 +27,14 @@ fn upper() -> tempfile::TempDir {
     dir
 }
 
-fn packed(folder: &Path, pack: &Pack) -> Vec<u8> {
+fn packed(directory: &Path, pack: &Pack) -> Vec<u8> {
     let mut archive = Vec::new();
-    write(folder, pack, &mut archive).expect("packed");
+    write(directory, pack, &mut archive).expect("packed");
     archive
 }
 
 #[test]
-fn an_upper_folder_becomes_a_layer() {
+fn an_upper_directory_becomes_a_layer() {
     let dir = upper();
     let archive = packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() });
     assert_eq!(archive, packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() }));
@@ -47,13 +47,13 @@ fn an_upper_folder_becomes_a_layer() {
         lines += &format!("{:?} {path} {link} {} {}\n", entry.kind, entry.size, entry.attributes.len());
     }
     insta::assert_snapshot!(lines, @r"
-    Folder ./  0 0
+    Directory ./  0 0
     Symlink a-link tttttttttt 0 0
-    Folder b/  0 0
+    Directory b/  0 0
     File b/file  4 1
     File .wh.gone  0 0
     HardLink linked b/file 0 0
-    Folder opaque/  0 0
+    Directory opaque/  0 0
     File opaque/.wh..wh..opq  0 0
     File opaque/inner  100000 0
     Fifo pipe  0 0
@@ -64,7 +64,7 @@ fn an_upper_folder_becomes_a_layer() {
 fn what_was_packed_is_unpacked_the_same() {
     let dir = upper();
     let archive = packed(dir.path(), &Pack { root: true, ..Pack::default() });
-    let other = tempfile::tempdir().expect("a folder");
+    let other = tempfile::tempdir().expect("a directory");
     let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
     let mut tree = Tree::layer(other.path(), owners).expect("a tree");
     fill(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("filled");

@@ -2,20 +2,20 @@ use super::*;
 use crate::progress::untold;
 use crate::source::{self, SourceKind};
 
-/// A folder with a store.
+/// A directory with a store.
 struct Place {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     store: Store,
 }
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("images")).unwrap();
-        Self { folder, store }
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("images")).unwrap();
+        Self { directory, store }
     }
 
-    /// An image for a platform, with a layer of this content below one that all have.
+    /// An image for a platform, with a layer of this content below one that all images share.
     fn image(&self, architecture: &str, content: &[u8]) -> Descriptor {
         let layers =
             [b"shared".as_slice(), content].map(|layer| self.store.put(layer, media::LAYER).unwrap());
@@ -26,7 +26,7 @@ impl Place {
         self.store.put_json(&Manifest::new(config, layers.to_vec()), media::MANIFEST).unwrap()
     }
 
-    /// A list of an image that is here, and one that is not.
+    /// A list of two images: one in the store, and one that is missing.
     fn list(&self) -> Descriptor {
         let here = Descriptor {
             platform: Some(Platform::new("linux", "arm64", None)),
@@ -90,7 +90,7 @@ fn what_is_saved_is_a_layout_and_what_docker_saves() {
     // The same images are the same bytes, and come back as they were.
     assert_eq!(place.saved(&images).unwrap(), archive);
     let other = Place::new();
-    let path = other.folder.path().join("images.tar");
+    let path = other.directory.path().join("images.tar");
     std::fs::write(&path, &archive).unwrap();
     let found = source::import(&other.store, &path, &untold, &AtomicBool::new(false)).unwrap();
     for (found, (descriptor, name)) in found.iter().zip(&images) {
@@ -110,7 +110,7 @@ fn a_list_keeps_its_digest_and_what_is_here_of_it() {
     assert_eq!(shown[0]["RepoTags"], json!([]));
     assert_eq!(files[shown[0]["Layers"][1].as_str().unwrap()], b"arm", "the only one that is here");
     let other = Place::new();
-    let path = other.folder.path().join("list.tar");
+    let path = other.directory.path().join("list.tar");
     std::fs::write(&path, &archive).unwrap();
     let found = source::import(&other.store, &path, &untold, &AtomicBool::new(false)).unwrap();
     assert_eq!(found[0].descriptor, list);
@@ -123,7 +123,7 @@ fn what_is_not_whole_is_not_saved() {
     let layer = place.store.path(&Digest::of(b"one"));
     std::fs::remove_file(&layer).unwrap();
     let error = place.saved(&[(image.clone(), None)]).unwrap_err();
-    assert!(error.message.contains("nothing of the image"), "{error}");
+    assert!(error.message.contains("is incomplete in this store"), "{error}");
     std::fs::write(&layer, b"eno").unwrap();
     let error = place.saved(&[(image, None)]).unwrap_err();
     assert!(error.message.contains("was changed"), "{error}");

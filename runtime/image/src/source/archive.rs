@@ -1,4 +1,4 @@
-//! An archive, which is told apart by the first name in it that tells, and read in one go.
+//! An archive, whose format is detected by the first name in it that identifies one, and which is read in one pass.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,11 +27,11 @@ const DOCUMENTS: u64 = 32 << 20;
 /// What an archive holds of an image, by its paths.
 #[derive(Debug, Default)]
 pub(super) struct Content {
-    /// Documents: files of at most 4 MiB that are no layers.
+    /// Documents: files of at most 4 MiB that are not layers.
     pub documents: HashMap<String, Vec<u8>>,
-    /// Blobs that were put into the store, with what their bytes begin like.
+    /// Blobs that were put into the store, with their first bytes.
     pub blobs: HashMap<String, Descriptor>,
-    /// Links, and where they lead.
+    /// Links, and their targets.
     pub links: HashMap<String, String>,
 }
 
@@ -61,7 +61,7 @@ enum Shape {
     RootFs,
 }
 
-/// What an archive is, by its names up to the first that tells.
+/// The format of an archive, from its names up to the first that identifies it.
 fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
     let mut archive = Archive::new(open(source)?);
     for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
@@ -76,7 +76,7 @@ fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
             "" => {}
             "oci-layout" | "blobs" | "index.json" => return Ok(Shape::Layout),
             "manifest.json" | "repositories" => return Ok(Shape::Docker),
-            // The folders, configurations and layers of `docker save`.
+            // The directories, configurations and layers of `docker save`.
             _ if stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
                 return Ok(Shape::Docker);
             }
@@ -115,7 +115,7 @@ fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> R
         let is_document = extension == Some("json") || matches!(path.as_str(), "oci-layout" | "repositories");
         if is_document {
             if size > LARGEST_DOCUMENT {
-                return Err(broken(source, format!("`{path}` has {size} bytes; 4 MiB are the most")));
+                return Err(broken(source, format!("`{path}` has {size} bytes; the limit is 4 MiB")));
             }
             documents += size;
             if documents > DOCUMENTS {
@@ -182,7 +182,7 @@ fn keep(
     Ok(Descriptor::new(media_type, digest, written))
 }
 
-/// Sees that a blob of an archived layout came in, and is what it should be.
+/// Checks that a blob of an archived layout was read, and matches its digest.
 fn bring(store: &Store, source: &Path, content: &Content, descriptor: &Descriptor) -> Result<bool> {
     let digest = &descriptor.digest;
     let path = format!("blobs/{}/{}", digest.algorithm().name(), digest.hex());
@@ -204,7 +204,7 @@ fn bring(store: &Store, source: &Path, content: &Content, descriptor: &Descripto
         writer.finish(Some(descriptor)).map_err(|error| broken(source, error.message))?;
         return Ok(true);
     }
-    Err(broken(source, format!("what is called {digest} has the digest {}", came.digest)))
+    Err(broken(source, format!("the blob {digest} has the digest {}", came.digest)))
 }
 
 /// The bytes of an archive, decompressed.
@@ -220,11 +220,11 @@ pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return broken(source, "it ends too early");
     }
-    // The words for a broken header quote it, whatever it holds.
+    // The text of an error for a corrupt header quotes it, with all its bytes.
     let why = because(error);
-    let why = if why.contains(char::is_control) { "what should be a header is none" } else { &why };
-    Error::new(Kind::Config, format!("`{shown}` is no archive that can be read: {why}"))
-        .help("give a tar archive, as it is or compressed by gzip or zstd")
+    let why = if why.contains(char::is_control) { "invalid tar header" } else { &why };
+    Error::new(Kind::Config, format!("`{shown}` is not a readable archive: {why}"))
+        .help("use a tar archive, uncompressed or compressed with gzip or zstd")
 }
 
 /// A path of an archive without `.` and with no slash at its ends.
@@ -247,7 +247,7 @@ fn beside(path: &str, to: &str) -> String {
     parts.join("/")
 }
 
-/// What a digest is for who has no use for it.
+/// A placeholder digest for callers that do not need it.
 pub(super) fn diff_id(store: &Store, source: &Path, layer: &Descriptor) -> Result<Digest> {
     if layer.media_type == media::LAYER {
         return Ok(layer.digest.clone());

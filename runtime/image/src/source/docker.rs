@@ -29,7 +29,7 @@ struct Saved {
 pub(super) fn images(store: &Store, source: &Path, content: &Content) -> Result<Vec<Imported>> {
     let text = content.documents.get("manifest.json").ok_or_else(|| {
         Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
-            .help("save the image again with a Docker of version 1.10 or newer")
+            .help("save the image again with Docker 1.10 or newer")
     })?;
     let saved: Vec<Saved> =
         serde_json::from_slice(text).map_err(|error| broken(source, format!("`manifest.json`: {error}")))?;
@@ -48,8 +48,7 @@ fn image(store: &Store, source: &Path, content: &Content, saved: &Saved) -> Resu
     }
     let mut layers = Vec::with_capacity(paths.len());
     for (path, diff) in paths.iter().zip(diffs) {
-        let layer =
-            blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is named and not there")))?;
+        let layer = blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is missing")))?;
         let is = diff_id(store, source, layer)?;
         if is != *diff {
             return Err(broken(source, format!("the layer `{path}` is {is}, and should be {diff}")));
@@ -79,7 +78,6 @@ fn config_of(store: &Store, source: &Path, content: &Content, path: &str) -> Res
     if let Some(document) = content.documents.get(&clean(path)) {
         return Ok(document.clone());
     }
-    let blob =
-        blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is named and not there")))?;
+    let blob = blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is missing")))?;
     store.bytes(blob)
 }

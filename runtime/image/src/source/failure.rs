@@ -1,15 +1,15 @@
-//! Why a source does not come in.
+//! Errors of an import.
 
 use std::path::Path;
 
 use jobc_sys::error::{Error, Kind};
 
-/// What a source says is not so.
+/// The content of a source does not match its description.
 pub(super) fn broken(source: &Path, why: impl std::fmt::Display) -> Error {
-    Error::new(Kind::Config, format!("`{}` is not whole: {why}", source.display()))
-        .help("make it again, or copy it again")
+    Error::new(Kind::Config, format!("`{}` is incomplete or damaged: {why}", source.display()))
+        .help("create it again, or copy it again")
 }
 
 pub(super) fn given_up() -> Error {
-    Error::new(Kind::State, "the import was given up")
+    Error::new(Kind::State, "the import was canceled")
 }

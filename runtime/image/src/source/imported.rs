@@ -3,10 +3,10 @@
 use crate::manifest::Descriptor;
 use jobc_schema::reference::Reference;
 
-/// An image that was brought in, and what it is called where it comes from.
+/// An imported image, and its name in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// Its names; none where the source has none.
+    /// Its names; none if the source has none.
     pub names: Vec<Reference>,
     /// Its manifest or index.
     pub descriptor: Descriptor,

@@ -1,4 +1,4 @@
-//! The one image of a source, which is brought in anew only when the source has changed.
+//! The one image of a source, which is brought in again only when the source has changed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,7 +16,7 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// Brings in the image of a source that holds one, unless the same file was brought in before and its image is whole.
 ///
-/// A file is the same while its inode, size and times are. Folders are brought in each time.
+/// A file is the same while its inode, size and times are. Directories are brought in each time.
 ///
 /// # Errors
 ///
@@ -28,9 +28,9 @@ pub fn the_image(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicB
     }
     let images = import(store, source, told, stopped)?;
     let [image] = &images[..] else {
-        let message = format!("`{}` holds {} images, and one is wanted", source.display(), images.len());
+        let message = format!("`{}` contains {} images, but one is expected", source.display(), images.len());
         return Err(Error::new(Kind::Config, message)
-            .help("bring them in with `jobc image import`, and name the one that is wanted"));
+            .help("import them with `jobc image import`, then name the image to use"));
     };
     if let Some(note) = note {
         // Without it, it is brought in again.
@@ -54,7 +54,7 @@ fn known(store: &Store, note: &Path) -> Option<Descriptor> {
 
 /// Notes in a file what a source holds.
 fn kept(note: &Path, descriptor: &Descriptor) -> std::io::Result<()> {
-    let folder = note.parent().unwrap_or(note);
-    std::fs::create_dir_all(folder)?;
+    let directory = note.parent().unwrap_or(note);
+    std::fs::create_dir_all(directory)?;
     write_atomic(note, &sorted_json(descriptor), 0o666, Durability::Disk)
 }

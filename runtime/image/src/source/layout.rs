@@ -1,4 +1,4 @@
-//! An OCI image layout: a folder of blobs, named by index.json.
+//! An OCI image layout: a directory of blobs, named by index.json.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -25,7 +25,7 @@ pub(super) fn import(store: &Store, source: &Path, stopped: &AtomicBool) -> Resu
     images(store, source, &text, &bring)
 }
 
-/// The images that the text of an index.json names. `bring` puts a blob into the store; false where it is not there.
+/// The images that the text of an index.json names. `bring` puts a blob into the store; false if it does not exist.
 pub(super) fn images(
     store: &Store,
     source: &Path,
@@ -35,12 +35,12 @@ pub(super) fn images(
     let index: Index =
         serde_json::from_slice(text).map_err(|error| broken(source, format!("`index.json`: {error}")))?;
     if index.manifests.is_empty() {
-        return Err(Error::new(Kind::Config, format!("the layout `{}` holds no image", source.display())));
+        return Err(Error::new(Kind::Config, format!("the layout `{}` contains no image", source.display())));
     }
     let mut images: Vec<Imported> = Vec::new();
     for descriptor in &index.manifests {
         if !bring_all(store, source, descriptor, bring)? {
-            return Err(broken(source, format!("{} is named and not there", descriptor.digest)));
+            return Err(broken(source, format!("{} is missing", descriptor.digest)));
         }
         let names: Vec<Reference> = named(descriptor);
         match images.iter_mut().find(|image| image.descriptor.digest == descriptor.digest) {
@@ -53,8 +53,8 @@ pub(super) fn images(
     Ok(images)
 }
 
-/// Brings in what a descriptor stands for and all that it names; false where it is not there. Of an index, manifests for
-/// some platforms may be absent, not all.
+/// Imports the content of a descriptor and everything that it references; false if it is missing. In an index,
+/// manifests of some platforms may be missing, but not all.
 fn bring_all(
     store: &Store,
     source: &Path,
@@ -71,13 +71,13 @@ fn bring_all(
             any |= bring_all(store, source, manifest, bring)?;
         }
         if !any {
-            return Err(broken(source, format!("of the index {} there is no manifest", descriptor.digest)));
+            return Err(broken(source, format!("the index {} has no manifest", descriptor.digest)));
         }
     } else if media::is_manifest(&descriptor.media_type) {
         let manifest: Manifest = store.document(descriptor)?;
         for part in std::iter::once(&manifest.config).chain(&manifest.layers) {
             if !bring(part)? {
-                return Err(broken(source, format!("{} is named and not there", part.digest)));
+                return Err(broken(source, format!("{} is missing", part.digest)));
             }
         }
     }

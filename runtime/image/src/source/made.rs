@@ -7,7 +7,7 @@ use crate::store::Store;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Result;
 
-/// Puts an image of layers in, for the platform of this machine; each layer with its diff id.
+/// Adds an image of layers, for the platform of this host; each layer with its diff id.
 pub(super) fn finish(
     store: &Store,
     mut config: Config,

@@ -1,4 +1,4 @@
-//! A root file system: an archive or a folder that becomes an image of one layer.
+//! A root file system: an archive or a directory that becomes an image of one layer.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write as _};
@@ -20,7 +20,7 @@ use jobc_container::decompress::decompressed;
 use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, because};
 
-/// Makes an image of an archive: the archive is its layer, byte for byte.
+/// Creates an image of an archive: the archive is its layer, byte for byte.
 pub(super) fn archive(
     store: &Store,
     source: &Path,
@@ -65,8 +65,8 @@ pub(super) fn archive(
     one_layer(store, source, layer, hasher.finish())
 }
 
-/// Makes an image of a folder: its files with the owners that they have in containers of whoever asks.
-pub(super) fn folder(store: &Store, source: &Path) -> Result<Vec<Imported>> {
+/// Creates an image of a directory: its files with the owners that they have in containers of the calling user.
+pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<Imported>> {
     let mut writer = store.begin()?;
     pack(source, &Pack { root: true, ..Pack::default() }, &mut writer)?;
     let size = writer.written();
@@ -99,7 +99,7 @@ struct Keeping<'a, 'b> {
 impl Read for Keeping<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stopped.load(Ordering::Relaxed) {
-            return Err(io::Error::other("it was given up"));
+            return Err(io::Error::other("canceled"));
         }
         let read = self.inner.read(buffer)?;
         if self.begins.len() < 4 {
@@ -107,7 +107,7 @@ impl Read for Keeping<'_, '_> {
         }
         if let Err(error) = self.writer.write_all(&buffer[..read]) {
             self.full = Some(error);
-            return Err(io::Error::other("the store takes no more"));
+            return Err(io::Error::other("the store accepts no more data"));
         }
         let done = self.writer.written();
         (self.told)(Progress::Source { done, total: Some(self.total) });

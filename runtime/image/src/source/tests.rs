@@ -10,21 +10,21 @@ use crate::platform::Platform;
 use crate::progress::untold;
 use jobc_schema::digest::Digest;
 
-/// A folder with a store, and files made for one import.
+/// A directory with a store, and files made for one import.
 struct Place {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     store: Store,
 }
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join("images")).unwrap();
-        Self { folder, store }
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(&directory.path().join("images")).unwrap();
+        Self { directory, store }
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.directory.path().join(name);
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -67,12 +67,12 @@ fn saved(layer: &[u8], diff_id: &Digest, tags: &[&str]) -> Vec<u8> {
     });
     let config = config.to_string();
     let config_name = format!("{}.json", Digest::of(config.as_bytes()).hex());
-    let folder = "a".repeat(64);
+    let directory = "a".repeat(64);
     let manifest =
-        json!([{"Config": config_name, "RepoTags": tags, "Layers": [format!("{folder}/layer.tar")]}]);
+        json!([{"Config": config_name, "RepoTags": tags, "Layers": [format!("{directory}/layer.tar")]}]);
     tar(&[
-        (&format!("{folder}/layer.tar"), layer),
-        (&format!("{folder}/json"), b"{}"),
+        (&format!("{directory}/layer.tar"), layer),
+        (&format!("{directory}/json"), b"{}"),
         (&config_name, config.as_bytes()),
         ("manifest.json", manifest.to_string().as_bytes()),
     ])
@@ -114,7 +114,7 @@ fn what_docker_saved_keeps_its_names_and_its_configuration() {
 }
 
 #[test]
-fn a_layout_comes_in_as_a_folder_and_as_an_archive() {
+fn a_layout_comes_in_as_a_directory_and_as_an_archive() {
     let other = Place::new();
     let image = other.import(&other.file("r.tar", &tar(&[("a", b"b")]))).unwrap().remove(0);
     other.store.tag(&"org/app:1".parse().unwrap(), &image.descriptor).unwrap();
@@ -140,16 +140,16 @@ fn a_layout_comes_in_as_a_folder_and_as_an_archive() {
     let place = Place::new();
     place.refused(&place.file("wrong.tar", &tar(&wrong)), "has the digest");
     let place = Place::new();
-    place.refused(&place.file("less.tar", &tar(&files[..last])), "is named and not there");
+    place.refused(&place.file("less.tar", &tar(&files[..last])), "is missing");
 }
 
 #[test]
-fn a_folder_of_files_becomes_a_layer() {
+fn a_directory_of_files_becomes_a_layer() {
     let place = Place::new();
-    let folder = place.folder.path().join("root");
-    std::fs::create_dir_all(folder.join("etc")).unwrap();
-    std::fs::write(folder.join("etc/os-release"), "ID=x").unwrap();
-    let image = place.import(&folder).unwrap().remove(0);
+    let directory = place.directory.path().join("root");
+    std::fs::create_dir_all(directory.join("etc")).unwrap();
+    std::fs::write(directory.join("etc/os-release"), "ID=x").unwrap();
+    let image = place.import(&directory).unwrap().remove(0);
     assert_eq!((image.kind, image.names.len()), (SourceKind::RootFs, 0));
     let image = place.store.image(&image.descriptor, &Platform::here()).unwrap();
     let mut archive = tar::Archive::new(place.store.blob(&image.manifest.layers[0].digest).unwrap());
@@ -172,12 +172,12 @@ fn what_is_broken_says_so() {
     let mut short = gzip(&layer);
     short.truncate(short.len() - 9);
     place.refused(&place.file("short.tar.gz", &short), "it ends too early");
-    place.refused(&place.file("text", b"root:x:0:0\nroot\n"), "no archive that can be read");
+    place.refused(&place.file("text", b"root:x:0:0\nroot\n"), "is not a readable archive");
     place.refused(&place.file("empty.tar", &tar(&[])), "is empty");
     place.refused(&place.file("x.tar.xz", b"\xfd7zXZ\0"), "run `unxz` on it");
     let saved = saved(&layer, &Digest::of(b"another"), &[]);
     place.refused(&place.file("swapped.tar", &saved), "and should be sha256:");
-    place.refused(&place.folder.path().join("absent"), "no such file");
+    place.refused(&place.directory.path().join("absent"), "no such file");
 }
 
 #[test]

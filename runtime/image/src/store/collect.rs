@@ -1,4 +1,4 @@
-//! Taking away what nobody names, holds or has built upon.
+//! Garbage collection: removes what no name, hold or cache entry references.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,7 +17,7 @@ use jobc_schema::digest::Algorithm;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Result};
 
-/// How long a blob that is not whole is kept for whoever goes on with it.
+/// How long an incomplete blob is kept so that its fetch can resume.
 const RESUMABLE: Duration = Duration::from_hours(24);
 
 /// What was taken away, or would be.
@@ -25,9 +25,9 @@ const RESUMABLE: Duration = Duration::from_hours(24);
 pub struct Collected {
     /// Blobs.
     pub blobs: Vec<Digest>,
-    /// Layers as folders.
+    /// Layers as directories.
     pub layers: Vec<PathBuf>,
-    /// Bytes of the blobs; those of folders are not counted.
+    /// Bytes of the blobs; those of directories are not counted.
     pub bytes: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Reached {
 impl Store {
     /// Takes away what no name, no [hold](Store::hold) and, unless `cache` is to go too, no build's cache reaches.
     ///
-    /// Nothing is returned where somebody else works in the store now: what they bring in has no name yet.
+    /// Nothing is returned if another process works in the store now: the images that it adds have no name yet.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Store {
                 self.share()?;
                 return Ok(None);
             }
-            Err(errno) => return Err(Error::machine("lock the store of images", errno)),
+            Err(errno) => return Err(Error::machine("lock the image store", errno)),
             Ok(()) => {}
         }
         let collected = self.collect_alone(cache, rehearse);
@@ -65,7 +65,7 @@ impl Store {
 
     fn share(&self) -> Result<()> {
         flock(&self.users, FlockOperation::LockShared)
-            .map_err(|errno| Error::machine("lock the store of images", errno))
+            .map_err(|errno| Error::machine("lock the image store", errno))
     }
 
     fn collect_alone(&self, cache: bool, rehearse: bool) -> Result<Collected> {
@@ -119,9 +119,9 @@ impl Store {
     pub(super) fn blobs(&self) -> Result<Vec<(Digest, PathBuf)>> {
         let mut blobs = Vec::new();
         for algorithm in Algorithm::ALL {
-            let folder = self.root.join("blobs").join(algorithm.name());
+            let directory = self.root.join("blobs").join(algorithm.name());
             for entry in
-                fs::read_dir(&folder).map_err(|error| self.failed("read", &folder, &error))?.flatten()
+                fs::read_dir(&directory).map_err(|error| self.failed("read", &directory, &error))?.flatten()
             {
                 let name = format!("{}:{}", algorithm.name(), entry.file_name().to_string_lossy());
                 if let Ok(digest) = name.parse() {
@@ -133,7 +133,7 @@ impl Store {
         Ok(blobs)
     }
 
-    /// Layers as folders: `unpacked/<whose ids>/<diff id>`.
+    /// Layers as directories: `unpacked/<whose ids>/<diff id>`.
     fn unpacked(&self) -> Result<Vec<PathBuf>> {
         let root = self.root.join("unpacked");
         let kinds = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;
@@ -147,7 +147,7 @@ impl Store {
         Ok(layers)
     }
 
-    /// What names, holds and the cache of builds reach. What they reach and what is not there is passed over.
+    /// What names, holds and the cache of builds reach. What they reach and what does not exist is passed over.
     pub(super) fn reached(&self, cache: bool) -> Result<Reached> {
         let mut reached = Reached::default();
         let mut to_see = self.read_index()?.manifests;
@@ -188,10 +188,10 @@ impl Store {
 
     /// The layers that a build's cache names: files `cache/layers/<key>` of one line, `<diff id> <blob> …`.
     fn cached_layers(&self) -> Result<Vec<CachedLayer>> {
-        let folder = self.root.join("cache/layers");
-        let entries = match fs::read_dir(&folder) {
+        let directory = self.root.join("cache/layers");
+        let entries = match fs::read_dir(&directory) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            other => other.map_err(|error| self.failed("read", &folder, &error))?,
+            other => other.map_err(|error| self.failed("read", &directory, &error))?,
         };
         Ok(entries
             .flatten()

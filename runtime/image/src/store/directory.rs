@@ -31,32 +31,32 @@ impl Store {
         let data =
             absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
         data.map(|data| data.join("jobc/images")).ok_or_else(|| {
-            Error::new(Kind::Machine, "there is no place for images: neither XDG_DATA_HOME nor HOME is set")
+            Error::new(Kind::Machine, "no directory for images: neither XDG_DATA_HOME nor HOME is set")
                 .help("name one with `--image-root`")
         })
     }
 
-    /// Opens a store, and makes it where there is none.
+    /// Opens a store, and makes it if there is none.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made or written, or holds something else than an image layout.
+    /// The directory cannot be made or written, or holds something else than an image layout.
     pub fn open(root: &Path) -> Result<Self> {
         let failed = |what: &str, error: &std::io::Error| {
             Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", root.display(), because(error)))
-                .help("name a folder that you may write with `--image-root`")
+                .help("name a writable directory with `--image-root`")
         };
-        let mut folders = fs::DirBuilder::new();
-        folders.recursive(true).mode(0o700);
-        folders.create(root).map_err(|error| failed("make the store of images", &error))?;
-        let root = fs::canonicalize(root).map_err(|error| failed("find the store of images", &error))?;
+        let mut directories = fs::DirBuilder::new();
+        directories.recursive(true).mode(0o700);
+        directories.create(root).map_err(|error| failed("create the image store", &error))?;
+        let root = fs::canonicalize(root).map_err(|error| failed("find the image store", &error))?;
         for algorithm in Algorithm::ALL {
-            folders
+            directories
                 .create(root.join("blobs").join(algorithm.name()))
-                .map_err(|error| failed("make the store of images", &error))?;
+                .map_err(|error| failed("create the image store", &error))?;
         }
         for name in ["partial", "held", "unpacked", "cache"] {
-            folders.create(root.join(name)).map_err(|error| failed("make the store of images", &error))?;
+            directories.create(root.join(name)).map_err(|error| failed("create the image store", &error))?;
         }
         let users = open_lock(&root.join("users"))?;
         flock(&users, FlockOperation::LockShared)
@@ -66,7 +66,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The folder of the store.
+    /// The directory of the store.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -85,7 +85,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// It is not there.
+    /// It does not exist.
     pub fn blob(&self, digest: &Digest) -> Result<File> {
         File::open(self.path(digest)).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => Error::new(
@@ -97,17 +97,17 @@ impl Store {
         })
     }
 
-    /// Reads a whole document, and sees that it is what its descriptor says.
+    /// Reads a whole document, and verifies that it matches its descriptor.
     ///
     /// # Errors
     ///
-    /// It is not there, larger than [`LARGEST_DOCUMENT`], or not what it should be.
+    /// It is missing, larger than [`LARGEST_DOCUMENT`], or corrupt.
     pub fn bytes(&self, descriptor: &Descriptor) -> Result<Vec<u8>> {
         let digest = &descriptor.digest;
         if descriptor.size > LARGEST_DOCUMENT {
             return Err(Error::new(
                 Kind::Unsupported,
-                format!("{digest} claims to be a document of {} bytes; 4 MiB are the most", descriptor.size),
+                format!("{digest} claims to be a document of {} bytes; the limit is 4 MiB", descriptor.size),
             ));
         }
         let mut bytes = Vec::new();
@@ -122,12 +122,12 @@ impl Store {
                 Kind::Machine,
                 format!("the blob {digest} in the store `{}` was changed", self.root.display()),
             )
-            .help("look through the store with `jobc image verify`, then pull or import the image again"));
+            .help("check the store with `jobc image verify`, then pull or import the image again"));
         }
         Ok(bytes)
     }
 
-    /// Puts a document in.
+    /// Adds a document.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Store {
         Ok(descriptor)
     }
 
-    /// Puts a value in as JSON with sorted keys, so that the same value always gives the same digest.
+    /// Adds a value as JSON with sorted keys, so that the same value always gives the same digest.
     ///
     /// # Errors
     ///
@@ -162,11 +162,11 @@ impl Store {
     pub fn full(&self, what: &str, error: &std::io::Error) -> Error {
         let root = self.root.display();
         if is_full(error) {
-            return Error::new(Kind::Machine, format!("no space left in the store of images `{root}`")).help(
-                "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+            return Error::new(Kind::Machine, format!("no space left in the image store `{root}`")).help(
+                "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
             );
         }
-        Error::new(Kind::Machine, format!("cannot {what} the store of images `{root}`: {}", because(error)))
+        Error::new(Kind::Machine, format!("cannot {what} the image store `{root}`: {}", because(error)))
     }
 }
 

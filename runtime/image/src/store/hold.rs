@@ -1,4 +1,4 @@
-//! What is in use: a locked file for each user, which says what must stay.
+//! Content in use: a locked file for each user of the store, with what must stay.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -10,7 +10,7 @@ use super::directory::Store;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Result;
 
-/// Images in use. They stay until this is dropped, or its process has ended, however that happens.
+/// Images in use. They stay until this is dropped, or its process has exited in any way.
 #[derive(Debug)]
 pub struct Hold {
     path: PathBuf,
@@ -24,16 +24,17 @@ impl Store {
     ///
     /// The disk fails.
     pub fn hold(&self, digests: &[Digest]) -> Result<Hold> {
-        let folder = self.root.join("held");
+        let directory = self.root.join("held");
         let text: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
         for number in 0_u32.. {
-            let path = folder.join(format!("{}-{number}", std::process::id()));
+            let path = directory.join(format!("{}-{number}", std::process::id()));
             let made = File::options().write(true).create_new(true).open(&path);
             match made {
                 Ok(mut file) => {
-                    // Locked before it says anything; nobody collects meanwhile, as this store is open.
-                    flock(&file, FlockOperation::NonBlockingLockExclusive)
-                        .map_err(|errno| jobc_sys::error::Error::machine("lock a file of its own", errno))?;
+                    // Locked before it has content; no process collects meanwhile, because this store is open.
+                    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| {
+                        jobc_sys::error::Error::machine("lock a file of this process", errno)
+                    })?;
                     file.write_all(text.as_bytes()).map_err(|error| self.failed("write", &path, &error))?;
                     return Ok(Hold { path, _file: file });
                 }
@@ -44,13 +45,13 @@ impl Store {
         unreachable!("a process has no 2^32 holds")
     }
 
-    /// What is in use; what nobody holds any more is removed.
+    /// Content in use; files without a lock holder are removed.
     pub(super) fn held(&self) -> Result<Vec<Digest>> {
-        let folder = self.root.join("held");
-        let entries = fs::read_dir(&folder).map_err(|error| self.failed("read", &folder, &error))?;
+        let directory = self.root.join("held");
+        let entries = fs::read_dir(&directory).map_err(|error| self.failed("read", &directory, &error))?;
         let mut digests = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|error| self.failed("read", &folder, &error))?.path();
+            let path = entry.map_err(|error| self.failed("read", &directory, &error))?.path();
             let Ok(mut file) = File::open(&path) else { continue };
             if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
                 let _ = fs::remove_file(&path);
@@ -66,7 +67,7 @@ impl Store {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Unlocked, it would be removed by the next that looks.
+        // Unlocked, it would be removed by the next process that checks it.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -32,7 +32,7 @@ impl Image {
 }
 
 impl Store {
-    /// The image that a descriptor of an index or a manifest means on a platform.
+    /// The image that a descriptor of an index or a manifest selects for a platform.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl Store {
         let descriptor = self.manifest_for(descriptor, platform)?;
         let image = self.read_image(&descriptor)?;
         let is = image.platform();
-        // An image without an architecture, as other people's tools write at times, is taken at its word.
+        // An image without an architecture, as some tools write them, is accepted for any platform.
         if !is.architecture.is_empty() && is.serves(platform) == 0 {
             return Err(for_others(&descriptor, &[is], platform));
         }
@@ -61,7 +61,7 @@ impl Store {
     /// As [`image`](Self::image).
     pub fn manifest_for(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Descriptor> {
         let mut at = descriptor.clone();
-        // An index may stand in an index; a chain of them is nobody's image.
+        // An index may be in an index; a longer chain is not an image.
         for _ in 0..4 {
             if media::is_manifest(&at.media_type) {
                 return Ok(at);
@@ -78,7 +78,8 @@ impl Store {
         .help("name an image whose manifest is of OCI or of Docker's schema 2"))
     }
 
-    /// Every image that a descriptor stands for and that is here, one a platform. What is no image is left out.
+    /// Every image that a descriptor references and that is in the store, one per platform. What is not an image is
+    /// omitted.
     pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
         if media::is_index(&descriptor.media_type) {
             let index: Index = self.document(descriptor).unwrap_or_default();
@@ -91,23 +92,23 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The index is not there, or none of its entries is for the platform.
+    /// The index does not exist, or none of its entries is for the platform.
     pub fn entry_for(&self, index: &Descriptor, platform: &Platform) -> Result<Descriptor> {
         select(index, self.document(index)?, platform)
     }
 
-    /// The image of a manifest, whatever its platform.
+    /// The image of a manifest, for any platform.
     pub(super) fn read_image(&self, descriptor: &Descriptor) -> Result<Image> {
         let manifest: Manifest = self.document(descriptor)?;
         if !media::is_config(&manifest.config.media_type) {
             return Err(Error::new(
                 Kind::Unsupported,
                 format!(
-                    "{} is an artifact of kind `{}`, and not an image that can be run",
+                    "{} is an artifact of type `{}`, not a runnable image",
                     descriptor.digest, manifest.config.media_type
                 ),
             )
-            .help("name an image of a container"));
+            .help("name a container image"));
         }
         let config: Config = self.document(&manifest.config)?;
         let diffs = &config.rootfs.diff_ids;
@@ -127,7 +128,7 @@ impl Store {
                 Kind::Unsupported,
                 format!("the image {} has a layer of kind `{}`", descriptor.digest, layer.media_type),
             )
-            .help("layers are tar archives, as they are or compressed by gzip or zstd; convert it with `skopeo copy`"));
+            .help("layers must be tar archives, uncompressed or compressed with gzip or zstd; convert it with `skopeo copy`"));
         }
         Ok(Image { descriptor: descriptor.bare(), manifest, config })
     }
@@ -136,7 +137,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// It is not there, was changed, or is something else.
+    /// It does not exist, was changed, or is something else.
     pub fn document<T: serde::de::DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T> {
         let bytes = self.bytes(descriptor)?;
         serde_json::from_slice(&bytes).map_err(|error| {

@@ -18,12 +18,12 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 pub struct Named {
     /// The whole reference, `docker.io/library/busybox:latest`; absent for what has lost its name.
     pub name: Option<String>,
-    /// What it stands for: an index or a manifest.
+    /// Its target: an index or a manifest.
     pub descriptor: Descriptor,
 }
 
 impl Store {
-    /// Makes the files that make a folder a layout.
+    /// Creates the files that make a directory a layout.
     pub(super) fn begin_layout(&self) -> Result<()> {
         let layout = self.root.join("oci-layout");
         if self.root.join("index.json").is_file() && layout.is_file() {
@@ -55,7 +55,7 @@ impl Store {
         Ok(images)
     }
 
-    /// What a name stands for.
+    /// The target of a name.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Store {
             descriptor.annotations.get(REF_NAME).is_some_and(|name| name == wanted)
         };
         if let Some(digest) = &name.digest {
-            // By its digest whatever its tag was; the registry that it came from does not matter.
+            // By its digest, whatever its tag; the registry that it came from does not matter.
             return Ok(images
                 .iter()
                 .find(|descriptor| descriptor.digest == *digest)
@@ -87,7 +87,7 @@ impl Store {
             .map(|manifest| manifest.bare())
     }
 
-    /// Gives an image a name, which is taken from whatever had it.
+    /// Gives an image a name, which is removed from its previous image.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Takes a name away; says whether it was there. Its blobs go when the store is collected.
+    /// Removes a name; returns whether it existed. Its blobs are removed when the store is collected.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Store {
         serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * LARGEST_DOCUMENT).ok_or_else(
             || {
                 Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
-                    .help("name another folder with `--image-root`, or restore the file")
+                    .help("name another directory with `--image-root`, or restore the file")
             },
         )
     }
@@ -166,7 +166,7 @@ impl Store {
         Ok(file)
     }
 
-    /// Replaces a file of the layout by one that is whole on the disk.
+    /// Replaces a file of the layout with one that is completely on the disk.
     fn replace(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let path = self.root.join(name);
         write_atomic(&path, bytes, 0o666, Durability::Disk)

@@ -10,18 +10,18 @@ use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use std::fs;
 
-/// A store in a folder that goes away.
+/// A store in a temporary directory.
 fn store() -> (tempfile::TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("images")).unwrap();
-    (folder, store)
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("images")).unwrap();
+    (directory, store)
 }
 
 fn name(text: &str) -> Reference {
     text.parse().unwrap()
 }
 
-/// Puts in an image of layers with these contents.
+/// Adds an image of layers with these contents.
 fn image(store: &Store, layers: &[&str]) -> Descriptor {
     let layers: Vec<Descriptor> =
         layers.iter().map(|layer| store.put(layer.as_bytes(), media::LAYER).unwrap()).collect();
@@ -33,7 +33,7 @@ fn image(store: &Store, layers: &[&str]) -> Descriptor {
 
 #[test]
 fn an_image_is_found_by_its_name_and_by_its_digest() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let descriptor = image(&store, &["one"]);
     store.tag(&name("app:1"), &descriptor).unwrap();
     assert_eq!(store.find(&name("docker.io/library/app:1")).unwrap(), Some(descriptor.clone()));
@@ -47,7 +47,7 @@ fn an_image_is_found_by_its_name_and_by_its_digest() {
 
 #[test]
 fn a_name_is_taken_from_whatever_had_it() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     store.tag(&name("app"), &image(&store, &["one"])).unwrap();
     let second = image(&store, &["two"]);
     store.tag(&name("app"), &second).unwrap();
@@ -59,7 +59,7 @@ fn a_name_is_taken_from_whatever_had_it() {
 
 #[test]
 fn what_is_not_what_it_should_be_does_not_come_in() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let wanted = Descriptor::new(media::LAYER, Digest::of(b"right"), 5);
     for (came, words) in [(&b"wrong"[..], "it has the digest"), (b"righ", "it has 4 bytes, not 5")] {
         let mut writer = store.begin().unwrap();
@@ -75,7 +75,7 @@ fn what_is_not_what_it_should_be_does_not_come_in() {
 
 #[test]
 fn a_blob_that_was_begun_goes_on() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let wanted = Descriptor::new(media::LAYER, Digest::of(b"first second"), 12);
     let mut writer = store.resume(&wanted).unwrap().unwrap();
     writer.write_all(b"first ").unwrap();
@@ -90,7 +90,7 @@ fn a_blob_that_was_begun_goes_on() {
 
 #[test]
 fn what_nobody_names_or_holds_is_collected() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let kept = image(&store, &["shared", "kept"]);
     let held = image(&store, &["shared", "held"]);
     let gone = image(&store, &["shared", "gone"]);
@@ -100,8 +100,8 @@ fn what_nobody_names_or_holds_is_collected() {
     let layer = unpacked.join(Digest::of(b"gone").hex());
     let seam = unpacked.join(format!("{}.0123456789ab", Digest::of(b"kept").hex()));
     let part = unpacked.join(format!("{}.part", Digest::of(b"kept").hex()));
-    for folder in [&layer, &seam, &part] {
-        fs::create_dir_all(folder.join("files/etc")).unwrap();
+    for directory in [&layer, &seam, &part] {
+        fs::create_dir_all(directory.join("files/etc")).unwrap();
     }
     let would = store.collect(false, true).unwrap().unwrap();
     assert_eq!((would.blobs.len(), would.layers.len()), (3, 2));
@@ -118,7 +118,7 @@ fn what_nobody_names_or_holds_is_collected() {
 
 #[test]
 fn nothing_is_collected_while_somebody_works_here() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let other = Store::open(store.root()).unwrap();
     image(&other, &["on its way"]);
     assert_eq!(store.collect(false, false).unwrap(), None);
@@ -128,7 +128,7 @@ fn nothing_is_collected_while_somebody_works_here() {
 
 #[test]
 fn verify_finds_what_is_wrong() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let good = image(&store, &["good"]);
     store.tag(&name("good"), &good).unwrap();
     assert_eq!(store.verify(false).unwrap(), []);
@@ -151,7 +151,7 @@ fn verify_finds_what_is_wrong() {
 
 #[test]
 fn the_same_value_has_the_same_digest_in_any_order() {
-    let (_folder, store) = store();
+    let (_directory, store) = store();
     let one = store.put_json(&serde_json::json!({"b": 1, "a": {"d": 2, "c": 3}}), "x").unwrap();
     let two = store.put_json(&serde_json::json!({"a": {"c": 3, "d": 2}, "b": 1}), "x").unwrap();
     assert_eq!(one, two);

@@ -1,4 +1,4 @@
-//! Looking through the store: whether every blob is what its name says, and every image has its blobs.
+//! Verifies the integrity of the store: whether every blob matches its name, and every image has its blobs.
 
 use std::fs;
 use std::io::Read as _;
@@ -15,28 +15,28 @@ use jobc_sys::error::Result;
 /// Something that is wrong in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A blob's content is not what its name says.
+    /// A blob's content does not match its name.
     Changed {
         /// Its name.
         digest: Digest,
         /// Whether it was removed.
         removed: bool,
     },
-    /// A blob is named and not there.
+    /// A blob is referenced and missing.
     Missing {
-        /// What is not there.
+        /// What is missing.
         digest: Digest,
         /// What names it: an image's name, or a digest.
         by: String,
     },
-    /// A document is not what it is said to be.
+    /// A document is not valid for its media type.
     Unreadable {
         /// Which.
         digest: Digest,
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
-    /// What stands in `blobs` under no name of a blob.
+    /// A file in `blobs` whose name is not a digest.
     Foreign {
         /// Its path in the store.
         path: String,
@@ -44,7 +44,7 @@ pub enum Finding {
 }
 
 impl Store {
-    /// Looks through the whole store; `remove` takes away what is not what its name says, to be pulled again.
+    /// Verifies the whole store; `remove` deletes blobs that do not match their names, to be pulled again.
     ///
     /// Blobs of other platforms than the pulled one are named by an index and need not be there.
     ///
@@ -81,7 +81,7 @@ impl Store {
         Ok(findings)
     }
 
-    /// Looks at what a descriptor stands for and at all that it names.
+    /// Verifies a descriptor's content and everything that it references.
     fn look(&self, descriptor: &Descriptor, by: &str, in_index: bool, findings: &mut Vec<Finding>) {
         if !self.has(&descriptor.digest) {
             // Of an index the other platforms are not pulled.
@@ -100,7 +100,7 @@ impl Store {
                         self.look(manifest, by, true, findings);
                     }
                 }
-                Ok(_) => unreadable("none of its manifests is there".to_owned()),
+                Ok(_) => unreadable("all of its manifests are missing".to_owned()),
                 Err(error) => unreadable(error.message),
             }
         } else if media::is_manifest(&descriptor.media_type) {
@@ -128,10 +128,10 @@ impl Store {
     fn foreign(&self) -> Result<Vec<Finding>> {
         let known: std::collections::HashSet<_> = self.blobs()?.into_iter().map(|(_, path)| path).collect();
         let root = self.root.join("blobs");
-        let folders = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;
-        let mut foreign: Vec<Finding> = folders
+        let directories = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;
+        let mut foreign: Vec<Finding> = directories
             .flatten()
-            .filter_map(|folder| fs::read_dir(folder.path()).ok())
+            .filter_map(|directory| fs::read_dir(directory.path()).ok())
             .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
             .filter(|path| !known.contains(path))
             .map(|path| Finding::Foreign {

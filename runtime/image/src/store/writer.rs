@@ -16,7 +16,8 @@ use jobc_schema::digest::Hasher;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::rename_to_disk;
 
-/// A blob that is being written. Dropped before [`finish`](Self::finish), it goes away, but for one of [`Store::resume`].
+/// A blob that is being written. If dropped before [`finish`](Self::finish) it is removed, except one of
+/// [`Store::resume`].
 #[derive(Debug)]
 pub struct Writer<'a> {
     store: &'a Store,
@@ -30,15 +31,15 @@ pub struct Writer<'a> {
 }
 
 impl Store {
-    /// Begins a blob whose digest nobody knows yet.
+    /// Starts a blob whose digest is not known yet.
     ///
     /// # Errors
     ///
     /// The disk fails.
     pub fn begin(&self) -> Result<Writer<'_>> {
-        let folder = self.root.join("partial");
+        let directory = self.root.join("partial");
         for number in 0_u32.. {
-            let path = folder.join(format!("new-{}-{number}", std::process::id()));
+            let path = directory.join(format!("new-{}-{number}", std::process::id()));
             let made = File::options().read(true).write(true).create_new(true).mode(0o444).open(&path);
             match made {
                 Ok(file) => {
@@ -60,9 +61,9 @@ impl Store {
         unreachable!("a process has no 2^32 blobs on their way")
     }
 
-    /// Goes on with a blob that somebody began to fetch; [`Writer::written`] says how much of it is there.
+    /// Resumes a blob whose fetch was started before; [`Writer::written`] returns how much of it exists.
     ///
-    /// Whoever fetches the same blob now has it first: this waits until they are done, and gives nothing where the blob is
+    /// Whoever fetches the same blob now has it first: this waits until they are done, and gives nothing if the blob is
     /// whole then.
     ///
     /// # Errors
@@ -135,7 +136,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     ///
-    /// It is not what the descriptor says, and goes away; the disk fails.
+    /// The content does not match the descriptor, and is removed; the disk fails.
     pub fn finish(mut self, expected: Option<&Descriptor>) -> Result<Digest> {
         let digest = std::mem::take(&mut self.hasher).finish();
         if let Some(expected) = expected {
@@ -148,10 +149,9 @@ impl Writer<'_> {
             };
             if let Some(wrong) = wrong {
                 self.kept = false;
-                let message = format!("what came for {} is something else: {wrong}", expected.digest);
-                return Err(
-                    Error::new(Kind::Machine, message).help("try again; if it stays so, ask who serves it")
-                );
+                let message = format!("the data received for {} does not match: {wrong}", expected.digest);
+                return Err(Error::new(Kind::Machine, message)
+                    .help("retry; if it fails again, report it to the operator of the server"));
             }
         }
         let failed = |error: io::Error| self.store.failed("keep", &self.path, &error);
@@ -165,7 +165,7 @@ impl Writer<'_> {
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bound - self.written < bytes.len() as u64 {
-            return Err(io::Error::other("more bytes came than the descriptor says"));
+            return Err(io::Error::other("more bytes than the size in the descriptor"));
         }
         let written = self.file.write(bytes)?;
         self.hasher.update(&bytes[..written]);
@@ -187,7 +187,7 @@ impl Drop for Writer<'_> {
     }
 }
 
-/// Waits for the lock, whatever signals come.
+/// Waits for the lock, and retries after signals.
 pub(super) fn flock_patiently(file: &File) -> rustix::io::Result<()> {
     loop {
         match flock(file, FlockOperation::LockExclusive) {

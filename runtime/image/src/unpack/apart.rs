@@ -1,4 +1,5 @@
-//! What a user namespace's process unpacks and copies, as whoever asks it and as that process (see [`worker`](crate::worker)).
+//! Unpacking and copying in a process in a user namespace: the side of the caller and that of the process (see
+//! [`worker`](crate::worker)).
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -28,7 +29,7 @@ use jobc_sys::syscall::linux::Linux;
 pub(super) fn unpack(of: &Unpacking<'_>, maps: &IdMaps) -> Result<()> {
     let order = Order::Unpack {
         store: of.store.root().to_owned(),
-        folder: of.folder.clone(),
+        directory: of.directory.clone(),
         image: Box::new(of.image.descriptor.clone()),
         platform: of.image.platform(),
         bytes: of.limits.bytes,
@@ -44,9 +45,9 @@ pub(super) fn unpack(of: &Unpacking<'_>, maps: &IdMaps) -> Result<()> {
     })
 }
 
-/// Copies layers into one folder with the ids of a user.
-pub(super) fn copy(folders: &[PathBuf], to: &std::path::Path, maps: &IdMaps) -> Result<()> {
-    let order = Order::Copy { folders: folders.to_vec(), to: to.to_owned() };
+/// Copies layers into one directory with the ids of a user.
+pub(super) fn copy(directories: &[PathBuf], to: &std::path::Path, maps: &IdMaps) -> Result<()> {
+    let order = Order::Copy { directories: directories.to_vec(), to: to.to_owned() };
     let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
     worker.attend(&AtomicBool::new(false), &mut |_| {})
 }
@@ -56,7 +57,7 @@ pub(super) fn copy(folders: &[PathBuf], to: &std::path::Path, maps: &IdMaps) -> 
 /// Its standard input is its maker's socket, its standard output takes an archive.
 pub fn become_worker(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     if words.next().is_some() {
-        eprintln!("jobc: this command is for `jobc` alone");
+        eprintln!("jobc: this command is internal: only `jobc` starts it");
         return ExitCode::from(2);
     }
     let Ok(line) = rustix::stdio::stdin().try_clone_to_owned().map(UnixStream::from) else {
@@ -77,11 +78,11 @@ pub fn become_worker(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Becomes root of a new user namespace, and hears what is to be done.
+/// Becomes root of a new user namespace, and reads the request.
 fn enter(say: &dyn Fn(&Said)) -> Result<Order> {
     let _ = Linux.prctl(jobc_sys::syscall::Prctl::EndWithParent(true));
     Linux.unshare(Namespace::User.flag()).map_err(|errno| {
-        Error::machine("make a user namespace", errno).help("`jobc doctor` says what this machine allows")
+        Error::machine("create a user namespace", errno).help("`jobc doctor` shows what this host allows")
     })?;
     say(&Said::MapIds);
     let mut text = String::new();
@@ -93,7 +94,7 @@ fn enter(say: &dyn Fn(&Said)) -> Result<Order> {
 
 fn carry_out(order: Order, say: &(dyn Fn(&Said) + Sync)) -> Result<()> {
     match order {
-        Order::Unpack { store, folder, image, platform, bytes, entries } => {
+        Order::Unpack { store, directory, image, platform, bytes, entries } => {
             let store = Store::open(&store)?;
             let image = store.image(&image, &platform)?;
             let (limits, stopped) = (Limits { bytes, entries }, AtomicBool::new(false));
@@ -104,15 +105,15 @@ fn carry_out(order: Order, say: &(dyn Fn(&Said) + Sync)) -> Result<()> {
                 Progress::Note(text) => say(&Said::Note(text)),
                 _ => {}
             };
-            Unpacking::new(&store, &image, &limits, &told, &stopped, folder)?.unpack(Owners::Mapped)
+            Unpacking::new(&store, &image, &limits, &told, &stopped, directory)?.unpack(Owners::Mapped)
         }
-        Order::Pack { folder, pack } => {
+        Order::Pack { directory, pack } => {
             let output = rustix::stdio::stdout().as_fd().try_clone_to_owned().map(File::from);
             let output = output.map_err(|error| Error::new(Kind::Machine, because(&error)))?;
             let mut output = io::BufWriter::with_capacity(1 << 18, output);
-            pack::write(&folder, &pack, &mut output)
+            pack::write(&directory, &pack, &mut output)
         }
-        Order::Copy { folders, to } => copy_here(&folders, &to),
-        Order::Remove { folder } => jobc_container::remove::remove(&folder),
+        Order::Copy { directories, to } => copy_here(&directories, &to),
+        Order::Remove { directory } => jobc_container::remove::remove(&directory),
     }
 }

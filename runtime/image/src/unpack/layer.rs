@@ -20,10 +20,10 @@ use jobc_sys::error::{Error, Kind, Result, because};
 /// Bytes of the blob that are read at a time.
 const INPUT: usize = 1 << 18;
 
-/// How often somebody is told, in bytes of the blob.
+/// How often progress is reported, in bytes of the blob.
 const TELL: u64 = 4 << 20;
 
-/// Unpacks a layer, unless somebody else does.
+/// Unpacks a layer, unless another process does.
 pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, owners: Owners) -> Result<()> {
     let place = of.place(diff_id);
     let failed = |error: &io::Error| explain(of, layer, error);
@@ -48,7 +48,7 @@ pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, o
     for device in &left.without {
         let shown = String::from_utf8_lossy(device);
         (of.told)(Progress::Note(format!(
-            "the device `/{shown}` of the image was left out: only root can make it"
+            "the device `/{shown}` of the image was left out: only root can create it"
         )));
     }
     seam::write_left(part.path(), &left).and_then(|()| part.finish()).map_err(|error| failed(&error))?;
@@ -87,15 +87,15 @@ fn pour(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, mut tree: Tree
     let found = hasher.finish();
     if found != *diff_id {
         let message =
-            format!("the layer {} has the content {found}, and the image says {diff_id}", layer.digest);
+            format!("the layer {} has the diff ID {found}, but the image lists {diff_id}", layer.digest);
         return Err(
-            Error::new(Kind::Machine, message).help("pull or import the image again, or ask who made it")
+            Error::new(Kind::Machine, message).help("pull or import the image again, or contact its author")
         );
     }
     Ok(left)
 }
 
-/// What went wrong, in words with the layer.
+/// The failure, as text with the layer.
 fn explain(of: &Unpacking<'_>, layer: &Descriptor, error: &io::Error) -> Error {
     let layer = &layer.digest;
     match error.kind() {

@@ -22,7 +22,7 @@ impl Limits {
     /// The variable that raises or lowers [`Self::bytes`].
     pub const VARIABLE: &'static str = "JOBC_LAYER_LIMIT";
 
-    /// The usual limits, or the bytes that `JOBC_LAYER_LIMIT` says.
+    /// The default limits, or the bytes in `JOBC_LAYER_LIMIT`.
     pub fn of_environment() -> Result<Self> {
         let Some(text) = std::env::var_os(Self::VARIABLE) else { return Ok(Self::default()) };
         let bytes = text.to_str().and_then(|text| text.parse().ok()).filter(|bytes| *bytes > 0);

@@ -18,7 +18,7 @@ impl Unpacking<'_> {
     pub(super) fn unpack(&self, owners: Owners) -> Result<()> {
         let mut missing = self.missing();
         self.refuse_full_disk(&missing)?;
-        // The largest first, so that the last to end is not the one that began last.
+        // The largest first, so that the last to finish is not the one that started last.
         missing.sort_by_key(|(layer, _)| std::cmp::Reverse(layer.size));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let threads = missing.len().min(cores).min(AT_A_TIME);
@@ -49,22 +49,22 @@ impl Unpacking<'_> {
         }
     }
 
-    /// Sees that the layers would fit the disk if they were not compressed at all.
+    /// Checks that the layers would fit the disk if they were not compressed at all.
     fn refuse_full_disk(&self, missing: &[(&Descriptor, &Digest)]) -> Result<()> {
         let needed = missing.iter().fold(0u64, |sum, (layer, _)| sum.saturating_add(layer.size));
-        let Ok(disk) = rustix::fs::statvfs(&self.folder) else { return Ok(()) };
+        let Ok(disk) = rustix::fs::statvfs(&self.directory) else { return Ok(()) };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         if needed <= free {
             return Ok(());
         }
         let root = self.store.root().display();
         let message = format!(
-            "the layers of the image take more than {} MiB, and {} MiB are left in the store of images `{root}`",
+            "the layers of the image take more than {} MiB, and {} MiB are left in the image store `{root}`",
             needed >> 20,
             free >> 20
         );
         Err(Error::new(Kind::Machine, message).help(
-            "remove what nothing uses with `jobc image gc`, or name a larger place with `--image-root`",
+            "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! A folder that is being made, by one process at a time, and gets its name when it is whole.
+//! A directory that is being made, by one process at a time, and gets its name when it is whole.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,10 +14,10 @@ use super::settled;
 use jobc_container::remove::remove;
 use jobc_sys::error::Result;
 
-/// How often it is looked whether somebody else is done.
+/// How often to check whether another process has finished.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-/// A folder without its name yet. Dropped, it is removed; killed, its lock is free and the next takes it over.
+/// A directory without its name yet. Dropped, it is removed; killed, its lock is free and the next takes it over.
 pub(super) struct Part {
     place: PathBuf,
     begun: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Begins to make a folder; nothing where it is there, perhaps since somebody else has just made it.
+    /// Starts to create a directory; nothing if it exists, possibly because another process has just created it.
     pub(super) fn begin(place: &Path, stopped: &AtomicBool) -> io::Result<Option<Self>> {
         let mut part = place.as_os_str().to_owned();
         part.push(".part");
@@ -45,7 +45,7 @@ impl Part {
             };
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) if stopped.load(Ordering::Relaxed) => {
-                    return Err(io::Error::other("it was given up"));
+                    return Err(io::Error::other("canceled"));
                 }
                 Err(Errno::WOULDBLOCK) => {
                     std::thread::sleep(PATIENCE);
@@ -53,7 +53,7 @@ impl Part {
                 }
                 other => other?,
             }
-            // Whoever had the lock may have given the folder its name, or removed it.
+            // Whoever had the lock may have given the directory its name, or removed it.
             let same = |there: fs::Metadata| Ok::<_, io::Error>(there.ino() == lock.metadata()?.ino());
             let ours = match fs::symlink_metadata(&part) {
                 Ok(there) => same(there)?,
@@ -71,7 +71,7 @@ impl Part {
         }
     }
 
-    /// The folder as it is called now.
+    /// The directory as it is called now.
     pub(super) fn path(&self) -> &Path {
         &self.begun
     }
@@ -84,7 +84,7 @@ impl Part {
         Ok(())
     }
 
-    /// Removes what a killed process has left, and a folder of that name which is not whole.
+    /// Removes what a killed process has left, and a directory of that name which is not whole.
     fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.begun)? {
             removed(remove(&entry?.path()))?;
@@ -100,7 +100,7 @@ fn removed(result: Result<()>) -> io::Result<()> {
 impl Drop for Part {
     fn drop(&mut self) {
         if !self.done {
-            // The error that led here is the one to tell.
+            // The error that led here is the one to report.
             let _ = remove(&self.begun);
         }
     }

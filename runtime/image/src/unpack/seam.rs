@@ -1,9 +1,10 @@
-//! What layers say only together: an image is its layers applied one after the other, an overlay looks at each by itself.
+//! Attributes that only several layers together define: an image is its layers applied one after the other, but an
+//! overlay reads each separately.
 //!
-//! A layer need have no entry for the folders its files stand in. Applied to those below, such a folder stays as it was; as a
-//! layer of an overlay it hides the owner, bits and times that a lower layer gives. And a hard link may name a file of a lower
-//! layer. Where an image needs it, one more layer on top, the seam, has those folders and links as they are to be seen, and
-//! nothing else. Most images need none.
+//! A layer need not have an entry for the parent directories of its files. Applied to the layers below, such a
+//! directory keeps its attributes; as a layer of an overlay it hides the owner, mode and times from a lower layer. And
+//! a hard link may name a file of a lower layer. If an image needs it, one more layer on top, the seam, has those
+//! directories and links with their final attributes, and nothing else. Most images need none.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
@@ -27,48 +28,48 @@ use jobc_sys::error::{Error, Kind, Result};
 type Names = Vec<Vec<u8>>;
 
 /// Writes what a layer leaves to those below it; bytes of paths as numbers, since they need be no text.
-pub(super) fn write_left(folder: &Path, left: &Left) -> io::Result<()> {
+pub(super) fn write_left(directory: &Path, left: &Left) -> io::Result<()> {
     let text = serde_json::to_vec(&(&left.implied, &left.borrowed)).map_err(io::Error::other)?;
-    fs::write(folder.join("left.json"), text)
+    fs::write(directory.join("left.json"), text)
 }
 
-fn read_left(folder: &Path) -> io::Result<Left> {
-    let text = fs::read(folder.join("left.json"))?;
+fn read_left(directory: &Path) -> io::Result<Left> {
+    let text = fs::read(directory.join("left.json"))?;
     let (implied, borrowed) = serde_json::from_slice(&text).map_err(io::Error::other)?;
     Ok(Left { implied, borrowed, without: Vec::new() })
 }
 
-/// The folders of an image's layers, the lowest first, and its seam; nothing where one of them is not there.
+/// The directories of an image's layers, the lowest first, and its seam; nothing if one of them does not exist.
 pub(super) fn found(of: &Unpacking<'_>) -> Result<Option<Vec<PathBuf>>> {
     if !of.missing().is_empty() {
         return Ok(None);
     }
-    let mut folders = files(of);
+    let mut directories = files(of);
     let lefts = lefts(of)?;
     if may_need_one(&lefts) {
         let place = place(of);
         if !settled::is_whole(&place) {
             return Ok(None);
         }
-        // Without files it says that none are needed.
-        folders.extend(Some(place.join("files")).filter(|files| files.is_dir()));
+        // Without files it reports that none are needed.
+        directories.extend(Some(place.join("files")).filter(|files| files.is_dir()));
     }
     let places: Vec<PathBuf> = of.layers.iter().map(|(_, diff_id)| of.place(diff_id)).collect();
     settled::settle(places.iter().map(PathBuf::as_path));
-    Ok(Some(folders))
+    Ok(Some(directories))
 }
 
-/// Makes the seam of an image whose layers are all there, where it may need one.
+/// Creates the seam of an image whose layers all exist, if it may need one.
 pub(super) fn make(of: &Unpacking<'_>) -> Result<()> {
     let lefts = lefts(of)?;
     if !may_need_one(&lefts) {
         return Ok(());
     }
     let place = place(of);
-    let failed = |error: io::Error| of.failed("make the layer", &place, &error);
+    let failed = |error: io::Error| of.failed("create the layer", &place, &error);
     let Some(part) = Part::begin(&place, of.stopped).map_err(failed)? else { return Ok(()) };
     let seam = Seam::of(Layers::open(&files(of)).map_err(|errno| failed(errno.into()))?, &lefts)?;
-    if !seam.folders.is_empty() {
+    if !seam.directories.is_empty() {
         seam.write(&part.path().join("files")).map_err(failed)?;
     }
     part.finish().map_err(failed)
@@ -84,14 +85,14 @@ fn lefts(of: &Unpacking<'_>) -> Result<Vec<Left>> {
     of.layers.iter().map(|(_, diff_id)| read(of.place(diff_id))).collect()
 }
 
-/// Its name begins with that of the highest layer, with which it goes.
+/// Its name begins with that of the highest layer, and it is removed with it.
 fn place(of: &Unpacking<'_>) -> PathBuf {
     let all: Vec<&str> = of.layers.iter().map(|(_, diff_id)| diff_id.hex()).collect();
     let top = all.last().copied().unwrap_or_default();
-    of.folder.join(format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short()))
+    of.directory.join(format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short()))
 }
 
-/// Whether layers above the lowest leave something to those below them, told by their lists alone.
+/// Whether layers above the lowest depend on attributes from layers below, judging by their lists alone.
 fn may_need_one(lefts: &[Left]) -> bool {
     let says_root = |left: &Left| !left.implied.iter().any(Vec::is_empty);
     lefts.iter().enumerate().skip(1).any(|(layer, left)| {
@@ -103,8 +104,8 @@ fn may_need_one(lefts: &[Left]) -> bool {
 /// What a seam has.
 struct Seam {
     layers: Layers,
-    /// Folders, outer ones first, and whose they are like; nothing for the usual.
-    folders: Vec<(Names, Option<Seen>)>,
+    /// Directories, outer ones first, and whose they are like; nothing for the usual.
+    directories: Vec<(Names, Option<Seen>)>,
     /// Files of lower layers: where they are, and their names here.
     files: Vec<(Seen, Names, Vec<Names>)>,
 }
@@ -114,12 +115,12 @@ impl Seam {
         let implied: Vec<HashSet<&[u8]>> =
             lefts.iter().map(|left| left.implied.iter().map(Vec::as_slice).collect()).collect();
         let machine = |errno: Errno| Error::machine("look through the layers", errno);
-        // The highest layer that has an entry for a folder, and the highest that has the folder.
+        // The highest layer that has an entry for a directory, and the highest that has the directory.
         let source = |path: &[u8]| -> Result<Option<(Option<Seen>, Seen)>> {
             let seen = layers.stack(&names(path), 0..lefts.len()).map_err(machine)?.seen;
             let says = |seen: &&Seen| !implied[seen.layer].contains(path);
-            let folder = |seen: &&Seen| FileType::from_raw_mode(seen.stat.st_mode) == FileType::Directory;
-            Ok(seen.first().filter(folder).map(|first| (seen.iter().find(says).copied(), *first)))
+            let directory = |seen: &&Seen| FileType::from_raw_mode(seen.stat.st_mode) == FileType::Directory;
+            Ok(seen.first().filter(directory).map(|first| (seen.iter().find(says).copied(), *first)))
         };
         let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
         for path in implied.iter().flatten().copied().collect::<BTreeSet<_>>() {
@@ -135,18 +136,18 @@ impl Seam {
             needed.extend((0..path.len()).filter(|&at| path[at] == b'/').map(|at| path[..at].to_vec()));
             needed.insert(Vec::new());
         }
-        let mut folders = Vec::with_capacity(needed.len());
+        let mut directories = Vec::with_capacity(needed.len());
         for path in needed {
             let like = source(&path)?.map(|(says, first)| says.unwrap_or(first));
-            folders.push((names(&path), like));
+            directories.push((names(&path), like));
         }
-        Ok(Self { layers, folders, files })
+        Ok(Self { layers, directories, files })
     }
 
     fn write(&self, root: &Path) -> io::Result<()> {
         let at = |names: &Names| root.join(Path::new(OsStr::from_bytes(&names.join(&b'/'))));
-        for (folder, _) in &self.folders {
-            fs::create_dir(at(folder))?;
+        for (directory, _) in &self.directories {
+            fs::create_dir(at(directory))?;
         }
         for (seen, from, names) in &self.files {
             let (first, others) = names.split_first().expect("a borrowed file has a name");
@@ -155,12 +156,12 @@ impl Seam {
                 fs::hard_link(at(first), at(name))?;
             }
         }
-        for (folder, like) in self.folders.iter().rev() {
-            let made = File::open(at(folder))?;
+        for (directory, like) in self.directories.iter().rev() {
+            let made = File::open(at(directory))?;
             match like {
                 Some(seen) => {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-                    alike(&made, &self.layers.open_in(seen.layer, folder, flags)?, &seen.stat)?;
+                    alike(&made, &self.layers.open_in(seen.layer, directory, flags)?, &seen.stat)?;
                 }
                 None => rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?,
             }
@@ -185,7 +186,7 @@ fn borrowed(layers: &Layers, lefts: &[Left]) -> Result<Vec<(Seen, Names, Vec<Nam
             let seen = layers.see(&names(target), layer).map_err(machine)?;
             let is_file = |seen: &Seen| FileType::from_raw_mode(seen.stat.st_mode) != FileType::Directory;
             let seen = seen.filter(is_file).ok_or_else(|| no_such_target(name, target))?;
-            // A later entry of its own layer, or a layer above, has the last word.
+            // A later entry of its own layer, or a layer above, takes precedence.
             let own = layers.stack(&names(name), layer..layer + 1).map_err(machine)?;
             let above = layers.stack(&names(name), layer + 1..lefts.len()).map_err(machine)?;
             if !own.seen.is_empty() || !above.seen.is_empty() || above.end.is_some() {
@@ -214,7 +215,7 @@ fn borrowed(layers: &Layers, lefts: &[Left]) -> Result<Vec<(Seen, Names, Vec<Nam
 pub(super) fn no_such_target(name: &[u8], target: &[u8]) -> Error {
     let (name, target) = (String::from_utf8_lossy(name), String::from_utf8_lossy(target));
     Error::new(Kind::Machine, format!("`{name}` is a hard link to `{target}`, which is in no layer"))
-        .help("ask who made the image")
+        .help("contact the author of the image")
 }
 
 fn names(path: &[u8]) -> Names {

@@ -16,8 +16,8 @@ use std::fs;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 
-/// An archive of lines: `d PATH MODE`, `f PATH TEXT`, `l PATH TARGET`, `h PATH TARGET`, `c PATH`, each of user 0 at the time of
-/// its number.
+/// An archive of lines: `d PATH MODE`, `f PATH TEXT`, `l PATH TARGET`, `h PATH TARGET`, `c PATH`, each of user 0 at the
+/// time of its number.
 fn tar(lines: &[&str]) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new());
     for (index, line) in lines.iter().enumerate() {
@@ -25,14 +25,14 @@ fn tar(lines: &[&str]) -> Vec<u8> {
         let (kind, path, rest) =
             (words.next().unwrap_or(""), words.next().unwrap_or(""), words.next().unwrap_or(""));
         let is = match kind {
-            "d" => Is::Folder,
+            "d" => Is::Directory,
             "l" => Is::Symlink,
             "h" => Is::HardLink,
             "c" => Is::Character,
             _ => Is::File,
         };
         let mut entry = Entry::new(is, path);
-        entry.mode = if is == Is::Folder { u32::from_str_radix(rest, 8).expect("a mode") } else { 0o640 };
+        entry.mode = if is == Is::Directory { u32::from_str_radix(rest, 8).expect("a mode") } else { 0o640 };
         entry.mtime = Time { seconds: 1_000 + i64::try_from(index).expect("few"), nanoseconds: 7 };
         if matches!(is, Is::Symlink | Is::HardLink) {
             entry.link = rest.into();
@@ -64,22 +64,22 @@ fn image(dir: &Path, layers: &[Vec<u8>]) -> (Store, Image) {
     (store, image)
 }
 
-/// A folder's content, a line each.
-fn listed(folder: &Path) -> String {
+/// A directory's content, a line each.
+fn listed(directory: &Path) -> String {
     let mut lines = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(&next).expect("a folder") {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(next) = directories.pop() {
+        for entry in fs::read_dir(&next).expect("a directory") {
             let path = entry.expect("an entry").path();
             let data = fs::symlink_metadata(&path).expect("data");
             let what = if data.is_dir() {
-                folders.push(path.clone());
-                let open = std::os::fd::OwnedFd::from(fs::File::open(&path).expect("a folder"));
+                directories.push(path.clone());
+                let open = std::os::fd::OwnedFd::from(fs::File::open(&path).expect("a directory"));
                 if is_opaque(&open) { "/ opaque".to_owned() } else { "/".to_owned() }
             } else if data.file_type().is_char_device() && data.rdev() == 0 {
-                // When it was made says nothing.
+                // The creation time does not matter.
                 lines.insert(
-                    path.strip_prefix(folder).expect("below").display().to_string(),
+                    path.strip_prefix(directory).expect("below").display().to_string(),
                     " whiteout".to_owned(),
                 );
                 continue;
@@ -88,7 +88,7 @@ fn listed(folder: &Path) -> String {
             } else {
                 format!(" = {}", fs::read_to_string(&path).unwrap_or_default())
             };
-            let shown = path.strip_prefix(folder).expect("below").display().to_string();
+            let shown = path.strip_prefix(directory).expect("below").display().to_string();
             lines.insert(shown, format!("{what} {:o} {}", data.mode() & 0o7777, data.mtime()));
         }
     }
@@ -98,15 +98,17 @@ fn listed(folder: &Path) -> String {
     })
 }
 
-/// Unpacks layers of lines, and shows each folder that they became.
+/// Unpacks layers of lines, and shows each directory that they became.
 fn check(layers: &[&[&str]]) -> String {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let tars: Vec<Vec<u8>> = layers.iter().map(|lines| tar(lines)).collect();
     let (store, image) = image(dir.path(), &tars);
     match super::layers(&store, &image, &untold, &GO_ON) {
-        Ok(folders) => folders.iter().fold(String::new(), |text, folder| text + &listed(folder) + "--\n"),
+        Ok(directories) => {
+            directories.iter().fold(String::new(), |text, directory| text + &listed(directory) + "--\n")
+        }
         Err(error) => {
-            let left = fs::read_dir(store.root().join("unpacked").join("root")).expect("a folder");
+            let left = fs::read_dir(store.root().join("unpacked").join("root")).expect("a directory");
             // Layers that are whole stay; of the others nothing does.
             for entry in left {
                 let path = entry.expect("an entry").path();
@@ -144,17 +146,17 @@ fn whiteouts_take_the_form_of_an_overlay() {
             "f b/new text",
             "f .wh.c ",
             "d c/ 755",
-            "f c/inner a whiteout and a folder",
+            "f c/inner a whiteout and a directory",
             "f kept text",
             "f .wh.kept ",
             "f .wh.d ",
-            "f d/e a whiteout and a folder without an entry",
+            "f d/e a whiteout and a directory without an entry",
         ],
     ]));
 }
 
 #[test]
-fn folders_without_an_entry_are_as_the_layers_below_say() {
+fn directories_without_an_entry_are_as_the_layers_below_say() {
     if !is_root() {
         return;
     }
@@ -179,7 +181,7 @@ fn a_hard_link_may_be_for_a_file_of_a_lower_layer() {
 }
 
 #[test]
-fn a_layer_that_comes_twice_is_one_folder() {
+fn a_layer_that_comes_twice_is_one_directory() {
     if !is_root() {
         return;
     }
@@ -196,22 +198,22 @@ fn what_is_wrong_with_a_layer_is_told_and_nothing_is_left() {
         return;
     }
     insta::assert_snapshot!(check(&[&["f ../x text"]]), @"cannot unpack the layer LAYER: `../x`: a path with `..`");
-    insta::assert_snapshot!(check(&[&["f .wh.. text"]]), @"cannot unpack the layer LAYER: `.wh..`: a whiteout of nothing");
+    insta::assert_snapshot!(check(&[&["f .wh.. text"]]), @"cannot unpack the layer LAYER: `.wh..`: a whiteout without a name");
     insta::assert_snapshot!(check(&[&["f a text"], &["l b /etc", "h c b/shadow", "f c x"]]), @"`c` is a hard link to `b/shadow`, which is in no layer");
 }
 
 #[test]
 fn the_content_must_be_what_the_image_says() {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let (store, mut image) = image(dir.path(), &[tar(&["f a text"])]);
     image.config.rootfs.diff_ids[0] = Digest::of(b"another");
     if Whose::mine().is_ok_and(|whose| matches!(whose, Whose::Ids(_))) {
         return;
     }
     let error = super::layers(&store, &image, &untold, &GO_ON).expect_err("refused");
-    assert!(error.message.contains("and the image says"), "{error}");
-    let folder = Whose::mine().expect("ids").folder(&store);
-    assert_eq!(fs::read_dir(folder).expect("a folder").count(), 0);
+    assert!(error.message.contains("but the image lists"), "{error}");
+    let directory = Whose::mine().expect("ids").directory(&store);
+    assert_eq!(fs::read_dir(directory).expect("a directory").count(), 0);
 }
 
 #[test]
@@ -219,7 +221,7 @@ fn limits_end_a_bomb() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text", "f b text"])]);
     let within = |limits: Limits| {
         layers_within(&store, &image, &limits, &untold, &GO_ON).expect_err("refused").message
@@ -229,7 +231,7 @@ fn limits_end_a_bomb() {
     assert!(within(Limits { entries: 1, ..usual }).contains("more than 1 entries"));
     let stopped = AtomicBool::new(true);
     let error = super::layers(&store, &image, &untold, &stopped).expect_err("given up");
-    assert!(error.message.contains("it was given up"), "{error}");
+    assert!(error.message.contains("canceled"), "{error}");
 }
 
 #[test]
@@ -237,7 +239,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text"])]);
     let unpacked = || super::layers(&store, &image, &untold, &GO_ON).expect("layers").remove(0);
     let files = unpacked();
@@ -255,7 +257,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     let place = files.parent().expect("a parent");
     let mut part = place.as_os_str().to_owned();
     part.push(".part");
-    fs::create_dir_all(Path::new(&part).join("files/old")).expect("folders");
+    fs::create_dir_all(Path::new(&part).join("files/old")).expect("directories");
     fs::rename(place, place.with_extension("away")).expect("renamed");
     assert!(!unpacked().join("old").exists());
     assert!(!Path::new(&part).exists());
@@ -266,7 +268,7 @@ fn a_copy_is_what_an_overlay_would_show() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let layers = [
         tar(&[
             "d ./ 711",
@@ -280,9 +282,9 @@ fn a_copy_is_what_an_overlay_would_show() {
         tar(&["d ./ 755", "f a/.wh.gone ", "f a/y new", "d b/ 700", "f b/.wh..wh..opq ", "l b/link ../a/y"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let folders = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
+    let directories = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
     let to = dir.path().join("copy");
-    copy(&folders, &to).expect("copied");
+    copy(&directories, &to).expect("copied");
     insta::assert_snapshot!(listed(&to), @r"
     a/ 750 1001
     a/x = old 640 1002
@@ -293,7 +295,7 @@ fn a_copy_is_what_an_overlay_would_show() {
     ");
     let inode = |name: &str| fs::metadata(to.join(name)).expect("data").ino();
     assert_eq!(inode("a/x"), inode("linked"));
-    assert!(copy(&folders, &to).is_err(), "it is there");
+    assert!(copy(&directories, &to).is_err(), "it is there");
 }
 
 #[test]
@@ -301,14 +303,14 @@ fn users_are_found_in_any_layer() {
     if !is_root() {
         return;
     }
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let layers = [
         tar(&["d ./ 755", "d etc/ 755", "f etc/passwd a:x:5:6:::\n", "f etc/group g:x:7:a\n"]),
         tar(&["d ./ 755", "d etc/ 755", "f etc/passwd a:x:8:9:::\n"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let folders = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
-    let root = Layers::open(&folders).expect("layers");
+    let directories = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
+    let root = Layers::open(&directories).expect("layers");
     let account = jobc_container::user::lookup(&root, "a").expect("an account");
     assert_eq!((account.uid, account.gid, account.additional), (8, 9, vec![7]));
 }
@@ -316,14 +318,15 @@ fn users_are_found_in_any_layer() {
 /// Many layers under one root, mounted by a container's own start: 127 are what image tools allow.
 #[test]
 fn as_many_layers_as_images_have_are_one_root() {
-    let dir = tempfile::tempdir().expect("a folder");
-    let folders: Vec<PathBuf> = (0..127).map(|index| dir.path().join(format!("layer-{index}"))).collect();
-    for (index, folder) in folders.iter().enumerate() {
-        fs::create_dir(folder).expect("a folder");
-        fs::write(folder.join(index.to_string()), "").expect("a file");
-        fs::write(folder.join("top"), index.to_string()).expect("a file");
+    let dir = tempfile::tempdir().expect("a directory");
+    let directories: Vec<PathBuf> = (0..127).map(|index| dir.path().join(format!("layer-{index}"))).collect();
+    for (index, directory) in directories.iter().enumerate() {
+        fs::create_dir(directory).expect("a directory");
+        fs::write(directory.join(index.to_string()), "").expect("a file");
+        fs::write(directory.join("top"), index.to_string()).expect("a file");
     }
-    let root = jobc_container::root::Root::over(folders, jobc_container::root::Upper::Memory { size: None });
+    let root =
+        jobc_container::root::Root::over(directories, jobc_container::root::Upper::Memory { size: None });
     let root = root.placed(dir.path()).expect("a place");
     let bundle = serde_json::json!({
         "ociVersion": "1.1.0",
@@ -333,14 +336,14 @@ fn as_many_layers_as_images_have_are_one_root() {
     });
     fs::write(dir.path().join("config.json"), bundle.to_string()).expect("a bundle");
     let bundle = jobc_container::bundle::Bundle::open(dir.path()).expect("a bundle");
-    let machine = jobc_sys::machine::Machine::look().expect("a machine");
+    let machine = jobc_sys::machine::Machine::look().expect("a host");
     let mut options = jobc_container::options::Options::default();
     let prepared =
         jobc_container::prepare::prepare(&bundle, &root, &mut options, &machine, None).expect("prepared");
     if !is_root() {
         return;
     }
-    // `/top` is no program, so the start fails behind everything else: the root was mounted with 127 layers.
+    // `/top` is not a program, so the start fails after everything else: the root was mounted with 127 layers.
     let error =
         prepared.spawn(jobc_container::start::Groups::default(), &mut |_, _| Ok(())).expect_err("no program");
     assert!(error.message.contains("cannot execute `/top`"), "{error}");
@@ -348,9 +351,9 @@ fn as_many_layers_as_images_have_are_one_root() {
 
 #[test]
 fn devices_are_left_out_aloud_where_they_cannot_be_made() {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let files = dir.path().join("files");
-    fs::create_dir(&files).expect("a folder");
+    fs::create_dir(&files).expect("a directory");
     let mut tree = jobc_container::archive::tree::Tree::layer(&files, Owners::Mine).expect("a tree");
     let archive = tar(&["c dev/null", "c jail/null", "f file text"]);
     jobc_container::archive::fill(&mut tree, &archive[..], 9, &GO_ON).expect("filled");

@@ -1,4 +1,4 @@
-//! An image on its way to folders: which layers it has, and which of them are missing.
+//! An image on its way to directories: which layers it has, and which of them are missing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::store::{Image, Store};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result, because};
 
-/// An image whose layers are to become folders.
+/// An image whose layers are to become directories.
 pub(super) struct Unpacking<'a> {
     pub(super) store: &'a Store,
     pub(super) image: &'a Image,
@@ -21,8 +21,8 @@ pub(super) struct Unpacking<'a> {
     pub(super) limits: &'a Limits,
     pub(super) told: Told<'a>,
     pub(super) stopped: &'a AtomicBool,
-    /// Where the folders of layers are.
-    pub(super) folder: PathBuf,
+    /// Where the directories of layers are.
+    pub(super) directory: PathBuf,
 }
 
 impl<'a> Unpacking<'a> {
@@ -32,28 +32,28 @@ impl<'a> Unpacking<'a> {
         limits: &'a Limits,
         told: Told<'a>,
         stopped: &'a AtomicBool,
-        folder: PathBuf,
+        directory: PathBuf,
     ) -> Result<Self> {
         let diffs = &image.config.rootfs.diff_ids;
-        // Of a layer that comes twice the upper one says all that both say, and the kernel takes no folder twice.
+        // Of a layer that occurs twice, the upper one is sufficient, and overlayfs refuses the same directory twice.
         let last = |index: usize, diff: &Digest| !diffs[index + 1..].contains(diff);
         let layers = image.manifest.layers.iter().zip(diffs).enumerate();
         let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
-        fs::create_dir_all(&folder).map_err(|error| store.full("write to", &error))?;
-        Ok(Self { store, image, layers, limits, told, stopped, folder })
+        fs::create_dir_all(&directory).map_err(|error| store.full("write to", &error))?;
+        Ok(Self { store, image, layers, limits, told, stopped, directory })
     }
 
-    /// The folder of a layer.
+    /// The directory of a layer.
     pub(super) fn place(&self, diff_id: &Digest) -> PathBuf {
-        self.folder.join(diff_id.hex())
+        self.directory.join(diff_id.hex())
     }
 
-    /// The layers that are not there as a whole.
+    /// The layers that do not exist as a whole.
     pub(super) fn missing(&self) -> Vec<(&'a Descriptor, &'a Digest)> {
         self.layers.iter().copied().filter(|(_, diff_id)| !settled::is_whole(&self.place(diff_id))).collect()
     }
 
-    /// The words for what cannot be done in the folder of layers.
+    /// The words for what cannot be done in the directory of layers.
     pub(super) fn failed(&self, what: &str, path: &std::path::Path, error: &std::io::Error) -> Error {
         if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
             return self.store.full(what, error);

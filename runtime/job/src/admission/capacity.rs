@@ -1,4 +1,4 @@
-//! What the machine has for jobs: as much as this process may use of it, whoever else uses it.
+//! The host's capacity for jobs: as much as this process can use of it, regardless of other users.
 
 use std::path::Path;
 
@@ -9,28 +9,29 @@ use jobc_sys::error::{Error, Result};
 /// What there is to be claimed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capacity {
-    /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its control groups' quota.
+    /// Thousandths of a logical CPU: those this process may run on (sched_setaffinity(2)), or its cgroups' quota.
     /// No more are promised than there are: a job that asks for CPUs asks for its own.
     pub cpu_millis: u64,
-    /// Bytes of memory: the machine's, without swap, or the limit of this process's control groups.
+    /// Bytes of memory: the host's, without swap, or the limit of this process's cgroups.
     pub memory_bytes: u64,
-    /// The GPUs; none where nobody has looked.
+    /// The GPUs; none if they were not looked up.
     pub gpus: Inventory,
     /// Bytes that are free on the disk where jobs' state is.
     pub disk_bytes: u64,
 }
 
 impl Capacity {
-    /// Looks at the machine, but for its GPUs, which takes longer; `state` is a folder on the disk that counts.
+    /// Reads the host's capacity without its GPUs, which take longer; `state` is a directory on the disk that counts.
     pub fn of_machine(state: &Path) -> Result<Self> {
         let groups = Groups { layout: Layout::detect()? };
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-        // Of all CPUs: the library has looked at quotas already, and rounded them.
+        // Of all CPUs: the standard library's number already includes quotas, rounded.
         let affinity = rustix::thread::sched_getaffinity(None).map_or(cpus, |set| u64::from(set.count()));
         let quota = groups.cpu_millis().unwrap_or(u64::MAX);
         let total = memory_of_machine()?;
-        let disk = rustix::fs::statvfs(state)
-            .map_err(|errno| Error::machine(format!("look at the disk of `{}`", state.display()), errno))?;
+        let disk = rustix::fs::statvfs(state).map_err(|errno| {
+            Error::machine(format!("read the file system status of `{}`", state.display()), errno)
+        })?;
         Ok(Self {
             cpu_millis: (affinity * 1000).min(quota),
             memory_bytes: total.min(groups.memory_bytes().unwrap_or(u64::MAX)),
@@ -62,7 +63,7 @@ fn total(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The control groups of this process.
+/// The cgroups of this process.
 struct Groups {
     layout: Layout,
 }

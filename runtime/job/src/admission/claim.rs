@@ -1,9 +1,9 @@
-//! What a job takes of the machine: the most at any time, not the sum of what runs one after another.
+//! A job's resources on the host: the peak at any time, not the sum of what runs one after another.
 //!
 //! A role that needs all of another's successes begins when that one has ended, so the two never run together, nor does
-//! anything that waits for the later one run beside the earlier one. The most at any time is then the heaviest set of roles
-//! of which no two are so ordered: an antichain. By Dilworth's theorem, with weights, it is what is left of the sum after a
-//! largest flow along that order, which is exact and cheap for the thousand roles that a job can have here.
+//! anything that waits for the later one run next to the earlier one. The most at any time is then the heaviest set of
+//! roles of which no two are so ordered: an antichain. By Dilworth's theorem, with weights, it is what is left of the
+//! sum after a largest flow along that order, which is exact and cheap for the thousand roles that a job can have here.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -29,7 +29,7 @@ pub fn of(plan: &JobPlan) -> Claim {
     }
 }
 
-/// What the instances of a role take that run at once; slices of GPUs are nobody's whole ones.
+/// The resources of a role's concurrent instances; slices of GPUs are not counted as whole GPUs.
 pub fn of_role(role: &RolePlan) -> Claim {
     let at_once = u64::from(role.parallel.unwrap_or(role.instances).min(role.instances));
     let resources = &role.resources;
@@ -44,7 +44,7 @@ pub fn of_role(role: &RolePlan) -> Claim {
     }
 }
 
-/// The ports of the machine's own network that the job's tasks listen on.
+/// The ports of the host's own network that the job's tasks listen on.
 fn ports(plan: &JobPlan) -> Vec<u16> {
     if matches!(plan.network, Network::Job | Network::None) {
         return Vec::new();
@@ -71,7 +71,8 @@ impl Weights<'_> {
         weights.iter().sum::<u64>() - self.flow(&weights)
     }
 
-    /// The largest flow from each role's weight to the weights of those after it, along shortest ways (Edmonds and Karp).
+    /// The largest flow from each role's weight to the weights of those after it, along shortest ways (Edmonds and
+    /// Karp).
     fn flow(&self, weights: &[u64]) -> u64 {
         let (mut supply, mut demand) = (weights.to_vec(), weights.to_vec());
         // What a role took of each sender.
@@ -96,7 +97,7 @@ impl Weights<'_> {
         arrived
     }
 
-    /// A shortest way from a role with supply to one with demand, as pairs of who sends and who takes.
+    /// A shortest path from a role with supply to one with demand, as pairs of sender and receiver.
     ///
     /// From one pair to the next, the taker gives back what it had of the next sender, which then sends it elsewhere.
     fn way(
@@ -105,7 +106,7 @@ impl Weights<'_> {
         demand: &[u64],
         taken: &BTreeMap<(usize, usize), u64>,
     ) -> Option<Vec<(usize, usize)>> {
-        // Who a taker was reached from, and the taker that a sender was reached from.
+        // The sender from which a receiver was reached, and the receiver from which a sender was reached.
         let mut takers: Vec<Option<usize>> = vec![None; supply.len()];
         let mut senders: Vec<Option<usize>> = vec![None; supply.len()];
         let mut open: VecDeque<usize> = (0..supply.len()).filter(|&role| supply[role] > 0).collect();

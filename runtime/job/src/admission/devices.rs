@@ -1,9 +1,9 @@
-//! Locks on devices: whoever has one has the device, whatever the ledger says.
+//! Locks on devices: the process that holds one has the device, regardless of the ledger.
 //!
-//! The ledger decides under a lock that is given up on when somebody holds it for too long, and a file in a folder that
-//! everybody may write to says what its writer likes. A device must belong to one job even so: beside the claims there is an
-//! empty file for each device, which is never removed and whose lock (flock(2)) its job holds while it lives. Jobs that share
-//! a card hold the lock together.
+//! The ledger decides under a lock that is skipped if another process holds it for too long, and a file in a
+//! world-writable directory has what its writer chooses. A device must belong to one job even so: next to the claims
+//! there is an empty file for each device, which is never removed and whose lock (flock(2)) its job holds while it
+//! runs. Jobs that share a card hold the lock together.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -31,16 +31,16 @@ pub(super) enum Refused {
 }
 
 /// Takes the locks of all devices of a job, or of none.
-pub(super) fn hold(folder: &Path, leased: &Leased) -> Result<Held, Refused> {
+pub(super) fn hold(directory: &Path, leased: &Leased) -> Result<Held, Refused> {
     let mut locked = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for slot in &leased.slots {
         let shared = slot.slice.as_ref().is_some_and(|slice| slice.by != Sharing::Mig);
         let card = DeviceId { mig: None, ..slot.device };
-        // Who has an instance shares its card with those who have others, so that nobody gets the card as a whole.
+        // A job with a MIG instance shares its card with those that have others, so that no job gets the whole card.
         for (device, shared) in [(card, shared || slot.device.mig.is_some()), (slot.device, shared)] {
             if seen.insert(device) {
-                locked.push(lock(&folder.join(name(device)), device, shared)?);
+                locked.push(lock(&directory.join(name(device)), device, shared)?);
             }
         }
     }
@@ -50,7 +50,7 @@ pub(super) fn hold(folder: &Path, leased: &Leased) -> Result<Held, Refused> {
 fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, Refused> {
     let file = open(path).map_err(|errno| {
         let error = Error::machine(format!("open `{}`", path.display()), errno);
-        Refused::Failed(error.help("the file is the lock of a GPU: everybody must be able to read it"))
+        Refused::Failed(error.help("this is the lock file of a GPU: make it readable by all users"))
     })?;
     let how =
         if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
@@ -64,8 +64,8 @@ fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, Refused>
     }
 }
 
-/// Opens a lock's file, or makes it so that others can. A lock needs no right to write, and in a folder like this the
-/// kernel lets nobody create over another's file (`fs.protected_regular`).
+/// Opens a lock file, or creates it so that other users can open it. A lock needs no write permission, and in a
+/// directory like this the kernel prevents creating over the file of another user (`fs.protected_regular`).
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     for _ in 0..8 {
@@ -76,7 +76,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
         let making = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::open(path, making, Mode::from_raw_mode(0o644)) {
             Ok(file) => {
-                // Others read it whatever our umask.
+                // Others must be able to read it regardless of our umask.
                 rustix::fs::fchmod(&file, Mode::from_raw_mode(0o644))?;
                 return Ok(file);
             }

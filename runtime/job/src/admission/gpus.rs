@@ -1,4 +1,4 @@
-//! GPUs in the ledger: which of them are taken, which are kept for those who wait, and which a job gets.
+//! GPUs in the ledger: which of them are taken, which are reserved for waiting jobs, and which a job gets.
 
 use std::path::Path;
 
@@ -18,15 +18,15 @@ use jobc_sys::error::{Error, Kind};
 /// Why a job has no GPUs.
 #[derive(Debug)]
 pub(super) enum Lack {
-    /// There are none for it now, in words.
+    /// No GPUs are available for it now; the reason as text.
     Now(String),
     /// Something is broken.
     Failed(Error),
 }
 
-/// Finds GPUs for a job beside those before it, and holds them.
+/// Finds GPUs for a job next to the jobs before it, and locks them.
 pub(super) fn find(
-    folder: &Path,
+    directory: &Path,
     claim: &Claim,
     demands: &Demands,
     inventory: &Inventory,
@@ -38,7 +38,7 @@ pub(super) fn find(
         let room = Room { inventory, taken: &taken, uid };
         let leased = placement::place(demands, room)
             .map_err(|misfit| Lack::Now(short_of(claim, demands, misfit, room, before)))?;
-        match devices::hold(folder, &leased) {
+        match devices::hold(directory, &leased) {
             Ok(held) => return Ok((leased, held)),
             // Somebody decided at the same moment, or holds more than the ledger knows of.
             Err(Refused::Taken(device)) => taken.take(device),
@@ -47,7 +47,7 @@ pub(super) fn find(
     }
 }
 
-/// What a job lacks beside those before it, in words; nothing where there is room.
+/// The shortage of a job next to those before it, as text; nothing if there is room.
 pub(super) fn lacks(
     claim: &Claim,
     demands: &Demands,
@@ -61,7 +61,7 @@ pub(super) fn lacks(
     Some(short_of(claim, demands, misfit, room, before))
 }
 
-/// What is taken by those who have theirs, and kept for those who wait: what they would get, or all that would do for them.
+/// The GPUs of admitted jobs, and those reserved for waiting jobs: what they would get, or all that would match.
 fn taken(before: &[&Entry], inventory: &Inventory) -> Taken {
     let mut taken = Taken::default();
     for entry in before {
@@ -105,10 +105,10 @@ pub(super) fn too_much(
             .iter()
             .filter(|device| device.vendor == demand.vendor && device.mig.is_none())
             .count();
-        format!("the job needs {}, this machine has {has}", gpus(claim.gpus))
+        format!("the job needs {}, this host has {has}", gpus(claim.gpus))
     } else {
         let of_role = all(demand);
-        format!("`{}` needs {of_role}, this machine has {}", demand.role, placement::room_for(demand, room))
+        format!("`{}` needs {of_role}, this host has {}", demand.role, placement::room_for(demand, room))
     };
     let unknown = demand.soft().is_some_and(|(share, _)| share.memory_bytes.is_some())
         && placement::eligible(demand, inventory)
@@ -116,10 +116,9 @@ pub(super) fn too_much(
             .all(|card| inventory.gpu(*card).is_none_or(|gpu| gpu.memory_bytes.is_none()));
     if unknown && !inventory.gpus.is_empty() {
         let what = all(demand);
-        let message =
-            format!("`{}` needs {what}, and nobody tells how much memory the cards have", demand.role);
+        let message = format!("`{}` needs {what}, and the memory size of the cards is unknown", demand.role);
         return Error::new(Kind::Unenforceable, message)
-            .help("`jobc doctor` says what keeps NVML from telling; or ask for a share of the cores alone");
+            .help("`jobc doctor` shows why NVML does not report it; or request a share of the cores only");
     }
     let there = there(inventory);
     let message =
@@ -142,7 +141,7 @@ fn short_of(claim: &Claim, demands: &Demands, misfit: Misfit, room: Room<'_>, be
     let needs = if plain {
         format!("needs {}, and {free} of {total} are free", gpus(claim.gpus))
     } else {
-        format!("needs {} for `{}`, and {free} of {total} that will do are free", all(demand), demand.role)
+        format!("needs {} for `{}`, and {free} of {total} that match are free", all(demand), demand.role)
     };
     let holders: Vec<String> = before.iter().filter_map(|entry| holder(entry, &will_do)).take(3).collect();
     if holders.is_empty() { needs } else { format!("{needs}: {}", holders.join(", ")) }
@@ -162,7 +161,7 @@ fn holder(entry: &Entry, will_do: &[DeviceId]) -> Option<String> {
     (!slots.is_empty()).then(|| format!("{owner} has {}", devices_of(&slots)))
 }
 
-/// What a job asks for of the machine's GPUs, in words; nothing where it asks for none.
+/// A job's GPU request, as text; nothing if it requests none.
 pub(super) fn asked(claim: &Claim, demands: &Demands) -> Option<String> {
     let slices = demands.roles.iter().filter(|demand| demand.share.is_some()).map(all);
     let whole = (claim.gpus > 0).then(|| gpus(claim.gpus));
@@ -204,7 +203,7 @@ fn of_share(share: &SharePlan) -> String {
     if parts.is_empty() { String::new() } else { format!(" of {}", parts.join(" and ")) }
 }
 
-/// What a demand says of which devices will do; empty where any of the vendor's does.
+/// A demand's restrictions on devices; empty if any device of the vendor matches.
 fn kind(demand: &Demand) -> String {
     let models = demand.models.iter().map(|model| format!("`{model}`")).collect::<Vec<_>>().join(" or ");
     let mut parts = Vec::new();
@@ -231,7 +230,7 @@ fn kind(demand: &Demand) -> String {
     }
 }
 
-/// What the machine has: `4 NVIDIA A100-SXM4-80GB, 2 Tesla T4 (cut up: 7 of 1g.10gb)`.
+/// What the host has: `4 NVIDIA A100-SXM4-80GB, 2 Tesla T4 (cut up: 7 of 1g.10gb)`.
 fn there(inventory: &Inventory) -> String {
     let mut names: Vec<(String, usize)> = Vec::new();
     for gpu in &inventory.gpus {
@@ -240,9 +239,9 @@ fn there(inventory: &Inventory) -> String {
             let mut profiles: Vec<&str> = profiles.collect();
             profiles.sort_unstable();
             if profiles.is_empty() {
-                " cut up".to_owned()
+                " partitioned".to_owned()
             } else {
-                format!(" cut into {}", profiles.join(", "))
+                format!(" partitioned into {}", profiles.join(", "))
             }
         });
         let name = format!("{}{}", gpu.name, cut.unwrap_or_default());
@@ -254,7 +253,7 @@ fn there(inventory: &Inventory) -> String {
     names.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
 }
 
-/// What a person should know of the cards that a job got: programs that use them and have not asked.
+/// Notes on a job's cards for the user: programs that use them outside of jobs.
 pub(super) fn notes(leased: &Leased, inventory: &Inventory) -> Vec<String> {
     let whole = leased.slots.iter().filter(|slot| slot.slice.is_none());
     let used = whole.filter_map(|slot| {
@@ -265,7 +264,7 @@ pub(super) fn notes(leased: &Leased, inventory: &Inventory) -> Vec<String> {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         let pid = process.pid;
         Some(format!(
-            "GPU {} is used by {name} (process {pid}){more}, which is no task of a job",
+            "GPU {} is used by {name} (process {pid}){more}, which is not a task of a job",
             short(slot.device)
         ))
     });

@@ -1,9 +1,9 @@
-//! The claims of all users' jobs: a folder with a file for each, whose lock its supervisor holds.
+//! The claims of all users' jobs: a directory with a file for each, whose lock its supervisor holds.
 //!
-//! The folder is one that everybody may write to, so nothing in it is believed that its maker could have made up for another:
-//! files are opened without following links or waiting for pipes, only plain files of a bounded size count, and each for the
-//! user that owns it. Whoever wants to keep others' jobs from starting can, by claiming all of the machine; nobody can make
-//! others' jobs fail otherwise. A file's name begins with its standing, so that a change of it is one rename.
+//! The directory is world-writable, so its content is not trusted beyond what each owner can say about itself: files
+//! are opened without following links or waiting for pipes, only regular files of a bounded size count, and each counts
+//! for the user that owns it. A user can keep the jobs of others from starting by claiming the whole host, but cannot
+//! make them fail otherwise. A file's name begins with its standing, so that a change of it is one rename.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::devices::Held;
-use crate::folder::Places;
+use crate::directory::Places;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
 use jobc_gpu::lease::Leased;
@@ -25,34 +25,35 @@ use jobc_sys::error::{Error, Result};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
-/// Where the ledger is unless [`FOLDER_VARIABLE`] names another folder: a place for locks that is emptied at each start.
-pub const FOLDER: &str = "/run/lock/jobc";
+/// Where the ledger is unless [`DIRECTORY_VARIABLE`] names another directory: a place for locks that is emptied at each
+/// start.
+pub const DIRECTORY: &str = "/run/lock/jobc";
 
-/// The variable that names another folder, for tests and for machines that are shared in parts.
-pub const FOLDER_VARIABLE: &str = "JOBC_LOCK_DIR";
+/// The variable that names another directory, for tests and for hosts that are shared in parts.
+pub const DIRECTORY_VARIABLE: &str = "JOBC_LOCK_DIR";
 
 /// The most of a file that is read.
 const LARGEST: u64 = 1 << 20;
 
-/// How long another may hold the folder's lock, which is needed for some milliseconds. After that it is done without: at worst
-/// two jobs are admitted at the same moment.
+/// How long another may hold the directory's lock, which is needed for some milliseconds. After that it is done
+/// without: at worst two jobs are admitted at the same moment.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long numbers of ports are kept for a job that is just being started.
 const KEPT: Duration = Duration::from_mins(1);
 
-/// A folder of claims.
+/// A directory of claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
-    folder: PathBuf,
-    /// What a person should know of it: that other users' jobs are not counted.
+    directory: PathBuf,
+    /// A note for the user: other users' jobs are not counted.
     pub said: Option<String>,
 }
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Its ports are its own; the rest it has not asked for.
+    /// It holds its ports; it has not requested the rest.
     Entered,
     /// It waits for its share.
     Waiting,
@@ -71,9 +72,9 @@ pub struct Entry {
     pub claim: Claim,
     /// How far it is.
     pub standing: Standing,
-    /// What it asks of the GPUs, once it has asked.
+    /// Its GPU request, once it has made one.
     pub demands: Demands,
-    /// When it was entered: nanoseconds since the machine's start.
+    /// When it was entered: nanoseconds since the host's start.
     ticket: u64,
     /// Its file, whose lock is held by its maker alone.
     own: Option<Own>,
@@ -98,21 +99,21 @@ struct Content {
     demands: Demands,
 }
 
-/// What was decided about a job that asked.
+/// The decision on a job's request.
 #[derive(Debug)]
 pub(super) struct Decision<T> {
     /// How far it is now.
     pub(super) standing: Standing,
     /// What it has of the GPUs, held.
     pub(super) leased: Option<(Leased, Held)>,
-    /// What it hears.
+    /// The answer to it.
     pub(super) answer: Result<T>,
 }
 
 const STANDINGS: [(Standing, &str); 3] =
     [(Standing::Entered, "entered"), (Standing::Waiting, "waiting"), (Standing::Admitted, "admitted")];
 
-/// The standing of numbers that a command has chosen for a job whose supervisor is not there yet.
+/// The standing of numbers that a command has chosen for a job whose supervisor does not exist yet.
 const CHOSEN: &str = "chosen";
 
 impl Drop for Own {
@@ -122,45 +123,45 @@ impl Drop for Own {
 }
 
 impl Entry {
-    /// Whether it asked before another.
+    /// Whether its request was earlier than another.
     pub(super) fn is_before(&self, other: &Self) -> bool {
         (self.ticket, self.uid, &self.id) < (other.ticket, other.uid, &other.id)
     }
 }
 
 impl Ledger {
-    /// The machine's; where that cannot be had, one of this user's own beside their jobs' state, which
-    /// [`said`](Self::said) tells.
+    /// The host's ledger; if it is not available, one of this user's own next to their jobs' state, which
+    /// [`said`](Self::said) reports.
     pub fn standard(places: &Places) -> Result<Self> {
-        let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
-        let folder = named.unwrap_or_else(|| PathBuf::from(FOLDER));
-        match make_for_all(&folder) {
-            Ok(()) => Ok(Self { folder, said: None }),
+        let named = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = named.unwrap_or_else(|| PathBuf::from(DIRECTORY));
+        match make_for_all(&directory) {
+            Ok(()) => Ok(Self { directory, said: None }),
             Err(errno) => {
                 let own = places.state.with_file_name("claims");
                 DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
                     .create(&own)
-                    .map_err(|error| jobc_sys::error::machine("make the folder", &own, &error))?;
+                    .map_err(|error| jobc_sys::error::machine("create the directory", &own, &error))?;
                 let why = jobc_sys::error::describe(errno);
                 let said = format!(
                     "jobs of other users are not counted: `{}` cannot be used: {why}",
-                    folder.display()
+                    directory.display()
                 );
-                Ok(Self { folder: own, said: Some(said) })
+                Ok(Self { directory: own, said: Some(said) })
             }
         }
     }
 
-    /// The ledger in a folder that is there.
-    pub fn at(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), said: None }
+    /// The ledger in a directory that is there.
+    pub fn at(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), said: None }
     }
 
-    /// Its folder: whoever waits for room may watch it for changes (inotify(7)).
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// Its directory: a job that waits for resources can watch it for changes (inotify(7)).
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The jobs in it whose supervisors are there.
@@ -178,9 +179,9 @@ impl Ledger {
         let uid = rustix::process::geteuid().as_raw();
         let demands = Demands::default();
         let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
-        // Two jobs of one name in different state folders are two; so are two entries of one process.
+        // Two jobs of one name in different state directories are two; so are two entries of one process.
         let rest = format!("{uid}-{id}-{}-{ticket:x}", std::process::id());
-        let path = self.folder.join(format!("entered-{rest}"));
+        let path = self.directory.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
         // What was chosen for this job is now its own.
         for (path, chosen) in self.choices() {
@@ -200,7 +201,7 @@ impl Ledger {
         Ok((entry, others))
     }
 
-    /// Decides about an entry with all others before its eyes, while nobody else does.
+    /// Decides on an entry with a view of all others, while no other process decides.
     pub(super) fn settle<T>(
         &self,
         entry: &mut Entry,
@@ -209,7 +210,7 @@ impl Ledger {
     ) -> Result<T> {
         let _locked = self.lock()?;
         let own = entry.own.as_ref().map(|own| own.path.as_path());
-        // Who has only entered is nobody to wait for, and need not be read.
+        // Entries in state `Entered` hold no resources except ports; skip them.
         let others = self.read_those(own, |standing| standing != Standing::Entered);
         let Decision { standing, leased, answer } = decide(entry, &others);
         if standing == entry.standing && leased.is_none() {
@@ -219,7 +220,7 @@ impl Ledger {
         let word = STANDINGS.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word);
         let name = own.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let rest = name.split_once('-').map_or("", |(_, rest)| rest);
-        let path = self.folder.join(format!("{word}-{rest}"));
+        let path = self.directory.join(format!("{word}-{rest}"));
         if leased.is_none() && entry.demands == *demands {
             std::fs::rename(&own.path, &path)
                 .map_err(|error| jobc_sys::error::machine("rename", &own.path, &error))?;
@@ -230,7 +231,7 @@ impl Ledger {
             let claim = Claim { leased, ..entry.claim.clone() };
             let content = Content { id, ticket, claim, demands: demands.clone() };
             let locked = write(&path, &content)?;
-            // For a moment there are two of it: at worst somebody who could not wait for the lock counts it twice.
+            // For a moment two copies exist: at worst a process that could not wait for the lock counts it twice.
             let new = Own { path, _locked: locked, _devices: devices };
             drop(std::mem::replace(own, new));
             entry.claim = content.claim;
@@ -240,7 +241,7 @@ impl Ledger {
         answer
     }
 
-    /// Chooses ports that no job has and nobody has just chosen, and keeps them for a minute.
+    /// Chooses ports that no job has and that were not chosen recently, and reserves them for a minute.
     ///
     /// `choose` is given what is taken, and returns its choice.
     pub(super) fn choose_ports(
@@ -258,9 +259,9 @@ impl Ledger {
         let claim = Claim { ports, ..Claim::default() };
         let uid = rustix::process::geteuid().as_raw();
         let name = format!("{CHOSEN}-{uid}-{}-{ticket:x}", std::process::id());
-        // Its lock goes with the return, and its age is what counts.
+        // Its lock is released on return; its age is what counts.
         let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
-        write(&self.folder.join(name), &content).map(drop)
+        write(&self.directory.join(name), &content).map(drop)
     }
 
     /// The ports that were chosen within the last minute.
@@ -297,7 +298,7 @@ impl Ledger {
             let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
             let Some((standing, _)) = standing else { continue };
             let Some((file, uid, content)) = open(&path) else { continue };
-            // Its maker holds the lock for as long as it lives; nobody else ever has it for longer than this question.
+            // Its owner holds the lock for its whole life; other processes never hold it for longer than this check.
             if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
                 let _ = std::fs::remove_file(&path);
                 continue;
@@ -316,26 +317,26 @@ impl Ledger {
     }
 
     fn names(&self) -> Vec<(String, PathBuf)> {
-        let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let mut names: Vec<(String, PathBuf)> =
             entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
         names.sort();
         names
     }
 
-    /// Takes the folder's lock.
+    /// Takes the directory's lock.
     fn lock(&self) -> Result<OwnedFd> {
-        let failed = |errno| Error::machine(format!("open `{}`", self.folder.display()), errno);
+        let failed = |errno| Error::machine(format!("open `{}`", self.directory.display()), errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let folder = rustix::fs::open(&self.folder, flags, Mode::empty()).map_err(failed)?;
+        let directory = rustix::fs::open(&self.directory, flags, Mode::empty()).map_err(failed)?;
         let began = Instant::now();
         loop {
-            match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(Errno::INTR) => {}
-                Ok(()) | Err(Errno::WOULDBLOCK) => return Ok(folder),
+                Ok(()) | Err(Errno::WOULDBLOCK) => return Ok(directory),
                 Err(errno) => return Err(failed(errno)),
             }
         }
@@ -345,14 +346,13 @@ impl Ledger {
 /// Writes a file, locked; it has its name when it is whole.
 fn write(path: &Path, content: &Content) -> Result<File> {
     let failed = |error: std::io::Error| {
-        jobc_sys::error::machine("write", path, &error)
-            .help("the folder must be one that everybody may write to")
+        jobc_sys::error::machine("write", path, &error).help("the directory must be writable by all users")
     };
     let write = || {
         let mut file = AtomicFile::create(path, 0o644)?;
         rustix::fs::flock(file.file(), FlockOperation::NonBlockingLockExclusive)?;
         file.write_all(&serde_json::to_vec(content)?)?;
-        // Others read it whatever our umask.
+        // Others must be able to read it regardless of our umask.
         rustix::fs::fchmod(file.file(), Mode::from_raw_mode(0o644))?;
         // What it claims ends with this process.
         file.commit(Durability::Rename)
@@ -360,7 +360,7 @@ fn write(path: &Path, content: &Content) -> Result<File> {
     write().map_err(failed)
 }
 
-/// Opens a file of the ledger, whoever made it: the file, its owner, its content.
+/// Opens a file of the ledger, of any owner: the file, its owner, its content.
 fn open(path: &Path) -> Option<(File, u32, Content)> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty()).ok()?);
@@ -375,29 +375,29 @@ fn open(path: &Path) -> Option<(File, u32, Content)> {
     Some((file, status.st_uid, serde_json::from_slice(&text).ok()?))
 }
 
-/// Makes a folder that everybody may write to, or sees that it is one.
-fn make_for_all(folder: &Path) -> rustix::io::Result<()> {
+/// Creates a world-writable directory, or checks that it is one.
+fn make_for_all(directory: &Path) -> rustix::io::Result<()> {
     let errno = |error: &std::io::Error| Errno::from_io_error(error).unwrap_or(Errno::IO);
-    match DirBuilder::new().mode(0o755).create(folder) {
+    match DirBuilder::new().mode(0o755).create(directory) {
         Ok(()) => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let made = rustix::fs::open(folder, flags, Mode::empty())?;
+            let made = rustix::fs::open(directory, flags, Mode::empty())?;
             rustix::fs::fchmod(&made, Mode::from_raw_mode(0o1777))
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let status = rustix::fs::lstat(folder)?;
+            let status = rustix::fs::lstat(directory)?;
             if rustix::fs::FileType::from_raw_mode(status.st_mode) != rustix::fs::FileType::Directory {
                 return Err(Errno::NOTDIR);
             }
             let all =
                 rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-            rustix::fs::accessat(rustix::fs::CWD, folder, all, rustix::fs::AtFlags::EACCESS)
+            rustix::fs::accessat(rustix::fs::CWD, directory, all, rustix::fs::AtFlags::EACCESS)
         }
         Err(error) => Err(errno(&error)),
     }
 }
 
-/// Nanoseconds since the machine's start, by a clock that nobody sets.
+/// Nanoseconds since boot, by a clock that cannot be set.
 fn since_start() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();

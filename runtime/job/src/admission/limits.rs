@@ -1,4 +1,4 @@
-//! Whether this machine keeps the limits of a job's tasks, asked before anything is fetched, built or made for it.
+//! Whether this host enforces the limits of a job's tasks, checked before anything is fetched, built or created for it.
 
 use oci_spec::runtime::Spec;
 
@@ -8,16 +8,16 @@ use jobc_container::container::groups::{self, kept};
 use jobc_container::rootless;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// What becomes of limits on this machine, for this user.
+/// What becomes of limits on this host, for this user.
 #[derive(Debug)]
 pub struct Limits {
     kept: groups::Kept,
 }
 
 impl Limits {
-    /// Looks what would become of the limits of containers; nothing is made.
+    /// Checks the enforcement of the containers' limits; nothing is created.
     ///
-    /// They are given by their config.json, as `jobc build` writes it; one task stands for those of its role.
+    /// The limits are in their config.json, as `jobc build` writes it; one task represents those of its role.
     pub fn of<'a>(configs: impl IntoIterator<Item = &'a [u8]>) -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let read = |text| Ok(Config::read(text)?.spec);
@@ -30,7 +30,8 @@ impl Limits {
         Ok(Self { kept: kept(&specs)? })
     }
 
-    /// Whether they are kept, as far as they are, in a scope that this user's systemd is to make ([`jobc_container::scope`]).
+    /// Whether they are kept, as far as they are, in a scope that this user's systemd is to make
+    /// ([`jobc_container::scope`]).
     pub fn want_scope(&self) -> bool {
         self.kept.by_scope
     }
@@ -39,7 +40,7 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// [`Kind::Unenforceable`], with what is limited, why nobody keeps it, and what to do.
+    /// [`Kind::Unenforceable`], with the limits, why they cannot be enforced, and what to do.
     pub fn check(&self) -> Result<()> {
         let groups::Kept { unenforced, help, .. } = &self.kept;
         if unenforced.is_empty() {
@@ -47,8 +48,7 @@ impl Limits {
         }
         let message = Unenforced::in_words(unenforced).join("; ");
         let way = help.as_deref().and_then(|help| help.strip_suffix(GO_ON)).unwrap_or_default();
-        let help =
-            format!("{way}go on without these limits by `--allow-unenforced`; `jobc doctor` says more");
+        let help = format!("{way}run without these limits with `--allow-unenforced`; see `jobc doctor`");
         Err(Error::new(Kind::Unenforceable, message).help(help))
     }
 }

@@ -1,4 +1,4 @@
-//! Which job has which GPU, and who waits for some: the ledger as people look at it.
+//! The ledger for reports: the job of each GPU, and the queue.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use jobc_sys::error::Result;
 pub struct Overview {
     /// What jobs have, by device.
     pub leases: Vec<Lease>,
-    /// Who waits, in the order in which they are served.
+    /// The waiting jobs, in the order in which they are admitted.
     pub waiting: Vec<Waiting>,
 }
 
@@ -22,7 +22,7 @@ pub struct Overview {
 pub struct Lease {
     /// The device.
     pub device: DeviceId,
-    /// What the machine calls it.
+    /// What the host calls it.
     pub name: String,
     /// The job's id.
     pub job: String,
@@ -33,21 +33,21 @@ pub struct Lease {
     pub slice: Option<Slice>,
 }
 
-/// A job that waits for GPUs, or behind those who do.
+/// A job that waits for GPUs, or behind one that does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// Its place among those who wait, from 1.
+    /// Its place in the queue, from 1.
     pub place: usize,
     /// The job's id.
     pub job: String,
     /// Whose it is, by number.
     pub user: u32,
-    /// What it lacks, in words.
+    /// What it lacks, as text.
     pub waits_for: String,
 }
 
 impl Overview {
-    /// Looks into the ledger.
+    /// Reads the ledger.
     pub fn of(ledger: &Ledger, inventory: &Inventory) -> Result<Self> {
         let mut entries = ledger.entries()?;
         entries.sort_by(|one, other| one.is_before(other).cmp(&other.is_before(one)).reverse());
@@ -75,7 +75,7 @@ impl Overview {
                 place,
                 job: entry.id.clone(),
                 user: entry.uid,
-                // What it has not asked for by now it will have with the next look, or it lacks something else.
+                // If no GPUs are missing now, the job is admitted at its next check, or it lacks something else.
                 waits_for: short.unwrap_or_else(|| "its turn".to_owned()),
             });
         }

@@ -1,4 +1,4 @@
-//! Ports on the machine's own network: numbers for those that jobc chooses, and who has the one that is written.
+//! Ports on the host's own network: numbers for those that jobc chooses, and the owners of those in the job file.
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
@@ -26,14 +26,14 @@ pub fn of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> + '_ {
     })
 }
 
-/// Gives the ports that jobc chooses numbers that are free on this machine, and keeps them until the job's supervisor has
-/// entered them; sees that written ones are free.
+/// Assigns free numbers of this host to the ports that jobc chooses, and reserves them until the job's supervisor has
+/// entered them; checks that the ports in the job file are free.
 ///
 /// Called between the plan and the build; a plan whose tasks have addresses of their own is left as it is.
 ///
 /// # Errors
 ///
-/// A written port that somebody has, with who it is as far as the machine tells, or no free numbers.
+/// A port of the job file that is taken, with its owner if known, or no free port numbers.
 pub fn choose_for(plan: &mut JobPlan, ledger: &Ledger) -> Result<()> {
     if matches!(plan.network, Network::Job | Network::None)
         || plan.roles.iter().all(|role| role.ports.is_empty())
@@ -77,7 +77,7 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
                             port.label, role.name
                         ),
                     )
-                    .help("write `network: job`, so that every task has an address of its own")
+                    .help("write `network: job`, so that every task has its own address")
                 })?;
             if let Some(base) = &mut port.shared_base {
                 *base = u32::from(start);
@@ -109,7 +109,7 @@ fn run_of_free(written: u32, length: u32, taken: impl Fn(u16) -> bool) -> Option
 pub fn is_free(port: u16) -> bool {
     let open = |family| {
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
-        // As servers have it: connections that have just ended keep nobody out.
+        // As servers do: recently closed connections do not block the port.
         sockopt::set_socket_reuseaddr(&socket, true).ok()?;
         Some(socket)
     };
@@ -127,12 +127,11 @@ pub fn is_free(port: u16) -> bool {
 
 fn somebody_has(port: u16, field: &str) -> Error {
     let who = listener(port).map_or_else(String::new, |who| format!(" by {who}"));
-    Error::new(Kind::State, format!("`{field}`: port {port} is taken{who}")).help(
-        "write another number or `auto`, or `network: job`, so that every task has an address of its own",
-    )
+    Error::new(Kind::State, format!("`{field}`: port {port} is taken{who}"))
+        .help("write another number or `auto`, or `network: job`, so that every task has its own address")
 }
 
-/// Who listens at a port, as far as this user may see: `process 12 (python3)`.
+/// The process that listens at a port, as far as this user can see it: `process 12 (python3)`.
 fn listener(port: u16) -> Option<String> {
     let socket = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

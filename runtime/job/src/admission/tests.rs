@@ -10,13 +10,13 @@ use jobc_gpu::sharing::Means;
 
 const GIB: u64 = 1 << 30;
 
-/// A machine of 8 CPUs, 16 GiB and 2 GPUs.
+/// A host of 8 CPUs, 16 GiB and 2 GPUs.
 fn machine() -> Capacity {
     let gpus = jobc_gpu::testing::machine(&[&[0, 1]]);
     Capacity { cpu_millis: 8000, memory_bytes: 16 * GIB, gpus, disk_bytes: 100 * GIB }
 }
 
-/// Asks for a job's share of that machine.
+/// Asks for a job's share of that host.
 fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Result<Answer> {
     ask_of(admission, plan, &machine(), queue)
 }
@@ -83,25 +83,25 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
         ]
         .join("\n\n"),
         @r"
-    the job needs 5 GPUs, this machine has 2
+    the job needs 5 GPUs, this host has 2
     run fewer instances with `--scale worker=2`, or without GPUs with `--no-gpu`
 
-    the job needs 3 GPUs, this machine has 2
+    the job needs 3 GPUs, this host has 2
     run without GPUs with `--no-gpu`
 
-    the job needs 10.5 CPUs, this machine has 8
+    the job needs 10.5 CPUs, this host has 8
     run fewer instances with `--scale worker=2`
 
-    the job needs 17 GiB of memory, this machine has 16 GiB
+    the job needs 17 GiB of memory, this host has 16 GiB
     ask for less memory in the job file
 
-    the job needs 102 GiB of disk, this machine has 100 GiB
+    the job needs 102 GiB of disk, this host has 100 GiB
     run fewer instances with `--scale worker=1`
 
-    the job needs 9 CPUs and 17 GiB of memory, this machine has 8 and 16 GiB
+    the job needs 9 CPUs and 17 GiB of memory, this host has 8 and 16 GiB
     ask for fewer CPUs and less memory in the job file
 
-    the job needs 12 CPUs and 27 GiB of memory, this machine has 8 and 16 GiB
+    the job needs 12 CPUs and 27 GiB of memory, this host has 8 and 16 GiB
     run fewer instances with `--scale worker=1`
     "
     );
@@ -122,12 +122,12 @@ fn what_does_not_fit_now_is_refused_or_waits() {
     // First come, first served: though it would fit, it would keep the one before it waiting.
     let mut three = room.enter(&third);
     assert_snapshot!(told(ask(&mut three, &third.1, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
-    // Who has not asked yet keeps nobody waiting.
+    // A job that has not requested resources does not make others wait.
     let fourth = cpus("fourth", 8);
     let _entered = room.enter(&fourth);
     let fifth = cpus("fifth", 1);
     assert!(told(ask(&mut room.enter(&fifth), &fifth.1, true)).starts_with("waits at place 3"));
-    // What takes nothing that is scarce waits for nobody.
+    // A job without scarce resources does not wait.
     let memory = job("memory", 1, &json!({"memory_bytes": GIB}));
     assert_eq!(told(ask(&mut room.enter(&memory), &memory.1, false)), "admitted");
     let nothing = job("nothing", 9, &json!({}));
@@ -169,7 +169,7 @@ fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
                 })
             })
             .collect();
-        // Who waits goes on waiting meanwhile: its place is taken by nobody.
+        // A job that waits keeps its place.
         let all: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         all.into_iter().filter_map(|(admission, admitted)| admitted.then_some(admission)).collect()
     });

@@ -1,7 +1,7 @@
 //! Turns of jobs of which only so many run at once: those of a matrix.
 //!
-//! They share a folder. A lock on `slot-<n>` is the right to run, given up with its holder; a file `turn-<n>` says that job n
-//! waits, so that those behind it let it go first.
+//! They share a directory. A lock on `slot-<n>` is the permission to run, released with its holder; a file `turn-<n>`
+//! means that job n waits, so that those behind it let it go first.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::submission::Turn;
 use jobc_sys::error::{Error, Result, machine};
 
-/// How long one that has its file, and does not hold it, may still come: its supervisor is being started.
+/// How long a job that has its file without its lock may still come: its supervisor is starting.
 const COMING: Duration = Duration::from_secs(10);
 
 /// A job that waits for its turn.
@@ -28,7 +28,7 @@ pub struct Waiting {
 /// A job's right to run; dropping it gives it to the next.
 #[derive(Debug)]
 pub struct Slot {
-    folder: PathBuf,
+    directory: PathBuf,
     file: Option<File>,
 }
 
@@ -44,18 +44,19 @@ impl Drop for Own {
     }
 }
 
-/// Prepares the folder for so many jobs: each has its place from now on, in whatever order their supervisors come.
-pub fn prepare(folder: &Path, jobs: u32) -> Result<()> {
-    std::fs::create_dir_all(folder).map_err(|error| machine("make the folder", folder, &error))?;
-    (0..jobs).try_for_each(|number| open(&turn_file(folder, number)).map(drop))
+/// Prepares the directory for a number of jobs: each has its place from now on, whatever the order of their
+/// supervisors.
+pub fn prepare(directory: &Path, jobs: u32) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|error| machine("create the directory", directory, &error))?;
+    (0..jobs).try_for_each(|number| open(&turn_file(directory, number)).map(drop))
 }
 
 impl Waiting {
     /// Takes a job's place among the others.
     pub fn new(turn: &Turn) -> Result<Self> {
-        let path = turn_file(&turn.folder, turn.number);
+        let path = turn_file(&turn.directory, turn.number);
         let file = open(&path)?;
-        // Somebody who just looks whether we are there holds it for a moment.
+        // A process that only checks the lock holds it for a moment.
         let mut locked = try_lock(&file, &path)?;
         for _ in 0..100 {
             if locked {
@@ -67,19 +68,19 @@ impl Waiting {
         Ok(Self { turn: turn.clone(), own: Own { path, _locked: locked.then_some(file) } })
     }
 
-    /// Whether its turn has come: everybody before it has had theirs, and a slot is free. Asked again once in a while.
+    /// Whether its turn has come: all before it have had theirs, and a slot is free. Polled from time to time.
     pub fn try_take(&mut self) -> Result<Option<Slot>> {
         for number in 0..self.turn.number {
-            if waits(&turn_file(&self.turn.folder, number)) {
+            if waits(&turn_file(&self.turn.directory, number)) {
                 return Ok(None);
             }
         }
         for slot in 0..self.turn.slots.max(1) {
-            let path = self.turn.folder.join(format!("slot-{slot}"));
+            let path = self.turn.directory.join(format!("slot-{slot}"));
             let file = open(&path)?;
             if try_lock(&file, &path)? {
                 let _ = std::fs::remove_file(&self.own.path);
-                return Ok(Some(Slot { folder: self.turn.folder.clone(), file: Some(file) }));
+                return Ok(Some(Slot { directory: self.turn.directory.clone(), file: Some(file) }));
             }
         }
         Ok(None)
@@ -89,15 +90,15 @@ impl Waiting {
 impl Drop for Slot {
     fn drop(&mut self) {
         drop(self.file.take());
-        // The last one takes the folder with it. Who is still to come has a file in it.
-        let _ = remove_if_over(&self.folder);
+        // The last one removes the directory. A job that is still to come has a file in it.
+        let _ = remove_if_over(&self.directory);
     }
 }
 
-/// Removes the folder where nobody waits and nobody runs.
-fn remove_if_over(folder: &Path) -> std::io::Result<()> {
+/// Removes the directory if no job waits or runs.
+fn remove_if_over(directory: &Path) -> std::io::Result<()> {
     let mut slots = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
         let is_slot = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("slot-"));
         let file = File::open(&path)?;
@@ -109,7 +110,7 @@ fn remove_if_over(folder: &Path) -> std::io::Result<()> {
     for (path, _held) in &slots {
         std::fs::remove_file(path)?;
     }
-    std::fs::remove_dir(folder)
+    std::fs::remove_dir(directory)
 }
 
 /// Whether the job of a turn's file still waits, or is on its way.
@@ -118,13 +119,13 @@ fn waits(path: &Path) -> bool {
     if rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
         return true;
     }
-    // The clock may jump, which gives or takes somebody's place and no more.
+    // A clock jump can only give or cost a job its place.
     let age = file.metadata().and_then(|status| status.modified()).ok().and_then(|made| made.elapsed().ok());
     age.is_some_and(|age| age < COMING)
 }
 
-fn turn_file(folder: &Path, number: u32) -> PathBuf {
-    folder.join(format!("turn-{number}"))
+fn turn_file(directory: &Path, number: u32) -> PathBuf {
+    directory.join(format!("turn-{number}"))
 }
 
 fn open(path: &Path) -> Result<File> {

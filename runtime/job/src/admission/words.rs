@@ -1,4 +1,4 @@
-//! What is counted, with its words for people.
+//! The counted resources, with their names in messages.
 
 use jobc_schema::Bytes;
 
@@ -16,7 +16,7 @@ pub(super) enum Measure {
 }
 
 impl Measure {
-    /// What is a number and no more, scarce ones first: that is what a person is told. GPUs are placed, one by one.
+    /// Resources that are only numbers, scarcest first, which is the order of reports. GPUs are placed one by one.
     pub(super) const COUNTED: [Self; 3] = [Self::Cpus, Self::Memory, Self::Disk];
 
     pub(super) fn of(self, claim: &Claim) -> u64 {
@@ -85,7 +85,7 @@ impl Measure {
     }
 }
 
-/// Whose a claim is: `train.1`, with its user where that is another one.
+/// The owner of a claim: `train.1`, with its user if that is another one.
 pub(super) fn owner(entry: &Entry) -> String {
     if entry.uid == rustix::process::geteuid().as_raw() {
         format!("`{}`", entry.id)

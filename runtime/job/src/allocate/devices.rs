@@ -1,4 +1,4 @@
-//! The GPUs of a single bundle: those that the command line names, with nobody to lease them.
+//! The GPUs of a single bundle: those named on the command line, without a lease.
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use oci_spec::runtime::Spec;
@@ -50,12 +50,12 @@ impl Devices {
         Ok(Self { injector: Injector::new(machine, inventory), ids, way, capabilities })
     }
 
-    /// What the machine calls them.
+    /// What the host calls them.
     pub fn names(&self) -> Vec<String> {
         self.ids.iter().map(|id| self.injector.inventory().name(*id)).collect()
     }
 
-    /// Puts them into the configuration of the bundle's container; says what a person should know.
+    /// Adds them to the configuration of the bundle's container; returns notes for the user.
     pub(super) fn give(&self, bundle: &Bundle, spec: &mut Spec, root: &Root) -> Result<Vec<String>> {
         let visible = visible_by_author(bundle);
         let wants = Wants {
@@ -69,7 +69,8 @@ impl Devices {
         let shares = bundle.config.spec.annotations().iter().flatten().any(|(key, _)| is_slice(key));
         if shares && self.ids.iter().any(|id| id.mig.is_none()) {
             said.push(
-                "nothing keeps the bundle to its slice of a GPU; `jobc run` of the job file does".to_owned(),
+                "the GPU slice is not enforced for a single bundle; `jobc run` of the job file enforces it"
+                    .to_owned(),
             );
         }
         Ok(said)

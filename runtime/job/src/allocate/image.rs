@@ -1,7 +1,8 @@
-//! What an image says of its process, and how it goes into a bundle that leaves it open.
+//! An image's settings for its process, and how a bundle that leaves them open gets them.
 //!
-//! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/reference/oci.md). Where the image's
-//! settings come from does not matter here: from an image's configuration, or the config.json that `umoci unpack` writes beside a root.
+//! The annotation `dev.jobc.from-image` lists what a bundle leaves to its image (docs/reference/oci.md). Where the
+//! image's settings come from does not matter here: from an image's configuration, or the config.json that `umoci
+//! unpack` writes next to a root.
 
 use std::path::PathBuf;
 
@@ -12,7 +13,7 @@ use jobc_container::bundle::Bundle;
 use jobc_image::config::Execution;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The annotation that lists what is the image's to say.
+/// The annotation that lists the settings left to the image.
 const LEFT: &str = "dev.jobc.from-image";
 
 /// The settings of an image.
@@ -20,11 +21,11 @@ const LEFT: &str = "dev.jobc.from-image";
 pub struct Image {
     /// Its variables, `NAME=value`.
     pub env: Vec<String>,
-    /// The folder that commands start in.
+    /// The directory that commands start in.
     pub cwd: Option<PathBuf>,
-    /// Who commands run as.
+    /// The user of commands.
     pub user: Option<ImageUser>,
-    /// Its ENTRYPOINT, where it is known apart from CMD.
+    /// Its ENTRYPOINT, if known separately from CMD.
     pub entrypoint: Option<Vec<String>>,
     /// Its whole command: ENTRYPOINT and CMD.
     pub command: Vec<String>,
@@ -35,7 +36,7 @@ pub struct Image {
 pub enum ImageUser {
     /// As in its configuration: `USER[:GROUP]`.
     Name(String),
-    /// Looked up by whoever unpacked it: user, group, further groups.
+    /// Looked up when the image was unpacked: user, group, additional groups.
     Numbers(u32, u32, Vec<u32>),
 }
 
@@ -68,9 +69,9 @@ impl Image {
         }
     }
 
-    /// Puts the settings into a process that leaves them open; the user is not among them, see [`user`].
+    /// Adds the settings to a process that leaves them open, except the user, see [`user`].
     ///
-    /// `taken` says which variables the process gets in another way.
+    /// `taken` returns whether the process gets a variable in another way.
     pub(crate) fn apply(&self, bundle: &Bundle, process: &mut Process, taken: impl Fn(&str) -> bool) {
         for word in left(bundle) {
             match word {
@@ -125,7 +126,7 @@ fn left(bundle: &Bundle) -> impl Iterator<Item = &str> {
     bundle.annotation(LEFT).unwrap_or_default().split(',')
 }
 
-/// Who the process runs as, where the image says it.
+/// The user of the process, if the image sets it.
 pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> Result<Option<NamedUser>> {
     let Some(image) = image.filter(|_| left(bundle).any(|word| word == "user")) else { return Ok(None) };
     Ok(match &image.user {
@@ -138,7 +139,7 @@ pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> 
     })
 }
 
-/// Refuses a role whose program only its image knows, where nobody has the image's settings.
+/// Refuses a role whose program only its image knows, if the image's settings are not known.
 pub(crate) fn refuse_unknown(
     bundle: &Bundle,
     image: Option<&Image>,
@@ -153,12 +154,13 @@ pub(crate) fn refuse_unknown(
         _ => None,
     });
     let Some(what) = what else { return Ok(()) };
-    let root = choice.map_or_else(String::new, |choice| format!(", and the root `{choice}` does not say it"));
+    let root =
+        choice.map_or_else(String::new, |choice| format!(", which the root `{choice}` does not define"));
     let error = Error::new(Kind::Config, format!("`{role}` runs the {what} of its image{root}"));
     Err(error.help(if what == "command" {
-        format!("write what to run as `roles.{role}.run`, or give a bundle of `umoci unpack` as the root")
+        format!("set the command in `roles.{role}.run`, or use a bundle from `umoci unpack` as the root")
     } else {
-        format!("write all of the command as `roles.{role}.run`")
+        format!("set the whole command in `roles.{role}.run`")
     }))
 }
 

@@ -3,15 +3,15 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A bundle in a folder of its own; `ROOT` stands for that folder in what it says.
+/// A bundle in its own directory; `ROOT` replaces that directory in its output.
 struct Case {
-    folder: TempDir,
+    directory: TempDir,
     bundle: Bundle,
 }
 
 fn case(config: &str) -> Case {
-    let folder = tempfile::tempdir().expect("a folder");
-    let dir = folder.path().join("task-0");
+    let directory = tempfile::tempdir().expect("a directory");
+    let dir = directory.path().join("task-0");
     std::fs::create_dir_all(dir.join("rootfs/etc")).expect("a root");
     let write =
         |name: &str, text: &str| std::fs::write(dir.join("rootfs/etc").join(name), text).expect("written");
@@ -19,19 +19,19 @@ fn case(config: &str) -> Case {
     write("group", "root:x:0:\nwheel:x:10:ada\nvideo:x:44:ada,root\n");
     std::fs::write(dir.join("config.json"), config).expect("written");
     let bundle = Bundle::open(&dir).expect("a bundle");
-    Case { folder, bundle }
+    Case { directory, bundle }
 }
 
 impl Case {
     fn allocate(&self, choice: Option<&str>) -> Result<Allocation> {
-        let state = self.folder.path().join("state");
-        std::fs::create_dir_all(&state).expect("a folder");
+        let state = self.directory.path().join("state");
+        std::fs::create_dir_all(&state).expect("a directory");
         Allocation::of(&self.bundle, choice, None, &state, true)
     }
 
     fn told(&self, text: &str) -> String {
-        let folder = self.folder.path().canonicalize().expect("there");
-        text.replace(folder.to_str().expect("UTF-8"), "ROOT")
+        let directory = self.directory.path().canonicalize().expect("there");
+        text.replace(directory.to_str().expect("UTF-8"), "ROOT")
     }
 
     fn refused(&self) -> String {
@@ -63,12 +63,12 @@ fn the_copy_has_what_the_machine_gives() {
     user: ada is 1001:1002, groups 10, 44
     output: ROOT/task-0/../outputs/model
     ");
-    assert!(!case.folder.path().join("outputs").exists());
+    assert!(!case.directory.path().join("outputs").exists());
     allocation.make().expect("made");
-    assert!(case.folder.path().join("outputs/model").is_dir());
+    assert!(case.directory.path().join("outputs/model").is_dir());
     let (text, changed) = allocation.apply(&case.bundle).expect("applied");
     if !changed.is_empty() {
-        eprintln!("skipped: a normal user gets more changed than this compares");
+        eprintln!("skipped: an unprivileged user gets more changed than this compares");
         return;
     }
     let text = String::from_utf8(text).expect("text");
@@ -154,15 +154,15 @@ fn what_nobody_gives_is_refused_at_its_place() {
         ))
     };
     assert_snapshot!(with(r#"{"dev.jobc.gpus": "0,1"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.gpus: GPUs are not given to a single bundle
+    config.json: /annotations/dev.jobc.gpus: GPUs are not supported for a single bundle
     name them, as in `--devices 0,1`; `jobc gpu ls` lists them
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.env.TOKEN": "token", "dev.jobc.ssh": "root:22"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not given to a single bundle
+    config.json: /annotations/dev.jobc.secret.env.TOKEN: secrets are not supported for a single bundle
     add their values to a copy of the bundle
     ");
     assert_snapshot!(with(r#"{"dev.jobc.secret.file./etc/key": "key"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not given to a single bundle
+    config.json: /annotations/dev.jobc.secret.file.~1etc~1key: secrets are not supported for a single bundle
     add their values to a copy of the bundle
     ");
     assert_snapshot!(with(r#"{"dev.jobc.volume.data": "https://example.org/data.csv"}"#).refused(), @r"
@@ -170,7 +170,7 @@ fn what_nobody_gives_is_refused_at_its_place() {
     fetch `https://example.org/data.csv` to `ROOT/task-0/../volumes/data`
     ");
     assert_snapshot!(with(r#"{"dev.jobc.user": "nobody-here"}"#).refused(), @r"
-    config.json: /annotations/dev.jobc.user: the container has no user `nobody-here` in /etc/passwd
+    config.json: /annotations/dev.jobc.user: no user `nobody-here` in the container's /etc/passwd
     write its number, or a name the image has
     ");
 }

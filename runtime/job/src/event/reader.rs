@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use super::Event;
-use crate::folder::Folder;
+use crate::directory::Directory;
 
 /// A job's events, from the first on.
 #[derive(Debug)]
@@ -18,11 +18,11 @@ pub struct Reader {
 
 impl Reader {
     /// The events of a job, whose file need not be there yet.
-    pub fn new(folder: &Folder) -> Self {
-        Self { path: folder.events_file(), file: None, rest: vec![] }
+    pub fn new(directory: &Directory) -> Self {
+        Self { path: directory.events_file(), file: None, rest: vec![] }
     }
 
-    /// Those that were appended since the last call. A line that is no event is left out.
+    /// Those that were appended since the last call. A line that is not an event is skipped.
     pub fn read(&mut self) -> io::Result<Vec<Event>> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -45,24 +45,24 @@ impl Reader {
 mod tests {
     use super::super::{Events, Kind};
     use super::*;
-    use crate::folder::Places;
+    use crate::directory::Places;
 
     #[test]
     fn events_are_read_once_and_whole() {
         let dir = tempfile::tempdir().unwrap();
         let places = Places { state: dir.path().join("s"), records: dir.path().join("r") };
-        let folder = places.create("a").unwrap();
-        let mut reader = Reader::new(&folder);
+        let directory = places.create("a").unwrap();
+        let mut reader = Reader::new(&directory);
         assert_eq!(reader.read().unwrap(), []);
         let event = Event::of_job(Kind::Paused, serde_json::Value::Null);
-        let mut events = Events::open(&folder).unwrap();
+        let mut events = Events::open(&directory).unwrap();
         events.push(&event).unwrap();
         assert_eq!(reader.read().unwrap(), std::slice::from_ref(&event));
-        let text = std::fs::read_to_string(folder.events_file()).unwrap();
+        let text = std::fs::read_to_string(directory.events_file()).unwrap();
         let (first, second) = text.split_at(text.len() / 2);
-        std::fs::write(folder.events_file(), format!("{text}no event\n{first}")).unwrap();
+        std::fs::write(directory.events_file(), format!("{text}no event\n{first}")).unwrap();
         assert_eq!(reader.read().unwrap(), []);
-        std::fs::write(folder.events_file(), format!("{text}no event\n{first}{second}")).unwrap();
+        std::fs::write(directory.events_file(), format!("{text}no event\n{first}{second}")).unwrap();
         assert_eq!(reader.read().unwrap(), [event]);
     }
 }

@@ -18,13 +18,14 @@ pub enum Action {
         /// The attempt, from 1.
         attempt: u32,
     },
-    /// Let a made task go. Tasks of one gang come in one list of actions.
+    /// Start a created task. Tasks of one gang come in one list of actions.
     Start(TaskNumber),
-    /// Begin to look whether a task is ready, as its role's `ready` says.
+    /// Start to check whether a task is ready, by its role's `ready`.
     Watch(TaskNumber),
-    /// Send a signal to a task: `TERM` or `KILL`. One that waits to be let go is removed; its end is told as any other's.
+    /// Send a signal to a task: `TERM` or `KILL`. A task that waits for its start is removed; its end is reported like
+    /// any other.
     Signal(TaskNumber, Signal),
-    /// A task, role or job is tried again.
+    /// A task, role or job is retried.
     Retried {
         /// What one attempt covers: `task`, `role` or `job`.
         scope: RetryScope,
@@ -34,12 +35,12 @@ pub enum Action {
         attempt: u32,
         /// How long until then, at least: what still runs of it is ended first.
         backoff: Duration,
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
-    /// The job is being ended: said once, before the signals. Whatever is frozen must go on, so that it can obey.
+    /// The job is ending: returned once, before the signals. Frozen tasks must be thawed, so that they can react.
     Stopping {
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
     /// Nothing runs and nothing will: the last action.

@@ -10,7 +10,7 @@ use crate::record::TaskState;
 use jobc_container::process::Exit;
 use jobc_sys::signals::Signal;
 
-/// The exit code that `retry.on_exit_codes` sees where an attempt was ended for its time limit, or for not being ready.
+/// The exit code for `retry.on_exit_codes` if an attempt was ended for its time limit, or for not being ready.
 const OUT_OF_TIME: u8 = 124;
 
 impl Lifecycle {
@@ -70,7 +70,7 @@ impl Lifecycle {
     /// A task is not ready in time, or not any more.
     pub(super) fn not_ready(&mut self, time: Duration, number: TaskNumber, why: String) {
         match self.tasks[number].state {
-            // Others have started since; as with Kubernetes' readiness probes it is told and goes on.
+            // Others have started since; as with Kubernetes' readiness probes it is reported, and the job continues.
             TaskState::Ready => self.turn(number, TaskState::Running),
             TaskState::Running if !self.courses[number].ready => {
                 self.end_task(time, number, Purpose::Failed(why), None);
@@ -92,16 +92,16 @@ impl Lifecycle {
             return;
         }
         if self.courses[number].let_go {
-            // It may have ended before anybody saw it run.
+            // It may have ended before it was seen running.
             self.note_started(number);
             return self.over(time, number, exit, note, false);
         }
         self.leave_gang(number);
-        let note = note.or_else(|| Some("it ended before it was let go".to_owned()));
+        let note = note.or_else(|| Some("it ended before it was started".to_owned()));
         self.over(time, number, exit, note, true);
     }
 
-    /// Nothing is left of an attempt: was it good, is it tried again, was it the last?
+    /// Nothing is left of an attempt: was it successful, is it retried, was it the last?
     fn over(
         &mut self,
         time: Duration,
@@ -187,7 +187,7 @@ impl Lifecycle {
         }
     }
 
-    /// Kills a task that was asked to end.
+    /// Kills a task that was asked to stop.
     pub(super) fn kill_task(&mut self, number: TaskNumber) {
         self.timers.cancel(Timer::Kill(number));
         if self.tasks[number].state == TaskState::Stopping {
@@ -196,7 +196,8 @@ impl Lifecycle {
     }
 }
 
-/// Says why a task is ended. The first reason that says how it went stays; an end of the job outweighs another attempt.
+/// Sets the reason for ending a task. The first reason that determines the result stays; the end of the job takes
+/// precedence over another attempt.
 fn set_purpose(set: &mut Option<Purpose>, purpose: Purpose) {
     let stays = matches!(
         (&*set, &purpose),

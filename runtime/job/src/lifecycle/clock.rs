@@ -11,7 +11,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Takes over the supervisor's time, and says the job's.
+    /// Takes the supervisor's time, and returns the job's.
     pub(crate) fn at(&mut self, now: Duration) -> Duration {
         self.now = now;
         self.paused.unwrap_or(now).saturating_sub(self.lost)
@@ -29,12 +29,12 @@ impl Clock {
         }
     }
 
-    /// Whether it stands still.
+    /// Whether it is stopped.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.is_some()
     }
 
-    /// When the supervisor's clock will show a time of the job; nothing while this one stands still.
+    /// When the supervisor's clock will show a time of the job; nothing while this clock is stopped.
     pub(crate) fn when(&self, time: Duration) -> Option<Duration> {
         (!self.is_paused()).then_some(time + self.lost)
     }

@@ -1,4 +1,4 @@
-//! How a job ends: by its thresholds, by its tasks' ends, by its time, by somebody's word.
+//! How a job ends: by its thresholds, by its tasks' ends, by its timeout, or by a user's request.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl Lifecycle {
         }
     }
 
-    /// A task failed and is not tried again.
+    /// A task failed and is not retried.
     pub(super) fn failed_for_good(&mut self, time: Duration, number: TaskNumber, unstarted: bool) {
         self.turn(number, TaskState::Failed);
         let task = &self.tasks[number];
@@ -122,7 +122,7 @@ impl Lifecycle {
             .count()
     }
 
-    /// Ends the job; what it is ended for first counts.
+    /// Ends the job; the first reason counts.
     fn end_job(&mut self, time: Duration, verdict: Verdict, grace: Option<Duration>) {
         if matches!(self.phase, Phase::Ending(_)) {
             return;

@@ -1,4 +1,4 @@
-//! What happened, in words.
+//! Events as text.
 
 use std::time::Duration;
 
@@ -50,11 +50,11 @@ pub(super) fn all_ended(tasks: usize, failed: usize) -> String {
     }
 }
 
-/// What a role waits for in vain: ``it needs 2 of 4 `train` tasks to have succeeded, and 3 failed``.
+/// A role's need that cannot be met: ``it needs 2 of 4 `train` tasks to have succeeded, and 3 failed``.
 pub(super) fn need(role: &str, instances: usize, need: Need, missed: usize) -> String {
     let (to, short) = match need.state {
         NeedState::Started => ("to have started", "never ran"),
-        NeedState::Ready => ("to be ready", "ended without that"),
+        NeedState::Ready => ("to be ready", "never became ready"),
         NeedState::Succeeded => ("to have succeeded", "failed"),
     };
     let who = match (need.min, instances) {

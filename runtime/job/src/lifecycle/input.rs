@@ -1,4 +1,4 @@
-//! What a supervisor tells of a job's course.
+//! The events that a supervisor reports to a job's lifecycle.
 
 use std::time::Duration;
 
@@ -14,13 +14,14 @@ pub enum Input {
     Created(TaskNumber),
     /// A task's program runs.
     Started(TaskNumber),
-    /// A task's container could not be made, or its program not be executed. Nothing of it is left when this is told.
+    /// A task's container could not be created, or its program not be executed. Nothing of it is left when this is
+    /// reported.
     NotStarted {
         /// Which.
         task: TaskNumber,
         /// 125, or 126 and 127 where the program itself is at fault.
         code: u8,
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
     /// A task has been seen ready; with `keep` perhaps again.
@@ -30,39 +31,39 @@ pub enum Input {
     NotReady {
         /// Which.
         task: TaskNumber,
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
-    /// A task's first process ended. What is left of its container is gone when this is told.
+    /// A task's first process ended. The rest of its container is removed when this is reported.
     Ended {
         /// Which.
         task: TaskNumber,
         /// How.
         exit: Exit,
-        /// What the machine knows of it: `memory limit 2 GiB reached`.
+        /// What the host knows of it: `memory limit 2 GiB reached`.
         note: Option<String>,
     },
-    /// Somebody wants the job to end: SIGTERM now, SIGKILL after the grace period, the roles' where none is given. Said
-    /// again, it can only shorten the wait.
+    /// A request to end the job: SIGTERM now, SIGKILL after the grace period, that of the roles if none is given. A
+    /// repeated request can only shorten the wait.
     Stop {
         /// In place of the roles'.
         grace: Option<Duration>,
-        /// Who: `interrupted`, `stopped by jobc stop`, `the client is gone`.
+        /// The reason: `interrupted`, `stopped by jobc stop`, `the client is gone`.
         why: String,
     },
     /// Somebody wants the job to end now: SIGKILL.
     Kill {
-        /// Who.
+        /// The reason.
         why: String,
     },
-    /// Every task was frozen: no time limit runs out meanwhile, and no task is made or let go. A job that is told to end
-    /// goes on by itself.
+    /// Every task was frozen: time limits stop meanwhile, and no task is created or started. A job that is to end thaws
+    /// its tasks itself.
     Paused,
-    /// Every task goes on.
+    /// Every task continues.
     Resumed,
-    /// The job cannot go on, for a reason that is no task's: exit code 125.
+    /// The job cannot continue, for a reason outside of its tasks: exit code 125.
     Broken {
-        /// Why, in words.
+        /// Why, as text.
         why: String,
     },
     /// Time has passed.

@@ -80,7 +80,7 @@ impl Lifecycle {
         }
     }
 
-    /// Ends all of a role that runs, to begin again from nothing.
+    /// Ends all running tasks of a role, to start again from the beginning.
     fn end_role(&mut self, time: Duration, number: RoleNumber) {
         self.roles[number].queue.clear();
         for task in self.roles[number].tasks.clone() {
@@ -102,7 +102,7 @@ impl Lifecycle {
         for number in ready {
             self.restarting.remove(&number);
             for task in self.roles[number].tasks.clone() {
-                // One that serves may be over: those that it served have ended meanwhile.
+                // A serving role may be over: the roles that it served have ended meanwhile.
                 if !self.tasks[task].state.is_final() {
                     self.begin_again(task);
                 }

@@ -26,7 +26,7 @@ pub(super) struct Role {
     /// The time limit of an attempt.
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
-    /// Whether it says when it is ready.
+    /// Whether it has a `ready` check.
     pub(super) watched: bool,
     serving: Serving,
     /// Whether its needs have been met, once for all attempts of it.
@@ -36,7 +36,7 @@ pub(super) struct Role {
     /// The gang that its first tasks are in.
     pub(super) gang: Option<usize>,
     pub(super) counts: Counts,
-    /// How often the whole role was tried again.
+    /// How often the whole role was retried.
     pub(super) retries: u32,
     /// Whether the wait before its next attempt is over.
     pub(super) due: bool,
@@ -129,7 +129,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
     for planned in &plan.roles {
         let tasks = first..first + planned.instances as usize;
         first = tasks.end;
-        // A plan names each role that is needed; one that it does not know is never there, and nothing waits for it.
+        // A plan has each role that is needed; an unknown role never exists, and nothing waits for it.
         let needs = planned.needs.iter().filter_map(|need| {
             let role = *numbers.get(&*need.role)?;
             let min = need.min.min(plan.roles[role].instances) as usize;

@@ -1,4 +1,4 @@
-//! The end of each step: which roles may begin, which tasks are made and let go, and whether the job is over.
+//! The end of each step: which roles can start, which tasks are created and started, and whether the job is over.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Lifecycle {
                 self.open(role);
             }
         }
-        // A role may need nothing of another: `min: 0` is not written by people, but read all the same.
+        // A role may need nothing of another: users do not write `min: 0`, but it is valid.
         self.changed.extend(0..self.roles.len());
     }
 
@@ -54,7 +54,7 @@ impl Lifecycle {
         self.wanting.insert(number);
     }
 
-    /// Looks at the roles that need those that changed: some can start now, some never.
+    /// Checks the roles that need those that changed: some can start now, some never.
     fn look_at_needs(&mut self, time: Duration) {
         for changed in std::mem::take(&mut self.changed) {
             for index in 0..self.roles[changed].needed_by.len() {
@@ -77,7 +77,7 @@ impl Lifecycle {
         }
     }
 
-    /// Puts the first tasks of the roles that were opened in this step into a gang.
+    /// Puts the first tasks of the roles that started in this step into a gang.
     fn form_gang(&mut self) {
         let opened = std::mem::take(&mut self.opened);
         if self.gang == GangPlan::None {
@@ -125,7 +125,7 @@ impl Lifecycle {
         }
     }
 
-    /// Lets go the gangs that are complete, and the tasks that wait for nobody.
+    /// Starts the gangs that are complete, and the tasks that have nothing to wait for.
     fn let_go(&mut self) {
         for number in std::mem::take(&mut self.complete) {
             let gang = &mut self.gangs[number];

@@ -23,17 +23,17 @@ pub struct Task {
     pub attempt: u32,
     /// How the last attempt ended.
     pub exit: Option<Exit>,
-    /// Why, in words.
+    /// Why, as text.
     pub reason: Option<String>,
 }
 
-/// What is known of a task beside what records show.
+/// The state of a task in addition to its record.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub(super) struct Course {
-    /// Why it is being ended, where it is.
+    /// Why it is being ended, if it is.
     pub(super) ending: Option<Purpose>,
-    /// Whether its latest attempt was told to start.
+    /// Whether its latest attempt was started.
     pub(super) let_go: bool,
     /// Whether its latest attempt has run.
     pub(super) started: bool,
@@ -43,7 +43,7 @@ pub(super) struct Course {
     pub(super) gang: Option<usize>,
     /// Whether that gang counts it as made.
     pub(super) made: bool,
-    /// How often it was tried again by itself.
+    /// How often it was retried automatically.
     pub(super) retries: u32,
     /// Whether it only serves those that launch.
     pub(super) serves: bool,
@@ -56,7 +56,7 @@ pub(super) struct Course {
 pub(super) enum Purpose {
     /// Its attempt has failed already: it took too long, or was not ready in time.
     Failed(String),
-    /// Its role or job is tried again.
+    /// Its role or job is retried.
     Restart,
     /// It served, and those that it served have ended.
     Served,

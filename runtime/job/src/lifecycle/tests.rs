@@ -1,4 +1,4 @@
-//! The course of made-up jobs, by a made-up clock: what is told, and what comes back.
+//! The course of simulated jobs, with a simulated clock: inputs and actions.
 
 mod endings;
 mod gangs;
@@ -83,11 +83,11 @@ fn over(usual: &Value, written: &Value) -> Value {
     Value::Object(all)
 }
 
-/// Tells a story to a job, and shows what it says to each line, and how it stands in the end.
+/// Sends a sequence of inputs to a job, and shows the actions for each line, and the final state.
 ///
-/// A line is a time in seconds and what happened: `prepared`, `created TASK`, `started TASK`, `ready TASK`,
-/// `not-ready TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`,
-/// `kill`, `pause`, `resume`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
+/// A line is a time in seconds and what happened: `prepared`, `created TASK`, `started TASK`, `ready TASK`, `not-ready
+/// TASK why`, `not-started TASK code why`, `ended TASK code [note]` with a minus for a signal, `stop [grace]`, `kill`,
+/// `pause`, `resume`, `broken why`, `tick`. `ROLE-*` is all of a role's tasks, one after another. Ticks that the job
 /// asks for come by themselves.
 fn check(written: &Value, story: &str) -> String {
     let mut job = Lifecycle::new(&plan(written));

@@ -32,7 +32,7 @@ impl Lifecycle {
             }
             _ => {}
         }
-        // What is over may begin again, when its role or job is tried again.
+        // A finished task can start again when its role or job is retried.
         for (state, begins) in [(before, false), (state, true)] {
             if !state.is_final() {
                 continue;

@@ -23,8 +23,8 @@ impl<'a> Backward<'a> {
         Ok(Self { file, at: file.metadata()?.len(), bytes: vec![] })
     }
 
-    /// Where the last `left` wanted lines begin; takes those that were found off `left`. Pieces belong to the line that they are
-    /// of.
+    /// The start of the last `left` wanted lines; subtracts those that were found from `left`. Pieces belong to their
+    /// line.
     pub(super) fn last(&mut self, left: &mut u64, wants: impl Fn(&Line<'_>) -> bool) -> io::Result<u64> {
         let mut beginning = self.at;
         if self.bytes.is_empty() && !self.more()? {
@@ -63,7 +63,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// Reads the block before what is there; false where there is none.
+    /// Reads the block before what is there; false if there is none.
     fn more(&mut self) -> io::Result<bool> {
         let from = self.at.saturating_sub(BLOCK);
         let mut block = vec![0; usize::try_from(self.at - from).unwrap_or(0)];

@@ -3,11 +3,11 @@
 /// How much of a task's output is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a part.
+    /// The maximum number of bytes of a part.
     pub part_bytes: u64,
-    /// The most parts; the oldest goes when another begins.
+    /// The maximum number of parts; the oldest is removed when another starts.
     pub parts: usize,
-    /// The most bytes of text in a line of a part; longer ones are cut into pieces.
+    /// The maximum number of bytes of text in a line of a part; longer ones are cut into pieces.
     pub line_bytes: usize,
 }
 

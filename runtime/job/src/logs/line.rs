@@ -17,7 +17,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// The word that parts use.
+    /// The name in parts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stdout => "stdout",
@@ -46,7 +46,7 @@ pub struct Line<'a> {
 const TIME: usize = 27;
 
 impl<'a> Line<'a> {
-    /// Reads a line, without its end; nothing where it is none.
+    /// Reads a line, without its end; nothing if it is none.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (time, rest) = line.split_at_checked(TIME)?;
         let time = std::str::from_utf8(time).ok().filter(|time| time.ends_with('Z'))?;
@@ -67,7 +67,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What stands before the text of the lines that are written at one time.
+/// The prefix of the lines that are written at one time.
 #[derive(Debug)]
 pub(super) struct Head {
     bytes: Vec<u8>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What stands in the place of a secret.
+/// The replacement of a secret.
 pub(super) const MASK: &[u8] = b"***";
 
 /// Values of fewer bytes are not masked: they would be found in everything.
@@ -11,8 +11,8 @@ pub(super) const SHORTEST: usize = 4;
 
 /// The values of a job's secrets.
 ///
-/// A value of several lines is looked for line by line, since logs are lines. A value that a program prints in another form,
-/// base64 say, is not found.
+/// A value of several lines is searched line by line, since logs are lines. A value that a program prints in another
+/// form, such as base64, is not found.
 #[derive(Default)]
 pub struct Masks {
     /// By first byte, the longest first; none twice.
@@ -52,8 +52,8 @@ impl Masks {
 
     /// Appends a range of a text, masked.
     ///
-    /// Values that overlap are masked as one. `covered` is where the last mask that was written ends, possibly behind the range:
-    /// the text before it is not shown again.
+    /// Values that overlap are masked as one. `covered` is where the last mask that was written ends, possibly behind
+    /// the range: the text before it is not shown again.
     pub(super) fn cover(&self, text: &[u8], range: Range<usize>, covered: &mut usize, out: &mut Vec<u8>) {
         let mut plain = range.start.max(*covered).min(range.end);
         if !self.is_empty() {
@@ -74,8 +74,8 @@ impl Masks {
         out.extend_from_slice(&text[plain..range.end]);
     }
 
-    /// Where the part of a text begins that can be judged only when more of it is there: the text's end, or before it the
-    /// first place from which a secret may have begun.
+    /// Where the undecided part of a text begins: the text's end, or before it the first place where a secret may have
+    /// begun.
     pub(super) fn decided(&self, text: &[u8]) -> usize {
         let from = text.len().saturating_sub(self.longest.saturating_sub(1));
         (from..text.len()).find(|&at| self.may_go_on(&text[at..])).unwrap_or(text.len())
@@ -85,7 +85,7 @@ impl Masks {
         !self.beginning[usize::from(byte)].is_empty()
     }
 
-    /// The length of the longest value that a text begins with.
+    /// The length of the longest value at the beginning of a text.
     fn longest_at(&self, text: &[u8]) -> Option<usize> {
         self.of(text).iter().find(|value| text.starts_with(value)).map(|value| value.len())
     }
@@ -102,7 +102,7 @@ impl Masks {
     }
 }
 
-/// Tells how many there are, and never what they are.
+/// Shows how many there are, and never their values.
 impl fmt::Debug for Masks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Masks({})", self.values.len())

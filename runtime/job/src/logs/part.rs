@@ -6,13 +6,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Where a part is: `000001.log`.
-pub(super) fn path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:06}.log"))
+pub(super) fn path(directory: &Path, number: u64) -> PathBuf {
+    directory.join(format!("{number:06}.log"))
 }
 
-/// The numbers of the parts that are there, in order; none where the folder is not.
-pub(super) fn list(folder: &Path) -> Vec<u64> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+/// The numbers of the parts that are there, in order; none if the directory is not.
+pub(super) fn list(directory: &Path) -> Vec<u64> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let number = |name: &str| name.strip_suffix(".log")?.parse().ok();
     let mut numbers: Vec<u64> = entries.filter_map(|entry| number(entry.file_name().to_str()?)).collect();
     numbers.sort_unstable();
@@ -29,12 +29,13 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Makes a part that is not there yet, and its folder.
-    pub(super) fn create(folder: &Path, number: u64) -> io::Result<Self> {
-        let make = || OpenOptions::new().create_new(true).append(true).mode(0o600).open(path(folder, number));
+    /// Creates a part that does not exist yet, and its directory.
+    pub(super) fn create(directory: &Path, number: u64) -> io::Result<Self> {
+        let make =
+            || OpenOptions::new().create_new(true).append(true).mode(0o600).open(path(directory, number));
         let file = match make() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+                DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
                 make()?
             }
             other => other?,
@@ -42,7 +43,7 @@ impl Part {
         Ok(Self { file, size: 0, torn: false })
     }
 
-    /// Appends lines. On an error the whole lines that were written stay, and `written` says how many bytes they have.
+    /// Appends lines. On an error the complete lines that were written stay, and `written` is their size in bytes.
     pub(super) fn append(&mut self, lines: &[u8], written: &mut usize) -> io::Result<()> {
         *written = 0;
         if self.torn {

@@ -11,8 +11,8 @@ use super::source::Source;
 
 /// Several tasks' logs, read as one while they may be written.
 ///
-/// Lines come in the order of their times, and those of one task in the order in which they were printed even where the clock
-/// jumped. It holds a block of 128 KiB of each task that has something unread.
+/// Lines come in the order of their times, and those of one task in the order in which they were printed, even if the
+/// clock jumped. It holds a block of 128 KiB of each task that has unread lines.
 #[derive(Debug)]
 pub struct Reader {
     sources: Vec<Source>,
@@ -24,15 +24,16 @@ pub struct Reader {
 const MOST: usize = 10_000;
 
 impl Reader {
-    /// The logs in these folders ([`crate::folder::Folder::logs`]), which need not be there yet.
-    pub fn new(folders: impl IntoIterator<Item = PathBuf>, choice: Choice) -> Self {
-        Self { sources: folders.into_iter().map(Source::new).collect(), choice, begun: false }
+    /// The logs in these directories ([`crate::directory::Directory::logs`]), which need not be there yet.
+    pub fn new(directories: impl IntoIterator<Item = PathBuf>, choice: Choice) -> Self {
+        Self { sources: directories.into_iter().map(Source::new).collect(), choice, begun: false }
     }
 
-    /// Passes on what is there and was not passed on before, each line with the number of its folder. Returns whether there may
-    /// be more at once: it comes back in between, so that somebody who follows a flood can look at other things.
+    /// Passes on new lines, each with the number of its directory. Returns whether there may be more at once: it
+    /// returns in between, so that a caller that follows a fast log can do other work.
     ///
-    /// Lines of [`Stream::Jobc`] are remarks: where lines were lost, and where parts of the log went before they were read.
+    /// Lines of [`Stream::Jobc`] are remarks: where lines were lost, and where parts of the log were deleted before
+    /// they were read.
     ///
     /// # Errors
     ///

@@ -17,10 +17,10 @@ const BLOCK: usize = 128 << 10;
 /// One task's log, read forwards.
 #[derive(Debug)]
 pub(super) struct Source {
-    folder: PathBuf,
+    directory: PathBuf,
     /// The part that is read.
     part: Option<Open>,
-    /// The next part, found while the end of this one was still to be looked at again.
+    /// The next part, found while the end of this one still had to be read again.
     next: Option<Open>,
     buffer: Vec<u8>,
     /// What of the buffer has not been passed on.
@@ -29,7 +29,7 @@ pub(super) struct Source {
     offset: u64,
     /// The length of the line that [`Self::look`] has found, without its end.
     found: Option<usize>,
-    /// What is to be said before it: lines are missing here.
+    /// The remark before it: lines are missing here.
     remark: Option<String>,
 }
 
@@ -40,10 +40,10 @@ struct Open {
 }
 
 impl Source {
-    /// The log in a folder, which need not be there yet.
-    pub(super) fn new(folder: PathBuf) -> Self {
+    /// The log in a directory, which need not be there yet.
+    pub(super) fn new(directory: PathBuf) -> Self {
         Self {
-            folder,
+            directory,
             part: None,
             next: None,
             buffer: vec![],
@@ -56,7 +56,7 @@ impl Source {
 
     /// Goes to the first line that is wanted of what is there.
     pub(super) fn begin(&mut self, choice: &Choice) -> io::Result<()> {
-        let numbers = part::list(&self.folder);
+        let numbers = part::list(&self.directory);
         if let Some(count) = choice.tail {
             let mut left = count;
             for &number in numbers.iter().rev() {
@@ -80,13 +80,13 @@ impl Source {
                 first += 1;
             }
         } else if numbers.first().is_some_and(|&number| number > 1) {
-            self.remark = Some("the log begins here, older lines are gone".to_owned());
+            self.remark = Some("the log starts here, older lines were deleted".to_owned());
         }
         self.part = numbers.get(first).map(|&number| self.open(number)).transpose()?.flatten();
         Ok(())
     }
 
-    /// Finds the next line that is wanted; false where there is none now.
+    /// Finds the next line that is wanted; false if there is none now.
     pub(super) fn look(&mut self, choice: &Choice) -> io::Result<bool> {
         if self.found.is_some() {
             return Ok(true);
@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// The line that was found, and what is to be said before it.
+    /// The line that was found, and the remark before it.
     pub(super) fn line(&self) -> Option<(Option<&str>, Line<'_>)> {
         let text = &self.buffer[self.unread.start..self.unread.start + self.found?];
         Some((self.remark.as_deref(), Line::parse(text)?))
@@ -128,11 +128,11 @@ impl Source {
         self.offset += length as u64;
     }
 
-    /// Reads more; false where there is no more now. The beginning of a line whose end is not there yet is forgotten, to be
-    /// read again: the writer may take it back.
+    /// Reads more; false if there is no more now. The beginning of an incomplete line is dropped and read again later,
+    /// because the writer may remove it.
     fn refill(&mut self) -> io::Result<bool> {
         let Some(open) = &self.part else {
-            let Some(&first) = part::list(&self.folder).first() else { return Ok(false) };
+            let Some(&first) = part::list(&self.directory).first() else { return Ok(false) };
             self.part = self.open(first)?;
             return Ok(self.part.is_some());
         };
@@ -140,7 +140,7 @@ impl Source {
         if open.file.metadata()?.len() > self.offset + have as u64 {
             self.buffer.copy_within(self.unread.clone(), 0);
             self.buffer.resize(BLOCK, 0);
-            // A line as long as a block is none of ours.
+            // A line as long as a block is not one that the supervisor wrote.
             let kept = if have == BLOCK { 0 } else { have };
             self.offset += (have - kept) as u64;
             let read = read_at(&open.file, &mut self.buffer[kept..], self.offset + kept as u64)?;
@@ -157,17 +157,17 @@ impl Source {
             if missed > 0 {
                 let parts = if missed == 1 { "1 part".to_owned() } else { format!("{missed} parts") };
                 self.remark =
-                    Some(format!("lines are missing here: {parts} of the log went before they were read"));
+                    Some(format!("lines are missing here: {parts} of the log, deleted before the read"));
             }
             (self.part, self.offset) = (Some(next), 0);
             return Ok(true);
         }
-        // What was written between our look at the end and the next part's beginning is read first.
+        // What was written between the last check of the end and the next part's start is read first.
         self.next = self.following()?;
         Ok(self.next.is_some())
     }
 
-    /// The part after the one that is read, if there is one.
+    /// The part after the current one, if there is one.
     fn following(&self) -> io::Result<Option<Open>> {
         let Some(part) = &self.part else { return Ok(None) };
         if let Some(next) = self.open(part.number + 1)? {
@@ -177,7 +177,7 @@ impl Source {
         if part.file.metadata()?.nlink() > 0 {
             return Ok(None);
         }
-        for number in part::list(&self.folder).into_iter().filter(|&number| number > part.number) {
+        for number in part::list(&self.directory).into_iter().filter(|&number| number > part.number) {
             if let Some(next) = self.open(number)? {
                 return Ok(Some(next));
             }
@@ -186,7 +186,7 @@ impl Source {
     }
 
     fn open(&self, number: u64) -> io::Result<Option<Open>> {
-        match File::open(part::path(&self.folder, number)) {
+        match File::open(part::path(&self.directory, number)) {
             Ok(file) => Ok(Some(Open { number, file })),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

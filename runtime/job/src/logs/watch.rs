@@ -9,33 +9,34 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::Errno;
 
-/// How often to look where the kernel tells nothing: nobody has a watch left, or the folder is on a network drive.
+/// How often to poll if the kernel sends no events: no inotify watch is left, or the directory is on a network file
+/// system.
 const WITHOUT: Duration = Duration::from_millis(250);
 
-/// Folders whose files may change.
+/// Directories whose files may change.
 #[derive(Debug)]
 pub struct Watch {
     inotify: Option<OwnedFd>,
-    /// Folders that were not there when they were last looked for.
+    /// Directories that did not exist at the last check.
     missing: Vec<PathBuf>,
-    /// Some folder could not be watched.
+    /// Some directory could not be watched.
     blind: bool,
 }
 
 impl Watch {
-    /// Watches these folders; those that are not there yet from their making on.
-    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+    /// Watches these directories; those that do not exist yet from their making on.
+    pub fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let blind = inotify.is_none();
-        let mut watch = Self { inotify, missing: folders.into_iter().collect(), blind };
+        let mut watch = Self { inotify, missing: directories.into_iter().collect(), blind };
         watch.find();
         watch
     }
 
-    /// Sleeps until something changed since the last call, another descriptor can be read, or the time is over. Says of each
-    /// other descriptor whether it can be read, or its other end is gone.
+    /// Sleeps until something changed since the last call, another file descriptor becomes readable, or the time is
+    /// over. Returns for each other file descriptor whether it is readable, or its peer has closed it.
     pub fn wait(&mut self, others: &[BorrowedFd<'_>], longest: Duration) -> io::Result<Vec<bool>> {
-        // A folder that has come meanwhile may hold something already.
+        // A directory that was created meanwhile may already have content.
         let longest = if self.find() { Duration::ZERO } else { longest };
         let longest = if self.blind { longest.min(WITHOUT) } else { longest };
         let mut polled: Vec<PollFd<'_>> =
@@ -53,12 +54,12 @@ impl Watch {
         Ok(ready)
     }
 
-    /// Watches folders that are there by now; says whether there were any.
+    /// Watches the directories that exist by now; returns whether there were any.
     fn find(&mut self) -> bool {
         let Some(inotify) = &self.inotify else { return false };
         let before = self.missing.len();
         let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
-        self.missing.retain(|folder| match add_watch(inotify, folder, changes) {
+        self.missing.retain(|directory| match add_watch(inotify, directory, changes) {
             Ok(_) => false,
             Err(Errno::NOENT) => true,
             Err(_) => {
@@ -69,7 +70,7 @@ impl Watch {
         self.missing.len() < before
     }
 
-    /// Takes what the kernel has told: that there was something is all that counts.
+    /// Discards the kernel's events: only their existence matters.
     fn forget(&self) {
         let Some(inotify) = &self.inotify else { return };
         let mut buffer = [0; 4096];

@@ -25,20 +25,20 @@ const KEPT: usize = 8 << 10;
 
 /// Writes one task's log.
 ///
-/// It holds the unfinished line of each stream, up to [`Limits::line_bytes`] and the longest secret, and nothing else of what
-/// was printed. A failing write never stops anything: lines are lost and counted, another try comes a second later, and
-/// a line of the stream `jobc` then tells how many there were.
+/// It holds the incomplete line of each stream, up to [`Limits::line_bytes`] and the longest secret, and nothing else
+/// of the output. A failing write never stops anything: lines are lost and counted, the next try is a second later, and
+/// a line of the stream `jobc` then has their number.
 #[derive(Debug)]
 pub struct Writer {
-    folder: PathBuf,
+    directory: PathBuf,
     limits: Limits,
     masks: Arc<Masks>,
     /// Of standard output and standard error.
     unfinished: [Unfinished; 2],
-    /// Lines on their way to the part.
+    /// Buffered lines for the part.
     out: Vec<u8>,
     part: Option<Part>,
-    /// The numbers of the parts that are there.
+    /// The numbers of the existing parts.
     parts: Option<VecDeque<u64>>,
     trouble: Option<Trouble>,
 }
@@ -65,10 +65,10 @@ struct Trouble {
 }
 
 impl Writer {
-    /// A writer of the log in a folder. Nothing is made before there is something to write.
-    pub fn open(folder: &Path, limits: Limits, masks: Arc<Masks>) -> Self {
+    /// A writer of the log in a directory. Nothing is made before there is something to write.
+    pub fn open(directory: &Path, limits: Limits, masks: Arc<Masks>) -> Self {
         Self {
-            folder: folder.to_owned(),
+            directory: directory.to_owned(),
             limits,
             masks,
             unfinished: <[Unfinished; 2]>::default(),
@@ -81,12 +81,12 @@ impl Writer {
 
     /// Takes what was read from a task's standard output or error.
     ///
-    /// `seen` is called with each complete line, without its end and with nothing masked; with each piece of a line longer
-    /// than [`Limits::line_bytes`].
+    /// `seen` is called with each complete line, without its end and with nothing masked; with each piece of a line
+    /// longer than [`Limits::line_bytes`].
     ///
     /// # Errors
     ///
-    /// Why lines are lost, the first time in a row. The next call goes on as if nothing were.
+    /// Why lines are lost, for the first failure in a row. The next call continues normally.
     pub fn write(
         &mut self,
         attempt: u32,
@@ -95,7 +95,7 @@ impl Writer {
         seen: &mut dyn FnMut(&[u8]),
     ) -> io::Result<()> {
         let head = Head::now(stream, attempt);
-        // Out of `self` meanwhile, so that both can be written to.
+        // Taken out of `self` meanwhile, so that both can be written to.
         let mut line = self.take_unfinished(stream);
         line.attempt = attempt;
         let mut result = Ok(());
@@ -127,7 +127,7 @@ impl Writer {
         result.and(self.finish())
     }
 
-    /// Writes a line that goes on: all of it at its end, what is certain of it when it has become too long.
+    /// Writes a line that continues: all of it at its end, or its fixed part when it has become too long.
     fn go_on(
         &mut self,
         line: &mut Unfinished,
@@ -156,8 +156,8 @@ impl Writer {
         result
     }
 
-    /// Writes the beginnings of lines whose ends have not come, such as a prompt or a progress bar; to be called once in a
-    /// while.
+    /// Writes the beginnings of lines whose ends have not come, such as a prompt or a progress bar; to be called once
+    /// in a while.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl Writer {
         result.and(self.finish())
     }
 
-    /// How many lines are lost since writes began to fail; 0 where they do not.
+    /// How many lines are lost since writes began to fail; 0 if they do not fail.
     pub fn lost(&self) -> u64 {
         self.trouble.as_ref().map_or(0, |trouble| trouble.lines)
     }
@@ -212,7 +212,7 @@ impl Writer {
         std::mem::take(self.unfinished(stream))
     }
 
-    /// Puts an unfinished line on its way, from where it is written to so far.
+    /// Queues an incomplete line, from where it is written to so far.
     fn push_piece(&mut self, line: &mut Unfinished, head: &Head, to: usize, ends: bool) -> io::Result<()> {
         let (text, shown, covered) = (&line.raw, line.written..to, &mut line.covered);
         let result = self.push(head, ends, |masks, out| masks.cover(text, shown, covered, out));
@@ -220,7 +220,7 @@ impl Writer {
         result
     }
 
-    /// Puts a line, or a piece of one, on its way to the part that has room for it.
+    /// Queues a line, or a piece of one, for the part that has room for it.
     fn push(&mut self, head: &Head, ends: bool, text: impl FnOnce(&Masks, &mut Vec<u8>)) -> io::Result<()> {
         let before = self.out.len();
         head.begin(ends, &mut self.out);
@@ -273,7 +273,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends the lines on their way; where that fails, says how many of their bytes stay.
+    /// Appends the buffered lines; on failure, returns how many of their bytes stay.
     fn append(&mut self) -> Result<(), (Errno, usize)> {
         let number = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let mut part = match self.part.take() {
@@ -294,15 +294,15 @@ impl Writer {
         result.map_err(|error| (number(error), written))
     }
 
-    /// Begins a part, and removes the oldest where there are too many.
+    /// Starts a part, and removes the oldest if there are too many.
     fn next_part(&mut self) -> io::Result<Part> {
-        let parts = self.parts.get_or_insert_with(|| part::list(&self.folder).into());
+        let parts = self.parts.get_or_insert_with(|| part::list(&self.directory).into());
         let number = parts.back().map_or(1, |last| last + 1);
-        let part = Part::create(&self.folder, number)?;
+        let part = Part::create(&self.directory, number)?;
         parts.push_back(number);
         while parts.len() > self.limits.parts.max(1) {
             if let Some(oldest) = parts.pop_front() {
-                let _ = std::fs::remove_file(part::path(&self.folder, oldest));
+                let _ = std::fs::remove_file(part::path(&self.directory, oldest));
             }
         }
         Ok(part)
@@ -310,7 +310,7 @@ impl Writer {
 }
 
 impl Trouble {
-    /// What the log says when it works again.
+    /// The log's remark when it works again.
     fn remark(&self) -> Vec<u8> {
         let count =
             if self.lines == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(self.lines)) };
@@ -321,7 +321,7 @@ impl Trouble {
     }
 }
 
-/// A number as people read it: `1,234`.
+/// A number with separators: `1,234`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

@@ -1,7 +1,7 @@
-//! What tasks use of NVIDIA's GPUs, as NVML tells it.
+//! Tasks' use of NVIDIA GPUs, as NVML reports it.
 //!
-//! NVML may take long, so it is asked at one sample and heard at a later one, and the process that asks it is started only
-//! for jobs that have GPUs.
+//! NVML can be slow, so it is queried at one sample and read at a later one, and the query process is started only for
+//! jobs with GPUs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,10 +32,10 @@ const EVERY: Duration = Duration::from_secs(5);
 /// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After so many failures in a row nobody asks any more.
+/// After this number of failures in a row there are no more queries.
 const FAILURES: u32 = 3;
 
-/// The GPUs of this machine.
+/// The GPUs of this host.
 #[derive(Debug)]
 pub(super) struct Gpus {
     machine: Machine,
@@ -47,7 +47,7 @@ pub(super) struct Gpus {
 }
 
 impl Gpus {
-    /// The GPUs of a machine; nothing where NVIDIA's driver has made no nodes.
+    /// The GPUs of a host; nothing where NVIDIA's driver has made no nodes.
     pub(super) fn find(machine: Machine) -> Option<Self> {
         machine.has("/dev/nvidiactl").then(|| Self {
             machine,

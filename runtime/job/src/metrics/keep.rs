@@ -13,8 +13,8 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 /// The most bytes of the file.
 const LARGEST: u64 = 16 << 20;
 
-/// The file of samples. When it has become too large, every second sample of each task goes, and from then on only half as
-/// many are written: what is kept of a task is spread evenly over its time. Last samples of attempts stay.
+/// The file of samples. When it is too large, every second sample of each task is removed, and from then on only half
+/// as many are written: the samples of a task are spread evenly over its time. Last samples of attempts stay.
 #[derive(Debug)]
 pub struct Keep {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub struct Keep {
     largest: u64,
     /// Of so many samples of a task one is written.
     step: u32,
-    /// How many of a task came since the last one that was written.
+    /// How many samples of a task came since the last one that was written.
     left_out: BTreeMap<TaskId, u32>,
 }
 
@@ -86,7 +86,7 @@ impl Keep {
         let text = std::fs::read(&self.path)?;
         let mut kept = thinned(&text);
         if kept.len() as u64 > self.largest / 4 * 3 {
-            // Many short attempts, each with its last sample: the older half goes.
+            // Many short attempts, each with its last sample: the older half is removed.
             let middle = kept.len() / 2;
             let from = kept[middle..].iter().position(|&byte| byte == b'\n').map_or(0, |at| middle + at + 1);
             kept.drain(..from);
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_spread_over_the_time() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("samples.jsonl");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("samples.jsonl");
         let mut keep = Keep { largest: 20_000, ..Keep::new(path.clone()) };
         for second in 1..=2000 {
             keep.push(&[sample(second, "a", false), sample(second, "b", second == 7)]).unwrap();
@@ -169,8 +169,8 @@ mod tests {
 
     #[test]
     fn last_samples_alone_do_not_fill_the_disk() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("samples.jsonl");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("samples.jsonl");
         let mut keep = Keep { largest: 20_000, ..Keep::new(path.clone()) };
         for second in 1..=2000 {
             keep.push(&[sample(second, "a", true)]).unwrap();

@@ -1,4 +1,4 @@
-//! What a job's tasks use now, for whoever looks from outside of its supervisor.
+//! The current use of a job's tasks, for readers outside of its supervisor.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 
 use super::gpu::GpuUse;
 use super::sample::Sample;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::record::Record;
 use crate::time::Time;
 use jobc_container::cgroup::Cgroup;
@@ -19,29 +19,29 @@ const NEWEST: u64 = 256 << 10;
 /// The groups of a job's running tasks.
 #[derive(Debug)]
 pub struct Live {
-    folder: Folder,
+    directory: Directory,
     groups: BTreeMap<TaskId, (u32, Cgroup)>,
 }
 
 impl Live {
     /// The tasks of a job.
-    pub fn new(folder: &Folder) -> Self {
-        Self { folder: folder.clone(), groups: BTreeMap::new() }
+    pub fn new(directory: &Directory) -> Self {
+        Self { directory: directory.clone(), groups: BTreeMap::new() }
     }
 
-    /// What each task uses that the record says is alive; what a GPU does, as the supervisor last saw it.
+    /// The use of each task that is alive by the record; a GPU's values as the supervisor last saw them.
     pub fn look(&mut self, record: &Record) -> Vec<Sample> {
         let alive = record.tasks.iter().filter(|task| task.state.is_alive());
         let attempts: BTreeMap<&TaskId, u32> = alive.clone().map(|task| (&task.task, task.attempt)).collect();
         self.groups.retain(|task, (attempt, _)| attempts.get(task) == Some(attempt));
-        let store = self.folder.containers();
+        let store = self.directory.containers();
         let has_gpus = record.tasks.iter().any(|task| !task.gpus.is_empty());
         let mut gpus = if has_gpus { self.gpus() } else { BTreeMap::new() };
         let mut samples = vec![];
         for task in alive {
             if !self.groups.contains_key(&task.task) {
                 let container = task.container.as_deref().and_then(|name| Id::new(name).ok());
-                // A container that is just being made, or removed, is looked at the next time.
+                // A container that is being created or removed is sampled the next time.
                 let saved = container.and_then(|id| store.read(&id).ok()?.cgroup);
                 let Some(saved) = saved else { continue };
                 self.groups.insert(task.task.clone(), (task.attempt, Cgroup::open(saved)));
@@ -62,7 +62,7 @@ impl Live {
     /// What tasks used of GPUs when they were sampled last.
     fn gpus(&self) -> BTreeMap<TaskId, Vec<GpuUse>> {
         let read = || {
-            let file = File::open(self.folder.samples_file()).ok()?;
+            let file = File::open(self.directory.samples_file()).ok()?;
             let from = file.metadata().ok()?.len().saturating_sub(NEWEST);
             let mut text = vec![0; usize::try_from(NEWEST).ok()?];
             let length = file.read_at(&mut text, from).ok()?;

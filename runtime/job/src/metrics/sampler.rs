@@ -9,19 +9,19 @@ use rustix::time::{ClockId, clock_gettime};
 use super::gpu::Gpus;
 use super::keep::Keep;
 use super::sample::Sample;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::time::Time;
 use jobc_container::cgroup::{Cgroup, Meter, Saved};
 use jobc_gpu::Machine;
 use jobc_sys::id::TaskId;
 
-/// How often tasks are looked at, where it costs next to nothing.
+/// How often tasks are sampled if it costs little.
 const OFTEN: Duration = Duration::from_secs(1);
 
-/// How often they are looked at at least.
+/// The minimum sampling rate.
 const SELDOM: Duration = Duration::from_secs(30);
 
-/// Looking may take this part of the time.
+/// The maximum share of the time for sampling.
 const PART: u32 = 1000;
 
 /// A sample that equals the one before it is written after so long all the same.
@@ -44,7 +44,7 @@ struct Watched {
     task: TaskId,
     attempt: u32,
     group: Cgroup,
-    /// Its open files, where there may be so many: asking anew costs six times as much.
+    /// Its open files, if their number allows it: opening them again costs six times as much.
     meter: Option<Meter>,
     written: Option<Sample>,
     /// A later sample that equals the written one but for its time.
@@ -52,11 +52,11 @@ struct Watched {
 }
 
 impl Sampler {
-    /// A sampler that writes to a job's folder; `has_gpus` says whether any of its tasks may have one.
-    pub fn new(folder: &Folder, has_gpus: bool) -> Self {
+    /// A sampler that writes to a job's directory; `has_gpus` is whether any of its tasks may have one.
+    pub fn new(directory: &Directory, has_gpus: bool) -> Self {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         Self {
-            keep: Keep::new(folder.samples_file()),
+            keep: Keep::new(directory.samples_file()),
             tasks: vec![],
             gpus: has_gpus.then(Machine::here).and_then(Gpus::find),
             next: Instant::now(),
@@ -79,7 +79,7 @@ impl Sampler {
         let watched = self.tasks.swap_remove(at);
         let sample = Sample { last: true, ..watched.sample(Time::now(), None) };
         let samples: Vec<Sample> = watched.same.into_iter().chain([sample.clone()]).collect();
-        // What cannot be kept is in the event that tells the end.
+        // A sample that cannot be written is in the end event.
         let _ = self.keep.push(&samples);
         Some(sample)
     }
@@ -89,11 +89,11 @@ impl Sampler {
         (!self.tasks.is_empty()).then_some(self.next)
     }
 
-    /// Takes a sample of each running task and writes those that tell something new.
+    /// Samples each running task and writes the samples with changes.
     ///
     /// # Errors
     ///
-    /// They cannot be written; the next call tries again.
+    /// They cannot be written; the next call retries.
     pub fn sample(&mut self) -> io::Result<()> {
         let (began, now) = (processor_time(), Instant::now());
         if let Some(gpus) = &mut self.gpus {

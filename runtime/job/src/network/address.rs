@@ -1,7 +1,7 @@
-//! Which addresses a job's network has: private ones (RFC 1918) that this machine does not use already.
+//! Which addresses a job's network has: private ones (RFC 1918) that this host does not use already.
 //!
-//! Nothing of the network is seen on the machine, so all jobs may have the same addresses; what counts is that a task that
-//! reaches out does not find its own network where it looks for the machine's neighbours.
+//! Nothing of the network is visible on the host, so all jobs can have the same addresses; but a task that connects to
+//! the host's neighbors must not find its own network at their addresses.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -21,9 +21,9 @@ pub(super) struct Range {
 pub(super) struct Addresses {
     /// For the tasks and the bridge between them.
     pub(super) tasks: Range,
-    /// For the link from the bridge to the machine.
+    /// For the link from the bridge to the host.
     pub(super) uplink: Range,
-    /// Whether the machine uses none of them.
+    /// Whether the host uses none of them.
     pub(super) are_free: bool,
 }
 
@@ -46,12 +46,12 @@ impl Range {
         self.length
     }
 
-    /// The last address: everybody's.
+    /// The last address: broadcast.
     pub(super) fn last(self) -> Ipv4Addr {
         Ipv4Addr::from(self.first | !mask(self.length))
     }
 
-    /// What the tasks' interfaces are connected by, and their way out.
+    /// The ranges of the tasks' interfaces, and of the uplink.
     pub(super) fn bridge(self) -> Ipv4Addr {
         self.address(1)
     }
@@ -78,7 +78,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// Chooses the addresses of a network on this machine.
+/// Chooses the addresses of a network on this host.
 pub(super) fn choose() -> Result<Addresses> {
     const PATH: &str = "/proc/self/net/fib_trie";
     let table = match std::fs::read_to_string(PATH) {
@@ -97,7 +97,7 @@ fn among(used: &[Range]) -> Addresses {
     let mut free = candidates().filter(|range| !used.iter().any(|used| used.overlaps(*range)));
     match (free.next(), free.next()) {
         (Some(tasks), Some(uplink)) => Addresses { tasks, uplink, are_free: true },
-        // For trying networks out (RFC 2544): what a machine can do without sooner than its neighbours.
+        // For trying networks out (RFC 2544): what a host can do without sooner than its neighbours.
         _ => Addresses {
             tasks: Range::new([198, 18, 0, 0], LENGTH),
             uplink: Range::new([198, 19, 0, 0], LENGTH),
@@ -116,8 +116,8 @@ fn candidates() -> impl Iterator<Item = Range> {
     ten.chain(hundred).chain(office).chain(carriers).map(|first| Range::new(first, LENGTH))
 }
 
-/// The addresses in a table of routes as /proc/net/fib_trie shows it: the machine's own, and those behind a route that is
-/// no default route.
+/// The addresses in a routing table as /proc/net/fib_trie shows it: the host's own, and those behind a route that is
+/// not a default route.
 fn used(table: &str) -> Vec<Range> {
     let mut ranges = Vec::new();
     let mut address = None;

@@ -10,30 +10,30 @@ use oci_spec::runtime::{Mount, Spec};
 use jobc_sys::error::{Result, machine};
 use jobc_sys::id::TaskId;
 
-/// The files of a job's network, in a folder of its state.
+/// The files of a job's network, in a directory of its state.
 #[derive(Debug)]
 pub(super) struct Files {
-    folder: PathBuf,
+    directory: PathBuf,
 }
 
-/// Makes the folder, and the empty file in it that a [way out](super::uplink) needs.
-pub(super) fn begin(folder: &Path) -> Result<PathBuf> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|error| machine("make the folder", folder, &error))?;
-    let file = folder.join("bridge");
+/// Creates the directory, and the empty file in it that an [uplink](super::uplink) needs.
+pub(super) fn begin(directory: &Path) -> Result<PathBuf> {
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| machine("create the directory", directory, &error))?;
+    let file = directory.join("bridge");
     std::fs::write(&file, "").map_err(|error| machine("write", &file, &error))?;
     Ok(file)
 }
 
 impl Files {
-    /// Writes the files of all tasks into a folder that is there.
+    /// Writes the files of all tasks into a directory that is there.
     pub(super) fn write(
-        folder: PathBuf,
+        directory: PathBuf,
         job: &str,
         tasks: &[(&TaskId, IpAddr)],
         resolver: Option<IpAddr>,
     ) -> Result<Self> {
-        let files = Self { folder };
+        let files = Self { directory };
         files.write_one("hosts", &hosts(job, tasks))?;
         let machine = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         files.write_one("resolv.conf", &resolv_conf(&machine, resolver))?;
@@ -46,7 +46,7 @@ impl Files {
     /// Writes a file that every user of a container may read.
     fn write_one(&self, name: &str, text: &str) -> Result<()> {
         use std::io::Write as _;
-        let path = self.folder.join(name);
+        let path = self.directory.join(name);
         let write = || {
             let _ = std::fs::remove_file(&path);
             let mut file =
@@ -57,7 +57,7 @@ impl Files {
         write().map_err(|error| machine("write", &path, &error))
     }
 
-    /// Binds the files into a task's container, read-only. What the job itself puts there goes before.
+    /// Binds the files into a task's container, read-only. The job's own mounts take precedence.
     pub(super) fn bind(&self, task: &TaskId, spec: &mut Spec) {
         let mounts = spec.mounts_mut().get_or_insert_default();
         let places = [
@@ -77,7 +77,7 @@ impl Files {
             let mut mount = Mount::default();
             mount.set_destination(place.to_owned());
             mount.set_typ(Some("bind".to_owned()));
-            mount.set_source(Some(self.folder.join(name)));
+            mount.set_source(Some(self.directory.join(name)));
             mount.set_options(Some(["bind", "ro", "nosuid", "nodev", "noexec"].map(str::to_owned).to_vec()));
             mounts.push(mount);
         }
@@ -93,10 +93,10 @@ fn hosts(job: &str, tasks: &[(&TaskId, IpAddr)]) -> String {
     text
 }
 
-/// Where names are asked for (resolv.conf(5)): the machine's own search list and options with another server.
+/// The name server configuration (resolv.conf(5)): the host's own search list and options with another server.
 fn resolv_conf(machine: &str, resolver: Option<IpAddr>) -> String {
     let Some(resolver) = resolver else {
-        return "# The job's network has no way out, so there is nobody to ask.\n".to_owned();
+        return "# The job's network has no uplink, so there is no name server.\n".to_owned();
     };
     let kept = |line: &&str| matches!(line.split_whitespace().next(), Some("search" | "domain" | "options"));
     let kept: String = machine.lines().filter(kept).map(|line| format!("{line}\n")).collect();
@@ -140,7 +140,7 @@ mod tests {
                 mount
             };
             spec.set_mounts(Some(written.iter().map(mount).collect()));
-            Files { folder: PathBuf::from("/state/network") }.bind(&TaskId::new("w", 0), &mut spec);
+            Files { directory: PathBuf::from("/state/network") }.bind(&TaskId::new("w", 0), &mut spec);
             let mounts = spec.mounts().iter().flatten().skip(written.len());
             mounts.map(|mount| mount.destination().display().to_string()).collect::<Vec<_>>()
         };

@@ -32,7 +32,7 @@ pub(super) struct Held {
 #[derive(Debug)]
 struct Line {
     socket: OwnedFd,
-    /// The tasks' network namespaces: descriptors of the process, and whether an attempt has had it.
+    /// The tasks' network namespaces: file descriptors of the process, and whether an attempt has used it.
     namespaces: Vec<(i32, bool)>,
 }
 
@@ -53,14 +53,14 @@ impl Held {
             .stdin(theirs)
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| Error::machine("start this program again", errno(&error)))?;
+            .map_err(|error| Error::machine("re-execute this program", errno(&error)))?;
         let line = Mutex::new(Line { socket: ours, namespaces: Vec::new() });
         let held = Self { process, line, users: maps.is_some() };
         let made = held.line().begin(&order, maps.as_ref(), held.process.id())?;
         Ok((held, made))
     }
 
-    /// What it says of itself from now on, once.
+    /// The process's later messages; can be taken once.
     pub(super) fn news(&mut self) -> Option<News> {
         self.process.stdout.take().map(News::of)
     }
@@ -70,7 +70,7 @@ impl Held {
         PathBuf::from(format!("/proc/{}", self.process.id()))
     }
 
-    /// A network namespace for a task's attempt: a descriptor of the process.
+    /// A network namespace for a task's attempt: a file descriptor of the process.
     pub(super) fn namespace(&self, task: usize) -> Result<i32> {
         self.line().namespace(task)
     }
@@ -122,7 +122,7 @@ impl Line {
         Ok(made)
     }
 
-    /// What the process says next, failures as errors.
+    /// The process's next message, failures as errors.
     fn hear(&self, room: usize) -> Result<(Said, Option<OwnedFd>)> {
         match receive(&self.socket, room).map_err(silent)?.ok_or_else(gone)? {
             (Said::Failed { message, help }, _) => Err(Error { help, ..Error::new(Kind::Machine, message) }),
@@ -133,7 +133,8 @@ impl Line {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // It ends by itself, after its way out, when there is nobody to talk to. Its namespaces go in the kernel's own time.
+        // It exits itself, after its uplink, when the supervisor's end of the socket is closed. The kernel removes its
+        // namespaces asynchronously.
         let line = self.line.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = rustix::net::shutdown(&line.socket, rustix::net::Shutdown::Both);
         if !has_ended(&self.process, PATIENCE) {
@@ -143,7 +144,7 @@ impl Drop for Held {
     }
 }
 
-/// How long the process may take to end its way out.
+/// How long the process may take to stop its uplink.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Waits until a child has ended, and leaves its end to be waited for.
@@ -155,7 +156,7 @@ fn has_ended(process: &Child, within: Duration) -> bool {
 }
 
 fn silent(errno: Errno) -> Error {
-    Error::machine("talk to the process that holds the job's network", errno)
+    Error::machine("communicate with the process that holds the job's network", errno)
 }
 
 fn gone() -> Error {

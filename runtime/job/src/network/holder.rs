@@ -1,9 +1,10 @@
 //! The process that holds a job's network: this program again, for as long as the job's supervisor lives.
 //!
-//! A network namespace lives by what refers to it. Here that is this process's descriptors, and the tasks: nothing of the
-//! network has a name in a file system, or is seen in the machine's own network, and when the supervisor ends, however it
-//! does, this process reads the end of its standard input and ends too. It is a process of its own because a normal user's
-//! network belongs to a user namespace, which only a process without threads may enter, and never leave.
+//! A network namespace lives as long as something refers to it. Here that is this process's file descriptors, and the
+//! tasks: nothing of the network has a name in a file system, or is visible in the host's own network, and when the
+//! supervisor exits, in any way, this process reads the end of its standard input and exits too. It is a separate
+//! process because an unprivileged user's network belongs to a user namespace, which only a single-threaded process can
+//! enter, and never leave.
 
 use std::ffi::OsString;
 use std::net::TcpListener;
@@ -22,17 +23,18 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 
-/// More threads wait for each other: connecting a task to the bridge takes a lock that all networks of the kernel share.
+/// More threads wait for each other: connecting a task to the bridge takes a lock that all networks of the kernel
+/// share.
 const THREADS: usize = 4;
 
-/// So few tasks are not worth a further thread.
+/// For so few tasks an additional thread does not pay off.
 const LEAST: usize = 8;
 
 /// The whole life of the process; `words` are what follows [`super::COMMAND`].
 ///
 /// Its standard input is the supervisor's socket.
 pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
-    // In place of `exe`, for those who list processes.
+    // Replaces `exe` in lists of processes.
     let _ = std::fs::write("/proc/self/comm", "jobc-network");
     match words.next() {
         None => {}
@@ -52,7 +54,7 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 fn misused() -> ExitCode {
-    eprintln!("jobc: this command is for a job's supervisor alone");
+    eprintln!("jobc: this command is internal: only a job's supervisor starts it");
     ExitCode::from(2)
 }
 
@@ -67,7 +69,7 @@ struct Held {
 
 fn make(order: &Order) -> Result<(Made, Held)> {
     raise_limit_of_descriptors();
-    // In the machine's network, and with the user's own rights.
+    // In the host's network, and with the user's own rights.
     let listeners: Vec<TcpListener> = order.forwards.iter().map(publish::listen).collect::<Result<_>>()?;
     let taken = |listener: &TcpListener| listener.local_addr().map_or(0, |place| place.port());
     let ports = listeners.iter().map(taken).collect();
@@ -81,7 +83,7 @@ fn make(order: &Order) -> Result<(Made, Held)> {
     };
     let Addresses { tasks: range, uplink: link, .. } = addresses;
     let bridge = Arc::new(namespace::apart(|| wire::bridge(range))?);
-    // The way out begins in the machine's network, where this thread stays meanwhile; the tasks' namespaces need not wait.
+    // The uplink starts in the host's network, where this thread stays meanwhile; the tasks' namespaces need not wait.
     let (tasks, way_out) = std::thread::scope(|scope| {
         let parts: Vec<_> = parts(order.tasks)
             .map(|numbers| {
@@ -111,7 +113,8 @@ fn make(order: &Order) -> Result<(Made, Held)> {
     Ok((made, Held { bridge: Some(bridge), tasks, range: Some(range), _uplink: way_out.ok() }))
 }
 
-/// The tasks in parts that are made beside each other. Most of a network namespace's making needs no lock that others hold.
+/// The tasks in parts that are created in parallel. Most of the work for a network namespace needs no lock that others
+/// hold.
 fn parts(tasks: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let each = tasks.div_ceil(cores.clamp(1, THREADS)).max(LEAST);
@@ -121,13 +124,13 @@ fn parts(tasks: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
 /// Enters a new user namespace and waits until the supervisor has written its maps.
 fn enter_user_namespace(users: &Users) -> Result<()> {
     Linux.unshare(Namespace::User.flag()).map_err(|errno| {
-        Error::machine("make a user namespace", errno).help("`jobc doctor` says what this machine allows")
+        Error::machine("create a user namespace", errno).help("`jobc doctor` shows what this host allows")
     })?;
     if users.groups_denied {
         let denied = std::fs::write("/proc/self/setgroups", "deny");
         denied.map_err(|error| Error::machine("deny setgroups(2)", errno(&error)))?;
     }
-    let gone = |errno| Error::machine("talk to the job's supervisor", errno);
+    let gone = |errno| Error::machine("communicate with the job's supervisor", errno);
     send(rustix::stdio::stdin(), &Said::MapIds {}, None).map_err(gone)?;
     match receive::<()>(rustix::stdio::stdin(), SHORT).map_err(gone)? {
         Some(_) => Ok(()),
@@ -135,7 +138,7 @@ fn enter_user_namespace(users: &Users) -> Result<()> {
     }
 }
 
-/// A descriptor for each task, and two for each connection.
+/// A file descriptor for each task, and two for each connection.
 fn raise_limit_of_descriptors() {
     let limit = rustix::process::getrlimit(Resource::Nofile);
     let _ = rustix::process::setrlimit(

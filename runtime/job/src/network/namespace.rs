@@ -1,4 +1,4 @@
-//! Network namespaces, made and entered by threads: each thread of a process is in one of its own choice
+//! Network namespaces, created and entered by threads: each thread of a process can be in a different one
 //! (network_namespaces(7), setns(2)).
 
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -10,20 +10,20 @@ use jobc_sys::error::{Error, Result};
 use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 
-/// Does some work in a thread of its own, so that the namespaces it goes to are its own affair.
+/// Does some work in a separate thread, so that only that thread changes its namespaces.
 pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = std::thread::scope(|scope| scope.spawn(work).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Puts this thread into a new network namespace, and opens it.
+/// Moves this thread to a new network namespace, and opens it.
 ///
-/// It makes no IPv6 addresses of its own: they would take a second each to be seen as unique, and names lead to IPv4.
+/// It creates no IPv6 addresses: duplicate address detection would take a second each, and names resolve to IPv4.
 pub(super) fn unshare() -> Result<OwnedFd> {
     const PATH: &str = "/proc/thread-self/ns/net";
     Linux
         .unshare(Namespace::Network.flag())
-        .map_err(|errno| Error::machine("make a network namespace", errno).help(HELP))?;
+        .map_err(|errno| Error::machine("create a network namespace", errno).help(HELP))?;
     // A kernel without IPv6 has no such file.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     rustix::fs::open(PATH, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
@@ -31,9 +31,9 @@ pub(super) fn unshare() -> Result<OwnedFd> {
 }
 
 const HELP: &str =
-    "`jobc doctor` says what this machine allows; /proc/sys/user/max_net_namespaces may be reached";
+    "`jobc doctor` shows what this host allows; /proc/sys/user/max_net_namespaces may be reached";
 
-/// Puts this thread into a network namespace that is there.
+/// Moves this thread to an existing network namespace.
 pub(super) fn enter(namespace: &OwnedFd) -> Result<()> {
     Linux
         .setns(namespace.as_raw_fd(), Namespace::Network.flag())

@@ -1,7 +1,8 @@
 //! The bridge's address in place of a task's, on what leaves the job's network: one rule of nftables.
 //!
-//! What takes packets to the machine (pasta) answers to one address only. The rule is sent as `nft` would, which need not be
-//! installed: `table ip jobc { chain out { type nat hook postrouting priority 100; oifname "uplink0" masquerade } }`.
+//! What takes packets to the host (pasta) answers to one address only. The rule is sent as `nft` would, which need
+//! not be installed: `table ip jobc { chain out { type nat hook postrouting priority 100; oifname "uplink0" masquerade
+//! } }`.
 
 use std::ffi::CStr;
 
@@ -32,7 +33,7 @@ pub(super) fn masquerade(interface: &str) -> Result<()> {
     let kind = |message: u8| u16::from_be_bytes([NFNL_SUBSYS_NFTABLES, message]);
     // struct nfgenmsg: the family, version 0, no resource.
     let fixed = [NFPROTO_IPV4, 0, 0, 0];
-    let what = "translate addresses (nftables)";
+    let what = "set up NAT with nftables";
     batch.ask(what, kind(NFT_MSG_NEWTABLE), NEW, &fixed, |table| {
         table.text(1, TABLE);
     });

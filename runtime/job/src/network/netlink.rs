@@ -1,7 +1,8 @@
 //! Requests to the kernel's network configuration: netlink(7), rtnetlink(7).
 //!
-//! Requests are gathered and sent many at once, since a system call for each would be most of the time that a network of
-//! a hundred tasks takes. The kernel answers each by an error number, and every request says in words what it is to do.
+//! Requests are collected and sent many at once, since a syscall for each would take most of the set-up time of a
+//! network with a hundred tasks. The kernel answers each with an error number, and every request carries a text with
+//! its purpose.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -16,7 +17,7 @@ use jobc_sys::error::{Error, Result};
 
 /// Wants an answer (`NLM_F_REQUEST | NLM_F_ACK`).
 const ASK: u16 = 0x1 | 0x4;
-/// Makes what is not there, and fails where it is (`NLM_F_CREATE | NLM_F_EXCL`).
+/// Creates what does not exist, and fails if it exists (`NLM_F_CREATE | NLM_F_EXCL`).
 pub(super) const NEW: u16 = 0x400 | 0x200;
 /// Adds to a list (`NLM_F_CREATE | NLM_F_APPEND`).
 pub(super) const APPEND: u16 = 0x400 | 0x800;
@@ -24,7 +25,7 @@ pub(super) const APPEND: u16 = 0x400 | 0x800;
 const ERROR: u16 = 2;
 /// The bit of an attribute that holds others (`NLA_F_NESTED`).
 const NESTED: u16 = 0x8000;
-/// How many bytes stand before a message's content (struct nlmsghdr).
+/// The size of the header before a message's content (struct nlmsghdr).
 const HEADER: usize = 16;
 /// So many requests are sent before their answers are read: more answers would not fit where the kernel keeps them.
 const AT_ONCE: usize = 64;
@@ -49,7 +50,7 @@ struct Request {
 pub(super) struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Batch {
-    /// Adds a request: what it is to do, its number, flags besides [`ASK`], the fixed part and the attributes.
+    /// Adds a request: its purpose, its number, flags in addition to [`ASK`], the fixed part and the attributes.
     pub(super) fn ask(
         &mut self,
         what: impl Into<String>,
@@ -94,7 +95,7 @@ impl Attributes<'_> {
         self
     }
 
-    /// Adds a number in the machine's order of bytes.
+    /// Adds a number in the host's order of bytes.
     pub(super) fn number(&mut self, kind: u16, value: u32) -> &mut Self {
         self.bytes(kind, &value.to_ne_bytes())
     }
@@ -115,7 +116,7 @@ impl Attributes<'_> {
         self
     }
 
-    /// Adds bytes without a header: the fixed part of a structure that attributes follow.
+    /// Adds bytes without a header: the fixed part of a structure before its attributes.
     pub(super) fn fixed(&mut self, value: &[u8]) -> &mut Self {
         self.0.extend_from_slice(value);
         self
@@ -141,7 +142,7 @@ fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// A socket of the network namespace that it was made in, whatever namespace its maker goes to later.
+/// A socket of the network namespace in which it was created, even if its creator changes its namespace later.
 #[derive(Debug)]
 pub(super) struct Netlink {
     socket: OwnedFd,
@@ -165,7 +166,7 @@ impl Netlink {
             set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
             Ok(Self { socket })
         };
-        open().map_err(|errno: Errno| Error::machine("talk to the kernel about networks", errno))
+        open().map_err(|errno: Errno| Error::machine("send a netlink request", errno))
     }
 
     /// Sends the requests and waits until all are answered.
@@ -178,7 +179,7 @@ impl Netlink {
             let first = round * AT_ONCE;
             let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes.iter().copied()).collect();
             let asked = requests.iter().filter(|request| request.what.is_some()).count();
-            let talk = |errno| Error::machine("talk to the kernel about networks", errno);
+            let talk = |errno| Error::machine("send a netlink request", errno);
             rustix::net::sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))
                 .map_err(talk)?;
             let mut answered = 0;
@@ -192,7 +193,7 @@ impl Netlink {
                     let index = (sequence as usize).wrapping_sub(first);
                     if let Some(errno) = errno {
                         let what = requests.get(index).and_then(|request| request.what.as_deref());
-                        return Err(Error::machine(what.unwrap_or("set the network up"), errno));
+                        return Err(Error::machine(what.unwrap_or("configure the network"), errno));
                     }
                     answered += 1;
                 }
@@ -202,7 +203,7 @@ impl Netlink {
     }
 }
 
-/// The answers in what was read: the request's number, and the error where there was one.
+/// The responses in a buffer: the request's number, and the error if there was one.
 fn answers(mut bytes: &[u8]) -> Vec<(u32, Option<Errno>)> {
     let mut answers = Vec::new();
     let word = |bytes: &[u8], at: usize| {

@@ -1,4 +1,4 @@
-//! What becomes of a job's network while it runs: said by the process that holds it, a line of JSON each on its standard
+//! Changes of a job's network at run time: written by the process that holds it, as lines of JSON on its standard
 //! output, and read by the supervisor.
 
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -10,32 +10,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// The program of the way out has ended; it is started again.
+    /// The program of the uplink exited; it is restarted.
     WayOutLost {
         /// Which, and its own words.
         why: String,
     },
-    /// There is a way out again.
+    /// There is an uplink again.
     WayOutRestored {
         /// The program.
         by: String,
     },
-    /// There is no way out any more, and nobody tries again.
+    /// The uplink is gone, and is not restarted again.
     WayOutGone {
         /// Why.
         why: String,
     },
-    /// The process that holds the network has ended. Tasks reach each other still, and nothing else of the network works.
+    /// The process that holds the network has ended. Tasks reach each other still, and nothing else of the network
+    /// works.
     HolderLost,
 }
 
-/// What is said of a network, as it is said; [`Change::HolderLost`] is the last.
+/// The changes of a network, as they come; [`Change::HolderLost`] is the last.
 #[derive(Debug)]
 pub struct News {
     from: Option<BufReader<ChildStdout>>,
 }
 
-/// Says it to the supervisor; where that has ended, nobody is to know.
+/// Sends it to the supervisor; if the supervisor has exited, it is dropped.
 pub(super) fn tell(change: &Change) {
     if let Ok(mut line) = serde_json::to_vec(change) {
         line.push(b'\n');

@@ -1,5 +1,5 @@
-//! What a supervisor and the process that holds its job's network say to each other: JSON, a message each, over a pair of
-//! sockets that keeps messages apart.
+//! The messages between a supervisor and the process that holds its job's network: JSON, one per message, over a socket
+//! pair that keeps message boundaries.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -26,11 +26,11 @@ pub(super) struct Order {
     pub(super) tasks: usize,
     /// The addresses of the network; without them each task is alone.
     pub(super) addresses: Option<Addresses>,
-    /// An empty file that the way out is given the bridge at.
+    /// An empty file on which the bridge's namespace is mounted for the uplink.
     pub(super) place: PathBuf,
     /// Whether it is all made in a new user namespace, and if so whether setgroups(2) is denied there.
     pub(super) users: Option<Users>,
-    /// Ports for the machine's network.
+    /// Ports for the host's network.
     pub(super) forwards: Vec<Forward>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Ask {
     Renew(usize),
 }
 
-/// What the process says.
+/// A message of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Said {
     /// It is in its user namespace, whose maps are to be written; an empty answer lets it go on.
@@ -59,7 +59,7 @@ pub(super) enum Said {
     Made(Made),
     /// A socket comes with the message.
     Socket {},
-    /// A task has a new namespace: a descriptor of the process.
+    /// A task has a new namespace: a file descriptor of the process.
     Renewed { namespace: i32 },
     /// It could not be done.
     Failed {
@@ -73,13 +73,13 @@ pub(super) enum Said {
 /// What was made.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Made {
-    /// The tasks' network namespaces: descriptors of the process.
+    /// The tasks' network namespaces: file descriptors of the process.
     pub(super) namespaces: Vec<i32>,
-    /// The ports of the machine that were taken, one for each of [`Order::forwards`].
+    /// The ports of the host that were taken, one for each of [`Order::forwards`].
     pub(super) ports: Vec<u16>,
-    /// Where names are asked for, where there is a way out.
+    /// The name server, if there is an uplink.
     pub(super) resolver: Option<Ipv4Addr>,
-    /// Why there is no way out.
+    /// Why there is no uplink.
     pub(super) no_way_out: Option<String>,
 }
 
@@ -99,10 +99,10 @@ pub(super) const SHORT: usize = 1 << 12;
 pub(super) fn pair() -> Result<(OwnedFd, OwnedFd)> {
     let flags = SocketFlags::CLOEXEC;
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .map_err(|errno| Error::machine("make a pair of sockets", errno))
+        .map_err(|errno| Error::machine("create a socket pair", errno))
 }
 
-/// Sends a message, and a descriptor with it.
+/// Sends a message, with a file descriptor.
 pub(super) fn send(
     socket: impl AsFd,
     message: &impl Serialize,
@@ -121,8 +121,8 @@ pub(super) fn send(
     .map(drop)
 }
 
-/// Receives a message that fits into so many bytes, and the descriptor that came with it; nothing where the other side has
-/// ended.
+/// Receives a message of at most that many bytes, and the file descriptor that came with it; nothing if the peer has
+/// closed the connection.
 pub(super) fn receive<T: DeserializeOwned>(
     socket: impl AsFd,
     room: usize,

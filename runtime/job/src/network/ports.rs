@@ -1,8 +1,8 @@
-//! Which ports of tasks the machine's own network gets.
+//! Which ports of tasks the host's own network gets.
 //!
-//! `publish: host` in the job file gives whoever reaches the machine the port of the same number; a further instance gets the
-//! numbers after it. `publish: service` gives this machine's own programs one port that all instances take turns at.
-//! `--publish` names one task's port and goes before both.
+//! `publish: host` in the job file publishes a port under the same number on the host; further instances get the
+//! numbers after it. `publish: service` publishes one port for programs on this host, which is distributed over all
+//! instances. `--publish` names one task's port and takes precedence over both.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,7 +19,7 @@ use jobc_sys::id::TaskId;
 ///
 /// # Errors
 ///
-/// A task or port that is not there, a number above the last port, and what no other network than the job's can have.
+/// A task or port that does not exist, a number above the last port, and what no other network than the job's can have.
 pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> Result<Vec<Forward>> {
     if let (false, Some(publish)) = (plan.network == Network::Job, asked.first()) {
         return Err(not_to_publish(plan.network, publish));
@@ -34,15 +34,15 @@ pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> R
         let number = tasks.iter().position(|task| *task == publish.task);
         let (Some(role), Some(number)) = (role, number) else {
             let names: Vec<&str> = plan.roles.iter().map(|role| &*role.name).collect();
-            let message = format!("there is no task `{}` to publish a port of", publish.task);
+            let message = format!("cannot publish a port of `{}`: no such task", publish.task);
             return Err(Error::new(Kind::Config, message)
-                .help(format!("the roles are `{}`, and instances count from 0", names.join("`, `"))));
+                .help(format!("the roles are `{}`, and instances are numbered from 0", names.join("`, `"))));
         };
         let port = port.ok_or_else(|| {
             let message = format!("role `{}` has no port `{}`", role.name, publish.label);
             let labels: Vec<&str> = role.ports.iter().map(|port| &*port.label).collect();
             Error::new(Kind::Config, message).help(match &labels[..] {
-                [] => "it has none: write them into `resources: {ports: …}`".to_owned(),
+                [] => "it has none: declare them in `resources: {ports: …}`".to_owned(),
                 _ => format!("it has `{}`", labels.join("`, `")),
             })
         })?;
@@ -56,7 +56,7 @@ pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> R
     Ok(forwards)
 }
 
-/// What the job file says of a role's port.
+/// The job file's setting for a role's port.
 fn add_planned(
     forwards: &mut Vec<Forward>,
     role: &RolePlan,
@@ -93,7 +93,7 @@ fn add_planned(
     Ok(())
 }
 
-/// Adds the forwards of a label, which may stand for several ports; `first` is the first one's number on the machine.
+/// Adds the forwards of a label, which may name several ports; `first` is the first one's number on the host.
 fn add(
     forwards: &mut Vec<Forward>,
     port: &PortPlan,
@@ -117,7 +117,7 @@ fn add(
 fn above(task: &TaskId, port: &PortPlan) -> Error {
     let message = format!("port `{}` of `{task}` would be published above 65535, the last port", port.label);
     Error::new(Kind::Config, message)
-        .help(format!("give another with `--publish PORT:{task}:{}`", port.label))
+        .help(format!("choose another with `--publish PORT:{task}:{}`", port.label))
 }
 
 /// Why `--publish` has no meaning on a network that is not the job's own.
@@ -128,7 +128,7 @@ fn not_to_publish(wanted: Network, publish: &Publish) -> Error {
         return Error::new(Kind::Unsupported, message).help("write `network: job`");
     }
     let message =
-        format!("port `{label}` of `{task}` cannot be published: it is on the machine's network already");
+        format!("port `{label}` of `{task}` cannot be published: it is on the host's network already");
     Error::new(Kind::Unsupported, message).help("leave `--publish` out, or write `network: job`")
 }
 

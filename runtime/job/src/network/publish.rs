@@ -1,7 +1,7 @@
-//! Ports of tasks that the machine's own network gets: what connects to them there is carried over, byte by byte.
+//! Ports of tasks that the host's own network gets: what connects to them there is carried over, byte by byte.
 //!
-//! A thread waits at each port and two more serve each connection; all are in the bridge's namespace, from which every task
-//! is reached.
+//! A thread waits at each port and two more serve each connection; all are in the bridge's namespace, from which every
+//! task is reached.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,10 +17,10 @@ use super::namespace;
 use crate::submission::Publish;
 use jobc_sys::error::{Error, Kind, Result, describe};
 
-/// Where a port of the machine leads.
+/// Where a port of the host leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Forward {
-    /// Which port it is for, and where on the machine.
+    /// Which port it is for, and where on the host.
     pub(super) publish: Publish,
     /// The tasks' numbers that take turns.
     pub(super) tasks: Vec<usize>,
@@ -40,7 +40,7 @@ const PIECE: usize = 64 * 1024;
 /// What a thread needs, the system's least being less.
 const STACK: usize = 128 * 1024;
 
-/// Takes the port on the machine; this thread must be in the machine's network namespace.
+/// Takes the port on the host; this thread must be in the host's network namespace.
 pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
     let Publish { address, port, task, label } = &forward.publish;
     let place = SocketAddr::new(*address, *port);
@@ -55,14 +55,14 @@ pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
             ),
         };
         let help = match error.kind() {
-            ErrorKind::PermissionDenied => "ports below 1024 are root's; give another with",
-            _ => "give another with",
+            ErrorKind::PermissionDenied => "ports below 1024 are reserved for root; choose another with",
+            _ => "choose another with",
         };
         Error::new(Kind::Machine, message).help(format!("{help} `--publish PORT:{task}:{label}`"))
     })
 }
 
-/// Begins to serve a port; this thread must be in the machine's network namespace, the targets are in the bridge's.
+/// Begins to serve a port; this thread must be in the host's network namespace, the targets are in the bridge's.
 pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(Ipv4Addr, u16)>) {
     std::thread::spawn(move || {
         if targets.is_empty() || namespace::enter(&bridge).is_err() {
@@ -81,7 +81,7 @@ pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(I
                         connection(&client, SocketAddr::from((address, port)));
                         drop(place);
                     };
-                    // Where there is no thread for it the connection is closed with what would have served it.
+                    // If no thread can be started for it, the connection is closed together with its closure.
                     let _ = std::thread::Builder::new().stack_size(STACK).spawn(serve);
                 }
                 // Too many open files, as a rule: wait until some are closed.
@@ -123,7 +123,7 @@ fn connection(client: &TcpStream, target: SocketAddr) {
     });
 }
 
-/// Carries one direction to its end, which the other side is then told.
+/// Copies one direction to its end, and then shuts down the other side.
 fn carry(mut from: &TcpStream, mut to: &TcpStream) {
     let mut piece = vec![0; PIECE];
     loop {
@@ -132,7 +132,7 @@ fn carry(mut from: &TcpStream, mut to: &TcpStream) {
             Ok(got) if to.write_all(&piece[..got]).is_ok() => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => {
-                // A side that broke off has nothing more to hear or to say.
+                // An aborted side sends and receives nothing more.
                 let _ = from.shutdown(Shutdown::Both);
                 let _ = to.shutdown(Shutdown::Both);
                 return;

@@ -14,7 +14,7 @@ use jobc_sys::error::{Error, Result};
 pub(super) fn socket() -> Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-        .map_err(|errno| Error::machine("make a socket", errno))
+        .map_err(|errno| Error::machine("create a socket", errno))
 }
 
 /// Connects such a socket.
@@ -42,7 +42,7 @@ pub(crate) fn connect_blocking(
     rustix::fs::fcntl_setfl(socket, flags)
 }
 
-/// Waits until a descriptor is ready, and for so long at most.
+/// Waits until a file descriptor is ready, up to a timeout.
 pub(super) fn is_ready(fd: &OwnedFd, wanted: PollFlags, within: Duration) -> std::result::Result<(), Errno> {
     let until = Instant::now() + within;
     loop {

@@ -1,11 +1,11 @@
-//! The way out of a job's network: pasta or slirp4netns, which carry packets from an interface in the bridge's namespace to
-//! sockets of the machine, as the user who runs them and without rights.
+//! The uplink of a job's network: pasta or slirp4netns, which carry packets from an interface in the bridge's namespace
+//! to sockets of the host, as the calling user and without privileges.
 //!
-//! One that ends while the job runs is [started again](watch), and both are said.
+//! An uplink program that exits while the job runs is [restarted](watch), and both are reported.
 //!
-//! Nothing may be left of them, whatever ends first. A normal user's program forgets whose end should be its own when it
-//! enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a pid namespace whose first process is ours and ends
-//! when its standard input does.
+//! Nothing may be left of them, whatever ends first. An unprivileged user's program loses its parent-death signal when
+//! it enters a user namespace (prctl(2), PR_SET_PDEATHSIG), so they run in a PID namespace whose first process is this
+//! program and exits when its standard input does.
 
 mod watch;
 
@@ -43,7 +43,7 @@ pub(super) const KEEP: &str = "keep-uplink";
 /// How long a program may take until its interface is up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Which addresses of the range are whose: those that slirp4netns gives out, and pasta is told to.
+/// The addresses of the range: those that slirp4netns assigns, and that pasta gets as options.
 const GATEWAY: u32 = 2;
 const RESOLVER: u32 = 3;
 const BRIDGE: u32 = 100;
@@ -65,16 +65,16 @@ enum Tool {
     Slirp4netns,
 }
 
-/// Where names are asked for, behind a way out.
+/// The name server behind an uplink.
 pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
     range.address(RESOLVER)
 }
 
-/// Makes a way out of a namespace. `place` is an empty file of this user's.
+/// Creates an uplink of a namespace. `place` is an empty file of this user's.
 ///
 /// # Errors
 ///
-/// Why there is none, in words that follow "no way out: ".
+/// Why there is none, as a text that follows "no uplink: ".
 pub(super) fn connect(
     bridge: &Arc<OwnedFd>,
     place: &Path,
@@ -118,7 +118,7 @@ fn first_that_works(bridge: &OwnedFd, place: &Path, range: Range) -> Started {
 }
 
 impl Keeper {
-    /// The first line that the program said before its end.
+    /// The first line of the program's output before it exited.
     fn last_words(&self) -> Option<String> {
         let said = self.said.recv().ok()?;
         let line = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
@@ -141,13 +141,14 @@ impl Tool {
         }
     }
 
-    /// The arguments that connect the namespace at a path, and nothing more: no port of the machine is forwarded, and what
-    /// listens on its loopback addresses is not reached.
+    /// The arguments that connect the namespace at a path, and nothing more: no port of the host is forwarded, and
+    /// what listens on its loopback addresses is not reached.
     fn arguments(self, place: &Path, range: Range) -> Vec<OsString> {
         let address = |number| range.address(number).to_string();
         let words = match self {
             Self::Pasta => {
-                // Without it root's becomes `nobody`, who may not enter root's namespace. It gives up what it does not need.
+                // Without it root becomes `nobody`, who may not enter root's namespace. It drops the privileges that it
+                // does not need.
                 let root = if rustix::process::geteuid().is_root() { "--runas 0:0" } else { "" };
                 format!(
                     "{root} --quiet --foreground --ipv4-only --config-net --no-map-gw --no-dhcp --no-ndp \
@@ -184,7 +185,7 @@ impl Tool {
             // The first child of a thread that asks for this is the first process of a pid namespace.
             Linux
                 .unshare(Namespace::Pid.flag())
-                .map_err(|errno| Error::machine("make a pid namespace", errno))?;
+                .map_err(|errno| Error::machine("create a PID namespace", errno))?;
             own_program()
                 .arg(KEEP)
                 .arg(program)
@@ -193,7 +194,7 @@ impl Tool {
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
-                .map_err(|error| Error::machine("start this program again", errno(&error)))
+                .map_err(|error| Error::machine("re-execute this program", errno(&error)))
         };
         let mut process = namespace::apart(spawn).map_err(|error| error.to_string())?;
         let said = first_words(process.stderr.take());
@@ -215,15 +216,15 @@ impl Tool {
         let _ = keeper.process.wait();
         Err(match (keeper.last_words(), ended) {
             (Some(said), _) => format!("`{said}`"),
-            (None, true) => "it ended and does not say why".to_owned(),
-            (None, false) => format!("its interface is not up after {} s", PATIENCE.as_secs()),
+            (None, true) => "it exited without an error message".to_owned(),
+            (None, false) => format!("timed out after {} s: its interface is not up", PATIENCE.as_secs()),
         })
     }
 }
 
 /// Gives a namespace a path that only this thread and its children see, in a mount namespace of theirs.
 ///
-/// pasta has given up the rights that /proc/PID/fd asks for by the time it looks.
+/// pasta has dropped the privileges that /proc/PID/fd requires by the time it reads it.
 fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
     let show = || {
         Linux.unshare(Namespace::Mount.flag())?;
@@ -239,7 +240,8 @@ fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
     })
 }
 
-/// Reads to the end what a program says, lest it wait for a reader, and keeps the beginning; told once it has ended.
+/// Reads a program's output to the end, so that it never blocks, and keeps the beginning; sent once the program has
+/// exited.
 fn first_words(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     if let Some(mut from) = from {

@@ -17,7 +17,7 @@ pub(super) const MOST: usize = 1023;
 const LOOPBACK: u32 = 1;
 const BRIDGE: u32 = 2;
 const TASK: u32 = 2;
-/// Far from those that the kernel gives to others meanwhile, which is one after the other.
+/// Far from the numbers that the kernel assigns meanwhile, which are consecutive.
 const FIRST_PORT: u32 = 1000;
 
 // linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h.
@@ -46,11 +46,11 @@ const BRIDGE_MAC: [u8; 6] = [0x02, b'j', b'o', b'b', b'c', 0x01];
 /// Whether packets are passed on between interfaces; the file shows the setting of the namespace that asks.
 const FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 
-/// Makes the namespace of the bridge, and its bridge.
+/// Creates the namespace of the bridge, and its bridge.
 pub(super) fn bridge(range: Range) -> Result<OwnedFd> {
     let made = namespace::unshare()?;
     let mut batch = Batch::default();
-    batch.ask("make a bridge", RTM_NEWLINK, NEW, &link(BRIDGE), |attributes| {
+    batch.ask("create a bridge", RTM_NEWLINK, NEW, &link(BRIDGE), |attributes| {
         attributes.text(IFLA_IFNAME, c"job0").bytes(IFLA_ADDRESS, &BRIDGE_MAC);
         attributes.nested(IFLA_LINKINFO, |info| {
             info.text(IFLA_INFO_KIND, c"bridge");
@@ -59,13 +59,13 @@ pub(super) fn bridge(range: Range) -> Result<OwnedFd> {
     bring_up(&mut batch, "lo", LOOPBACK);
     address(&mut batch, BRIDGE, range.bridge(), range);
     Netlink::route()?.send(&batch)?;
-    // Without a way out its answer to a task is that there is none, in place of silence.
+    // Without an uplink, a task gets an answer that there is no route, instead of none.
     std::fs::write(FORWARD, "1")
         .map_err(|error| Error::machine(format!("write `{FORWARD}`"), errno(&error)))?;
     Ok(made)
 }
 
-/// Makes the namespaces of tasks; with a range each is connected to the bridge and has an address.
+/// Creates the namespaces of tasks; with a range each is connected to the bridge and has an address.
 ///
 /// This thread must be in the bridge's namespace, and ends up in the last one made.
 pub(super) fn tasks(numbers: std::ops::Range<usize>, on: Option<Range>) -> Result<Vec<OwnedFd>> {
@@ -97,13 +97,13 @@ pub(super) fn tasks(numbers: std::ops::Range<usize>, on: Option<Range>) -> Resul
     Ok(namespaces)
 }
 
-/// Makes the namespace of a task's next attempt, in which nothing is left of the last one: no setting, and no port that waits
-/// for late packets.
+/// Creates the namespace of a task's next attempt, in which nothing is left of the last one: no setting, and no port
+/// that waits for late packets.
 pub(super) fn again(number: usize, on: Option<Range>) -> Result<OwnedFd> {
     if on.is_some() {
         let mut batch = Batch::default();
         batch.ask(format!("disconnect task {number}"), RTM_DELLINK, 0, &link(port(number)), |_| {});
-        // It is not there where the task has removed its own end, and the other with it.
+        // It does not exist if the task has removed its own end, and the other with it.
         let _ = Netlink::route()?.send(&batch);
     }
     let made = tasks(number..number + 1, on)?.pop();

@@ -8,7 +8,7 @@ pub(super) struct Fetch<'a> {
     pub(super) name: &'a str,
     /// The value of the secret that opens it.
     pub(super) secret: Option<&'a [u8]>,
-    /// Set to true where the job is ended.
+    /// Set to true if the job is ended.
     pub(super) stopped: &'a AtomicBool,
     /// Told how far it is: where from, and the bytes that are here.
     pub(super) told: &'a mut dyn FnMut(&str, u64),

@@ -25,7 +25,7 @@ pub(super) fn mounted(plan: &JobPlan) -> impl Iterator<Item = &str> {
     names.into_iter()
 }
 
-/// The path on this machine that a volume stands for: the target's storage, else its own path; nothing for what is fetched.
+/// The path on this host of a volume: the target's storage, else its own path; nothing for a fetched volume.
 pub(super) fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
     let ((Some(path), _) | (None, VolumeSource::Path { path })) =
@@ -33,5 +33,5 @@ pub(super) fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     else {
         return None;
     };
-    Some(job.submission.folder.join(path.trim_start_matches("./")))
+    Some(job.submission.directory.join(path.trim_start_matches("./")))
 }

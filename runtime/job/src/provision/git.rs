@@ -1,7 +1,7 @@
 //! Repositories, fetched by the program git: one commit, without its history, its hooks or questions.
 //!
-//! A secret is the password of git's own credential protocol (gitcredentials(7)), for the one server it belongs to. It goes
-//! through the environment of git, which only this user can read, and is in no file and on no command line.
+//! A secret is the password of git's own credential protocol (gitcredentials(7)), for the one server it belongs to. It
+//! is passed in the environment of git, which only this user can read, and is in no file and on no command line.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,16 +16,17 @@ const HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npass
 /// The user that takes a token in place of a password: GitHub's name for it, while GitLab and Gitea take any.
 const TOKEN_USER: &str = "x-access-token";
 
-/// Fetches a commit's files to a folder that is not there yet.
+/// Fetches a commit's files to a directory that does not exist yet.
 pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
     let wanted = reference.unwrap_or("HEAD");
     if wanted.starts_with('-') || wanted.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
         return Err(Error::new(
             Kind::Config,
-            format!("`{}` is no branch, tag or commit", wanted.escape_debug()),
+            format!("`{}` is not a branch, tag or commit", wanted.escape_debug()),
         ));
     }
-    super::paths::make_open(to).map_err(|error| jobc_sys::error::machine("make the folder", to, &error))?;
+    super::paths::make_open(to)
+        .map_err(|error| jobc_sys::error::machine("create the directory", to, &error))?;
     let scheme = super::http::scheme(url)?;
     (fetch.told)(&format!("git+{}", super::http::shown(url)), 0);
     let git = |arguments: &[&str], fetch: &mut Fetch<'_>| run(arguments, url, scheme, fetch, to);
@@ -51,7 +52,13 @@ pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, t
     if checked_out.status.success() { Ok(()) } else { Err(refused(&checked_out, url, wanted)) }
 }
 
-fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folder: &Path) -> Result<Ended> {
+fn run(
+    arguments: &[&str],
+    url: &str,
+    scheme: &str,
+    fetch: &mut Fetch<'_>,
+    directory: &Path,
+) -> Result<Ended> {
     let mut command = Command::new("git");
     // What a repository brings is data: nothing of it is executed.
     let safe = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "gc.auto=0"];
@@ -61,9 +68,9 @@ fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folde
     }
     command
         .args(arguments)
-        .current_dir(folder)
-        .env("GIT_DIR", folder.join(".git"))
-        .env("GIT_WORK_TREE", folder)
+        .current_dir(directory)
+        .env("GIT_DIR", directory.join(".git"))
+        .env("GIT_WORK_TREE", directory)
         .env("GIT_TERMINAL_PROMPT", "0")
         .env("GIT_ALLOW_PROTOCOL", scheme)
         .env("GIT_ASKPASS", "/bin/false")
@@ -84,7 +91,7 @@ fn run(arguments: &[&str], url: &str, scheme: &str, fetch: &mut Fetch<'_>, folde
     }
     let shown = format!("git+{}", super::http::shown(url));
     let Fetch { stopped, told, .. } = fetch;
-    program::run(&mut command, b"", stopped, &mut || told(&shown, size(folder)))
+    program::run(&mut command, b"", stopped, &mut || told(&shown, size(directory)))
 }
 
 fn succeed(ended: &Ended) -> Result<()> {
@@ -99,8 +106,7 @@ fn refused(ended: &Ended, url: &str, wanted: &str) -> Error {
     let url = super::http::shown(url);
     let error = Error::new(Kind::Machine, format!("cannot fetch `{wanted}` of `{url}`: {words}"));
     if words.contains("could not read Username") || words.contains("Authentication failed") {
-        return error
-            .help("a private repository needs a `secret` with a token, and the token a right to read it");
+        return error.help("a private repository needs a `secret` with a token that has read access");
     }
     if words.contains("find remote ref") || words.contains("unknown revision") {
         return error.help("write a branch, a tag or a commit of the repository as `ref`");
@@ -108,12 +114,12 @@ fn refused(ended: &Ended, url: &str, wanted: &str) -> Error {
     error
 }
 
-/// What git says last, without its word for how bad it is.
+/// The last message of git, without its severity prefix.
 fn last_line(words: &str) -> &str {
     let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
     let fatal =
         lines().filter_map(|line| line.strip_prefix("fatal: ").or(line.strip_prefix("error: "))).next_back();
-    fatal.or_else(|| lines().next_back()).unwrap_or("it said nothing")
+    fatal.or_else(|| lines().next_back()).unwrap_or("no output")
 }
 
 fn is_commit(text: &str) -> bool {
@@ -121,7 +127,7 @@ fn is_commit(text: &str) -> bool {
 }
 
 /// The bytes that the objects received so far take.
-fn size(folder: &Path) -> u64 {
-    let names = std::fs::read_dir(folder.join(".git/objects/pack")).into_iter().flatten().flatten();
+fn size(directory: &Path) -> u64 {
+    let names = std::fs::read_dir(directory.join(".git/objects/pack")).into_iter().flatten().flatten();
     names.filter_map(|entry| entry.metadata().ok()).map(|status| status.len()).sum()
 }

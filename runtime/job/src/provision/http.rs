@@ -1,7 +1,8 @@
-//! Files from https servers, fetched by the program curl: resumed where a connection breaks, bounded by what is free on the disk.
+//! Files from https servers, fetched by the program curl: resumed where a connection breaks, bounded by what is free on
+//! the disk.
 //!
-//! Everything that curl is asked stands in its standard input (curl(1), `--config -`), so neither an address with a key in it
-//! nor a secret is on a command line.
+//! All options of curl are on its standard input (curl(1), `--config -`), so neither an address with a key in it nor a
+//! secret is on a command line.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -20,11 +21,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What is left free on the disk.
 const SPARE: u64 = 64 << 20;
 
-/// The exit codes of curl after which another attempt may do better: connecting, partial file, time-out, TLS, empty reply,
-/// sending, receiving, HTTP/2 streams (curl(1), "EXIT CODES").
+/// The exit codes of curl after which another attempt may do better: connecting, partial file, time-out, TLS, empty
+/// reply, sending, receiving, HTTP/2 streams (curl(1), "EXIT CODES").
 const PASSING: [i32; 11] = [5, 6, 7, 16, 18, 28, 35, 52, 55, 56, 92];
 
-/// Fetches a file to a path that is not there yet.
+/// Fetches a file to a path that does not exist yet.
 pub(super) fn fetch(url: &str, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
     let scheme = scheme(url)?;
     let bound = free(to).saturating_sub(SPARE).max(1);
@@ -37,7 +38,7 @@ pub(super) fn fetch(url: &str, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
         }
         let code = ended.status.code().unwrap_or_default();
         let status = http_status(&ended.words);
-        // The server has no ranges, or what is there is no beginning of what it has.
+        // The server has no range requests, or the existing part is not a prefix of its content.
         let begin_again = code == 33 || status == Some(416);
         if begin_again {
             let _ = std::fs::remove_file(to);
@@ -93,7 +94,7 @@ fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) ->
     ended
 }
 
-/// What is empty curl does not write at all; and tasks of other users are to read it whatever the umask.
+/// curl does not write empty content at all; and tasks of other users must be able to read it regardless of the umask.
 fn make_sure(path: &Path) -> std::io::Result<()> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
@@ -128,18 +129,18 @@ fn pause(time: Duration, fetch: &Fetch<'_>) -> Result<()> {
 }
 
 fn refused(ended: &Ended, code: i32, status: Option<u32>, shown: &str, bound: u64, attempts: u32) -> Error {
-    let words = ended.words.lines().next_back().unwrap_or("it said nothing");
+    let words = ended.words.lines().next_back().unwrap_or("no output");
     // `curl: (22) The requested URL returned error: 404`
     let words = words.split_once(") ").map_or(words, |(_, words)| words);
     let error = |message: String| Error::new(Kind::Machine, message);
     match (code, status) {
-        (_, Some(401 | 403)) => error(format!("`{shown}` may not be read: {words}"))
-            .help("give the volume a `secret` with a token, and the token a right to read it"),
-        (_, Some(404 | 410)) => error(format!("`{shown}` is not there: {words}")),
-        (63, _) => error(format!("`{shown}` is larger than the {bound} bytes that are free here"))
-            .help("make room on the disk that has jobs' state"),
-        (23, _) => error(format!("cannot write what comes from `{shown}`: {words}"))
-            .help("make room on the disk that has jobs' state"),
+        (_, Some(401 | 403)) => error(format!("access to `{shown}` was denied: {words}"))
+            .help("give the volume a `secret` with a token that has read access"),
+        (_, Some(404 | 410)) => error(format!("`{shown}` does not exist: {words}")),
+        (63, _) => error(format!("`{shown}` is larger than the {bound} bytes of free disk space"))
+            .help("free space on the disk of the job state directory"),
+        (23, _) => error(format!("cannot write the download of `{shown}`: {words}"))
+            .help("free space on the disk of the job state directory"),
         (60 | 77, _) => error(format!("the certificate of `{shown}` is not trusted: {words}"))
             .help("install the package `ca-certificates`, or name your own with `CURL_CA_BUNDLE`"),
         _ if attempts > 1 => error(format!("cannot fetch `{shown}`, tried {attempts} times: {words}")),
@@ -147,7 +148,7 @@ fn refused(ended: &Ended, code: i32, status: Option<u32>, shown: &str, bound: u6
     }
 }
 
-/// The status that the server answered with, where that is what curl complains about.
+/// The HTTP status of the server's response, if curl's error is about it.
 fn http_status(words: &str) -> Option<u32> {
     let (_, behind) = words.rsplit_once("returned error: ")?;
     behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -158,7 +159,7 @@ fn free(path: &Path) -> u64 {
     rustix::fs::statvfs(parent).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// The scheme of an address, where it is one that is fetched: `https`; `http` from this machine; `file` for git.
+/// The scheme of a supported address: `https`; `http` from this host; `file` for git.
 pub(super) fn scheme(url: &str) -> Result<&'static str> {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -170,12 +171,12 @@ pub(super) fn scheme(url: &str) -> Result<&'static str> {
         "https" => Ok("https"),
         "http" if local => Ok("http"),
         "file" => Ok("file"),
-        _ => Err(Error::new(Kind::Config, format!("`{}` is no address that jobc fetches from", shown(url)))
-            .help("write `https://…`; what comes by other ways can be changed on its way")),
+        _ => Err(Error::new(Kind::Config, format!("`{}` is not a supported URL", shown(url)))
+            .help("use `https://…`; other transports do not protect the data")),
     }
 }
 
-/// An address for people: without a user's name and password, and without what stands behind `?`, which may be a key.
+/// An address for messages: without user name and password, and without the query, which may have a key.
 pub(super) fn shown(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {

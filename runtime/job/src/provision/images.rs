@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::large::large;
 use crate::allocate::image::Image;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::submission::Submission;
 use jobc_image::progress::untold;
 use jobc_image::store::Hold;
@@ -17,7 +17,7 @@ use jobc_sys::id::TaskId;
 ///
 /// # Errors
 ///
-/// There is no such store any more.
+/// The store no longer exists.
 pub fn hold(submission: &Submission) -> Result<Option<Hold>> {
     let Some(images) = &submission.images else { return Ok(None) };
     let digests: Vec<_> = images.roles.values().map(|image| image.digest.clone()).collect();
@@ -29,13 +29,13 @@ pub(super) fn are_copied(submission: &Submission) -> bool {
     submission.images.as_ref().is_some_and(|images| images.copied.is_some())
 }
 
-/// Where a task's copy of its layers lies: on a disk, and with the job it goes.
-pub(super) fn copy_of(folder: &Folder, task: &TaskId) -> PathBuf {
-    large(folder).join("roots").join(task.to_string())
+/// The directory of a task's copy of its layers: on a disk, and removed with the job.
+pub(super) fn copy_of(directory: &Directory, task: &TaskId) -> PathBuf {
+    large(directory).join("roots").join(task.to_string())
 }
 
-/// The layers of a role's image as folders, the lowest first, and what the image says of the process; nothing for a role
-/// whose image is in no store.
+/// The layers of a role's image as directories, the lowest first, and the image's settings for the process; nothing for
+/// a role whose image is in no store.
 pub(super) fn root(
     submission: &Submission,
     role: &str,

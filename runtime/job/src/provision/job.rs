@@ -1,21 +1,21 @@
-//! A job that is about to start, and what is told of it meanwhile.
+//! A job that is about to start, and its progress reports.
 
 use std::path::PathBuf;
 
 use jobc_schema::plan::JobPlan;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::secrets::Secrets;
 use crate::submission::Submission;
 
 /// A job that is about to start.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// Its folders; the build lies in the state folder.
-    pub folder: &'a Folder,
+    /// Its directories; the build lies in the state directory.
+    pub directory: &'a Directory,
     /// Its plan.
     pub plan: &'a JobPlan,
-    /// What was asked for beside it.
+    /// The submission's options.
     pub submission: &'a Submission,
     /// The values of its secrets.
     pub secrets: &'a Secrets,
@@ -24,7 +24,7 @@ pub struct Job<'a> {
 /// What happens while a job is provided for, in the order it happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A volume is being fetched: told at the beginning, then once a second.
+    /// A volume is being fetched: reported at the beginning, then once a second.
     Fetching {
         /// The volume's name.
         volume: String,
@@ -33,18 +33,18 @@ pub enum Progress {
         /// Bytes that are here.
         bytes: u64,
     },
-    /// A volume is there: data found, an output's folder made, a source fetched.
+    /// A volume is there: data found, an output's directory made, a source fetched.
     DataReady {
         /// The volume's name.
         volume: String,
-        /// Where it is on this machine.
+        /// Where it is on this host.
         path: PathBuf,
     },
     /// The root of a role's tasks is there.
     ImageReady {
         /// The role.
         role: String,
-        /// What stands in the plan: an image's reference, or `host`.
+        /// The value in the plan: an image's reference, or `host`.
         image: String,
         /// What the tasks get for it: `host`, or a path.
         root: String,

@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 
-/// The folder of a job's record where large things lie while it runs.
+/// The directory of a job's record where large things lie while it runs.
 pub(super) const FETCHED: &str = "fetched";
 
-/// Where large things of a job lie while it runs: in its state folder, or where that is in memory, on the disk that has its
+/// The directory for large data of a running job: its state directory or, if that is in memory, one on the disk of its
 /// record.
-pub(super) fn large(folder: &Folder) -> PathBuf {
-    if jobc_container::secret_directory::is_in_memory(&folder.state) {
-        folder.record.join(FETCHED)
+pub(super) fn large(directory: &Directory) -> PathBuf {
+    if jobc_container::secret_directory::is_in_memory(&directory.state) {
+        directory.record.join(FETCHED)
     } else {
-        folder.state.join(FETCHED)
+        directory.state.join(FETCHED)
     }
 }

@@ -1,4 +1,4 @@
-//! Volumes that are folders of this machine: data must be there, outputs are made.
+//! Volumes that are directories of this host: data must exist, outputs are created.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::job::{Job, Progress};
 use super::roots::RoleRoot;
 use jobc_sys::error::{Error, Result, because, machine};
 
-/// Sees that the data which roles mount from this machine is there.
+/// Checks that the data which roles mount from this host exists.
 pub(super) fn see_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<()> {
     for name in mounted(job.plan) {
         let data = job.plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Data);
@@ -20,15 +20,15 @@ pub(super) fn see_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<
         let field = field_of(job.plan, name);
         if let Err(error) = std::fs::metadata(&path) {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let why = if missing { "it is not there".to_owned() } else { because(&error) };
+            let why = if missing { "no such file or directory".to_owned() } else { because(&error) };
             return Err(at_field(&field, &format!("cannot mount `{}`: {why}", path.display())).help(
                 if missing {
                     format!(
-                        "put the data there, or name another folder; relative paths begin at `{}`",
-                        job.submission.folder.display()
+                        "put the data there, or name another directory; relative paths start at `{}`",
+                        job.submission.directory.display()
                     )
                 } else {
-                    "name a folder that you may enter".to_owned()
+                    "name a directory that you can access".to_owned()
                 },
             ));
         }
@@ -40,7 +40,7 @@ pub(super) fn see_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<
     Ok(())
 }
 
-/// Makes the folders of outputs that are not there, for those who write to them.
+/// Creates the missing directories of outputs, for the users who write to them.
 pub(super) fn make_outputs(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
@@ -56,7 +56,7 @@ pub(super) fn make_outputs(
             see_access(&path, !writers.is_empty(), &field)?;
         } else {
             make_open(&path).map_err(|error| {
-                let Error { message, help, .. } = machine("make the folder", &path, &error);
+                let Error { message, help, .. } = machine("create the directory", &path, &error);
                 Error { help, ..at_field(&field, &message) }
             })?;
             hand_over(&path, &writers, name, notes)?;
@@ -66,7 +66,8 @@ pub(super) fn make_outputs(
     Ok(())
 }
 
-/// Makes a folder, and those above it that are missing, for others to read whatever the umask: a supervisor's is strict.
+/// Creates a directory and its missing parents, readable for others regardless of the umask, which is strict in a
+/// supervisor.
 pub(super) fn make_open(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
         make_open(parent)?;
@@ -78,7 +79,7 @@ pub(super) fn make_open(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Who writes to an output, by the numbers of the containers.
+/// The users who write to an output, by the ids of the containers.
 fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> IndexSet<(u32, u32)> {
     let writing = job
         .plan
@@ -88,7 +89,7 @@ fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> Ind
     writing.filter_map(|role| Some(roles.get(&role.name)?.ids())).collect()
 }
 
-/// Gives a folder that was just made to its only writer; where there are several of different users, to all.
+/// Gives a new directory to its only writer; if there are several of different users, to all.
 ///
 /// Only root's numbers are the containers' own: without root, only the container's root writes.
 fn hand_over(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mut Vec<String>) -> Result<()> {
@@ -98,13 +99,11 @@ fn hand_over(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mu
     if rustix::process::geteuid().is_root() && writers.len() == 1 {
         let (uid, gid) = writers[0];
         return std::os::unix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|error| machine("give away", path, &error));
+            .map_err(|error| machine("change the owner of", path, &error));
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
         .map_err(|error| machine("set the permissions of", path, &error))?;
-    notes.push(format!(
-        "everybody may write to the output `{name}`, since its writers are several users of the containers"
-    ));
+    notes.push(format!("the output `{name}` is world-writable, because several container users write to it"));
     Ok(())
 }
 
@@ -114,9 +113,9 @@ fn see_access(path: &Path, writes: bool, field: &str) -> Result<()> {
         let what = if writes { "write to" } else { "read" };
         at_field(field, &format!("cannot {what} `{}`: {}", path.display(), jobc_sys::error::describe(errno)))
             .help(if writes && errno == rustix::io::Errno::ROFS {
-                "it is mounted read-only on this machine; name another folder"
+                "it is mounted read-only on this host; name another directory"
             } else {
-                "change its permissions, or name another folder"
+                "change its permissions, or name another directory"
             })
     })
 }

@@ -17,18 +17,18 @@ use jobc_sys::syscall::parent::works_for_this;
 /// How soon a request to stop is seen.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// How often somebody is told how far it is.
+/// How often progress is reported.
 const STEP: Duration = Duration::from_secs(1);
 
-/// How much of what a program says is kept for its error: its last words.
+/// How much of a program's last output is kept for its error.
 const KEPT: u64 = 2048;
 
-/// What a program was asked, and how it ended.
+/// A program's run, and how it ended.
 #[derive(Debug)]
 pub(super) struct Ended {
     /// How.
     pub(super) status: ExitStatus,
-    /// The last of what it said on its standard error, trimmed.
+    /// The last part of its standard error, trimmed.
     pub(super) words: String,
 }
 
@@ -75,12 +75,12 @@ pub(super) fn run(
     Ok(Ended { status, words: String::from_utf8_lossy(&words).trim().to_owned() })
 }
 
-/// The error that stands for a request to stop.
+/// The error for a request to stop.
 pub(super) fn stopped_error() -> Error {
-    Error::new(Kind::State, "the job was ended before it began")
+    Error::new(Kind::State, "the job ended before it started")
 }
 
-/// Waits for the end; nothing where it was asked to stop before.
+/// Waits for the end; nothing if it was stopped before.
 fn wait(
     mut child: Child,
     stopped: &AtomicBool,

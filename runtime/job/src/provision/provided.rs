@@ -6,27 +6,27 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::roots::RoleRoot;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::secrets::Secrets;
 use jobc_container::secret_directory::Place;
 use jobc_gpu::tasks::TaskGpus;
 
-/// What the tasks of a job share of what this machine gives them.
+/// What the tasks of a job share of what this host gives them.
 #[derive(Clone, Debug)]
 pub struct Provided {
-    /// The job's folders.
-    pub(crate) folder: Folder,
-    /// What the tasks of each role begin with.
+    /// The job's directories.
+    pub(crate) directory: Directory,
+    /// The root of each role's tasks.
     pub(crate) roles: IndexMap<String, RoleRoot>,
     /// The values of the job's secrets.
     pub(crate) secrets: Secrets,
     /// Where secrets lie as files.
     pub(crate) place: Place,
-    /// The folder with the job's keys for ssh.
+    /// The directory with the job's keys for ssh.
     pub(crate) keys: Option<PathBuf>,
-    /// The tasks' GPUs; nothing where no task has any.
+    /// The tasks' GPUs; nothing if no task has any.
     pub(crate) gpus: Option<Arc<TaskGpus>>,
-    /// What a person should know, a line each.
+    /// Notes for the user, a line each.
     pub notes: Vec<String>,
 }
 

@@ -19,14 +19,14 @@ use jobc_sys::error::{Error, Kind, Result, because};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 use jobc_sys::id_map::IdMaps;
 
-/// What the tasks of a role begin with.
+/// The root of a role's tasks.
 #[derive(Clone, Debug)]
 pub struct RoleRoot {
     /// Where the files come from.
     pub(crate) base: Base,
-    /// What the image says of the process, where the root came with it.
+    /// The image's settings for the process, if the root came with them.
     pub(crate) image: Option<Image>,
-    /// Who the tasks run as, where the bundle names somebody.
+    /// The user of the tasks, if the bundle names one.
     pub(crate) user: Option<NamedUser>,
     /// The user and group that config.json has otherwise.
     numbers: (u32, u32),
@@ -35,11 +35,11 @@ pub struct RoleRoot {
 /// Where a root's files come from.
 #[derive(Clone, Debug)]
 pub enum Base {
-    /// From this machine, below a writable layer for each task.
+    /// From this host, below a writable layer for each task.
     Shared(Root),
     /// From layers of an image, copied for each task: no overlay is to be had.
     Copied(Vec<PathBuf>),
-    /// From the task's own bundle: a folder `rootfs` in it, or an archive beside it.
+    /// From the task's own bundle: a directory `rootfs` in it, or an archive next to it.
     Bundle,
 }
 
@@ -56,11 +56,11 @@ pub(super) fn of(
     told: &mut dyn FnMut(Progress),
     stopped: &AtomicBool,
 ) -> Result<IndexMap<String, RoleRoot>> {
-    // Archives that were unpacked, and folders that were looked at: several roles may have the same.
+    // Unpacked archives, and checked directories: several roles may have the same.
     let mut seen: IndexMap<String, (PathBuf, Option<Image>)> = IndexMap::new();
     let mut roles = IndexMap::with_capacity(job.plan.roles.len());
     for role in &job.plan.roles {
-        let bundle = Bundle::open(&job.folder.bundle(&TaskId::new(&role.name, 0)))?;
+        let bundle = Bundle::open(&job.directory.bundle(&TaskId::new(&role.name, 0)))?;
         let choice = chosen(job, &role.name);
         let (base, image) = match choice {
             Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
@@ -80,7 +80,7 @@ pub(super) fn of(
             },
         };
         let from = match &base {
-            Base::Shared(root) => root.folders().to_owned(),
+            Base::Shared(root) => root.directories().to_owned(),
             Base::Copied(layers) => layers.clone(),
             Base::Bundle => vec![bundle.dir.join("rootfs")],
         };
@@ -112,23 +112,23 @@ fn chosen<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
     roots.get(role).or_else(|| roots.get(EVERY_ROLE)).map(String::as_str)
 }
 
-/// The folder with the files of a named root, and what the image says that came with it.
+/// The directory with the files of a named root, and the image's settings that came with it.
 fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Result<(PathBuf, Option<Image>)> {
-    let given = job.submission.folder.join(path);
+    let given = job.submission.directory.join(path);
     let found = std::fs::canonicalize(&given).map_err(|error| {
         Error::new(Kind::Config, format!("cannot open the root `{}`: {}", given.display(), because(&error)))
-            .help("give a folder, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`")
+            .help("use a directory, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`")
     })?;
     if found == Path::new("/") {
-        return Err(Error::new(Kind::Unsupported, "`/` with all that is mounted below it cannot be a root")
-            .help("use `host`, which is the machine's own files without those of the kernel and of other containers"));
+        return Err(Error::new(Kind::Unsupported, "`/` with everything mounted below it cannot be a root")
+            .help("use `host`: the host's own files, without kernel file systems and other containers"));
     }
     if !found.is_dir() {
-        let root = large(job.folder).join("roots").join(number.to_string());
+        let root = large(job.directory).join("roots").join(number.to_string());
         if !root.exists() {
             let parent = root.parent().unwrap_or(&root);
             std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::machine("make the folder", parent, &error))?;
+                .map_err(|error| jobc_sys::error::machine("create the directory", parent, &error))?;
             archive::unpack_unless(stopped, &found, &root)?;
         }
         return Ok((root, None));
@@ -139,22 +139,22 @@ fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Resul
         let root = unpacked.config.spec.root().as_ref().map(|root| unpacked.dir.join(root.path()));
         let root = root.filter(|root| root.is_dir()).ok_or_else(|| {
             Error::new(Kind::Config, format!("the bundle `{}` has no root file system", found.display()))
-                .help("give a bundle that `umoci unpack` made, or a root itself")
+                .help("use a bundle from `umoci unpack`, or a root directory")
         })?;
         return Ok((link(job, root, number)?, Some(Image::of_bundle(&unpacked))));
     }
     Ok((link(job, found, number)?, None))
 }
 
-/// Refuses a folder that a normal user's container could not change, not even in a layer above it: who owns its files is
-/// nobody there (user_namespaces(7)), and every task gets files of ours.
+/// Refuses a directory that an unprivileged user's container could not change, not even in a layer above it: the owner
+/// of its files is not mapped there (user_namespaces(7)), and every task gets additional files.
 fn refuse_foreign(root: &Path) -> Result<()> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if uid.is_root() {
         return Ok(());
     }
     let owner =
-        std::fs::metadata(root).map_err(|error| jobc_sys::error::machine("look at", root, &error))?.uid();
+        std::fs::metadata(root).map_err(|error| jobc_sys::error::machine("stat", root, &error))?.uid();
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
     let known = |extent: &jobc_sys::id_map::Extent| {
         (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)
@@ -163,20 +163,21 @@ fn refuse_foreign(root: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "the root `{}` belongs to user {owner}, who is nobody in a container of yours",
+        "the root `{}` belongs to user {owner}, which is not mapped in your containers",
         root.display()
     );
-    Err(Error::new(Kind::Unenforceable, message)
-        .help("give it as an archive, or a folder that you have unpacked yourself, so that tasks can be given files in it"))
+    Err(Error::new(Kind::Unenforceable, message).help(
+        "use an archive, or a directory that you unpacked yourself, so that jobc can add files for the tasks",
+    ))
 }
 
-/// A path that an overlay takes for its lower layer: fsconfig(2) takes 255 bytes, and `:` parts layers.
+/// A path for an overlay's lower layer: fsconfig(2) takes 255 bytes, and `:` separates layers.
 fn link(job: &Job<'_>, path: PathBuf, number: usize) -> Result<PathBuf> {
     let text = path.as_os_str().as_encoded_bytes();
     if text.len() < 250 && !text.iter().any(|byte| b":,\\".contains(byte)) {
         return Ok(path);
     }
-    let link = job.folder.state.join(format!("root-{number}"));
+    let link = job.directory.state.join(format!("root-{number}"));
     match std::os::unix::fs::symlink(&path, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(jobc_sys::error::machine("link", &link, &error))
@@ -203,10 +204,10 @@ fn by_itself(job: &Job<'_>, role: &RolePlan, bundle: &Bundle) -> Result<Base> {
     let error = if built {
         Error::new(Kind::State, format!("the image `{image}` of `{}` is not built yet", role.name))
     } else {
-        Error::new(Kind::State, format!("the image `{image}` of `{}` is not here", role.name))
+        Error::new(Kind::State, format!("the image `{image}` of `{}` is not in the image store", role.name))
     };
     Err(error.help(format!(
-        "give its files with `--root {}=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`",
+        "name a root with `--root {}=PATH`: a directory, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this host's own files with `--root host`",
         role.name
     )))
 }

@@ -12,47 +12,47 @@ use super::program;
 use jobc_container::secret_directory::Place;
 use jobc_sys::error::{Error, Kind, Result, machine};
 
-/// Makes the folder that tasks see as /etc/jobc/ssh; nothing where the job asks for no ssh.
+/// Creates the directory that tasks see as /etc/jobc/ssh; nothing if the job asks for no ssh.
 pub(super) fn keys(job: &Job<'_>, place: &Place, stopped: &AtomicBool) -> Result<Option<PathBuf>> {
     let Some(ssh) = job.plan.distributed.as_ref().and_then(|plan| plan.ssh.as_ref()) else { return Ok(None) };
-    let folder = place.folder("ssh")?;
-    if !folder.join("authorized_keys").exists() {
-        make(ssh, &folder, job, stopped)?;
+    let directory = place.directory("ssh")?;
+    if !directory.join("authorized_keys").exists() {
+        make(ssh, &directory, job, stopped)?;
     }
-    Ok(Some(folder))
+    Ok(Some(directory))
 }
 
-fn make(ssh: &SshPlan, folder: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {
-    let key = folder.join("id_ed25519");
+fn make(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {
+    let key = directory.join("id_ed25519");
     // One of a run that was broken off, which ssh-keygen would ask about.
     let _ = std::fs::remove_file(&key);
     let mut command = Command::new("ssh-keygen");
     command
         .args(["-q", "-t", "ed25519", "-N", ""])
         .arg("-C")
-        .arg(job.folder.id.to_string())
+        .arg(job.directory.id.to_string())
         .arg("-f")
         .arg(&key);
     let ended = program::run(&mut command, b"", stopped, &mut || {})?;
     if !ended.status.success() {
-        let message = format!("ssh-keygen made no keys for ssh between the tasks: {}", ended.words);
+        let message = format!("ssh-keygen could not create the SSH keys of the tasks: {}", ended.words);
         return Err(Error::new(Kind::Machine, message));
     }
-    let public = folder.join("id_ed25519.pub");
+    let public = directory.join("id_ed25519.pub");
     let written = std::fs::read(&public)
-        .and_then(|key| std::fs::write(folder.join("authorized_keys"), key))
-        .and_then(|()| std::fs::write(folder.join("config"), client(ssh)))
+        .and_then(|key| std::fs::write(directory.join("authorized_keys"), key))
+        .and_then(|()| std::fs::write(directory.join("config"), client(ssh)))
         .and_then(|()| {
-            // Tasks of any user copy them; nobody but this user comes as far as this folder on the machine.
+            // Tasks of any user copy them; on the host only this user can reach this directory.
             for name in ["id_ed25519", "id_ed25519.pub", "authorized_keys", "config"] {
-                std::fs::set_permissions(folder.join(name), std::fs::Permissions::from_mode(0o444))?;
+                std::fs::set_permissions(directory.join(name), std::fs::Permissions::from_mode(0o444))?;
             }
-            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))
+            std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755))
         });
-    written.map_err(|error| machine("make keys in", folder, &error))
+    written.map_err(|error| machine("create keys in", directory, &error))
 }
 
-/// The settings of the client: host keys are made anew by each task and known to nobody, so they are not asked for.
+/// The client's settings: each task creates new host keys that no client knows, so they are not checked.
 fn client(ssh: &SshPlan) -> String {
     format!(
         "Host *\n  Port {}\n  User {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",

@@ -1,7 +1,7 @@
 //! A task of a job: from its built bundle to the configuration of its container, in memory.
 //!
-//! What a job's tasks share was settled once ([`crate::provision`]); what is left is done for every attempt of every task,
-//! so the bundle is read once, changed as types, and written once, by whoever makes the container.
+//! What a job's tasks share is prepared once ([`crate::provision`]); the rest is done for every attempt of every task,
+//! so the bundle is read once, changed as types, and written once, by the creator of the container.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -23,29 +23,27 @@ use jobc_sys::id::TaskId;
 /// What a container of a task is made from.
 #[derive(Debug)]
 pub struct Given {
-    /// Its configuration: the bundle's, with what only this machine knows.
+    /// Its configuration: the bundle's, with what only this host knows.
     pub bundle: Bundle,
     /// Its root.
     pub root: Root,
     /// Variables that are in no file; for [`Options`](jobc_container::options::Options).
     pub secret_environment: Variables,
-    /// What a person should know, a line each.
+    /// Notes for the user, a line each.
     pub said: Vec<String>,
 }
 
 /// Where tasks find the job's keys for ssh.
 const KEYS: &str = "/etc/jobc/ssh";
 
-/// Gives a task what only this machine and this run know.
+/// Gives a task what only this host and this run know.
 ///
-/// `container` is the folder of its container, which this may make things in. The task keeps its seat among the job's GPUs
-/// until it leaves it.
+/// `container` is the directory of its container, which this may make things in. The task keeps its seat among the
+/// job's GPUs until it leaves it.
 pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Given> {
-    let mut bundle = Bundle::open(&provided.folder.bundle(task))?;
+    let mut bundle = Bundle::open(&provided.directory.bundle(task))?;
     if let Some(first) = bundle.config.unknown.first() {
-        return Err(Error::new(Kind::Config, "nobody knows this property")
-            .at(first)
-            .help("build the job again"));
+        return Err(Error::new(Kind::Config, "unknown property").at(first).help("build the job again"));
     }
     let role = provided.roles.get(&task.role).ok_or_else(|| {
         Error::new(Kind::State, format!("the plan has no role `{}`", task.role)).help("build the job again")
@@ -54,13 +52,13 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
         Base::Shared(root) => root.clone().placed(container)?,
         Base::Copied(layers) => {
             // An attempt before this one may have changed it.
-            let copy = copy_of(&provided.folder, task);
+            let copy = copy_of(&provided.directory, task);
             remove(&copy)?;
             let parent = copy.parent().unwrap_or(&copy);
             std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::machine("make the folder", parent, &error))?;
+                .map_err(|error| jobc_sys::error::machine("create the directory", parent, &error))?;
             jobc_image::unpack::copy(layers, &copy)?;
-            Root::Folder(copy)
+            Root::Directory(copy)
         }
         Base::Bundle => Root::of(&bundle, None, container)?,
     };
@@ -86,7 +84,7 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     let dir = bundle.dir.clone();
     let spec = &mut bundle.config.spec;
     spec.set_process(Some(process));
-    settle(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.folder.id));
+    settle(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
@@ -99,7 +97,7 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
         None => inject::hide_all(spec, visible.as_deref()),
     }
     if spec.hooks().is_some() {
-        // Hooks read config.json in the bundle's folder: the one that runs.
+        // Hooks read config.json in the bundle's directory: the one that runs.
         container.clone_into(&mut bundle.dir);
     }
     let spec = &bundle.config.spec;
@@ -109,7 +107,7 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     Ok(Given { bundle, root, secret_environment, said })
 }
 
-/// Makes absolute what was relative to the bundle, and names the groups of this run.
+/// Makes paths relative to the bundle absolute, and sets the cgroups of this run.
 fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
     let mut of_spec = spec.root().clone().unwrap_or_default();
     of_spec.set_path(root.place());
@@ -121,12 +119,12 @@ fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
         }
     }
     if let Some(linux) = spec.linux_mut() {
-        // Two runs of a job may go on at once, and each has groups of its own.
+        // Two runs of a job can run at once, and each has its own cgroups.
         linux.set_cgroups_path(Some(PathBuf::from(group)));
     }
 }
 
-/// A source from the bundle's folder, which has no link in its path, so that leading `..` can be taken by name.
+/// A source from the bundle's directory, which has no link in its path, so that leading `..` can be taken by name.
 fn absolute(dir: &Path, source: &Path) -> PathBuf {
     let mut from = dir;
     let mut rest = source.components();

@@ -18,10 +18,10 @@ use crate::submission::Submission;
 use jobc_sys::id::JobId;
 use server::{Answer, Server};
 
-/// A job in folders of its own: `job/` is the job file's.
+/// A job in its own directories: `job/` is the job file's.
 struct Case {
     dir: TempDir,
-    folder: Folder,
+    directory: Directory,
     plan: JobPlan,
     submission: Submission,
     secrets: Secrets,
@@ -37,7 +37,7 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
         path
     };
     let id = JobId { name: "a".to_owned(), run: 1 };
-    let folder = Folder { id, state: at("state"), record: at("record") };
+    let directory = Directory { id, state: at("state"), record: at("record") };
     let mut role = role.clone();
     role["name"] = json!("a");
     let mut plan = json!({"roles": [role], "volumes": volumes});
@@ -45,8 +45,8 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
         plan[key] = value.clone();
     }
     let plan = sample::plan(&plan);
-    let submission = Submission { folder: at("job"), ..Submission::default() };
-    let bundle = folder.bundle(&jobc_sys::id::TaskId::new("a", 0));
+    let submission = Submission { directory: at("job"), ..Submission::default() };
+    let bundle = directory.bundle(&jobc_sys::id::TaskId::new("a", 0));
     std::fs::create_dir_all(&bundle).unwrap();
     let config = json!({
         "ociVersion": "1.1.0",
@@ -54,13 +54,13 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
         "annotations": {"dev.jobc.image": "host", "dev.jobc.from-image": "env"},
     });
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    Case { dir, folder, plan, submission, secrets: Secrets::default(), told: vec![] }
+    Case { dir, directory, plan, submission, secrets: Secrets::default(), told: vec![] }
 }
 
 impl Case {
     fn provide(&mut self) -> Result<Provided> {
         let job = Job {
-            folder: &self.folder,
+            directory: &self.directory,
             plan: &self.plan,
             submission: &self.submission,
             secrets: &self.secrets,
@@ -76,7 +76,7 @@ impl Case {
     }
 
     fn volume(&self, name: &str) -> PathBuf {
-        self.folder.build().join("oci/volumes").join(name)
+        self.directory.build().join("oci/volumes").join(name)
     }
 }
 
@@ -100,21 +100,21 @@ fn https(url: &str, unpack: bool) -> Value {
 fn data_must_be_there() {
     let path = json!({"kind": "path", "path": "./input"});
     let mut there = fetched(&path);
-    std::fs::create_dir(there.submission.folder.join("input")).unwrap();
+    std::fs::create_dir(there.submission.directory.join("input")).unwrap();
     there.provide().unwrap();
-    let expected = there.submission.folder.join("input");
+    let expected = there.submission.directory.join("input");
     assert_eq!(there.told[0], Progress::DataReady { volume: "d".to_owned(), path: expected });
     assert_snapshot!(fetched(&path).refused(), @r"
-    `data.d.source`: cannot mount `ROOT/job/input`: it is not there
-    put the data there, or name another folder; relative paths begin at `ROOT/job`
+    `data.d.source`: cannot mount `ROOT/job/input`: no such file or directory
+    put the data there, or name another directory; relative paths start at `ROOT/job`
     ");
     let mut elsewhere = fetched(&json!({"kind": "nfs", "host": "filer", "path": "/d"}));
     assert_snapshot!(elsewhere.refused(), @r"
-    `data.d.source`: an NFS export is not fetched to this machine
-    mount it, and name the folder in targets.yaml: `oci: {storage: {d: /mnt/d}}`
+    `data.d.source`: an NFS export cannot be fetched to this host
+    mount it, and name the directory in targets.yaml: `oci: {storage: {d: /mnt/d}}`
     ");
     let target = json!({"name": "local", "settings": {"backends": ["oci"],
-        "oci": {"storage": {"d": expected_folder(&elsewhere)}}}});
+        "oci": {"storage": {"d": expected_directory(&elsewhere)}}}});
     let mut given = case(
         &mounts("d", false),
         &data(&json!({"kind": "nfs", "host": "filer", "path": "/d"})),
@@ -123,8 +123,8 @@ fn data_must_be_there() {
     given.provide().unwrap();
 }
 
-fn expected_folder(case: &Case) -> String {
-    case.submission.folder.to_str().unwrap().to_owned()
+fn expected_directory(case: &Case) -> String {
+    case.submission.directory.to_str().unwrap().to_owned()
 }
 
 #[test]
@@ -138,15 +138,15 @@ fn outputs_are_made_for_who_writes_to_them() {
     let output = json!({"o": {"kind": "output", "source": {"kind": "path", "path": "out/model"}}});
     let mut case = case(&mounts("o", true), &output, &json!({}));
     case.provide().unwrap();
-    let made = case.submission.folder.join("out/model");
+    let made = case.submission.directory.join("out/model");
     assert_eq!(std::fs::metadata(&made).unwrap().permissions().mode() & 0o7777, 0o755);
     case.provide().expect("one that is there is fine");
     std::fs::remove_dir(&made).unwrap();
-    std::fs::write(case.submission.folder.join("file"), "").unwrap();
+    std::fs::write(case.submission.directory.join("file"), "").unwrap();
     let output = json!({"o": {"kind": "output", "source": {"kind": "path", "path": "file/below"}}});
     let mut blocked = self::case(&mounts("o", true), &output, &json!({}));
-    std::fs::write(blocked.submission.folder.join("file"), "").unwrap();
-    assert_snapshot!(blocked.refused(), @"`outputs.o.source`: cannot make the folder `ROOT/job/file/below`: not a directory (ENOTDIR)");
+    std::fs::write(blocked.submission.directory.join("file"), "").unwrap();
+    assert_snapshot!(blocked.refused(), @"`outputs.o.source`: cannot create the directory `ROOT/job/file/below`: not a directory (ENOTDIR)");
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn the_output_of_another_user_belongs_to_them() {
     }
     let output = json!({"o": {"kind": "output", "source": {"kind": "path", "path": "out"}}});
     let mut case = case(&mounts("o", true), &output, &json!({}));
-    let config = case.folder.bundle(&jobc_sys::id::TaskId::new("a", 0)).join("config.json");
+    let config = case.directory.bundle(&jobc_sys::id::TaskId::new("a", 0)).join("config.json");
     let text =
         std::fs::read_to_string(&config).unwrap().replace(r#""uid":0,"gid":0"#, r#""uid":1234,"gid":5678"#);
     std::fs::write(&config, text).unwrap();
     case.provide().unwrap();
-    let status = std::fs::metadata(case.submission.folder.join("out")).unwrap();
+    let status = std::fs::metadata(case.submission.directory.join("out")).unwrap();
     assert_eq!((status.uid(), status.gid(), status.mode() & 0o7777), (1234, 5678, 0o755));
 }
 
@@ -170,7 +170,7 @@ fn the_output_of_another_user_belongs_to_them() {
 fn roots_that_are_not_there_are_refused_with_what_to_do() {
     let image = |image: Value| {
         let mut case = case(&json!({}), &json!({}), &json!({"images": {"main": image}}));
-        let config = case.folder.bundle(&jobc_sys::id::TaskId::new("a", 0)).join("config.json");
+        let config = case.directory.bundle(&jobc_sys::id::TaskId::new("a", 0)).join("config.json");
         let text = std::fs::read_to_string(&config).unwrap().replace(r#""host""#, r#""pytorch:2.4""#);
         std::fs::write(&config, text).unwrap();
         case.refused()
@@ -183,17 +183,17 @@ fn roots_that_are_not_there_are_refused_with_what_to_do() {
         case.refused()
     };
     assert_snapshot!([image(named), image(built), root("/"), root("absent")].join("\n\n"), @r"
-    the image `pytorch:2.4` of `a` is not here
-    give its files with `--root a=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`
+    the image `pytorch:2.4` of `a` is not in the image store
+    name a root with `--root a=PATH`: a directory, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this host's own files with `--root host`
 
     the image `pytorch:2.4` of `a` is not built yet
-    give its files with `--root a=PATH`: a folder, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this machine's own files with `--root host`
+    name a root with `--root a=PATH`: a directory, an archive (`docker export`), or a bundle of `umoci unpack`; or run on this host's own files with `--root host`
 
-    `/` with all that is mounted below it cannot be a root
-    use `host`, which is the machine's own files without those of the kernel and of other containers
+    `/` with everything mounted below it cannot be a root
+    use `host`: the host's own files, without kernel file systems and other containers
 
     cannot open the root `ROOT/job/absent`: no such file or directory (ENOENT)
-    give a folder, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`
+    use a directory, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`
     ");
 }
 
@@ -221,10 +221,10 @@ fn a_file_is_fetched_and_resumed_where_it_broke_off() {
         "{:?}",
         case.told
     );
-    // A second look takes what is there.
+    // A second fetch uses the existing data.
     case.provide().unwrap();
     assert_eq!(server.requests().len(), 3);
-    release(&case.folder).unwrap();
+    release(&case.directory).unwrap();
 }
 
 #[test]
@@ -254,25 +254,28 @@ fn what_a_server_refuses_is_told() {
         let mut case = fetched(&https(&server.url(path), false));
         let said = case.refused().replace(&server.url(""), "http://SERVER");
         assert!(!case.volume("d").exists());
-        assert!(!large(&case.folder).join("volumes").read_dir().unwrap().any(|_| true), "something is left");
+        assert!(
+            !large(&case.directory).join("volumes").read_dir().unwrap().any(|_| true),
+            "something is left"
+        );
         said
     };
     assert_snapshot!([refused("/absent"), refused("/closed"), refused("/away")].join("\n\n"), @r#"
-    `data.d.source`: `http://SERVER/absent` is not there: The requested URL returned error: 404
+    `data.d.source`: `http://SERVER/absent` does not exist: The requested URL returned error: 404
 
 
-    `data.d.source`: `http://SERVER/closed` may not be read: The requested URL returned error: 403
-    give the volume a `secret` with a token, and the token a right to read it
+    `data.d.source`: access to `http://SERVER/closed` was denied: The requested URL returned error: 403
+    give the volume a `secret` with a token that has read access
 
     `data.d.source`: cannot fetch `http://SERVER/away`: Protocol "file" not supported or disabled in libcurl
     "#);
     let strange = |url: &str| fetched(&https(url, false)).refused();
     assert_snapshot!([strange("http://example.org/a"), strange("ftp://127.0.0.1/a")].join("\n\n"), @r"
-    `data.d.source`: `http://example.org/a` is no address that jobc fetches from
-    write `https://…`; what comes by other ways can be changed on its way
+    `data.d.source`: `http://example.org/a` is not a supported URL
+    use `https://…`; other transports do not protect the data
 
-    `data.d.source`: `ftp://127.0.0.1/a` is no address that jobc fetches from
-    write `https://…`; what comes by other ways can be changed on its way
+    `data.d.source`: `ftp://127.0.0.1/a` is not a supported URL
+    use `https://…`; other transports do not protect the data
     ");
 }
 
@@ -283,9 +286,9 @@ fn a_secret_opens_a_volume_and_stays_with_its_server() {
     let server = Server::start(move |_| Answer::Redirect(address.replace("127.0.0.1", "localhost")));
     let mut case = fetched(&https(&server.url("/f"), false));
     case.plan.volumes["d"].secret = Some("token".to_owned());
-    std::fs::write(case.submission.folder.join("token"), "s3cr3t\"x\n").unwrap();
+    std::fs::write(case.submission.directory.join("token"), "s3cr3t\"x\n").unwrap();
     case.plan.secrets.insert("token".to_owned(), jobc_schema::plan::SecretPlan::File("token".to_owned()));
-    case.secrets = Secrets::read(&case.plan, &case.submission.folder).unwrap();
+    case.secrets = Secrets::read(&case.plan, &case.submission.directory).unwrap();
     case.provide().unwrap();
     assert!(server.requests()[0].contains("Authorization: Bearer s3cr3t\"x\r\n"), "{}", server.requests()[0]);
     assert!(!other.requests()[0].contains("s3cr3t"), "{}", other.requests()[0]);
@@ -318,17 +321,20 @@ fn an_archive_is_unpacked_and_cannot_reach_outside() {
     let two = case.volume("d").join("set/two");
     assert_eq!(std::fs::read(&two).unwrap(), b"22");
     let status = std::fs::metadata(&two).unwrap();
-    // What is data belongs to who fetched it, and gives nobody more rights.
+    // Data belongs to the user who fetched it, and grants no additional rights.
     assert_eq!((status.uid(), status.mode() & 0o7777), (rustix::process::geteuid().as_raw(), 0o644));
     let mut evil = fetched(&https(&server.url("/bad.tar.gz"), true));
     let said = evil.refused();
     assert!(said.contains("a path with `..`"), "{said}");
 }
 
-/// Runs git in a folder, as somebody.
-fn git(folder: &Path, arguments: &[&str]) -> String {
+/// Runs git in a directory, with an author's name.
+fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = std::process::Command::new("git");
-    command.args(["-c", "user.name=t", "-c", "user.email=t@localhost"]).args(arguments).current_dir(folder);
+    command
+        .args(["-c", "user.name=t", "-c", "user.email=t@localhost"])
+        .args(arguments)
+        .current_dir(directory);
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
@@ -372,10 +378,10 @@ fn a_repository_is_fetched_at_a_branch_a_tag_or_a_commit() {
     `data.d.source`: cannot fetch `absent` of `URL`: couldn't find remote ref absent
     write a branch, a tag or a commit of the repository as `ref`
 
-    `data.d.source`: `--upload-pack=touch /tmp/x` is no branch, tag or commit
+    `data.d.source`: `--upload-pack=touch /tmp/x` is not a branch, tag or commit
 
 
-    `data.d.source`: `a:b` is no branch, tag or commit
+    `data.d.source`: `a:b` is not a branch, tag or commit
     ");
 }
 
@@ -387,7 +393,7 @@ fn stopping_ends_a_fetch_at_once() {
     let begun = std::time::Instant::now();
     let error = std::thread::scope(|scope| {
         let job = Job {
-            folder: &case.folder,
+            directory: &case.directory,
             plan: &case.plan,
             submission: &case.submission,
             secrets: &case.secrets,
@@ -400,7 +406,7 @@ fn stopping_ends_a_fetch_at_once() {
         stopped.store(true, Ordering::Relaxed);
         thread.join().unwrap()
     });
-    assert_eq!(error.to_string(), "`data.d.source`: the job was ended before it began");
+    assert_eq!(error.to_string(), "`data.d.source`: the job ended before it started");
     assert!(begun.elapsed().as_secs() < 10);
     assert!(!case.volume("d").exists());
 }
@@ -430,17 +436,17 @@ fn keys_for_ssh_are_made_once_and_go_with_the_job() {
     assert!(jobc_container::secret_directory::is_in_memory(&keys));
     case.provide().unwrap();
     assert_eq!(read("id_ed25519"), key);
-    release(&case.folder).unwrap();
+    release(&case.directory).unwrap();
     assert!(!keys.exists());
-    release(&case.folder).unwrap();
-    assert!(Path::new(&case.folder.state).is_dir());
+    release(&case.directory).unwrap();
+    assert!(Path::new(&case.directory.state).is_dir());
 }
 
 #[test]
 fn stopping_ends_an_unpacking_too() {
     let mut case = case(&json!({}), &json!({}), &json!({}));
     let mut builder =
-        tar::Builder::new(std::fs::File::create(case.submission.folder.join("root.tar")).unwrap());
+        tar::Builder::new(std::fs::File::create(case.submission.directory.join("root.tar")).unwrap());
     let mut header = tar::Header::new_gnu();
     header.set_size(3);
     header.set_mode(0o644);
@@ -451,13 +457,17 @@ fn stopping_ends_an_unpacking_too() {
     builder.append_data(&mut header, "file", &b"abc"[..]).unwrap();
     builder.finish().unwrap();
     case.submission.roots.insert("*".to_owned(), "root.tar".to_owned());
-    let job =
-        Job { folder: &case.folder, plan: &case.plan, submission: &case.submission, secrets: &case.secrets };
+    let job = Job {
+        directory: &case.directory,
+        plan: &case.plan,
+        submission: &case.submission,
+        secrets: &case.secrets,
+    };
     let error = provide(&job, &mut |_| {}, &AtomicBool::new(true)).unwrap_err();
-    assert!(error.to_string().ends_with("it was given up"), "{error}");
-    assert!(!large(&case.folder).join("roots/0").exists());
+    assert!(error.to_string().ends_with("canceled"), "{error}");
+    assert!(!large(&case.directory).join("roots/0").exists());
     provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
-    assert_eq!(std::fs::read(large(&case.folder).join("roots/0/file")).unwrap(), b"abc");
+    assert_eq!(std::fs::read(large(&case.directory).join("roots/0/file")).unwrap(), b"abc");
 }
 
 #[test]
@@ -469,7 +479,7 @@ fn a_secret_opens_a_repository() {
     git(&["add", "."]);
     git(&["commit", "-q", "-m", "one"]);
     let commit = git(&["rev-parse", "HEAD"]);
-    // Plain files are a repository too, which knows no part of a history.
+    // Plain files are a repository too, without a way to fetch part of a history.
     git(&["update-server-info"]);
     let files = origin.path().join(".git");
     let server = Server::start(move |request| {
@@ -485,13 +495,13 @@ fn a_secret_opens_a_repository() {
         fetched(&source).refused().replace(&server.url(""), "http://SERVER").replace(&commit, "COMMIT");
     assert_snapshot!(said, @r"
     `data.d.source`: cannot fetch `COMMIT` of `http://SERVER/r.git`: could not read Username for 'http://SERVER': terminal prompts disabled
-    a private repository needs a `secret` with a token, and the token a right to read it
+    a private repository needs a `secret` with a token that has read access
     ");
     let mut case = fetched(&source);
     case.plan.volumes["d"].secret = Some("token".to_owned());
-    std::fs::write(case.submission.folder.join("token"), "s3cr3t").unwrap();
+    std::fs::write(case.submission.directory.join("token"), "s3cr3t").unwrap();
     case.plan.secrets.insert("token".to_owned(), jobc_schema::plan::SecretPlan::File("token".to_owned()));
-    case.secrets = Secrets::read(&case.plan, &case.submission.folder).unwrap();
+    case.secrets = Secrets::read(&case.plan, &case.submission.directory).unwrap();
     case.provide().unwrap();
     assert_eq!(std::fs::read_to_string(case.volume("d").join("file")).unwrap(), "private");
     // Nothing that git keeps has it.

@@ -1,6 +1,6 @@
 //! Volumes that are fetched: to `<build>/oci/volumes/<name>`, where the bundles bind them from.
 //!
-//! Each is fetched aside and gets its name when it is whole, so that one which is there need not be looked at.
+//! Each is fetched to a temporary name and renamed when it is complete, so that an existing one need not be checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use jobc_container::archive;
 use jobc_container::remove::remove;
 use jobc_sys::error::{Error, Kind, Result, machine};
 
-/// Fetches every volume that roles mount and the machine does not have.
+/// Fetches every volume that roles mount and the host does not have.
 pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<()> {
     for name in mounted(job.plan) {
         let Some(volume) = job.plan.volumes.get(name).filter(|_| machine_path(job, name).is_none()) else {
@@ -26,7 +26,7 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
             return Err(program::stopped_error());
         }
         let secret = volume.secret.as_deref().map(|secret| job.secrets.get(secret)).transpose()?;
-        let place = large(job.folder).join("volumes").join(name);
+        let place = large(job.directory).join("volumes").join(name);
         let field = field_of(job.plan, name);
         if !place.exists() {
             let mut of_volume = |from: &str, bytes: u64| {
@@ -47,10 +47,10 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
     Ok(())
 }
 
-/// Fetches a source to a path that is not there yet.
+/// Fetches a source to a path that does not exist yet.
 fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<()> {
     let parent = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(parent).map_err(|error| machine("make the folder", parent, &error))?;
+    std::fs::create_dir_all(parent).map_err(|error| machine("create the directory", parent, &error))?;
     let part = beside(place, "new");
     clear(&part)?;
     clear(&beside(place, "packed"))?;
@@ -66,10 +66,10 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
         other => Err(unsupported(other, fetch.name)),
     };
     let named = fetched.and_then(|()| {
-        std::fs::rename(&part, place).map_err(|error| machine("name what was fetched", place, &error))
+        std::fs::rename(&part, place).map_err(|error| machine("rename the download to", place, &error))
     });
     if named.is_err() {
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = clear(&part);
         let _ = clear(&beside(place, "packed"));
     }
@@ -79,16 +79,16 @@ fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<(
 fn unsupported(source: &VolumeSource, name: &str) -> Error {
     let what = match source {
         VolumeSource::Nfs { .. } => "an NFS export",
-        VolumeSource::S3 { .. } => "a bucket",
-        VolumeSource::Pvc { .. } => "a claim of Kubernetes",
-        _ => "a volume of the target's own",
+        VolumeSource::S3 { .. } => "an S3 bucket",
+        VolumeSource::Pvc { .. } => "a Kubernetes PersistentVolumeClaim",
+        _ => "a target-specific volume",
     };
-    Error::new(Kind::Unsupported, format!("{what} is not fetched to this machine")).help(format!(
-        "mount it, and name the folder in targets.yaml: `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
+    Error::new(Kind::Unsupported, format!("{what} cannot be fetched to this host")).help(format!(
+        "mount it, and name the directory in targets.yaml: `oci: {{storage: {{{name}: /mnt/{name}}}}}`"
     ))
 }
 
-/// Removes a file, or a folder with all that is in it; that there is none is fine.
+/// Removes a file, or a directory with all that is in it; that there is none is fine.
 fn clear(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
@@ -108,9 +108,9 @@ fn beside(place: &Path, what: &str) -> PathBuf {
 
 /// Gives what was fetched the name that bundles bind it by.
 fn show(job: &Job<'_>, name: &str, place: &Path) -> Result<()> {
-    let volumes = job.folder.build().join("oci/volumes");
+    let volumes = job.directory.build().join("oci/volumes");
     let link = volumes.join(name);
-    std::fs::create_dir_all(&volumes).map_err(|error| machine("make the folder", &volumes, &error))?;
+    std::fs::create_dir_all(&volumes).map_err(|error| machine("create the directory", &volumes, &error))?;
     match std::os::unix::fs::symlink(place, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             Err(machine("link", &link, &error))

@@ -14,7 +14,7 @@ use jobc_sys::error::Error;
 /// A status line is longer than this for no server.
 const STATUS_LINE: usize = 256;
 
-/// Tries once; the error says why not, in words.
+/// Probes once; the error has the reason.
 pub(super) fn try_once(place: &dyn Place, due: &Try) -> Result<(), String> {
     let (task, within) = (due.watched.task, due.within);
     match &due.watched.probe {
@@ -81,7 +81,7 @@ fn get(place: &dyn Place, task: TaskNumber, port: u16, path: &str, within: Durat
     match status(&answer[..read]) {
         Some(..400) => Ok(()),
         Some(status) => Err(format!("`{path}` of port {port} answers with status {status}")),
-        None => Err(format!("what answers at port {port} does not speak HTTP")),
+        None => Err(format!("the server at port {port} does not speak HTTP")),
     }
 }
 
@@ -93,7 +93,7 @@ fn status(answer: &[u8]) -> Option<u16> {
     words.next().filter(|status| status.len() == 3)?.parse().ok()
 }
 
-/// A time in words: `5s`, `0.5s`.
+/// A time as text: `5s`, `0.5s`.
 fn seconds(time: Duration) -> String {
     format!("{}s", (time.as_secs_f64() * 10.0).round() / 10.0)
 }

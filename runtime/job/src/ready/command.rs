@@ -17,12 +17,12 @@ use jobc_sys::signals::Signal;
 
 /// Runs a command as a container's own user, with its environment and without input or output, and waits for its end.
 ///
-/// Nothing where it did not end within the time: then it was killed, though not what it has started. It has ended in any
-/// case when the thread that calls this ends.
+/// Nothing if it did not end within the time: then it was killed, but not the processes it has started. It has ended in
+/// any case when the calling thread ends.
 pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
     let until = Instant::now() + within;
     let changes = Changes { arguments: arguments.to_vec(), ..Changes::default() };
-    let process = changes.apply(&container::config(&store.folder(id))?)?;
+    let process = changes.apply(&container::config(&store.directory(id))?)?;
     let streams = Some([null()?, null()?, null()?]);
     let request = Request {
         process,

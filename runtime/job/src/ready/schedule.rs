@@ -1,4 +1,4 @@
-//! What is tried when, and what a try means. Nothing here tries anything.
+//! When to probe, and what the result means. Nothing here probes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -11,14 +11,14 @@ use super::{Probe, Report, Watched};
 use crate::lifecycle::TaskNumber;
 use crate::lifecycle::clock::Clock;
 
-/// So many tries in a row fail before a task that was ready is not any more, as Kubernetes' readiness probes have it.
+/// The number of consecutive failures after which a ready task is no longer ready, as in Kubernetes' readiness probes.
 const MISSES: u32 = 3;
 
 /// What is watched, and when something is due for it.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     clock: Clock,
-    /// How often the clock was stopped: a try during which it was says nothing.
+    /// How often the clock was stopped: a probe during a stop does not count.
     pauses: u64,
     /// What is due when. An entry whose number is not its task's any more counts for nothing.
     due: BinaryHeap<Reverse<(Duration, TaskNumber, u64)>>,
@@ -38,12 +38,12 @@ struct Entry {
     why: Option<String>,
 }
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Debug, PartialEq)]
 enum Standing {
     /// It has not been ready.
     NotYet,
-    /// It is ready, and so many tries in a row have failed since.
+    /// It is ready, with this number of consecutive failures since.
     Ready(u32),
     /// It is not ready any more.
     Lost,
@@ -52,7 +52,7 @@ enum Standing {
 /// What to do now.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Try, and tell [`Schedule::done`].
+    /// Probe, and report to [`Schedule::done`].
     Try(Try),
     /// Tell what is known without a try.
     Tell(Report),
@@ -167,7 +167,7 @@ impl Schedule {
         Some(report)
     }
 
-    /// Whether lines of a task are looked at.
+    /// Whether lines of a task are matched.
     pub(super) fn wants_lines(&self, task: TaskNumber) -> bool {
         self.watched.get(&task).is_some_and(|entry| matches!(entry.watched.probe, Probe::Log(_)))
     }
@@ -178,7 +178,7 @@ impl Entry {
         Report { task: self.watched.task, attempt: self.watched.attempt, ready }
     }
 
-    /// How a task stands after a try; a report where that is new.
+    /// The state of a task after a probe; a report if it has changed.
     fn judge(&mut self, result: Result<(), String>) -> Option<Report> {
         match (result, &mut self.standing) {
             (Ok(()), Standing::NotYet | Standing::Lost) => {
@@ -191,7 +191,7 @@ impl Entry {
             }
             (Err(why), Standing::Ready(misses)) if *misses + 1 >= MISSES => {
                 self.standing = Standing::Lost;
-                Some(self.report(Err(format!("not ready any more: {why}"))))
+                Some(self.report(Err(format!("no longer ready: {why}"))))
             }
             (Err(_), Standing::Ready(misses)) => {
                 *misses += 1;
@@ -210,7 +210,7 @@ impl Entry {
         let why = match (&self.why, &self.watched.probe) {
             (Some(why), _) => why.clone(),
             (None, Probe::Log(pattern)) => format!("no line matches `{pattern}`"),
-            (None, _) => "it was not tried yet".to_owned(),
+            (None, _) => "not probed yet".to_owned(),
         };
         format!("not ready within {}: {why}", Seconds(self.watched.timeout.as_secs()))
     }

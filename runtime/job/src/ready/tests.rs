@@ -1,4 +1,4 @@
-//! Servers that are there, and threads that look.
+//! Real servers, and threads that probe.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use super::*;
 use jobc_sys::error::{Error, Kind};
 
-/// This machine; a command is a number of milliseconds that it takes, and an exit code.
+/// This host; a command is a number of milliseconds that it takes, and an exit code.
 struct Here {
     running: AtomicUsize,
     most: Arc<AtomicUsize>,
@@ -73,7 +73,7 @@ fn command(arguments: &[&str]) -> Probe {
     Probe::Exec(arguments.iter().map(|&word| word.to_owned()).collect())
 }
 
-/// A server that answers each of its visitors with a text, once it has heard something.
+/// A server that answers each connection with a text, once it has received something.
 fn server(answer: &'static str) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -93,7 +93,7 @@ fn server(answer: &'static str) -> u16 {
     port
 }
 
-/// A port of this machine at which nobody listens.
+/// A port of this host without a listener.
 fn closed() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("an address").port()

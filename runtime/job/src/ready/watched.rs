@@ -1,4 +1,4 @@
-//! What is looked at: a role's `ready`, with the holes of its texts filled for one task.
+//! The checks: a role's `ready`, with the placeholders of its texts filled in for one task.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Watched {
     pub task: TaskNumber,
     /// Which attempt.
     pub attempt: u32,
-    /// What is tried.
+    /// The probe.
     pub probe: Probe,
     /// The wait before the first try.
     pub delay: Duration,
@@ -30,7 +30,7 @@ pub struct Watched {
     pub keep: bool,
 }
 
-/// What is tried.
+/// The probe.
 #[derive(Clone, Debug)]
 pub enum Probe {
     /// A connection to this port.
@@ -49,7 +49,7 @@ pub enum Probe {
 }
 
 impl Watched {
-    /// What the plan wants of an instance of a role; nothing where the role does not say when it is ready.
+    /// The check of an instance of a role in the plan; nothing if the role has no `ready`.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl Watched {
     }
 }
 
-/// A text of a role as its instance with that number sees it on this machine, with the addresses of its bundle.
+/// A text of a role for its instance with that number on this host, with the addresses of its bundle.
 pub fn render(text: &Text, plan: &JobPlan, index: u32) -> String {
     text.render(|reference| fill(reference, plan, index))
 }
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// What the first instance of `server`, and the third, look at.
+    /// The checks of the first and the third instance of `server`.
     fn check(network: &str, probe: &Value) -> String {
         let ready = json!({"probe": probe, "delay_seconds": 0, "every_seconds": 0, "try_timeout_seconds": 0,
             "timeout_seconds": 60, "keep": false});

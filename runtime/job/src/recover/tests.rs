@@ -6,22 +6,22 @@ use super::*;
 use jobc_container::secret::Secret;
 use jobc_container::secret_directory::Place;
 
-/// A job with a secret in memory, whose record and submission say so much.
-fn job(places: &Places, record: &Value, submission: &Value) -> (Folder, Place) {
-    let folder = places.create("a").unwrap();
+/// A job with a secret in memory, by its record and submission.
+fn job(places: &Places, record: &Value, submission: &Value) -> (Directory, Place) {
+    let directory = places.create("a").unwrap();
     let mut whole = json!({
-        "version": 1, "id": folder.id, "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
+        "version": 1, "id": directory.id, "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
         "submitted": "2026-11-21T13:31:53.250Z", "attempt": 1, "network": "none",
         "claim": {"cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "disk_bytes": 0}, "tasks": [],
     });
     for (key, value) in record.as_object().unwrap() {
         whole[key] = value.clone();
     }
-    std::fs::write(folder.record_file(), whole.to_string()).unwrap();
-    std::fs::write(folder.submission_file(), submission.to_string()).unwrap();
-    let place = folder.secrets().unwrap();
+    std::fs::write(directory.record_file(), whole.to_string()).unwrap();
+    std::fs::write(directory.submission_file(), submission.to_string()).unwrap();
+    let place = directory.secrets().unwrap();
     place.file(Path::new("files/a/0"), &Secret::new("s3cr3t"), 0o400, None).unwrap();
-    (folder, place)
+    (directory, place)
 }
 
 fn places() -> (tempfile::TempDir, Places) {
@@ -33,31 +33,31 @@ fn places() -> (tempfile::TempDir, Places) {
 #[test]
 fn a_job_that_was_killed_leaves_no_secret() {
     let (_dir, places) = places();
-    let (folder, place) = job(&places, &json!({}), &json!({}));
+    let (directory, place) = job(&places, &json!({}), &json!({}));
     let lost = settle(&places).unwrap();
-    assert_eq!(lost, [Lost { id: folder.id.clone(), left: vec![] }]);
-    assert_eq!(Record::read(&folder).unwrap().unwrap().state, JobState::Lost);
-    assert!(!place.path().exists() && !folder.state.exists());
+    assert_eq!(lost, [Lost { id: directory.id.clone(), left: vec![] }]);
+    assert_eq!(Record::read(&directory).unwrap().unwrap().state, JobState::Lost);
+    assert!(!place.path().exists() && !directory.state.exists());
 }
 
 #[test]
 fn nor_does_one_that_was_killed_after_its_end() {
     for (keep, stays) in [(false, false), (true, true)] {
         let (_dir, places) = places();
-        let (folder, place) = job(&places, &json!({"state": "succeeded"}), &json!({"keep": keep}));
+        let (directory, place) = job(&places, &json!({"state": "succeeded"}), &json!({"keep": keep}));
         assert!(settle(&places).unwrap().is_empty());
         assert!(!place.path().exists());
-        assert_eq!(folder.state.exists(), stays);
+        assert_eq!(directory.state.exists(), stays);
     }
 }
 
 #[test]
 fn a_job_with_a_supervisor_keeps_everything() {
     let (_dir, places) = places();
-    let (folder, place) = job(&places, &json!({}), &json!({}));
-    let lock = folder.try_lock().unwrap().unwrap();
+    let (directory, place) = job(&places, &json!({}), &json!({}));
+    let lock = directory.try_lock().unwrap().unwrap();
     assert!(settle(&places).unwrap().is_empty());
-    assert!(place.path().exists() && folder.state.exists());
+    assert!(place.path().exists() && directory.state.exists());
     drop(lock);
     settle(&places).unwrap();
     assert!(!place.path().exists());

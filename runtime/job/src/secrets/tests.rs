@@ -3,10 +3,10 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use serde_json::json;
 
 use super::*;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_sys::id::JobId;
 
-/// A plan of one role that uses secrets as a test says.
+/// A plan of one role that uses secrets as a test defines.
 fn plan(secrets: &serde_json::Value, env: &serde_json::Value) -> JobPlan {
     jobc_fake_gpus::plan::plan(&json!({
         "secrets": secrets,
@@ -14,9 +14,9 @@ fn plan(secrets: &serde_json::Value, env: &serde_json::Value) -> JobPlan {
     }))
 }
 
-fn folder(state: &Path) -> Folder {
+fn directory(state: &Path) -> Directory {
     let id = JobId { name: "a".to_owned(), run: 1 };
-    Folder { id, state: state.to_owned(), record: state.to_owned() }
+    Directory { id, state: state.to_owned(), record: state.to_owned() }
 }
 
 #[test]
@@ -42,35 +42,35 @@ fn what_is_missing_is_named_and_no_value_is_told() {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
         let error = Secrets::read(&plan, dir.path()).unwrap_err();
         let said = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
-        said.replace(dir.path().to_str().unwrap(), "FOLDER")
+        said.replace(dir.path().to_str().unwrap(), "DIRECTORY")
     };
-    std::fs::create_dir(dir.path().join("folder")).unwrap();
+    std::fs::create_dir(dir.path().join("directory")).unwrap();
     std::fs::write(dir.path().join("large"), vec![b'x'; (1 << 20) + 1]).unwrap();
     insta::assert_snapshot!(
         [
             json!({"env": "NOT_SET_ANYWHERE"}),
             json!({"file": "absent"}),
-            json!({"file": "folder"}),
+            json!({"file": "directory"}),
             json!({"file": "large"}),
             json!({"store": {"name": "vault", "key": "token"}}),
         ]
         .map(refused)
         .join("\n\n"),
         @r"
-    the secret `token` is to come from the variable `NOT_SET_ANYWHERE`, which is not set
+    the secret `token` needs the environment variable `NOT_SET_ANYWHERE`, which is not set
     set it where the job is started: `export NOT_SET_ANYWHERE=…`
 
-    the secret `token` is to come from `FOLDER/absent`: no such file or directory (ENOENT)
+    cannot read the secret `token` from `DIRECTORY/absent`: no such file or directory (ENOENT)
 
 
-    the secret `token` is to come from `FOLDER/folder`: that is no file
+    cannot read the secret `token` from `DIRECTORY/directory`: not a regular file
 
 
-    the secret `token` is to come from `FOLDER/large`: it is larger than 1 MiB
+    cannot read the secret `token` from `DIRECTORY/large`: it is larger than 1 MiB
 
 
-    the secret `token` is to come from `vault/token` of a store, and this machine has none
-    for runs on this machine write `token: {env: NAME}` or `token: {file: PATH}`
+    the secret `token` comes from `vault/token` of a secret store, which this host does not have
+    for runs on this host write `token: {env: NAME}` or `token: {file: PATH}`
     "
     );
 }
@@ -92,7 +92,7 @@ fn a_value_is_shown_to_nobody_who_prints_it() {
 #[test]
 fn a_file_with_a_secret_lies_in_memory_and_goes_with_the_job() {
     let dir = tempfile::tempdir().unwrap();
-    let place = folder(dir.path()).secrets().unwrap();
+    let place = directory(dir.path()).secrets().unwrap();
     let name = Path::new("files/a/0");
     let path = place.file(name, &Secret::new("s3cr3t\n"), 0o440, None).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"s3cr3t\n");
@@ -112,7 +112,7 @@ fn a_file_with_a_secret_lies_in_memory_and_goes_with_the_job() {
 #[test]
 fn jobs_of_one_name_have_places_of_their_own() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let place = |dir: &tempfile::TempDir| folder(dir.path()).secrets().unwrap();
+    let place = |dir: &tempfile::TempDir| directory(dir.path()).secrets().unwrap();
     assert_ne!(place(&one), place(&two));
     assert_eq!(place(&one), place(&one));
 }
@@ -127,12 +127,12 @@ fn a_place_on_a_disk_is_refused() {
         return;
     }
     let dir = tempfile::tempdir_in(disk).unwrap();
-    let place = folder(dir.path()).secrets().unwrap();
+    let place = directory(dir.path()).secrets().unwrap();
     assert!(place.path().starts_with("/dev/shm"), "{place:?}");
 }
 
 #[test]
-fn a_folder_that_another_could_look_into_holds_no_secrets() {
+fn a_directory_that_another_could_look_into_holds_no_secrets() {
     let dir = tempfile::tempdir().unwrap();
     let own = dir.path().join("own");
     std::fs::create_dir(&own).unwrap();
@@ -144,13 +144,13 @@ fn a_folder_that_another_could_look_into_holds_no_secrets() {
     bits(0o700);
     jobc_container::secret_directory::refuse_foreign(&own).unwrap();
     bits(0o711);
-    assert_eq!(refused(&own), "the folder for secrets `DIR/own` is open to other users");
+    assert_eq!(refused(&own), "the directory for secrets `DIR/own` is open to other users");
     bits(0o700);
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(&own, &link).unwrap();
-    assert_eq!(refused(&link), "cannot open the folder `DIR/link`: not a directory (ENOTDIR)");
+    assert_eq!(refused(&link), "cannot open the directory `DIR/link`: not a directory (ENOTDIR)");
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&own, Some(1234), None).unwrap();
-        assert_eq!(refused(&own), "the folder for secrets `DIR/own` belongs to user 1234");
+        assert_eq!(refused(&own), "the directory for secrets `DIR/own` belongs to user 1234");
     }
 }

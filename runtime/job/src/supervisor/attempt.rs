@@ -61,7 +61,7 @@ impl Attempt {
         &self.container.record.id
     }
 
-    /// Its control groups.
+    /// Its cgroups.
     pub(super) fn cgroup(&self) -> Cgroup {
         Cgroup::open(self.container.record.cgroup.clone().unwrap_or_default())
     }
@@ -69,7 +69,7 @@ impl Attempt {
     /// Lets it go; [`started`](Self::started) waits until its program runs.
     pub(super) fn release(&mut self) {
         if let Some(hold) = self.hold.take() {
-            // Who reads it may have been killed meanwhile, which its end tells.
+            // The reader may have been killed meanwhile, which its end shows.
             let _ = rustix::io::write(&hold, b"1");
         }
     }
@@ -83,10 +83,11 @@ impl Attempt {
         self.process.started()
     }
 
-    /// Sends a signal as a person at a terminal means it.
+    /// Sends a signal as a user at a terminal means it.
     ///
-    /// The kernel spares the first process of a pid namespace what it has no handler for. A shell that waits for a program
-    /// is such a process: the signal then goes to everything else in the container. What is alone there ends by it.
+    /// The kernel does not deliver signals without a handler to the first process of a PID namespace. A shell that
+    /// waits for a program is such a process: the signal then goes to all other processes in the container. A process
+    /// that is alone there is ended by it.
     pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.hold.is_some() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
@@ -153,13 +154,13 @@ impl Attempt {
     }
 }
 
-/// What the machine knows of the end of a container that had these control groups, where there is something to know.
+/// The host's information on the end of a container that had these cgroups, if there is any.
 pub(super) fn note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
-    // A program may end by itself after the kernel has killed another one of the container.
+    // A program may exit itself after the kernel has killed another one of the container.
     let killed = exit != Exit::Code(0) && groups.usage().oom_kills.is_some_and(|kills| kills > 0);
     killed.then(|| match memory_limit {
         Some(limit) => format!("memory limit {} reached", Bytes(limit).amount()),
-        None => "the machine ran out of memory".to_owned(),
+        None => "the host ran out of memory".to_owned(),
     })
 }
 

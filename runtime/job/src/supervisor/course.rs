@@ -1,4 +1,4 @@
-//! What happens is told to the job's course, and what that decides is carried out.
+//! Sends events to the job's lifecycle, and carries out its decisions.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signal;
 
 impl Supervisor {
-    /// Tells the course what happened, and carries out what follows, until nothing more does.
+    /// Sends an event to the lifecycle, and carries out the actions, until there are none left.
     pub(super) fn step(&mut self, input: Input) {
         match input {
             Input::Paused => self.prober.pause(),
@@ -72,7 +72,7 @@ impl Supervisor {
             }
             Action::Stopping { why } => {
                 self.journal.job(EventKind::Stopping, json!({ "why": why }));
-                // What is frozen hears no signal.
+                // A frozen process does not handle signals.
                 for attempt in self.attempts.values().filter(|_| self.lifecycle.state() == JobState::Stopping)
                 {
                     let cgroup = attempt.cgroup();
@@ -248,7 +248,7 @@ impl Supervisor {
 
     fn kill(&mut self, signal: i32, tasks: &[jobc_sys::id::TaskId]) -> Result<()> {
         let signal = Signal::by_number(signal)
-            .ok_or_else(|| Error::new(Kind::State, format!("there is no signal {signal}")))?;
+            .ok_or_else(|| Error::new(Kind::State, format!("unknown signal {signal}")))?;
         if tasks.is_empty() && signal == Signal::KILL {
             self.step(Input::Kill { why: "killed".to_owned() });
             return Ok(());
@@ -256,7 +256,7 @@ impl Supervisor {
         let known = self.lifecycle.tasks();
         if let Some(strange) = tasks.iter().find(|id| !known.iter().any(|task| task.id == **id)) {
             return Err(Error::new(Kind::State, format!("the job has no task `{strange}`"))
-                .help(format!("`jobc ps {}` lists its tasks", self.folder.id)));
+                .help(format!("`jobc ps {}` lists its tasks", self.directory.id)));
         }
         let mut sent = 0;
         for (task, attempt) in &mut self.attempts {
@@ -266,7 +266,7 @@ impl Supervisor {
             }
         }
         if sent == 0 {
-            return Err(Error::new(Kind::State, "none of these tasks runs"));
+            return Err(Error::new(Kind::State, "none of these tasks is running"));
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Supervisor {
         let (wanted, word) =
             if frozen { (JobState::Running, "running") } else { (JobState::Paused, "paused") };
         if state != wanted {
-            let message = format!("job `{}` is {}, not {word}", self.folder.id, state.as_str());
+            let message = format!("job `{}` is {}, not {word}", self.directory.id, state.as_str());
             return Err(Error::new(Kind::State, message));
         }
         let mut done: Vec<TaskNumber> = Vec::new();
@@ -285,12 +285,9 @@ impl Supervisor {
             let result = match () {
                 () if cgroup.is_none() => Err(Error::new(
                     Kind::Unenforceable,
-                    format!(
-                        "task `{}` has no control group that can be frozen",
-                        self.lifecycle.tasks()[task].id
-                    ),
+                    format!("task `{}` has no cgroup that can be frozen", self.lifecycle.tasks()[task].id),
                 )
-                .help("`jobc doctor` says how to get control groups as a normal user")),
+                .help("`jobc doctor` shows how to get cgroups as an unprivileged user")),
                 () if frozen => cgroup.freeze(),
                 () => cgroup.thaw(),
             };

@@ -1,6 +1,6 @@
 //! What the supervisor writes down: the record, replaced at most so often, and events, appended at once.
 //!
-//! A full disk ends no job: what cannot be written is tried again, and said once.
+//! A full disk ends no job: a failed write is retried, and reported once.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::clean::RESERVE;
+use crate::directory::Directory;
 use crate::event::{Event, Events, Kind};
-use crate::folder::Folder;
 use crate::lifecycle::{Lifecycle, TaskNumber};
 use crate::record::{Attempt, Record, TaskRecord};
 use crate::time::Time;
@@ -32,26 +32,34 @@ const LEAST: u64 = 64 << 10;
 /// The record and the events of a job.
 #[derive(Debug)]
 pub(super) struct Journal {
-    folder: Folder,
+    directory: Directory,
     /// What is known of the job.
     pub(super) record: Record,
     events: Events,
     changed: bool,
     next: Instant,
-    /// Whether the last write failed, so that one failure is said once.
+    /// Whether the last write failed, so that one failure is reported once.
     failing: bool,
     lost: u64,
 }
 
 impl Journal {
     /// Begins the journal of a job with its first record.
-    pub(super) fn begin(folder: &Folder, record: Record) -> Result<Self> {
-        record.write(folder, Durability::Rename)?;
+    pub(super) fn begin(directory: &Directory, record: Record) -> Result<Self> {
+        record.write(directory, Durability::Rename)?;
         let size = serde_json::to_vec(&record).map_or(0, |text| text.len() as u64);
-        reserve(folder, LEAST.max(8 * size))?;
-        let events = Events::open(folder)?;
+        reserve(directory, LEAST.max(8 * size))?;
+        let events = Events::open(directory)?;
         let next = Instant::now();
-        Ok(Self { folder: folder.clone(), record, events, changed: false, next, failing: false, lost: 0 })
+        Ok(Self {
+            directory: directory.clone(),
+            record,
+            events,
+            changed: false,
+            next,
+            failing: false,
+            lost: 0,
+        })
     }
 
     /// Something happened to the job.
@@ -73,7 +81,7 @@ impl Journal {
         self.changed = true;
         match self.events.push(event) {
             Ok(()) if self.lost > 0 => {
-                say(&format!("{} events of job `{}` were lost", self.lost, self.folder.id));
+                say(&format!("{} events of job `{}` were lost", self.lost, self.directory.id));
                 self.lost = 0;
             }
             Ok(()) => {}
@@ -93,7 +101,7 @@ impl Journal {
         &mut self.record
     }
 
-    /// Says something that a person should know, once.
+    /// Adds a note for the user, once.
     pub(super) fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.record.notes.contains(&text) {
@@ -102,7 +110,7 @@ impl Journal {
         }
     }
 
-    /// A task's next attempt begins: what is known of the last one moves to the earlier ones.
+    /// A task's next attempt starts: the data of the last one moves to the earlier ones.
     pub(super) fn begin_attempt(&mut self, task: TaskNumber, attempt: u32) {
         let known = self.of(task);
         if known.attempt > 0 {
@@ -134,7 +142,7 @@ impl Journal {
         self.changed.then_some(self.next)
     }
 
-    /// Writes the record where it is due.
+    /// Writes the record if it is due.
     pub(super) fn flush(&mut self, lifecycle: &Lifecycle) {
         if self.due().is_some_and(|due| due <= Instant::now()) {
             self.follow(lifecycle);
@@ -142,16 +150,16 @@ impl Journal {
         }
     }
 
-    /// Writes the record now. The job's loop does not wait for a disk that its tasks keep busy: only how it ended goes to the
-    /// disk at once.
+    /// Writes the record now. The event loop does not wait for a disk that its tasks keep busy: only the final state is
+    /// synced to the disk at once.
     pub(super) fn write(&mut self, durability: Durability) -> Result<()> {
-        let written = self.record.write(&self.folder, durability);
+        let written = self.record.write(&self.directory, durability);
         self.changed = written.is_err();
         self.next = Instant::now() + if written.is_ok() { PAUSE } else { PATIENCE };
         if let Err(error) = &written
             && !self.failing
         {
-            say(&format!("{error}; it is tried again"));
+            say(&format!("{error}; retrying"));
         }
         self.failing = written.is_err();
         written
@@ -165,15 +173,15 @@ pub(super) fn say(text: &str) {
 }
 
 /// Keeps some bytes of the disk for the end of the job.
-fn reserve(folder: &Folder, size: u64) -> Result<()> {
-    let path = folder.record.join(RESERVE);
+fn reserve(directory: &Directory, size: u64) -> Result<()> {
+    let path = directory.record.join(RESERVE);
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path);
     let file = file.map_err(|error| machine("make", &path, &error))?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
         // A file system that cannot promise room keeps none.
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(errno) => {
-            Err(Error::machine(format!("keep room for the job's record in `{}`", path.display()), errno))
+            Err(Error::machine(format!("reserve space for the job record in `{}`", path.display()), errno))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the threads of a supervisor tell its loop.
+//! The messages of a supervisor's threads to its event loop.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::record::Claim;
 use jobc_container::container::make::Made;
 use jobc_sys::error::Result;
 
-/// What threads tell the loop.
+/// A message of a thread to the event loop.
 #[derive(Debug)]
 pub(super) enum Mail {
     /// Something the preparation wants written down.
@@ -46,15 +46,15 @@ pub(super) enum Mail {
 pub(super) enum News {
     /// Something happened.
     Event(EventKind, Value),
-    /// A person should know something.
+    /// A note for the user.
     Note(String),
-    /// What the job has of the machine now.
+    /// What the job has of the host now.
     Claimed(Claim),
     /// Where tasks are reached, by number.
     Addresses(Vec<Option<IpAddr>>),
 }
 
-/// What the job has of the machine while it runs. Dropping it gives all of it back.
+/// What the job has of the host while it runs. Dropping it gives all of it back.
 #[derive(Debug)]
 #[allow(dead_code)] // held, and given up
 pub(super) struct Prepared {
@@ -69,9 +69,9 @@ pub(super) struct Held {
     pub(super) made: Made,
     /// A byte here lets it go.
     pub(super) hold: OwnedFd,
-    /// What it writes to its standard output and error; nothing where it has a terminal.
+    /// What it writes to its standard output and error; nothing if it has a terminal.
     pub(super) output: Option<[OwnedFd; 2]>,
-    /// What a person should know.
+    /// Notes for the user.
     pub(super) said: Vec<String>,
     /// What is mounted, for the event.
     pub(super) mounts: usize,

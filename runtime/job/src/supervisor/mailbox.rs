@@ -1,4 +1,4 @@
-//! Messages from threads to the supervisor's loop, with a descriptor that says that there are some.
+//! Messages from threads to the supervisor's event loop, with a file descriptor that is readable while there are some.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, mpsc};
@@ -26,7 +26,7 @@ impl<T> Mailbox<T> {
     /// An empty mailbox.
     pub fn new() -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Error::machine("make an eventfd", errno))?;
+            .map_err(|errno| Error::machine("create an eventfd", errno))?;
         let (sender, receiver) = mpsc::channel();
         Ok(Self { receiver, sender, bell: Arc::new(bell) })
     }
@@ -41,7 +41,7 @@ impl<T> Mailbox<T> {
         let _ = rustix::io::read(&*self.bell, &mut [0_u8; 8]);
     }
 
-    /// The next message, where there is one.
+    /// The next message, if there is one.
     pub fn next(&self) -> Option<T> {
         self.receiver.try_recv().ok()
     }
@@ -60,7 +60,7 @@ impl<T> Clone for Sender<T> {
 }
 
 impl<T> Sender<T> {
-    /// Puts a message in and rings; a supervisor that is gone hears nothing.
+    /// Adds a message and wakes the loop; without a supervisor the message is dropped.
     pub fn send(&self, message: T) {
         if self.sender.send(message).is_ok() {
             // A counter at its top rings already.

@@ -1,7 +1,7 @@
-//! Threads that make and remove containers, so that the supervisor's loop goes on meanwhile.
+//! Threads that create and remove containers, so that the supervisor's event loop does not block.
 //!
-//! The kernel kills a container when the *thread* that made it ends (prctl(2), `PR_SET_PDEATHSIG`): these threads end with
-//! the supervisor's process and not before.
+//! The kernel kills a container when the *thread* that made it ends (prctl(2), `PR_SET_PDEATHSIG`): these threads end
+//! with the supervisor's process and not before.
 
 use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
@@ -100,16 +100,16 @@ fn carry_out(share: &Share, work: Work) -> Mail {
 /// What the container of a task's attempt is called.
 pub(super) fn container_name(share: &Share, id: &TaskId, attempt: u32) -> Result<Id> {
     let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
-    Id::new(&format!("{}.{id}{again}", share.folder.id))
+    Id::new(&format!("{}.{id}{again}", share.directory.id))
 }
 
-/// Makes the container of a task's attempt, held before its program.
+/// Creates the container of a task's attempt, held before its program.
 fn make(share: &Share, task: TaskNumber, id: &TaskId, attempt: u32) -> Result<Held> {
     let name = container_name(share, id, attempt)?;
     let begun = make::begin(&share.containers, &name)?;
-    let (given, console) = share.allocate(task, id, begun.folder())?;
+    let (given, console) = share.allocate(task, id, begun.directory())?;
     let machine = |what: &'static str| move |errno| Error::machine(what, errno);
-    let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("make a pipe"))?;
+    let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;
     let (streams, output) = if console.is_some() {
         (None, None)
     } else {
@@ -144,7 +144,7 @@ fn mounts(bundle: &Bundle) -> usize {
 
 /// A pipe for a container's output: the supervisor's end does not wait, the container's does.
 fn output() -> Result<(OwnedFd, OwnedFd)> {
-    let machine = |errno| Error::machine("make a pipe for a task's output", errno);
+    let machine = |errno| Error::machine("create a pipe for a task's output", errno);
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(machine)?;
     rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK).map_err(machine)?;
     Ok((ours, theirs))

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// A supervisor holds some descriptors for each task; what a task may open stays as it was.
+/// A supervisor holds some file descriptors for each task; the limit of a task stays as it was.
 pub(super) fn raise_open_files() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
     let number = |limit: Option<u64>| limit.unwrap_or(u64::MAX);

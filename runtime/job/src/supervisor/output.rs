@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 impl Supervisor {
-    /// A task wrote something, or nobody can any more.
+    /// A task wrote something, or closed its output.
     pub(super) fn read_output(&mut self, task: TaskNumber, stream: usize) -> Left {
         let Some(attempt) = self.attempts.get_mut(&task) else { return Left::Nothing };
         let (number, log) = (attempt.number, &mut self.logs[task]);
@@ -35,7 +35,7 @@ impl Supervisor {
         left
     }
 
-    /// Reads what an attempt has written before its end: nobody writes any more, so what is in the pipes is all.
+    /// Reads what an attempt has written before its end: no writer is left, so the content of the pipes is all.
     pub(super) fn read_the_rest(&mut self, task: TaskNumber) {
         for (stream, name) in STREAMS.into_iter().enumerate() {
             while self.read_output(task, stream) == Left::Perhaps {}

@@ -1,11 +1,11 @@
-//! What a plan alone tells of a job, for its record.
+//! The part of a job's record that follows from its plan.
 
 use std::collections::BTreeMap;
 
 use jobc_schema::job::Network as NetworkChoice;
 use jobc_schema::plan::JobPlan;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::lifecycle::Lifecycle;
 use crate::record::{JobState, Record, TaskRecord, TaskState};
 use crate::submission::Submission;
@@ -15,7 +15,7 @@ use jobc_sys::id::TaskId;
 
 /// What is known of a job before anything has happened.
 pub(super) fn first_record(
-    folder: &Folder,
+    directory: &Directory,
     submission: &Submission,
     plan: &JobPlan,
     lifecycle: &Lifecycle,
@@ -47,7 +47,7 @@ pub(super) fn first_record(
     }
     Record {
         version: 1,
-        id: folder.id.clone(),
+        id: directory.id.clone(),
         description: plan.description.clone(),
         source: submission.source.clone(),
         target: plan.target.name.clone(),
@@ -88,7 +88,7 @@ fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> indexmap::IndexMap<Strin
     plan.roles[role].ports.iter().map(|port| (port.label.clone(), number(port))).collect()
 }
 
-/// The limits of a role's tasks, for people.
+/// The limits of a role's tasks, for display.
 fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
     let resources = &plan.roles[role].resources;
     let all = [
@@ -101,7 +101,7 @@ fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
     all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
 }
 
-/// The folders of the job's outputs, by name.
+/// The directories of the job's outputs, by name.
 pub(super) fn outputs(plan: &JobPlan) -> BTreeMap<&str, String> {
     use jobc_schema::plan::{VolumeKind, VolumeSource};
     let path = |source: &VolumeSource| match source {

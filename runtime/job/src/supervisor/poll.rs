@@ -1,4 +1,4 @@
-//! What the supervisor's loop sleeps on: an epoll set whose entries tell what they are.
+//! The epoll set of the supervisor's event loop; its entries identify their sources.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) enum Ready {
     Client(u32),
     /// A task's first process has ended.
     Process(TaskNumber),
-    /// A task wrote to its standard output (0) or error (1), or nobody can any more.
+    /// A task wrote to its standard output (0) or error (1), or closed it.
     Output(TaskNumber, usize),
 }
 
@@ -66,16 +66,16 @@ impl Poll {
     /// An empty set.
     pub(super) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC);
-        Ok(Self { epoll: epoll.map_err(|errno| Error::machine("make an epoll set", errno))? })
+        Ok(Self { epoll: epoll.map_err(|errno| Error::machine("create an epoll instance", errno))? })
     }
 
-    /// Adds a descriptor that becomes readable.
+    /// Adds a file descriptor that becomes readable.
     pub(super) fn add(&self, fd: impl AsFd, ready: Ready) -> Result<()> {
         epoll::add(&self.epoll, fd, EventData::new_u64(ready.to_data()), EventFlags::IN)
-            .map_err(|errno| Error::machine("wait for a descriptor", errno))
+            .map_err(|errno| Error::machine("wait for a file descriptor", errno))
     }
 
-    /// Takes a descriptor out, before it is closed: a copy of it elsewhere would keep it in.
+    /// Removes a file descriptor before it is closed: a copy of it elsewhere would keep it in the set.
     pub(super) fn remove(&self, fd: impl AsFd) {
         let _ = epoll::delete(&self.epoll, fd);
     }

@@ -1,4 +1,4 @@
-//! What is done before the first task: its turn, room on the machine, data, roots, the network. It takes its time, in a
+//! What is done before the first task: its turn, room on the host, data, roots, the network. It takes its time, in a
 //! thread.
 
 use std::sync::Arc;
@@ -15,8 +15,8 @@ use crate::admission::capacity::Capacity;
 use crate::admission::ledger::Ledger;
 use crate::admission::turn::{Slot, Waiting};
 use crate::admission::{Admission, Answer, claim};
+use crate::directory::Places;
 use crate::event::Kind as EventKind;
-use crate::folder::Places;
 use crate::lifecycle::Lifecycle;
 use crate::network::{Change, Network};
 use crate::provision::{self, Progress};
@@ -32,7 +32,7 @@ use jobc_sys::id::TaskId;
 /// How often a job that waits asks again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What was found of the machine's GPUs.
+/// What was found of the host's GPUs.
 struct Gpus {
     machine: Machine,
     inventory: Inventory,
@@ -56,7 +56,7 @@ pub(super) fn start(share: &Arc<Share>, mail: &Sender<Mail>) -> JoinHandle<()> {
 
 impl Preparation<'_> {
     fn carry_out(&self) -> Result<Prepared> {
-        // Before it waits for anything, so that nobody else gets its ports meanwhile.
+        // Before it waits for anything, so that no other job gets its ports meanwhile.
         let mut admission = self.enter()?;
         let slot = self.wait_for_the_turn()?;
         let gpus = self.wait_for_room(&mut admission)?;
@@ -74,11 +74,11 @@ impl Preparation<'_> {
         self.mail.send(Mail::Preparing(News::Note(text.into())));
     }
 
-    /// Sleeps a little; an error where nobody wants the job any more.
+    /// Sleeps briefly; an error if the job was stopped.
     fn pause(&self) -> Result<()> {
         std::thread::sleep(AGAIN);
         if self.share.stopped.load(Ordering::Acquire) {
-            return Err(Error::new(Kind::State, "the job was stopped before it began"));
+            return Err(Error::new(Kind::State, "the job was stopped before it started"));
         }
         Ok(())
     }
@@ -92,8 +92,7 @@ impl Preparation<'_> {
                 return Ok(Some(slot));
             }
             if !std::mem::replace(&mut told, true) {
-                let reason =
-                    format!("its turn: {} of the jobs that were started together run at once", turn.slots);
+                let reason = format!("its turn: {} of the jobs started together run at once", turn.slots);
                 self.event(EventKind::Queued, json!({ "waits_for": reason }));
             }
             self.pause()?;
@@ -103,25 +102,25 @@ impl Preparation<'_> {
     /// Where the jobs of this user are.
     fn places(&self) -> Places {
         let parent = |path: &std::path::Path| path.parent().unwrap_or(path).to_owned();
-        let folder = &self.share.folder;
-        Places { state: parent(&folder.state), records: parent(&folder.record) }
+        let directory = &self.share.directory;
+        Places { state: parent(&directory.state), records: parent(&directory.record) }
     }
 
     fn enter(&self) -> Result<Admission> {
-        let Share { plan, folder, .. } = self.share;
+        let Share { plan, directory, .. } = self.share;
         let ledger = Ledger::standard(&self.places())?;
         if let Some(said) = &ledger.said {
             self.note(said);
         }
-        Admission::enter(ledger, &folder.id, &claim::of(plan))
+        Admission::enter(ledger, &directory.id, &claim::of(plan))
     }
 
     fn wait_for_room(&self, admission: &mut Admission) -> Result<Gpus> {
-        let Share { plan, folder, submission, .. } = self.share;
+        let Share { plan, directory, submission, .. } = self.share;
         let (machine, inventory) = self.look_at_gpus();
         let means = Means::of(&machine, &inventory);
         let demands = Demands::of(plan, submission.gpu_choices(), &inventory, &means)?;
-        let capacity = Capacity::of_machine(&folder.state)?.with_gpus(inventory);
+        let capacity = Capacity::of_machine(&directory.state)?.with_gpus(inventory);
         let mut told = None;
         loop {
             match admission.ask(plan, &demands, &capacity, submission.queue)? {
@@ -143,7 +142,7 @@ impl Preparation<'_> {
         }
     }
 
-    /// The machine's GPUs; nobody looks at them for a job that asks for none.
+    /// The host's GPUs; not looked up for a job without GPUs.
     fn look_at_gpus(&self) -> (Machine, Inventory) {
         let machine = Machine::here();
         let wanted = Demands::any(&self.share.plan);
@@ -151,7 +150,7 @@ impl Preparation<'_> {
         (machine, inventory)
     }
 
-    /// Starts what serves the job's slices of GPUs; nothing where it has no GPU.
+    /// Starts what serves the job's slices of GPUs; nothing if it has no GPU.
     fn serve_gpus(&self, admission: &Admission, gpus: Gpus) -> Result<Option<TaskGpus>> {
         let Share { plan, submission, stopped, .. } = self.share;
         let leased = admission.claim().leased.clone();
@@ -165,8 +164,8 @@ impl Preparation<'_> {
     }
 
     fn provide(&self, gpus: Option<TaskGpus>) -> Result<()> {
-        let Share { plan, folder, submission, secrets, .. } = self.share;
-        let job = provision::Job { folder, plan, submission, secrets };
+        let Share { plan, directory, submission, secrets, .. } = self.share;
+        let job = provision::Job { directory, plan, submission, secrets };
         let mut told = |progress| match progress {
             Progress::Fetching { volume, from, bytes } => {
                 self.event(EventKind::Fetching, json!({ "volume": volume, "from": from, "bytes": bytes }));
@@ -189,9 +188,9 @@ impl Preparation<'_> {
     }
 
     fn make_network(&self) -> Result<()> {
-        let Share { plan, folder, submission, .. } = self.share;
+        let Share { plan, directory, submission, .. } = self.share;
         let tasks: Vec<TaskId> = Lifecycle::new(plan).tasks().iter().map(|task| task.id.clone()).collect();
-        let mut network = Network::make(plan, &tasks, folder, submission)?;
+        let mut network = Network::make(plan, &tasks, directory, submission)?;
         network.notes().iter().for_each(|note| self.note(note));
         let detail = json!({ "network": network.name(), "published": network.published() });
         self.event(EventKind::NetworkReady, detail);
@@ -206,20 +205,18 @@ impl Preparation<'_> {
     }
 }
 
-/// Passes on what became of the network. What is so for good a person should know later, too.
+/// Reports a change of the network. A permanent one is also a note for the user.
 fn tell_change(mail: &Sender<Mail>, change: Change) {
     let (detail, note) = match change {
         Change::WayOutLost { why } => (json!({ "way_out": "lost", "why": why }), None),
         Change::WayOutRestored { by } => (json!({ "way_out": "restored", "by": by }), None),
         Change::WayOutGone { why } => {
-            let note = format!("the job's network has no way out any more: {why}");
+            let note = format!("the job's network has lost its uplink: {why}");
             (json!({ "way_out": "gone", "why": why }), Some(note))
         }
         Change::HolderLost => {
             let why = "the process that holds the job's network has ended";
-            let note = format!(
-                "{why}: there is no way out any more, no port is published, and no task can be tried again"
-            );
+            let note = format!("{why}: the uplink is gone, no port is published, and no task can be retried");
             (json!({ "network": "lost", "why": why }), Some(note))
         }
     };

@@ -1,4 +1,4 @@
-//! What looks whether tasks are ready, and where it finds them.
+//! The readiness prober, and how it reaches tasks.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -42,7 +42,7 @@ impl Place for Tasks {
     }
 }
 
-/// What looks whether the tasks of a job are ready; reports come as [`Mail::Looked`].
+/// The prober of a job's tasks; reports come as [`Mail::Looked`].
 pub(super) fn prober(share: &Arc<Share>, ids: Vec<TaskId>, mail: Sender<Mail>) -> Prober {
     let tasks = Tasks { share: Arc::clone(share), ids };
     Prober::new(Box::new(tasks), Box::new(move |report| mail.send(Mail::Looked(report))))

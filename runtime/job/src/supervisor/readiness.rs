@@ -17,7 +17,7 @@ pub(super) fn enters_containers(plan: &JobPlan) -> bool {
 }
 
 impl Supervisor {
-    /// Begins to look whether a task is ready.
+    /// Begins to check whether a task is ready.
     pub(super) fn watch(&mut self, task: TaskNumber) -> Option<Input> {
         let known = &self.lifecycle.tasks()[task];
         let plan = &self.share.plan;

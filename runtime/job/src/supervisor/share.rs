@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jobc_schema::plan::JobPlan;
 
-use crate::folder::Folder;
+use crate::directory::Directory;
 use crate::lifecycle::TaskNumber;
 use crate::network::Network;
 use crate::provision;
@@ -23,11 +23,11 @@ use jobc_sys::id::TaskId;
 /// What every task of a job shares.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// The job's folders.
-    pub(super) folder: Folder,
+    /// The job's directories.
+    pub(super) directory: Directory,
     /// Where its containers are.
     pub(super) containers: Store,
-    /// What was asked for.
+    /// The submission.
     pub(super) submission: Submission,
     /// The plan.
     pub(super) plan: JobPlan,
@@ -35,7 +35,7 @@ pub(super) struct Share {
     pub(super) secrets: Secrets,
     /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
     pub(super) open_files: (u64, u64),
-    /// Where the terminal of the submission's task goes, until its first attempt takes it.
+    /// The receiver of the terminal of the submission's task, until its first attempt takes it.
     pub(super) terminal: Mutex<Option<OwnedFd>>,
     /// The job's images, which stay as long as this is there.
     pub(super) _images: Option<Hold>,
@@ -48,12 +48,12 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// The network, which nobody changes meanwhile.
+    /// The network, locked against changes.
     pub(super) fn network(&self) -> MutexGuard<'_, Option<Network>> {
         self.network.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The machine's GPUs that the job has, once it is prepared; nothing where it has none.
+    /// The host's GPUs that the job has, once it is prepared; nothing if it has none.
     pub(super) fn gpus(&self) -> Option<&TaskGpus> {
         self.provided.get()?.gpus.as_deref()
     }
@@ -63,16 +63,16 @@ impl Share {
         drop(self.network().take());
     }
 
-    /// Gives a task what only this machine knows; with it goes the terminal, where the task gets one.
+    /// Gives a task what only this host knows, and the terminal, if the task gets one.
     pub(super) fn allocate(
         &self,
         task: TaskNumber,
         id: &TaskId,
-        folder: &Path,
+        directory: &Path,
     ) -> Result<(Given, Option<OwnedFd>)> {
         let provided =
             self.provided.get().ok_or_else(|| Error::new(Kind::State, "the job is not prepared yet"))?;
-        let mut given = provision::task(provided, id, folder)?;
+        let mut given = provision::task(provided, id, directory)?;
         let spec = &mut given.bundle.config.spec;
         let console = if self.submission.terminal.as_ref() == Some(id) {
             self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -13,34 +13,34 @@ use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::Inherited;
 use crate::control::{Answer, Connection, read_line};
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::own_program::{Environment, keep_read_only};
 
-/// The hidden command that becomes a supervisor: `jobc supervise STATE RECORD LOCK CLIENT [TERMINAL]`, folders and numbers of
-/// descriptors.
+/// The hidden command that becomes a supervisor: `jobc supervise STATE RECORD LOCK CLIENT [TERMINAL]`, directories and
+/// numbers of file descriptors.
 pub const COMMAND: &str = "supervise";
 
 /// A supervisor that was started.
 #[derive(Debug)]
 pub struct Started {
-    /// A connection that attends to the job, where the submission says so.
+    /// A connection that is attached to the job, if the submission requests it.
     pub connection: Connection,
-    /// The supervisor's process, a child of ours.
+    /// The supervisor's process, a child of this process.
     pub child: Child,
 }
 
-/// Starts the supervisor of a job whose folders hold a submission, a plan and a build, and waits until it listens.
+/// Starts the supervisor of a job whose directories hold a submission, a plan and a build, and waits until it listens.
 ///
-/// `lock` is the job's ([`Folder::try_lock`]): it goes over to the supervisor, so that at no time nobody holds it. `terminal`
-/// is a connected Unix socket that gets the master of the terminal of the submission's task.
+/// `lock` is the job's ([`Directory::try_lock`]): it is handed over to the supervisor, so that it is held at all times.
+/// `terminal` is a connected Unix socket that gets the master of the terminal of the submission's task.
 ///
 /// # Errors
 ///
-/// What the supervisor says of why it cannot begin.
+/// The supervisor's error if it cannot start.
 #[allow(clippy::needless_pass_by_value)] // the terminal's end here is to be closed once it is handed over
-pub fn start(folder: &Folder, lock: File, terminal: Option<OwnedFd>) -> Result<Started> {
-    let log = folder.record.join("supervisor.log");
+pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Result<Started> {
+    let log = directory.record.join("supervisor.log");
     let log = OpenOptions::new()
         .create(true)
         .append(true)
@@ -50,12 +50,12 @@ pub fn start(folder: &Folder, lock: File, terminal: Option<OwnedFd>) -> Result<S
     let errors = log.try_clone().map_err(|error| failed(&error))?;
     let (ours, theirs) = UnixStream::pair().map_err(|error| failed(&error))?;
     let mut command = Command::new("/proc/self/exe");
-    command.arg(COMMAND).arg(&folder.state).arg(&folder.record);
+    command.arg(COMMAND).arg(&directory.state).arg(&directory.record);
     let terminal = terminal.as_ref().map(AsFd::as_fd);
     let inherited = [Some(lock.as_fd()), Some(theirs.as_fd()), terminal];
     for fd in inherited.into_iter().flatten() {
-        // Nothing else is started by this process meanwhile.
-        fcntl_setfd(fd, FdFlags::empty()).map_err(|errno| Error::machine("hand a descriptor on", errno))?;
+        // This process starts no other program meanwhile.
+        fcntl_setfd(fd, FdFlags::empty()).map_err(|errno| Error::machine("pass a file descriptor", errno))?;
         command.arg(fd.as_raw_fd().to_string());
     }
     command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
@@ -68,19 +68,19 @@ pub fn start(folder: &Folder, lock: File, terminal: Option<OwnedFd>) -> Result<S
             let error = Error::new(Kind::State, message);
             Err(if let Some(help) = help { error.help(help) } else { error })
         }
-        None => Err(Error::new(Kind::State, "the job's supervisor ended before it began")
-            .help(format!("see `{}`", folder.record.join("supervisor.log").display()))),
+        None => Err(Error::new(Kind::State, "the job's supervisor exited before it started the job")
+            .help(format!("see `{}`", directory.record.join("supervisor.log").display()))),
     }
 }
 
-/// Becomes the supervisor that [`start`] has asked for: `words` follow [`COMMAND`]. Returns what `jobc run` exits with.
+/// Becomes the supervisor that [`start`] starts: `words` follow [`COMMAND`]. Returns the exit code of `jobc run`.
 pub fn become_supervisor(words: &[OsString]) -> Result<u8> {
     let [state, record, descriptors @ ..] = words else { return Err(misused()) };
     let (state, record) = (PathBuf::from(state), PathBuf::from(record));
     let id = state.file_name().and_then(|name| name.to_str()).ok_or_else(misused)?.parse()?;
-    let folder = Folder { id, state, record };
-    if super::readiness::enters_containers(&super::read(&folder.plan_file())?) {
-        // Before any descriptor is closed to other programs: this one may begin again.
+    let directory = Directory { id, state, record };
+    if super::readiness::enters_containers(&super::read(&directory.plan_file())?) {
+        // Before file descriptors are set to close-on-exec, because this program may execute itself again.
         keep_read_only(Environment::Whole)?;
     }
     let mut descriptors = descriptors.iter().map(inherited);
@@ -88,24 +88,25 @@ pub fn become_supervisor(words: &[OsString]) -> Result<u8> {
     let lock = next()?.ok_or_else(misused)?.into();
     let client = next()?.ok_or_else(misused)?.into();
     let terminal = next()?;
-    super::run(folder, Inherited { lock, client, terminal })
+    super::run(directory, Inherited { lock, client, terminal })
 }
 
-/// A descriptor by its number, which nothing else in this process knows of; it is ours alone from now on.
+/// A file descriptor by its number, which nothing else in this process uses; this process owns it from now on.
 fn inherited(word: &OsString) -> Result<OwnedFd> {
     let number: RawFd =
         word.to_str().and_then(|word| word.parse().ok()).filter(|&fd| fd > 2).ok_or_else(misused)?;
     if std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err() {
         return Err(misused());
     }
-    // SAFETY: it is open, and this process has just begun: who started it has left the descriptor for this.
+    // SAFETY: it is open, and this process has just started: its parent has left the file descriptor for this.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
-    fcntl_setfd(&fd, FdFlags::CLOEXEC).map_err(|errno| Error::machine("take a descriptor over", errno))?;
+    fcntl_setfd(&fd, FdFlags::CLOEXEC)
+        .map_err(|errno| Error::machine("take over a file descriptor", errno))?;
     Ok(fd)
 }
 
 fn misused() -> Error {
-    Error::new(Kind::State, "this command is started by `jobc run` alone")
+    Error::new(Kind::State, "this command is internal: only `jobc run` starts it")
         .help("run a job with `jobc run job.yaml`")
 }
 

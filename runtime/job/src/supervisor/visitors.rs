@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::poll::{Poll, Ready};
 use crate::control::{Answer, Request, write_line};
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_sys::error::{Error, Result, machine};
 
 /// The most of a line that is taken in before its end.
@@ -45,13 +45,18 @@ pub(super) enum Said {
 }
 
 impl Visitors {
-    /// Listens in the job's folder, with the command that submitted the job connected already.
-    pub(super) fn listen(folder: &Folder, poll: &Poll, first: UnixStream, attends: bool) -> Result<Self> {
-        let path = folder.control();
+    /// Listens in the job's directory, with the command that submitted the job connected already.
+    pub(super) fn listen(
+        directory: &Directory,
+        poll: &Poll,
+        first: UnixStream,
+        attends: bool,
+    ) -> Result<Self> {
+        let path = directory.control();
         let listen = || -> std::io::Result<UnixListener> {
-            // A socket's path has 108 bytes at most (unix(7)): it is named from its folder.
+            // A socket's path has 108 bytes at most (unix(7)): it is named from its directory.
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let state = rustix::fs::open(&folder.state, flags, Mode::empty())?;
+            let state = rustix::fs::open(&directory.state, flags, Mode::empty())?;
             let listener = UnixListener::bind(format!("/proc/self/fd/{}/control", state.as_raw_fd()))?;
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
             listener.set_nonblocking(true)?;
@@ -87,7 +92,7 @@ impl Visitors {
         Ok(())
     }
 
-    /// What a connection says, line by line; it is forgotten at its end.
+    /// The requests of a connection, line by line; the connection is removed at its end.
     pub(super) fn hear(&mut self, number: u32, poll: &Poll) -> Vec<Said> {
         let Some(client) = self.clients.get_mut(&number) else { return vec![] };
         let mut said = Vec::new();
@@ -116,7 +121,7 @@ impl Visitors {
                 }
                 Ok(request) => said.push(Said::Asks(request)),
                 Err(error) => {
-                    let message = format!("the supervisor does not understand: {error}");
+                    let message = format!("invalid request to the supervisor: {error}");
                     let help = "the job was started by another version of jobc".to_owned();
                     answer(client, &Answer::Refused { message, help: Some(help) });
                 }

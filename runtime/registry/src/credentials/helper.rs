@@ -1,5 +1,5 @@
-//! Programs that keep credentials: `docker-credential-NAME get`, with the registry on standard input and JSON on standard
-//! output (the protocol of docker-credential-helpers).
+//! Programs that keep credentials: `docker-credential-NAME get`, with the registry on standard input and JSON on
+//! standard output (the protocol of docker-credential-helpers).
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -12,11 +12,11 @@ use serde::Deserialize;
 
 use super::Credential;
 
-/// A program may ask a person for a password, so it has time; one that hangs must not hold us for good.
+/// A helper may prompt for a password, so the timeout is long; one that hangs must not block forever.
 const TIME: Duration = Duration::from_mins(1);
 /// No answer is longer.
 const LONGEST: u64 = 1 << 20;
-/// The name under which a token stands in place of a password.
+/// The user name that marks a token instead of a password.
 const TOKEN: &str = "<token>";
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ struct Answer {
     secret: String,
 }
 
-/// Asks a program for a registry's credentials; nothing where it has none.
+/// Asks a program for a registry's credentials; nothing if it has none.
 pub(super) fn ask(name: &str, server: &str) -> Result<Option<Credential>> {
     let program = format!("docker-credential-{name}");
     if name.is_empty() || name.contains('/') {
@@ -38,7 +38,7 @@ pub(super) fn ask(name: &str, server: &str) -> Result<Option<Credential>> {
 fn failed(program: &Path, server: &str, what: &str) -> Error {
     let program = program.display();
     Error::new(Kind::Machine, format!("`{program}`, which has the credentials of `{server}`, {what}"))
-        .help("repair the program, or take its name out of `credsStore` and `credHelpers`")
+        .help("repair the program, or remove its name from `credsStore` and `credHelpers`")
 }
 
 pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Result<Option<Credential>> {
@@ -54,7 +54,7 @@ pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Resul
     let (sender, receiver) = mpsc::channel();
     let asked = server.to_owned();
     std::thread::spawn(move || {
-        // One that does not read what it is asked says so by its answer.
+        // A helper that does not read its input shows that in its response.
         if let Some(stdin) = &mut stdin {
             let _ = stdin.write_all(asked.as_bytes());
         }
@@ -67,7 +67,7 @@ pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Resul
     if matches!(answer, Err(RecvTimeoutError::Timeout)) {
         let _ = child.kill();
         let _ = child.wait();
-        return Err(failed(&format!("did not answer within {} s", time.as_secs())));
+        return Err(failed(&format!("timed out after {} s", time.as_secs())));
     }
     let status = child.wait().map_err(|error| failed(&format!("cannot be waited for: {error}")))?;
     let text = answer.ok().and_then(std::result::Result::ok).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Resul
         return Err(failed(&format!("failed: {}", if said.is_empty() { status.to_string() } else { said })));
     }
     let Answer { username, secret } =
-        serde_json::from_slice(&text).map_err(|_| failed("gave an answer that is not one"))?;
+        serde_json::from_slice(&text).map_err(|_| failed("returned an invalid response"))?;
     Ok(Some(if username == TOKEN {
         Credential::Identity(secret)
     } else {

@@ -4,15 +4,15 @@ use std::time::Duration;
 use super::*;
 
 fn check(file: &str, registry: &str, repository: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config.json");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.json");
     std::fs::write(&path, file).unwrap();
-    match Credentials::of_files(vec![folder.path().join("absent.json"), path]).find(registry, repository) {
+    match Credentials::of_files(vec![directory.path().join("absent.json"), path]).find(registry, repository) {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(Credential::Password { user, password })) => format!("{user} with {password}"),
         Ok(Some(Credential::Identity(token))) => format!("identity {token}"),
         Ok(Some(Credential::Registry(token))) => format!("token {token}"),
-        Err(error) => error.message.replace(folder.path().to_str().unwrap(), "DIR"),
+        Err(error) => error.message.replace(directory.path().to_str().unwrap(), "DIR"),
     }
 }
 
@@ -54,7 +54,7 @@ fn what_is_wrong_is_told_without_what_is_secret() {
     );
     assert_eq!(
         check(r#"{"auths": {"a": "hunter2"}}"#, "a", "b"),
-        "`DIR/config.json` is not a file of credentials: line 1, column 25"
+        "`DIR/config.json` is not a valid credentials file: line 1, column 25"
     );
     let debug = format!("{:?}", Credential::Password { user: "u".into(), password: "hunter2".into() });
     assert_eq!(debug, "Password");
@@ -62,9 +62,10 @@ fn what_is_wrong_is_told_without_what_is_secret() {
 
 /// What a program with this script for its body makes of the question.
 fn ask(script: &str, time: Duration) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("docker-credential-test");
-    // Written by another process: one that is forked meanwhile would hold it open, and it could not be executed (ETXTBSY).
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("docker-credential-test");
+    // Written by another process: a process forked meanwhile would keep it open, and it could not be executed
+    // (ETXTBSY).
     let written = std::process::Command::new("sh")
         .args(["-c", "printf '#!/bin/sh\\n%s\\n' \"$2\" > \"$1\"", "sh"])
         .args([path.as_os_str(), script.as_ref()])
@@ -76,7 +77,7 @@ fn ask(script: &str, time: Duration) -> String {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(Credential::Password { user, password })) => format!("{user} with {password}"),
         Ok(Some(other)) => format!("{other:?}"),
-        Err(error) => error.message.replace(folder.path().to_str().unwrap(), "DIR"),
+        Err(error) => error.message.replace(directory.path().to_str().unwrap(), "DIR"),
     }
 }
 
@@ -90,6 +91,6 @@ fn a_program_is_asked_by_its_protocol() {
     assert_eq!(ask(r#"echo '{"Username":"<token>","Secret":"t"}'"#, long), "Identity");
     assert_eq!(ask("echo 'credentials not found in native keychain'; exit 1", long), "nothing");
     assert!(ask("echo the chain is locked; exit 1", long).ends_with("failed: the chain is locked"));
-    assert!(ask("echo nonsense", long).ends_with("gave an answer that is not one"));
-    assert!(ask("exec sleep 600", Duration::from_millis(300)).ends_with("did not answer within 0 s"));
+    assert!(ask("echo nonsense", long).ends_with("returned an invalid response"));
+    assert!(ask("exec sleep 600", Duration::from_millis(300)).ends_with("timed out after 0 s"));
 }

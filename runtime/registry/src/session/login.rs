@@ -1,7 +1,7 @@
 //! Being let in: a password, or a token that another service gives for it.
 //!
-//! The flow is that of the distribution specification's token authentication, as Docker's registries, GitLab's, GitHub's and
-//! the clouds' have it: the registry refuses once and names the service.
+//! The flow is that of the distribution specification's token authentication, as Docker's registries, GitLab's,
+//! GitHub's and the clouds' have it: the registry refuses once and names the service.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ use crate::challenge::{self, Challenge};
 use crate::credentials::Credential;
 use crate::retry::Backoff;
 
-/// How long a token holds whose service does not say.
+/// How long a token is valid if the service does not set it.
 const USUAL: Duration = Duration::from_mins(1);
 /// A token is taken for old so long before its end.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -54,16 +54,16 @@ impl Session {
         self.lock().remove(scope);
     }
 
-    /// Answers a refusal: finds out who we are here, and gets a token where one is wanted.
+    /// Answers a challenge: finds the credentials for this registry, and gets a token if one is required.
     ///
-    /// `refused` is what did not help. Where another thread got something newer meanwhile, that is taken.
+    /// `refused` is the authorization that failed. If another thread got a newer one meanwhile, that is used.
     pub(super) fn log_in(
         &self,
         answer: &Response<Body>,
         scope: &str,
         refused: Option<&str>,
     ) -> std::result::Result<String, Trouble> {
-        // Held while the service is asked, so that several blobs ask once.
+        // Locked while the service is queried, so that several blobs query it once.
         let mut known = self.lock();
         if let Some(newer) = known.get(scope)
             && Some(newer.header.as_str()) != refused
@@ -99,7 +99,7 @@ impl Session {
         self.authorizations.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Who we are here: looked up once.
+    /// The credentials for this registry: looked up once.
     fn credential(&self, scope: &str) -> Result<Option<&Credential>> {
         let repository = scope.split(':').nth(1).unwrap_or_default();
         let find = || self.credentials.find(&self.endpoint.registry, repository);
@@ -114,10 +114,7 @@ impl Session {
         credential: Option<&Credential>,
     ) -> Result<Authorization> {
         let realm = challenge.get("realm").ok_or_else(|| {
-            Error::new(
-                Kind::Machine,
-                format!("the registry `{}` does not say where it gives tokens", self.endpoint.name),
-            )
+            Error::new(Kind::Machine, format!("the registry `{}` names no token service", self.endpoint.name))
         })?;
         if credential.is_some() {
             self.refuse_open(realm)?;
@@ -186,7 +183,7 @@ impl Session {
         serde_json::from_slice(&text).map_err(|_| Trouble::Final(words::no_token(self)))
     }
 
-    /// Refuses to send a password in clear text to a service on another machine, where the registry itself speaks TLS.
+    /// Refuses to send a password in clear text to a service on another host, where the registry itself speaks TLS.
     fn refuse_open(&self, realm: &str) -> Result<()> {
         let open = realm.strip_prefix("http://").filter(|_| self.endpoint.address.starts_with("https://"));
         match open {
@@ -198,7 +195,7 @@ impl Session {
                     self.endpoint.name
                 ),
             )
-            .help("ask whoever keeps the registry for a token service with https")),
+            .help("ask the operator of the registry for a token service with https")),
         }
     }
 }

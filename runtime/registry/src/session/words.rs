@@ -1,4 +1,4 @@
-//! What went wrong with a registry, in words.
+//! Error messages for registries.
 
 use std::error::Error as _;
 
@@ -30,7 +30,7 @@ struct Reason {
     message: String,
 }
 
-/// What a registry says of a refusal, on one line, with `: ` in front; empty where it says nothing.
+/// The registry's message for a refusal, on one line, with `: ` in front; empty if there is none.
 pub(crate) fn said(mut answer: Response<Body>) -> String {
     let text = answer.body_mut().with_config().limit(LONGEST).read_to_vec().unwrap_or_default();
     let refusal: Refusal = serde_json::from_slice(&text).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(crate) fn said(mut answer: Response<Body>) -> String {
     if shown.is_empty() { shown } else { format!(": {shown}") }
 }
 
-/// An answer that nobody asked for.
+/// An unexpected response.
 pub(crate) fn unexpected(session: &Session, answer: Response<Body>) -> Error {
     let status = answer.status();
     machine(session, &format!("answered {status}{}", said(answer)))
@@ -55,7 +55,7 @@ pub(crate) fn unexpected(session: &Session, answer: Response<Body>) -> Error {
 /// 403: we are known, and may not.
 pub(super) fn refused(session: &Session, answer: Response<Body>) -> Error {
     machine(session, &format!("does not allow it{}", said(answer)))
-        .help("log in as somebody who may, with `docker login` or `podman login`")
+        .help("log in as a user with access, with `docker login` or `podman login`")
 }
 
 /// 401 again: what we showed does not help.
@@ -65,42 +65,42 @@ pub(super) fn denied(session: &Session, scope: &str, answer: Response<Body>) -> 
     let what = if actions.contains("push") { "push to" } else { "pull from" };
     let name = name.strip_prefix("repository:").unwrap_or(name);
     let known = matches!(session.credential.get(), Some(Ok(Some(_))));
-    let who = if known { "as you are logged in" } else { "as nobody is logged in" };
+    let who = if known { "with the current login" } else { "without a login" };
     let said = said(answer);
-    machine(session, &format!("does not let you {what} `{name}` {who}{said}")).help(login(session))
+    machine(session, &format!("denied permission to {what} `{name}` {who}{said}")).help(login(session))
 }
 
-/// A password is wanted and nobody logged in.
+/// A login is required and there is none.
 pub(super) fn nobody(session: &Session) -> Error {
-    machine(session, "wants a name and a password, and nobody is logged in").help(login(session))
+    machine(session, "requires a login").help(login(session))
 }
 
 fn login(session: &Session) -> String {
     let name = &session.endpoint.registry;
-    format!("look at the name; where it is right, log in with `docker login {name}` or `podman login {name}`")
+    format!("check the name; if it is correct, log in with `docker login {name}` or `podman login {name}`")
 }
 
 /// A way to be let in that is not known here.
 pub(super) fn unknown_challenge(session: &Session, challenges: &[Challenge]) -> Error {
     let schemes: Vec<&str> = challenges.iter().map(|challenge| challenge.scheme.as_str()).collect();
     let what = if schemes.is_empty() { "nothing".to_owned() } else { format!("`{}`", schemes.join("`, `")) };
-    machine(session, &format!("lets nobody in, and names {what} as the way"))
-        .help("jobc knows `basic` and `bearer`")
+    machine(session, &format!("supports no known authentication scheme, only {what}"))
+        .help("jobc supports `basic` and `bearer`")
 }
 
 /// A service that gives no token.
 pub(super) fn no_token(session: &Session) -> Error {
-    machine(session, "names a token service whose answer holds no token")
+    machine(session, "names a token service that returned no token")
 }
 
-/// A file of ours that cannot be sent.
+/// A local file that cannot be sent.
 pub(super) fn unreadable(error: &std::io::Error) -> Error {
-    Error::new(Kind::Machine, format!("cannot read what is to be sent: {error}"))
+    Error::new(Kind::Machine, format!("cannot read the data to send: {error}"))
 }
 
 /// A request that cannot be written.
 pub(super) fn unwritable(session: &Session, error: &ureq::http::Error) -> Error {
-    machine(session, &format!("cannot be asked: {error}"))
+    machine(session, &format!("cannot be queried: {error}"))
 }
 
 /// No answer came, or not a whole one.
@@ -111,26 +111,26 @@ pub(crate) fn unanswered(session: &Session, error: &ureq::Error) -> Trouble {
         Error::new(Kind::Machine, format!("cannot reach the registry `{}`: {what}", session.endpoint.name))
     };
     if text.contains("UnknownIssuer") {
-        let why = "nobody whom this machine trusts vouches for its certificate";
+        let why = "its certificate is not signed by a trusted CA";
         // As on bare systems.
         let help = if crate::agent::machine_certificates().is_empty() {
-            "this machine trusts nobody at all: install the package `ca-certificates`"
+            "this host has no trusted CAs: install the package `ca-certificates`"
         } else {
-            "name the certificate of its authority under `ca` in registries.yaml"
+            "set the certificate of its CA as `ca` in registries.yaml"
         };
         return Trouble::Final(cannot(why).help(help));
     }
     if text.contains("invalid peer certificate") || text.contains("certificate") && text.contains("alert") {
         return Trouble::Final(
-            cannot(&text).help("look at the certificates of the registry, and of this machine's clock"),
+            cannot(&text).help("check the certificate of the registry, and the clock of this host"),
         );
     }
     let speaks_no_tls = text.contains("InvalidContentType") || text.contains("corrupt message");
     if speaks_no_tls && address.starts_with("https://") {
         let error = cannot("it does not speak TLS");
-        return Trouble::Final(error.help(
-            "where plain HTTP is wanted, say `--plain-http`, or `plain_http: true` in registries.yaml",
-        ));
+        return Trouble::Final(
+            error.help("for plain HTTP, use `--plain-http`, or `plain_http: true` in registries.yaml"),
+        );
     }
     match error {
         ureq::Error::HostNotFound => Trouble::Passing(cannot("no such host"), None),
@@ -140,7 +140,7 @@ pub(crate) fn unanswered(session: &Session, error: &ureq::Error) -> Trouble {
         }
         ureq::Error::BodyExceedsLimit(limit) => Trouble::Final(machine(
             session,
-            &format!("answered with more than {limit} bytes where that is too many"),
+            &format!("sent a response that exceeds the limit of {limit} bytes"),
         )),
         _ => Trouble::Passing(cannot(&text), None),
     }

@@ -1,4 +1,4 @@
-//! Names of error numbers (errno(3)), which neither the standard library nor rustix tells.
+//! Names of error numbers (errno(3)), which neither the standard library nor rustix provides.
 
 use rustix::io::Errno;
 

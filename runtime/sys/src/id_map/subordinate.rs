@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::accounts::{GrantEntry, grants, id, name_of, read_file};
 use crate::error::{Error, Kind, Result, because};
 
-/// A run of ids of the machine.
+/// A run of ids of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// The first id.
@@ -14,12 +14,12 @@ pub struct Range {
     pub length: u32,
 }
 
-/// What a file grants a user, whom its lines call by number or by name. A file that is not there grants nothing.
+/// What a file grants a user, whom its lines call by number or by name. A file that does not exist grants nothing.
 pub(super) fn granted(path: &Path, uid: u32, name: Option<&str>) -> Result<Vec<Range>> {
     Ok(ranges(&text(path)?, uid, name))
 }
 
-/// The ranges of the lines `USER:FIRST:LENGTH` that are the user's. Id 0 is never granted, whatever a line says, and
+/// The ranges of the lines `USER:FIRST:LENGTH` that are the user's. Id 0 is never granted, even if a line has it, and
 /// neither is a range that meets the user's own id or an earlier range: the kernel would refuse the whole map.
 pub fn ranges(text: &str, uid: u32, name: Option<&str>) -> Vec<Range> {
     let mut ranges: Vec<Range> = Vec::new();
@@ -37,7 +37,7 @@ pub fn ranges(text: &str, uid: u32, name: Option<&str>) -> Vec<Range> {
     ranges
 }
 
-/// The name of a user of the machine.
+/// The name of a user of the host.
 pub(super) fn name(passwd: &Path, uid: u32) -> Result<Option<String>> {
     Ok(name_of(&text(passwd)?, uid))
 }
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn lines_that_grant_what_cannot_be_granted_are_passed_over() {
         let check = |text: &str| ranges(text, 1001, Some("ann")).len();
-        assert_eq!(check("ann:0:65536\n"), 0, "the machine's root");
+        assert_eq!(check("ann:0:65536\n"), 0, "the host's root");
         assert_eq!(check("ann:5:0\n"), 0, "nothing");
         assert_eq!(check("ann:4294967000:1000\n"), 0, "past the last id");
         assert_eq!(check("ann:1:2:3\nann:x:2\nann\n\n#ann:5:5\n"), 0, "no such lines");

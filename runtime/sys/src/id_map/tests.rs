@@ -42,7 +42,7 @@ fn maps_of_config_json() {
     insta::assert_snapshot!(cases.concat());
     let many: Vec<[u32; 3]> = (0..341).map(|id| [id, id, 1]).collect();
     assert!(check(&many[..340], &one).contains("339 339 1"));
-    assert!(check(&many, &one).contains("341 extents, where the kernel takes 340"));
+    assert!(check(&many, &one).contains("341 extents, but the kernel allows at most 340"));
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn who_writes_the_maps() {
     assert_ne!(writer(&maps(1001), 1000), Ok(Writer::Child), "not its own id");
 
     let root = IdMaps { users: IdMap::behind(1000, &[]), groups: IdMap::behind(0, &[]) };
-    let error = writer(&root, 1000).expect_err("root of the machine");
+    let error = writer(&root, 1000).expect_err("root of the host");
     assert_eq!(
         error.to_string(),
-        "config.json: /linux/gidMappings: only root can map the machine's id 0 into a container"
+        "config.json: /linux/gidMappings: only root can map the host's id 0 into a container"
     );
 }
 
@@ -97,14 +97,14 @@ fn the_first_ids_are_root_s_where_there_is_one() {
 
 #[test]
 fn a_program_that_refuses_is_quoted() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("newuidmap");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("newuidmap");
     std::fs::write(&path, "#!/bin/sh\necho \"newuidmap: $*: not allowed\" >&2\nexit 1\n").expect("a program");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
     let error = run(&path, &IdMap::behind(5, &[]).arguments(42), "/linux/uidMappings").expect_err("refused");
     assert_eq!(
         error.to_string(),
-        "config.json: /linux/uidMappings: the ids cannot be mapped: newuidmap: 42 0 5 1: not allowed"
+        "config.json: /linux/uidMappings: cannot map ids: newuidmap: 42 0 5 1: not allowed"
     );
 }
 

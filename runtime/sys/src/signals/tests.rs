@@ -33,7 +33,7 @@ fn a_signal_has_names_and_a_number() {
     for text in ["", "SIG", "0", "65", "-9", "TREM", "RTMIN-1", "RTMAX+1", "RTMIN+99", "SIGSIGTERM", "9 "] {
         assert_eq!(
             Signal::parse(text).expect_err(text).to_string(),
-            format!("there is no signal `{text}`"),
+            format!("unknown signal `{text}`"),
             "{text}"
         );
     }

@@ -1,4 +1,4 @@
-//! Which system calls the kernel has.
+//! Which syscalls the kernel has.
 #![allow(unsafe_code)]
 
 use linux_raw_sys::general as number;
@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::raw;
 
-/// The system calls containers are made with that are younger than Linux 5.0.
+/// The syscalls containers are made with that are younger than Linux 5.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// clone3(2).
@@ -66,11 +66,11 @@ impl Call {
     }
 }
 
-/// Whether the kernel has a system call, and no filter hides it.
+/// Whether the kernel has a syscall, and no filter hides it.
 ///
-/// The call is made with arguments that no call accepts, so it fails; only `ENOSYS` says that there is none.
+/// The call is made with arguments that no call accepts, so it fails; only `ENOSYS` means that it does not exist.
 pub fn available(call: Call) -> bool {
-    // SAFETY: every pointer and descriptor is -1, an address that is never mapped and a number that is never open:
+    // SAFETY: every pointer and file descriptor is -1, an address that is never mapped and a number that is never open:
     // each of these calls reads its arguments before it does anything, and fails.
     let result = unsafe { raw::syscall(call.number(), [usize::MAX; 6]) };
     result != Err(Errno::NOSYS)

@@ -26,7 +26,7 @@ pub struct HookProgram {
     pub environment: CList,
     /// What becomes its standard input: the container's state, in a file in memory.
     pub state: OwnedFd,
-    /// What is executed in place of `path`, where that is a file of the image's.
+    /// What is executed instead of `path`, where that is a file of the image's.
     pub image: Option<OwnedFd>,
     /// When it is killed, in milliseconds.
     pub time_out: i32,
@@ -61,7 +61,7 @@ pub fn run_hook(hook: &HookProgram) -> std::result::Result<u32, Errno> {
     // The kernel wrote the number behind the compiler's back.
     // SAFETY: a valid reference to an i32 on this stack.
     let pidfd = unsafe { std::ptr::from_ref(&pidfd).read_volatile() };
-    // SAFETY: the kernel has just made this descriptor for us.
+    // SAFETY: the kernel has just made this file descriptor for us.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     let wait = Timespec {
         tv_sec: i64::from(hook.time_out / 1000),
@@ -106,7 +106,7 @@ extern "C" fn become_hook(data: *mut c_void) -> ! {
     exit(127)
 }
 
-/// Closes every descriptor from 3 on, but for the two that an image needs; it closes them by its own `execve`.
+/// Closes every file descriptor from 3 on, but for the two that an image needs; it closes them by its own `execve`.
 fn close_but(hook: &HookProgram) -> std::result::Result<(), Errno> {
     let Some(image) = hook.image.as_ref().map(AsRawFd::as_raw_fd) else {
         return Linux.close_range(3, Fd::MAX);

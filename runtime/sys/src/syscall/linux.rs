@@ -18,23 +18,24 @@ use super::{CWD, CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, S
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Linux;
 
-/// Descriptors below this number stay open until [`jobc_container::operation::Operation::CloseFrom`] closes all of them in one
-/// call, and the program's start what that one leaves: 60 calls fewer a start. Above it each is closed when it is done
-/// with, so that a bundle of a thousand mounts stays far below the usual limit of open files.
+/// File descriptors below this number stay open until [`jobc_container::operation::Operation::CloseFrom`] closes all of
+/// them in one call, and the program's start what that one leaves: 60 calls fewer a start. Above it each is closed when
+/// it is done with, so that a bundle of a thousand mounts stays far below the usual limit of open files.
 const CLOSED_LATER: Fd = 256;
 
-/// A descriptor of the new process, lent to a call.
+/// A file descriptor of the new process, borrowed for a call.
 fn lend(fd: Fd) -> BorrowedFd<'static> {
-    // SAFETY: -1 is the only forbidden number, and no operation keeps one: descriptors come from calls that succeeded.
+    // SAFETY: -1 is the only forbidden number, and no operation keeps one: file descriptors come from calls that
+    // succeeded.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
-/// Keeps a descriptor open beyond its owner: the new process ends in `execve`, which closes it.
+/// Keeps a file descriptor open beyond its owner: the new process ends in `execve`, which closes it.
 fn keep(fd: OwnedFd) -> Fd {
     fd.into_raw_fd()
 }
 
-/// Makes a system call that rustix lacks, whose arguments are numbers or point to what outlives the call.
+/// Makes a syscall that rustix lacks, whose arguments are numbers or point to what outlives the call.
 fn call(number: u32, arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: each caller below passes numbers, or pointers to values that live until the call returns.
     unsafe { syscall(number, arguments) }
@@ -61,7 +62,7 @@ fn raw_attributes(attributes: MountAttributes) -> general::mount_attr {
 }
 
 impl Linux {
-    /// mount_setattr(2) with `MOUNT_ATTR_IDMAP`: a detached mount shows its owners as the map of a user namespace says.
+    /// mount_setattr(2) with `MOUNT_ATTR_IDMAP`: a detached mount maps its owners with the map of a user namespace.
     ///
     /// A call of the parent, so no step makes it.
     pub fn map_ids(&self, mount: BorrowedFd<'_>, recursive: bool, users: Fd) -> Result<(), Errno> {
@@ -88,7 +89,7 @@ impl Kernel for Linux {
         mode: Mode,
         resolve: ResolveFlags,
     ) -> Result<Fd, Errno> {
-        // A rename elsewhere on the machine makes a resolution that must not escape give up with EAGAIN (openat2(2)).
+        // A rename elsewhere on the host makes a resolution that must not escape give up with EAGAIN (openat2(2)).
         for _ in 0..128 {
             match rustix::fs::openat2(lend(directory), path, flags | OFlags::CLOEXEC, mode, resolve) {
                 Err(Errno::AGAIN) => {}
@@ -216,9 +217,9 @@ impl Kernel for Linux {
         rustix::mount::move_mount(lend(mount), c"", lend(target), c"", flags)
     }
 
-    fn attach_in(&self, mount: Fd, folder: Fd, name: &CStr) -> Result<(), Errno> {
+    fn attach_in(&self, mount: Fd, directory: Fd, name: &CStr) -> Result<(), Errno> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        rustix::mount::move_mount(lend(mount), c"", lend(folder), name, flags)
+        rustix::mount::move_mount(lend(mount), c"", lend(directory), name, flags)
     }
 
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno> {

@@ -14,6 +14,6 @@ pub fn works_for_this(command: &mut Command) -> &mut Command {
         umask(Mode::WGRP | Mode::WOTH);
         Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
     };
-    // SAFETY: between fork and execve two system calls are made, and nothing is allocated or locked.
+    // SAFETY: between fork and execve two syscalls are made, and nothing is allocated or locked.
     unsafe { command.pre_exec(settle) }
 }

@@ -1,4 +1,4 @@
-//! System calls that the system-call crate lacks, by the kernel's own convention.
+//! Syscalls that the system-call crate lacks, by the kernel's own convention.
 //!
 //! They touch neither `errno` nor any other thread-local, so the new process may make them while it shares the memory
 //! of the one that made it. Sources: syscall(2), clone(2), linux/sched.h.
@@ -9,7 +9,7 @@ use std::arch::asm;
 
 use rustix::io::Errno;
 
-/// Makes a system call with up to six arguments.
+/// Makes a syscall with up to six arguments.
 ///
 /// # Safety
 ///
@@ -26,7 +26,7 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> Result<usize, Errno
     check(result)
 }
 
-/// Makes a system call with up to six arguments.
+/// Makes a syscall with up to six arguments.
 ///
 /// # Safety
 ///
@@ -62,7 +62,7 @@ pub unsafe fn clone3(
     data: *mut std::ffi::c_void,
 ) -> Result<u32, Errno> {
     let result: isize;
-    // SAFETY: the parent's registers are as after any system call; the child never leaves `entry`.
+    // SAFETY: the parent's registers are as after any syscall; the child never leaves `entry`.
     unsafe {
         asm!(
             "syscall",
@@ -99,7 +99,7 @@ pub unsafe fn clone3(
     data: *mut std::ffi::c_void,
 ) -> Result<u32, Errno> {
     let result: isize;
-    // SAFETY: the parent's registers are as after any system call; the child never leaves `entry`.
+    // SAFETY: the parent's registers are as after any syscall; the child never leaves `entry`.
     unsafe {
         asm!(
             "svc 0",

@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use super::hook::HookProgram;
 use super::{CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, Status};
 
-/// A kernel without a machine: calls are lines of text, descriptors are numbers from 100 on.
+/// A kernel for tests: calls are lines of text, file descriptors are numbers from 100 on.
 ///
-/// Every path is there and is a folder, but for those that [`Record::missing`] and [`Record::file`] name.
+/// Every path is there and is a directory, but for those that [`Record::missing`] and [`Record::file`] name.
 #[derive(Debug, Default)]
 pub struct Record {
     lines: RefCell<Vec<String>>,
@@ -25,7 +25,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The first descriptor that a call answers with.
+    /// The first file descriptor that a call answers with.
     pub const FIRST: Fd = 100;
 
     /// A path that no open finds, until it is made.
@@ -193,7 +193,7 @@ impl Kernel for Record {
         fn attach(mount: Fd, target: Fd) -> () { () }
         fn mount_here(new: &NewMount<'_>) -> () { () }
         fn set_propagation(propagation: u64) -> () { () }
-        fn attach_in(mount: Fd, folder: Fd, name: &CStr) -> () { () }
+        fn attach_in(mount: Fd, directory: Fd, name: &CStr) -> () { () }
         fn mount_setattr(mount: Fd, recursive: bool, attributes: MountAttributes) -> () { () }
         fn pivot_root() -> () { () }
         fn detach_here() -> () { () }

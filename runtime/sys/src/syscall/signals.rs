@@ -1,4 +1,4 @@
-//! System calls about signals that the system-call crate lacks: signalfd(2), sigprocmask(2), pidfd_send_signal(2).
+//! Syscalls about signals that the system-call crate lacks: signalfd(2), sigprocmask(2), pidfd_send_signal(2).
 //!
 //! A set of signals is a word with bit `n - 1` for signal `n`, as the kernel has it.
 #![allow(unsafe_code)]
@@ -13,7 +13,7 @@ use super::raw::syscall;
 /// The kernel's size of a set of signals, in bytes.
 const SET: usize = size_of::<u64>();
 
-/// The handler that stands for `SIG_IGN`.
+/// The handler for `SIG_IGN`.
 const IGNORED: usize = 1;
 
 /// Blocks these signals besides those that are blocked, in this thread; returns what was blocked before.
@@ -33,19 +33,19 @@ fn change_mask(how: u32, set: u64) -> Result<u64, Errno> {
     unsafe { syscall(general::__NR_rt_sigprocmask, [how as usize, new, old, SET, 0, 0]) }.map(|_| before)
 }
 
-/// A descriptor from which these signals, once blocked, are read; reading never waits.
+/// A file descriptor from which these signals, once blocked, are read; reading never waits.
 pub fn signalfd(set: u64) -> Result<OwnedFd, Errno> {
     // SFD_CLOEXEC and SFD_NONBLOCK are these bits.
     let flags = (general::O_CLOEXEC | general::O_NONBLOCK) as usize;
     let arguments = [usize::MAX, &raw const set as usize, SET, flags, 0, 0];
-    // SAFETY: -1 asks for a new descriptor; the set lives until the call is over.
+    // SAFETY: -1 asks for a new file descriptor; the set lives until the call is over.
     let fd = unsafe { syscall(general::__NR_signalfd4, arguments) }?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
-    // SAFETY: the kernel has just made it, and nobody else has it.
+    // SAFETY: the kernel has just made it, and it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Sends a signal, by any number that the kernel knows, to a process by its descriptor.
+/// Sends a signal, by any number that the kernel knows, to a process by its file descriptor.
 pub fn send(pidfd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
     let (fd, number) = (pidfd.as_raw_fd().unsigned_abs() as usize, number.unsigned_abs() as usize);
     // SAFETY: no pointers: without a siginfo the kernel makes one as kill(2) does.

@@ -27,7 +27,7 @@ impl Stack {
         use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
         let length = Self::GUARD + Self::SIZE;
         let machine = |errno| Error::machine("map a stack for the new process", errno);
-        // SAFETY: a new mapping at an address of the kernel's choice takes nothing away from anybody.
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps no other mapping.
         let mapping = unsafe {
             rustix::mm::mmap_anonymous(
                 std::ptr::null_mut(),

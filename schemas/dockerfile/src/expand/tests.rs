@@ -64,7 +64,7 @@ fn what_is_wrong_is_said() {
         ("${U:?}", "`U`: has no value, or an empty one"),
         ("${E:?say why}", "`E`: say why"),
         ("${U?}", "`U`: has no value"),
-        (r"${A#\n}", r"`\n` is no escape of a pattern"),
+        (r"${A#\n}", r"invalid escape `\n` in a pattern"),
     ] {
         assert_eq!(expand(text, '\\', &lookup), Err(expected.to_owned()), "{text}");
     }

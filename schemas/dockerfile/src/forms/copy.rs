@@ -1,4 +1,4 @@
-//! What `COPY` and `ADD` say.
+//! Parsed `COPY` and `ADD`.
 
 use super::super::refusal::Span;
 use super::word::{From, Word};
@@ -18,9 +18,9 @@ pub struct Copy {
     pub chmod: Option<Word>,
     /// `--exclude=`: patterns of a `.dockerignore`, relative to each source.
     pub exclude: Vec<Word>,
-    /// `--parents`: the sources' folders are made in the target too; a `/./` in a source says from where on.
+    /// `--parents`: the sources' directories are made in the target too; a `/./` in a source marks where they begin.
     pub parents: bool,
-    /// `--link`: target folders are made anew, links in the image not followed.
+    /// `--link`: target directories are made anew, links in the image not followed.
     pub link: bool,
     /// `ADD --unpack=`: whether archives are unpacked; `ADD` does, `COPY` never.
     pub unpack: bool,
@@ -38,11 +38,12 @@ pub enum Source {
 /// A heredoc.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heredoc {
-    /// Its name, which is the file's where the target is a folder.
+    /// Its name, which is the file's where the target is a directory.
     pub name: String,
     /// Its lines, leading tabs taken off where it is written `<<-`.
     pub content: String,
-    /// Whether variables in it are filled in, by [`Variables::expand_heredoc`](crate::Variables::expand_heredoc); not where the name is quoted.
+    /// Whether variables in it are filled in, by [`Variables::expand_heredoc`](crate::Variables::expand_heredoc); not
+    /// where the name is quoted.
     pub expand: bool,
     /// Its lines' place.
     pub span: Span,

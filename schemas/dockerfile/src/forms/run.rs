@@ -1,4 +1,4 @@
-//! What `RUN` says.
+//! Parsed `RUN`.
 
 use super::super::refusal::Span;
 use super::word::{From, Word};
@@ -17,7 +17,7 @@ pub struct Run {
 /// A command of `RUN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// Text for the stage's `SHELL`; here-documents stand in it as the shell wants them.
+    /// Text for the stage's `SHELL`; here-documents are in it as the shell expects them.
     Shell(String),
     /// Arguments, the program first.
     Exec(Vec<String>),
@@ -33,12 +33,12 @@ pub enum Runs {
 /// `RUN --network=`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Network {
-    /// As the builder is told.
+    /// As set for the builder.
     #[default]
     Default,
     /// None but loopback.
     None,
-    /// The machine's own.
+    /// The host's own.
     Host,
 }
 
@@ -49,7 +49,7 @@ pub struct Mount {
     pub span: Span,
     /// What is mounted.
     pub kind: MountKind,
-    /// Where, a path in the container, relative to `WORKDIR`. Absent only for a secret that is just a variable, or stands
+    /// Where, a path in the container, relative to `WORKDIR`. Absent only for a secret that is just a variable, or is
     /// at `/run/secrets/ID`.
     pub target: Option<Word>,
     /// Whether the command cannot write there. What it writes to a `bind` mount is thrown away in any case.
@@ -66,15 +66,15 @@ pub enum MountKind {
         /// A path in it; all of it where absent.
         source: Option<Word>,
     },
-    /// A folder that is kept between builds.
+    /// A directory that is kept between builds.
     Cache {
-        /// What tells caches apart; the target where absent.
+        /// The ID of the cache. Default: the target.
         id: Option<Word>,
         /// Whether several may use it at once.
         sharing: Sharing,
         /// What an empty one begins with.
         from: Option<From>,
-        /// The folder in `from`.
+        /// The directory in `from`.
         source: Option<Word>,
         /// Permissions of a new one; 0755 where absent.
         mode: Option<u32>,
@@ -111,7 +111,7 @@ pub enum Sharing {
     /// Several at once.
     #[default]
     Shared,
-    /// A folder of its own for whoever comes while another uses it.
+    /// A separate directory for each concurrent user.
     Private,
     /// One after another.
     Locked,

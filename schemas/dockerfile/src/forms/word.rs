@@ -2,7 +2,7 @@
 
 use super::super::refusal::Span;
 
-/// What a stage stands on, or files are taken from.
+/// The base of a stage, or the source of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum From {
     /// A stage before this one: an index into [`Build::stages`](super::build::Build::stages).
@@ -34,14 +34,14 @@ pub struct Word {
 pub struct Arg {
     /// The name.
     pub name: Word,
-    /// Its value where nobody gives one.
+    /// Its default value.
     pub default: Option<Word>,
 }
 
 /// A command line in one of its two forms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Text for the stage's `SHELL`, as one argument behind its own.
+    /// Text for the stage's `SHELL`, as one argument after its own.
     Shell(String),
     /// Arguments, the program first.
     Exec(Vec<String>),

@@ -11,7 +11,7 @@ fn check(text: &str, excluded: &[&str], kept: &[&str]) {
     }
 }
 
-/// The cases are those in which builders have differed, by what moby's patternmatcher says to them.
+/// The cases are those in which builders have differed, with the results of moby's patternmatcher.
 #[test]
 fn what_is_left_out() {
     check("", &[], &["a", "a/b"]);
@@ -46,12 +46,12 @@ fn what_is_left_out() {
 }
 
 #[test]
-fn a_folder_is_looked_into_where_something_may_come_back() {
+fn a_directory_is_looked_into_where_something_may_come_back() {
     let ignore = Ignore::read("*\n!a/b/c\n!d/*/e\n").unwrap();
-    for (folder, expected) in
+    for (directory, expected) in
         [("a", true), ("a/b", true), ("x", false), ("a/x", false), ("d", true), ("d/y", true), ("e", false)]
     {
-        assert_eq!(ignore.enters(Path::new(folder)), expected, "{folder}");
+        assert_eq!(ignore.enters(Path::new(directory)), expected, "{directory}");
     }
     assert!(!Ignore::read("node_modules\n").unwrap().enters(Path::new("node_modules")));
     assert!(Ignore::read("*\n!**/x\n").unwrap().enters(Path::new("any/where")));
@@ -67,7 +67,7 @@ fn patterns_that_are_not_well_formed_are_told_by_place() {
         found,
         [
             ("[a", "a `[` of `[a` is not closed, or has nothing in it"),
-            ("!", "a `!` takes nothing back"),
+            ("!", "`!` without a pattern"),
             ("b\\", "`b\\` ends with `\\`"),
         ]
     );

@@ -52,7 +52,7 @@ pub(super) fn almost_json(rest: Part<'_>, scope: &mut Scope<'_>) {
     if text.starts_with('[') && text.ends_with(']') && !text.starts_with("[ ") && !text.starts_with("[[") {
         scope.problems.remark(
             rest.span(),
-            "this is no JSON, so it is taken for text",
+            "this is not JSON, so it is read as text",
             "the JSON form has double quotes, and no comma at its end: `[\"a\", \"b\"]`",
         );
     }

@@ -56,7 +56,7 @@ pub(super) fn read(
             "link" => copy.link = flag_bool(name, flag, scope)?,
             "parents" => copy.parents = flag_bool(name, flag, scope)?,
             "unpack" => copy.unpack = flag_bool(name, flag, scope)?,
-            // They say something of what comes over the network, which is refused below.
+            // They apply to downloads, which are refused below.
             _ => {}
         }
     }
@@ -103,20 +103,20 @@ pub(super) fn read(
         }
         copy.sources.push(Source::Path(word));
     }
-    one_folder(&copy, name, scope);
+    one_directory(&copy, scope);
     Some(copy)
 }
 
-/// Several sources need a folder to go to.
-fn one_folder(copy: &Copy, name: &str, scope: &mut Scope<'_>) {
+/// Several sources need a directory to go to.
+fn one_directory(copy: &Copy, scope: &mut Scope<'_>) {
     let text = &copy.target.text;
-    let folder =
+    let directory =
         ["/", "/.", "/.."].iter().any(|end| text.ends_with(end)) || [".", ".."].contains(&text.as_str());
-    if copy.sources.len() > 1 && !folder && !text.contains(['$', '"', '\'', '\\']) {
+    if copy.sources.len() > 1 && !directory && !text.contains(['$', '"', '\'', '\\']) {
         scope.problems.wrong(
             copy.target.span.clone(),
             format!("several sources cannot become one file `{text}`"),
-            &format!("for a folder write `{text}/`; `{name}` has no other way to know"),
+            &format!("for a directory write `{text}/`"),
         );
     }
 }
@@ -128,13 +128,13 @@ fn remote(word: &Word, scope: &mut Scope<'_>) {
         scope.problems.unsupported(
             word.span.clone(),
             format!("`ADD` of the repository `{text}` is not supported"),
-            "clone it in a `RUN`, or into the build context; `--builder docker` takes it",
+            "clone it in a `RUN`, or into the build context; `--builder docker` supports it",
         );
     } else {
         scope.problems.unsupported(
             word.span.clone(),
-            format!("`ADD` of `{text}` is not supported: this builder takes files from the context"),
-            "fetch it in a `RUN` with curl and compare its checksum there; `--builder docker` takes it",
+            format!("`ADD` of `{text}` is not supported: this builder only copies files from the context"),
+            "download it in a `RUN` with curl and verify its checksum there; `--builder docker` supports it",
         );
     }
 }

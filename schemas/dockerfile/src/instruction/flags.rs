@@ -11,7 +11,11 @@ pub(super) fn unknown_flag(instruction: &str, flag: &Flag<'_>, known: &[&str], s
         let list: Vec<String> = known.iter().map(|name| format!("`--{name}`")).collect();
         format!("`{instruction}` has {}", list.join(", "))
     };
-    scope.problems.wrong(flag.part.span(), format!("`{instruction}` has no flag `--{}`", flag.name), &help);
+    scope.problems.wrong(
+        flag.part.span(),
+        format!("unknown flag `--{}` of `{instruction}`", flag.name),
+        &help,
+    );
 }
 
 /// The word that a flag's value is.
@@ -27,13 +31,13 @@ pub(super) fn flag_value(instruction: &str, flag: &Flag<'_>, scope: &mut Scope<'
     }
 }
 
-/// What a flag without a value, or with `=true` or `=false`, says.
+/// The value of a flag without a value, or with `=true` or `=false`.
 pub(super) fn flag_bool(instruction: &str, flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<bool> {
     match flag.value.as_deref().map(str::to_ascii_lowercase).as_deref() {
         None | Some("true") => Some(true),
         Some("false") => Some(false),
         Some(_) => {
-            let message = format!("`{instruction} --{}` is `true` or `false`", flag.name);
+            let message = format!("`{instruction} --{}` must be `true` or `false`", flag.name);
             scope.problems.wrong(flag.value_part.span(), message, "without a value it is `true`");
             None
         }

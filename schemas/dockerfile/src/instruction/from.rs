@@ -12,8 +12,8 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Fr
         scope.problems.wrong_by(
             Rule::Source,
             span,
-            "`from` takes no variables",
-            "give the image a name at the top, `FROM $IMAGE AS name`, and write that",
+            "variables are not allowed in `from`",
+            "name the image at the top, `FROM $IMAGE AS name`, and use that name",
         );
         return None;
     }
@@ -32,22 +32,22 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Fr
             Rule::Source,
             span,
             format!("`{text}` is this stage itself"),
-            "a stage takes from those above it",
+            "a stage can only use stages above it",
         );
         return None;
     }
     if number.is_some() || scope.later.contains(&lower) {
         let message = match number {
             Some(number) if number > scope.earlier.len() + scope.later.len() => {
-                format!("there is no stage {number}")
+                format!("unknown stage {number}")
             }
-            _ => format!("the stage `{text}` comes later"),
+            _ => format!("the stage `{text}` is defined later"),
         };
         scope.problems.wrong_by(
             Rule::Source,
             span,
             message,
-            "a stage takes from those above it, whose numbers begin at 0",
+            "a stage can only use stages above it, numbered from 0",
         );
         return None;
     }
@@ -65,7 +65,7 @@ pub(crate) fn image(
     problems: &mut Problems,
 ) -> Option<From> {
     if let Err(error) = text.parse::<Reference>() {
-        // The place of the mistake, where the name stands in the file as it is.
+        // The place of the mistake, if the name is in the file unchanged.
         let inner = span.start + error.span.start..span.start + error.span.end;
         let exact = span.len() == text.len() && !error.span.is_empty();
         let place = if exact { inner } else { span };

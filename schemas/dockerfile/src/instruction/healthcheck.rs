@@ -17,8 +17,8 @@ pub(super) fn read(keyword: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) -> 
         "NONE" => {
             scope.problems.wrong(
                 kind.span(),
-                "`HEALTHCHECK NONE` stands alone",
-                "leave the rest of the line out",
+                "`HEALTHCHECK NONE` takes no arguments",
+                "remove the rest of the line",
             );
             return None;
         }
@@ -51,7 +51,7 @@ pub(super) fn read(keyword: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) -> 
                 let Ok(number) = value.text.parse() else {
                     scope.problems.wrong(
                         value.span,
-                        format!("`{}` is no number", value.text),
+                        format!("`{}` is not a number", value.text),
                         "such as `--retries=3`",
                     );
                     return None;
@@ -72,12 +72,12 @@ pub(super) fn read(keyword: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) -> 
 fn time(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<u64> {
     let value = flag_value("HEALTHCHECK", flag, scope)?;
     match nanoseconds(&value.text) {
-        // Docker's own bound; 0 stands for its default.
+        // Docker's own bound; 0 is its default.
         Some(time) if time == 0 || time >= 1_000_000 => Some(time),
         found => {
             let message = match found {
                 Some(_) => format!("`{}` is less than a millisecond", value.text),
-                None => format!("`{}` is no time", value.text),
+                None => format!("`{}` is not a duration", value.text),
             };
             scope.problems.wrong(value.span, message, "write `90s`, `1m30s` or `500ms`");
             None

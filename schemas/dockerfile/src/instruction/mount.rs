@@ -9,7 +9,7 @@ use super::scope::Scope;
 const KEYS: &str = "`type`, `target`, `source`, `from`, `ro`, `rw`, `id`, `sharing`, `mode`, `uid`, `gid`, `size`, \
                     `required`, `env`";
 
-/// What the fields of a mount say.
+/// The fields of a mount.
 #[derive(Default)]
 struct Fields {
     kind: Option<Word>,
@@ -43,8 +43,8 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
     if kind == "ssh" {
         scope.problems.unsupported(
             span,
-            "`--mount=type=ssh` is not supported: no agent is handed to a build",
-            "hand a key in as a secret: `--mount=type=secret,id=key,target=/root/.ssh/id_ed25519`",
+            "`--mount=type=ssh` is not supported: a build has no SSH agent",
+            "pass a key as a secret: `--mount=type=secret,id=key,target=/root/.ssh/id_ed25519`",
         );
         return None;
     }
@@ -64,7 +64,7 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
                 Some("locked") => Sharing::Locked,
                 Some(other) => {
                     let at = fields.sharing.map_or(span, |word| word.span);
-                    let message = format!("`sharing={other}` is not known");
+                    let message = format!("unknown value `sharing={other}`");
                     scope.problems.wrong(at, message, "write `shared`, `private` or `locked`");
                     return None;
                 }
@@ -78,7 +78,7 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
                     let Some(size) = bytes(&word.text) else {
                         scope.problems.wrong(
                             word.span,
-                            format!("`{}` is no size", word.text),
+                            format!("`{}` is not a size", word.text),
                             "such as `size=64m`",
                         );
                         return None;
@@ -141,7 +141,11 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
             "env" => &mut found.env,
             "readonly" | "ro" | "readwrite" | "rw" | "required" => {
                 let Some(yes) = value.as_ref().map_or(Some(true), |word| boolean(&word.text)) else {
-                    scope.problems.wrong(span, format!("`{key}` is `true` or `false`"), "alone it is `true`");
+                    scope.problems.wrong(
+                        span,
+                        format!("`{key}` must be `true` or `false`"),
+                        "without a value it is `true`",
+                    );
                     return None;
                 };
                 match key.as_str() {
@@ -153,10 +157,10 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
             }
             _ => {
                 let message = match key.as_str() {
-                    "" => "nothing stands between two commas, or behind the last".to_owned(),
-                    key => format!("a mount has no key `{key}`"),
+                    "" => "empty field between two commas or after the last comma".to_owned(),
+                    key => format!("unknown key `{key}` of a mount"),
                 };
-                let help = format!("keys are {KEYS}; no blanks stand around commas");
+                let help = format!("known keys: {KEYS}; do not write spaces around commas");
                 scope.problems.wrong(if span.is_empty() { flag.part.span() } else { span }, message, &help);
                 return None;
             }
@@ -170,7 +174,7 @@ fn fields(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Fields> {
     Some(found)
 }
 
-/// Refuses a type that is not known, and keys that mean nothing to the one that is.
+/// Refuses an unknown type, and keys that the type does not support.
 fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Option<()> {
     let allowed: &[&str] = match kind {
         "bind" => &["source", "from"],
@@ -182,7 +186,7 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
             let word = fields.kind.clone().unwrap_or_default();
             scope.problems.wrong(
                 word.span,
-                format!("`type={}` is not known", word.text),
+                format!("unknown mount type `type={}`", word.text),
                 "write `bind`, `cache`, `tmpfs` or `secret`",
             );
             return None;
@@ -207,8 +211,8 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
             let list: Vec<String> = allowed.iter().map(|key| format!("`{key}`")).collect();
             scope.problems.wrong(
                 span.clone(),
-                format!("`{key}` means nothing to a `{kind}` mount"),
-                &format!("besides `target` and `ro` it takes {}", list.join(", ")),
+                format!("unsupported key `{key}` of a `{kind}` mount"),
+                &format!("it supports `target`, `ro` and {}", list.join(", ")),
             );
             return None;
         }
@@ -222,7 +226,7 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
     Some(())
 }
 
-/// A number where there is one; nothing where it cannot be read, which is told.
+/// A number, if there is one; `None` if it cannot be read, which is reported.
 #[expect(clippy::option_option, reason = "absent and wrong are two things")]
 fn number(word: Option<&Word>, radix: u32, scope: &mut Scope<'_>) -> Option<Option<u32>> {
     let Some(word) = word else { return Some(None) };
@@ -230,7 +234,7 @@ fn number(word: Option<&Word>, radix: u32, scope: &mut Scope<'_>) -> Option<Opti
         return Some(Some(number));
     }
     let what = if radix == 8 { "mode in octal digits" } else { "number" };
-    let message = format!("`{}` is no {what}", word.text);
+    let message = format!("`{}` is not a valid {what}", word.text);
     scope.problems.wrong(word.span.clone(), message, "such as `mode=0755`, `uid=1000`");
     None
 }

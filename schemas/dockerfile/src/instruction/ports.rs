@@ -5,15 +5,15 @@ pub fn ports(text: &str) -> Result<Vec<String>, String> {
     let (range, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     let protocol = protocol.to_ascii_lowercase();
     if !["tcp", "udp", "sctp"].contains(&protocol.as_str()) {
-        return Err(format!("`{protocol}` is no protocol: `tcp`, `udp` or `sctp`"));
+        return Err(format!("unknown protocol `{protocol}`: use `tcp`, `udp` or `sctp`"));
     }
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| text.parse::<u16>().ok().filter(|n| *n > 0 && !text.starts_with('+'));
     let (Some(first), Some(last)) = (number(first), number(last)) else {
-        return Err(format!("`{range}` is no port: a number from 1 to 65535"));
+        return Err(format!("invalid port `{range}`: use a number from 1 to 65535"));
     };
     if last < first {
-        return Err(format!("`{range}` ends before it begins"));
+        return Err(format!("invalid port range `{range}`: it ends before it begins"));
     }
     Ok((first..=last).map(|port| format!("{port}/{protocol}")).collect())
 }

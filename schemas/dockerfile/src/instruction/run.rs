@@ -30,7 +30,7 @@ pub(super) fn read(
                     "none" => Network::None,
                     "host" => Network::Host,
                     other => {
-                        let message = format!("`{other}` is no network of a build");
+                        let message = format!("unknown build network `{other}`");
                         scope.problems.wrong(value.span, message, "write `none`, `default` or `host`");
                         return None;
                     }
@@ -42,14 +42,14 @@ pub(super) fn read(
                     scope.problems.unsupported(
                         value.span,
                         format!("`--security={}` is not supported", value.text),
-                        "commands of a build run with a container's usual rights",
+                        "commands of a build run with the default privileges of a container",
                     );
                 }
             }
             "device" => scope.problems.unsupported(
                 flag.part.span(),
                 "`RUN --device` is not supported",
-                "devices belong to the job that runs, not to its image",
+                "devices belong to the running job, not to its image",
             ),
             _ => {
                 unknown_flag("RUN", flag, FLAGS, scope);

@@ -48,7 +48,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) earlier: &'a [Earlier],
     /// This stage's name.
     pub(crate) own: Option<&'a str>,
-    /// The names of the stages behind, and how many stages there are: to say what is wrong.
+    /// The names of the later stages, and the number of stages: for error messages.
     pub(crate) later: &'a [String],
     /// Behind `ONBUILD`: a build that is not known yet gives names their meaning.
     pub(crate) deferred: bool,

@@ -1,4 +1,4 @@
-//! What another reader says of the same files: parse-dockerfile, which nobody here wrote.
+//! Comparison with another parser of the same files: parse-dockerfile, a third-party crate.
 
 use super::super::*;
 
@@ -53,7 +53,7 @@ fn files_that_neither_reader_takes() {
     }
 }
 
-/// Why this reader is not that one: what it says of files that BuildKit takes, or refuses.
+/// Why that parser is not used: its results for files that BuildKit accepts or refuses.
 #[test]
 fn what_the_other_reader_takes_otherwise() {
     // An empty line in an instruction, which BuildKit leaves out.
@@ -74,12 +74,12 @@ fn what_the_other_reader_takes_otherwise() {
 fn the_examples_are_taken() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut seen = 0;
-    let mut folders = vec![examples];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
+    let mut directories = vec![examples];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                folders.push(path);
+                directories.push(path);
             } else if path.file_name().is_some_and(|name| name == "Dockerfile") {
                 let text = std::fs::read(&path).unwrap();
                 let build = read(&text, &Options { args: &[], ..super::options(None) });

@@ -1,4 +1,4 @@
-//! Files that nobody wrote: whatever comes in, nothing panics, and every place is in the file.
+//! Generated files: no input causes a panic, and every place is in the file.
 
 use proptest::prelude::*;
 

@@ -1,8 +1,9 @@
 //! Made-up machines with GPUs, for tests.
 //!
-//! [`make`] writes the files by which the drivers of a [`model::Machine`] show themselves, /proc, /sys, /dev, libraries and
-//! programs, into a folder that `JOBC_DRIVER_ROOT` may name. [`nvml::build`] puts a library there that answers as NVML does.
-//! The formats were written down from the drivers' sources and from machines that people have shown; no driver made them.
+//! [`make`] writes the files by which the drivers of a [`model::Machine`] show themselves, /proc, /sys, /dev, libraries
+//! and programs, into a directory that `JOBC_DRIVER_ROOT` may name. [`nvml::build`] puts a library there that answers
+//! as NVML does. The formats were written down from the drivers' sources and from machines that people have shown; no
+//! driver made them.
 #![forbid(unsafe_code)]
 
 mod amd;
@@ -20,12 +21,12 @@ use std::path::Path;
 pub use model::Machine;
 pub use tree::{Nodes, Tree};
 
-/// Writes the files of a made-up machine into a folder that is empty or not there, without NVML.
-pub fn make(machine: &Machine, folder: &Path, nodes: Nodes) -> io::Result<()> {
-    let tree = Tree::new(folder, nodes);
+/// Writes the files of a made-up machine into a directory that is empty or not there, without NVML.
+pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()> {
+    let tree = Tree::new(directory, nodes);
     tree.file("proc/devices", &devices(machine))?;
-    tree.folder("sys/bus/pci/devices")?;
-    tree.folder("dev")?;
+    tree.directory("sys/bus/pci/devices")?;
+    tree.directory("dev")?;
     nvidia::write(&tree, machine)?;
     amd::write(&tree, machine)?;
     intel::write(&tree, machine)

@@ -1,4 +1,4 @@
-//! `fake-gpus NAME FOLDER [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
+//! `fake-gpus NAME DIRECTORY [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -34,15 +34,15 @@ fn run() -> Result<(), String> {
             _ => words.push(word),
         }
     }
-    let [name, folder] = &words[..] else {
-        return Err(format!("give the machine, one of {}, and a folder", NAMES.join(", ")));
+    let [name, directory] = &words[..] else {
+        return Err(format!("give the machine, one of {}, and a directory", NAMES.join(", ")));
     };
     let machine = named(name).ok_or_else(|| format!("`{name}` is none of {}", NAMES.join(", ")))?;
-    let folder = PathBuf::from(folder);
-    let failed = |error: std::io::Error| format!("cannot write `{}`: {error}", folder.display());
-    make(&machine, &folder, nodes).map_err(failed)?;
+    let directory = PathBuf::from(directory);
+    let failed = |error: std::io::Error| format!("cannot write `{}`: {error}", directory.display());
+    make(&machine, &directory, nodes).map_err(failed)?;
     if with_nvml && !machine.nvidia.is_empty() {
-        nvml::build(&folder).map_err(failed)?;
+        nvml::build(&directory).map_err(failed)?;
     }
     Ok(())
 }

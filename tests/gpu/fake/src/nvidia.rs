@@ -51,11 +51,11 @@ pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
             }
         }
         for (_, _, gi) in &gpu.instances {
-            let folder = format!("proc/driver/nvidia/capabilities/gpu{number}/mig/gi{gi}");
+            let directory = format!("proc/driver/nvidia/capabilities/gpu{number}/mig/gi{gi}");
             for (file, minor) in
                 [("access", cap(number, *gi, None)), ("ci0/access", cap(number, *gi, Some(0)))]
             {
-                tree.file(&format!("{folder}/{file}"), &access(minor))?;
+                tree.file(&format!("{directory}/{file}"), &access(minor))?;
                 tree.node(&format!("dev/nvidia-caps/nvidia-cap{minor}"), 235, minor)?;
             }
         }
@@ -67,7 +67,7 @@ pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
 
 /// What the driver tells of a card.
 fn information(tree: &Tree, number: usize, gpu: &Nvidia) -> io::Result<()> {
-    let folder = format!("proc/driver/nvidia/gpus/{}", gpu.card.pci());
+    let directory = format!("proc/driver/nvidia/gpus/{}", gpu.card.pci());
     let text = format!(
         "Model: \t\t {}\nIRQ:   \t\t {}\nGPU UUID: \t {}\nVideo BIOS: \t 96.00.61.00.01\nBus Type: \t PCIe\n\
          DMA Size: \t 52 bits\nDMA Mask: \t 0xfffffffffffff\nBus Location: \t {}\nDevice Minor: \t {number}\n\
@@ -77,8 +77,8 @@ fn information(tree: &Tree, number: usize, gpu: &Nvidia) -> io::Result<()> {
         Nvidia::uuid(number),
         gpu.card.pci(),
     );
-    tree.file(&format!("{folder}/information"), &text)?;
-    tree.file(&format!("{folder}/registry"), "Binary: \"\"\n")
+    tree.file(&format!("{directory}/information"), &text)?;
+    tree.file(&format!("{directory}/registry"), "Binary: \"\"\n")
 }
 
 /// Where the driver's libraries are.

@@ -1,7 +1,8 @@
 //! A library that answers as NVML does, out of a file.
 //!
-//! The file stands beside the library, or where `FAKE_NVML` says; it has a line `name=answer` for each thing that can be
-//! asked. In place of an answer stands `!3` for an error by its number, `~` for one that never comes, `^` for a crash.
+//! The file stands beside the library, or where `FAKE_NVML` says; it has a line `name=answer` for each thing that can
+//! be asked. In place of an answer stands `!3` for an error by its number, `~` for one that never comes, `^` for a
+//! crash.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -5,7 +5,8 @@ use std::io;
 use crate::model::Card;
 use crate::tree::Tree;
 
-/// Writes a card's device, and returns the folder of it. `drm` is the number of its nodes of /dev/dri, which are made too.
+/// Writes a card's device, and returns the directory of it. `drm` is the number of its nodes of /dev/dri, which are
+/// made too.
 pub(crate) fn device(
     tree: &Tree,
     card: &Card,
@@ -20,23 +21,23 @@ pub(crate) fn device(
     let upper = format!("0000:{:02x}:00.0", root + card.switch * 16 + 1);
     let lower = format!("0000:{:02x}:{:02x}.0", root + card.switch * 16 + 2, card.port);
     let place = format!("devices/pci0000:{root:02x}/{port}/{upper}/{lower}/{pci}");
-    let folder = format!("sys/{place}");
+    let directory = format!("sys/{place}");
     tree.link(&format!("sys/bus/pci/devices/{pci}"), &format!("../../../{place}"))?;
     let files = [("class", class), ("vendor", vendor), ("device", card.device)];
     for (name, text) in files {
-        tree.file(&format!("{folder}/{name}"), &format!("{text}\n"))?;
+        tree.file(&format!("{directory}/{name}"), &format!("{text}\n"))?;
     }
-    tree.file(&format!("{folder}/numa_node"), &format!("{}\n", card.node))?;
-    tree.folder(&format!("sys/bus/pci/drivers/{driver}"))?;
-    tree.link(&format!("{folder}/driver"), &format!("../../../../../../bus/pci/drivers/{driver}"))?;
+    tree.file(&format!("{directory}/numa_node"), &format!("{}\n", card.node))?;
+    tree.directory(&format!("sys/bus/pci/drivers/{driver}"))?;
+    tree.link(&format!("{directory}/driver"), &format!("../../../../../../bus/pci/drivers/{driver}"))?;
     if let Some(number) = drm {
         for (name, minor) in
             [(format!("card{number}"), number), (format!("renderD{}", 128 + number), 128 + number)]
         {
-            tree.folder(&format!("{folder}/drm/{name}"))?;
+            tree.directory(&format!("{directory}/drm/{name}"))?;
             tree.node(&format!("dev/dri/{name}"), 226, minor)?;
             tree.link(&format!("sys/class/drm/{name}"), &format!("../../{place}/drm/{name}"))?;
         }
     }
-    Ok(folder)
+    Ok(directory)
 }

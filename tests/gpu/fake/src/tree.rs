@@ -1,4 +1,4 @@
-//! A folder that files are written into as if it were `/`.
+//! A directory that files are written into as if it were `/`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
 /// What stands for a device's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
-    /// A node with the driver's numbers, which only root can make and nothing answers; a file where that is not possible.
+    /// A node with the driver's numbers, which only root can make and nothing answers; a file where that is not
+    /// possible.
     Real,
     /// A node of /dev/null's numbers, which can be opened.
     Null,
@@ -16,7 +17,7 @@ pub enum Nodes {
     Files,
 }
 
-/// The folder.
+/// The directory.
 #[derive(Debug)]
 pub struct Tree {
     root: PathBuf,
@@ -29,8 +30,8 @@ impl Tree {
         Self { root: root.to_owned(), nodes }
     }
 
-    /// Makes a folder, and those it lies in.
-    pub fn folder(&self, name: &str) -> io::Result<PathBuf> {
+    /// Makes a directory, and those it lies in.
+    pub fn directory(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.root.join(name);
         std::fs::create_dir_all(&path)?;
         Ok(path)

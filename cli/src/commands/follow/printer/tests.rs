@@ -1,7 +1,7 @@
 use super::*;
 
-/// Prints lines of the tasks `ps-0` (0) and `worker-10` (1): what a pipe or a terminal gets, escapes shown. With `wait` no
-/// line comes soon after another.
+/// Prints lines of the tasks `ps-0` (0) and `worker-10` (1); returns what a pipe or a terminal gets, with escapes
+/// visible. With `wait`, no line comes soon after another.
 fn shown(look: Look, terminal: bool, wait: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
     let (outputs, memory) = Outputs::in_memory(terminal);
     let mut printer = Printer::new(look, outputs);
@@ -100,7 +100,7 @@ fn a_progress_bar_does_not_run_over_the_name() {
 }
 
 #[test]
-fn colours_of_a_task_end_with_its_line() {
+fn colors_of_a_task_end_with_its_line() {
     let lines = [(0, OUT, true, "\x1b[31mred")];
     assert_eq!(printed(PREFIX, true, &lines), "^[36mps-0      |^[0m ^[31mred^[0m\n");
     assert_eq!(printed(PREFIX, false, &lines), "ps-0      | ^[31mred\n");

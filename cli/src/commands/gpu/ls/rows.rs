@@ -1,4 +1,4 @@
-//! The rows of `jobc gpu ls`: one a card, below it one a MIG instance.
+//! The rows of `jobc gpu ls`: one per card, followed by one per MIG instance.
 
 use jobc_gpu::{DeviceId, Gpu, Inventory, MigDevice, Way};
 use jobc_job::admission::overview::Lease;
@@ -6,10 +6,10 @@ use jobc_job::admission::overview::Lease;
 use crate::quantity::bytes;
 use crate::table::Table;
 
-/// What is not known, or not there.
+/// Shown for unknown or absent values.
 const NOTHING: &str = "-";
 
-/// The columns that tell cards apart.
+/// The columns that identify cards.
 pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
     let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "JOBS", "PROCESSES"]);
     for gpu in &inventory.gpus {
@@ -33,7 +33,7 @@ pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
     table
 }
 
-/// All there is to tell.
+/// All columns.
 pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
     let mut table =
         Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "JOBS", "PROCESSES"]);
@@ -60,7 +60,7 @@ pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
     table
 }
 
-/// Its number, with the vendor where there are several.
+/// Its number, with the vendor if there are several.
 fn number(inventory: &Inventory, gpu: &Gpu) -> String {
     if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
         return gpu.index.to_string();
@@ -73,7 +73,7 @@ fn name(gpu: &Gpu) -> String {
     if cut_up { format!("{} (MIG)", gpu.name) } else { gpu.name.clone() }
 }
 
-/// The first part of a UUID, which tells cards of a machine apart.
+/// The first part of a UUID, which is unique for the cards of a host.
 fn uuid(uuid: Option<&str>) -> String {
     let Some(uuid) = uuid else { return NOTHING.to_owned() };
     let mut parts = uuid.splitn(3, '-');
@@ -83,7 +83,7 @@ fn uuid(uuid: Option<&str>) -> String {
     }
 }
 
-/// Used and in all: `512 MiB / 80 GiB`.
+/// Used and total: `512 MiB / 80 GiB`.
 fn memory(gpu: &Gpu) -> String {
     match (gpu.memory_used, gpu.memory_bytes) {
         (Some(used), Some(all)) => format!("{} / {}", bytes(used), bytes(all)),
@@ -100,7 +100,7 @@ fn node(gpu: &Gpu) -> String {
     gpu.numa_node.map_or_else(|| NOTHING.to_owned(), |node| node.to_string())
 }
 
-/// The nearest ways to other cards, with their numbers: `NVLink×18 1-7`.
+/// The nearest links to other cards, with their numbers: `NVLink×18 1-7`.
 fn links(gpu: &Gpu) -> String {
     let mut ways: Vec<(Way, Vec<u32>)> = vec![];
     for link in &gpu.links {
@@ -131,7 +131,7 @@ fn word(way: Way) -> String {
     .to_owned()
 }
 
-/// `0-3,5` of sorted numbers.
+/// Sorted numbers as ranges: `0-3,5`.
 fn ranges(numbers: &[u32]) -> String {
     let mut ranges: Vec<(u32, u32)> = vec![];
     for &number in numbers {
@@ -146,7 +146,7 @@ fn ranges(numbers: &[u32]) -> String {
     ranges.iter().map(word).collect::<Vec<_>>().join(",")
 }
 
-/// A card as a device that can be given.
+/// A card as a device that can be assigned.
 fn whole(gpu: &Gpu) -> DeviceId {
     DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None }
 }
@@ -159,7 +159,7 @@ fn jobs(leases: &[Lease], device: DeviceId) -> String {
     if jobs.is_empty() { NOTHING.to_owned() } else { jobs.join(", ") }
 }
 
-/// Who uses it: `python3 (4711), ollama (99)`.
+/// The processes that use it: `python3 (4711), ollama (99)`.
 fn processes(gpu: &Gpu) -> String {
     let word = |process: &jobc_gpu::Process| match &process.name {
         Some(name) => format!("{name} ({})", process.pid),

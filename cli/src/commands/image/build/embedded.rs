@@ -1,4 +1,4 @@
-//! The builder of this program.
+//! The built-in builder.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use crate::report::container_error;
 use crate::table::visible;
 use crate::{registries, terminal};
 
-/// Builds, and says what was built, or why not.
+/// Builds, and prints the result or the error.
 pub(super) fn build(
     build: &Build,
     args: &BuildArgs,
@@ -65,21 +65,21 @@ pub(super) fn build(
         }
         Err(BuildError::Failed(failure)) => {
             let build::Failure { span, error, output } = *failure;
-            // Whoever saw no progress has not seen these lines either.
+            // Without progress, these lines were not shown either.
             if args.quiet {
                 for line in output {
                     terminal::eprint(&format!("{}\n", visible(&String::from_utf8_lossy(&line))));
                 }
             }
             let message = placed(&error, span, file);
-            // A place in the configuration of a command's container is none that somebody wrote.
+            // The configuration of a command's container was generated, so a place in it means nothing to the user.
             terminal::eprint(&container_error(&Error { message, place: None, ..error }));
             Ok(ExitCode::from(Outcome::Errors as u8))
         }
     }
 }
 
-/// An error's message behind the line of the Dockerfile that it is about.
+/// The message of an error, after the line of the Dockerfile.
 fn placed(error: &Error, span: Option<Span>, file: &File) -> String {
     let Some(span) = span else { return error.message.clone() };
     let before = &file.text[..span.start.min(file.text.len())];
@@ -87,7 +87,7 @@ fn placed(error: &Error, span: Option<Span>, file: &File) -> String {
     format!("{}:{line}: {}", file.shown(), error.message)
 }
 
-/// What the context's `.dockerignore` leaves out; nothing where it cannot be read, which is shown.
+/// The patterns of the context's `.dockerignore`; none if it cannot be read, which is reported.
 fn read_ignore(args: &BuildArgs, file: &File) -> Result<Option<Ignore>> {
     let Some(path) = ignored::file(file.path.as_deref(), &args.context) else {
         return Ok(Some(Ignore::default()));
@@ -103,7 +103,7 @@ fn read_ignore(args: &BuildArgs, file: &File) -> Result<Option<Ignore>> {
     }
 }
 
-/// Who brings in bases: nobody where this program was built without.
+/// The source of base images; none if this program was built without registries.
 fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
     if cfg!(feature = "registry") {
         return Ok(Some(registries::fetcher(plain_http).map_err(Failure::wrong_use)?));
@@ -111,7 +111,7 @@ fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
     Ok(None)
 }
 
-/// Does the work in a thread; a signal that ends a program is told to it instead, so that it leaves nothing behind.
+/// Runs the work in a thread. A signal that ends a program is passed to it, so that it can clean up.
 fn attended<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
     let signals = Signals::take()?;
     Ok(interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?)

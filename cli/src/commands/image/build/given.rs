@@ -1,4 +1,4 @@
-//! What a build is given on the command line: arguments, secrets, names, labels.
+//! Command-line input of a build: arguments, secrets, names, labels.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -14,9 +14,9 @@ use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
 
-/// All of it, read.
+/// All of it, parsed.
 pub(super) struct Given {
-    /// Build arguments; the proxies of this environment among them, as other builders have it.
+    /// Build arguments, with the proxies of this environment, as with other builders.
     pub(super) args: Vec<(String, String)>,
     pub(super) secrets: IndexMap<String, Secret>,
     pub(super) labels: IndexMap<String, String>,
@@ -30,8 +30,8 @@ impl Given {
         let tags = args.tag.iter().map(|tag| Ok(tag.parse::<Reference>()?));
         let tags = tags.collect::<std::result::Result<Vec<_>, _>>().map_err(wrong)?;
         if let Some(tag) = tags.iter().find(|tag| tag.digest.is_some()) {
-            let error = Error::new(Kind::Config, format!("`{tag}` has a digest, which nobody can choose"));
-            return Err(wrong(error.help("give a name and a tag")));
+            let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
+            return Err(wrong(error.help("use the form NAME[:TAG]")));
         }
         let platform = match &args.platform {
             Some(platform) => platform.parse().map_err(wrong)?,
@@ -59,7 +59,7 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// `NAME=VALUE`, or `NAME`, whose value is the variable's: nothing is given where there is none.
+/// `NAME=VALUE`, or `NAME`, whose value is that of the variable; none if the variable is not set.
 fn arguments(written: &[String], variables: Variables<'_>) -> Vec<(String, String)> {
     let proxies = PROXIES.iter().filter_map(|name| Some(((*name).to_owned(), variables(name)?)));
     let mut all: IndexMap<String, String> = proxies.collect();
@@ -84,18 +84,20 @@ fn secret(text: &str, variables: Variables<'_>) -> std::result::Result<(String, 
             Some(("src" | "source", value)) => file = Some(value),
             Some(("env", value)) => from = Some(value),
             Some(("type", "file" | "env")) => {}
-            _ => return Err(refused(format!("`{field}` is no part of a secret"))),
+            _ => return Err(refused(format!("unknown field `{field}` of a secret"))),
         }
     }
     let id = id.ok_or_else(|| refused(format!("the secret `{text}` has no name")))?;
     let value = match (file, from) {
-        (Some(_), Some(_)) => return Err(refused(format!("the secret `{id}` has a file and a variable"))),
+        (Some(_), Some(_)) => {
+            return Err(refused(format!("the secret `{id}` has both a file and a variable")));
+        }
         (Some(file), None) => from_file(id, Path::new(file))?,
         (None, from) => {
             let name = from.unwrap_or(id);
             let value = variables(name);
             Secret::new(value.ok_or_else(|| {
-                refused(format!("the secret `{id}` has no value: there is no variable `{name}`"))
+                refused(format!("the secret `{id}` has no value: the variable `{name}` is not set"))
             })?)
         }
     };
@@ -104,13 +106,13 @@ fn secret(text: &str, variables: Variables<'_>) -> std::result::Result<(String, 
 
 fn from_file(id: &str, path: &Path) -> std::result::Result<Secret, Error> {
     let failed = |why: String| {
-        Error::new(Kind::Config, format!("the secret `{id}` cannot be read of `{}`: {why}", path.display()))
+        Error::new(Kind::Config, format!("the secret `{id}` cannot be read from `{}`: {why}", path.display()))
     };
     let mut value = Vec::new();
     let file = File::open(path).map_err(|error| failed(reason(&error)))?;
     file.take(LARGEST + 1).read_to_end(&mut value).map_err(|error| failed(reason(&error)))?;
     if value.len() as u64 > LARGEST {
-        return Err(failed("it is larger than a mebibyte".to_owned()));
+        return Err(failed("it is larger than 1 MiB".to_owned()));
     }
     Ok(Secret::new(value))
 }
@@ -135,10 +137,10 @@ mod tests {
 
     #[test]
     fn secrets_come_from_files_or_the_environment() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("key");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("key");
         std::fs::write(&file, "k\n").unwrap();
-        let large = folder.path().join("large");
+        let large = directory.path().join("large");
         std::fs::write(&large, vec![0; usize::try_from(LARGEST).unwrap() + 1]).unwrap();
         let read = |text: &str| secret(text, &variables).map(|(id, value)| (id, value.bytes().to_vec()));
         assert_eq!(read(&format!("id=k,src={}", file.display())).unwrap(), ("k".to_owned(), b"k\n".to_vec()));
@@ -147,11 +149,11 @@ mod tests {
         let large = format!("id=k,src={}", large.display());
         for (text, expected) in [
             ("src=x", "has no name"),
-            ("id=k", "there is no variable `k`"),
+            ("id=k", "the variable `k` is not set"),
             ("id=k,src=/nowhere/x", "no such file"),
-            ("id=k,src=x,env=y", "a file and a variable"),
-            ("id=k,mode=0400", "`mode=0400` is no part of a secret"),
-            (large.as_str(), "larger than a mebibyte"),
+            ("id=k,src=x,env=y", "both a file and a variable"),
+            ("id=k,mode=0400", "unknown field `mode=0400` of a secret"),
+            (large.as_str(), "larger than 1 MiB"),
         ] {
             let message = read(text).unwrap_err().message;
             assert!(message.contains(expected), "{text}: {message}");

@@ -1,6 +1,6 @@
-//! Builders that are installed: the same Dockerfile is handed to them, and what they built is brought in.
+//! Installed builders: they get the same Dockerfile, and their image is imported.
 //!
-//! Their bases and their cache are their own.
+//! They have their own base images and cache.
 
 use std::io::Write as _;
 use std::os::fd::AsFd as _;
@@ -18,10 +18,10 @@ use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
 
-/// The variable that chooses Docker's builder.
+/// The variable that selects Docker's builder.
 const BUILDKIT: &str = "DOCKER_BUILDKIT";
 
-/// A builder that is a program of its own.
+/// A builder that is a separate program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
     Buildah,
@@ -29,7 +29,7 @@ pub(super) enum Other {
 }
 
 impl Other {
-    /// The one to be taken where nobody says which: buildah, which needs no daemon, else docker where its daemon answers.
+    /// The default builder: buildah, which needs no daemon, or docker if its daemon responds.
     pub(super) fn installed() -> Option<Self> {
         let works = |command: &mut Command| {
             let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -50,8 +50,7 @@ impl Other {
         }
     }
 
-    /// Builds, and brings the image in under the names that are asked for; nothing where the builder failed, which has
-    /// said why.
+    /// Builds, and imports the image under the requested names; none if the builder failed and has printed the reason.
     pub(super) fn build(
         self,
         args: &BuildArgs,
@@ -59,24 +58,24 @@ impl Other {
         given: &Given,
         store: &Store,
     ) -> Result<Option<Descriptor>> {
-        let folder = Temporary::new()?;
-        let id = folder.0.join("id");
+        let directory = Temporary::new()?;
+        let id = directory.0.join("id");
         let status = self.run(self.command(args, file, given, &id), file, args.quiet)?;
         if !status.success() {
             return Ok(None);
         }
         let id = std::fs::read_to_string(&id).map_err(|error| {
             let why = reason(&error);
-            Error::new(Kind::Machine, format!("{} did not say what it built: {why}", self.name()))
+            Error::new(Kind::Machine, format!("{} did not write the id of the image: {why}", self.name()))
         })?;
-        let (export, from) = self.export(id.trim(), &folder.0);
+        let (export, from) = self.export(id.trim(), &directory.0);
         let status = self.run(export, &File { path: Some(PathBuf::new()), text: Vec::new() }, args.quiet)?;
         if !status.success() {
             return Ok(None);
         }
         let images = source::import(store, &from, &progress::untold, &AtomicBool::new(false))?;
         let [image] = images.as_slice() else {
-            let error = format!("{} handed over {} images where one was built", self.name(), images.len());
+            let error = format!("{} exported {} images instead of one", self.name(), images.len());
             return Err(Error::new(Kind::Machine, error).into());
         };
         for tag in &given.tags {
@@ -138,24 +137,24 @@ impl Other {
         command
     }
 
-    /// The command that hands an image over, and where it puts it.
-    fn export(self, id: &str, folder: &Path) -> (Command, PathBuf) {
+    /// The command that exports an image, and its destination.
+    fn export(self, id: &str, directory: &Path) -> (Command, PathBuf) {
         let mut command = Command::new(self.name());
         match self {
             Self::Buildah => {
-                let layout = folder.join("layout");
+                let layout = directory.join("layout");
                 command.args(["push", "--quiet", id]).arg(format!("oci:{}:built", layout.display()));
                 (command, layout)
             }
             Self::Docker => {
-                let archive = folder.join("image.tar");
+                let archive = directory.join("image.tar");
                 command.arg("save").arg("--output").arg(&archive).arg(id);
                 (command, archive)
             }
         }
     }
 
-    /// Runs a command; what it prints goes to standard error, for standard output is ours, and to nobody where that is asked for.
+    /// Runs a command. Its output goes to stderr, since stdout is ours, or nowhere with `quiet`.
     fn run(self, mut command: Command, file: &File, quiet: bool) -> Result<ExitStatus> {
         let failed = |error: std::io::Error| {
             let name = self.name();
@@ -163,7 +162,7 @@ impl Other {
                 let package = if self == Self::Docker { "docker.io" } else { name };
                 return Failure::wrong_use(
                     Error::new(Kind::Unsupported, format!("`{name}` is not installed")).help(format!(
-                        "install it (Debian: `apt install {package}`), or take `--builder embedded`"
+                        "install it (Debian: `apt install {package}`), or use `--builder embedded`"
                     )),
                 );
             }
@@ -177,15 +176,15 @@ impl Other {
         let input = if file.path.is_none() { Stdio::piped() } else { Stdio::null() };
         let mut child = command.stdin(input).stdout(output).spawn().map_err(failed)?;
         if let Some(mut input) = child.stdin.take() {
-            // A builder that ends before it has read all says itself why.
+            // A builder that ends before it has read everything prints the reason itself.
             let _ = input.write_all(&file.text);
         }
         child.wait().map_err(failed)
     }
 }
 
-/// Whether docker builds by its old builder unless it is told otherwise: so it is before version 23. That builder has no
-/// `RUN --mount`, which the Dockerfiles of `jobc build` use. Later ones choose themselves.
+/// Whether docker uses its legacy builder by default, as before version 23. The legacy builder has no `RUN --mount`,
+/// which the Dockerfiles of `jobc build` use. Later versions choose themselves.
 fn has_to_be_told_of_buildkit() -> bool {
     let Ok(output) = Command::new("docker").arg("--version").stdin(Stdio::null()).output() else {
         return false;
@@ -195,7 +194,7 @@ fn has_to_be_told_of_buildkit() -> bool {
     major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major < 23)
 }
 
-/// A folder that is there for as long as this value.
+/// A directory that is removed with this value.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -210,7 +209,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // It is below the folder for temporary files: what is left of it goes with that.
+        // It is in the directory for temporary files: leftovers are removed with that.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

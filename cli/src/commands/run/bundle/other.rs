@@ -1,4 +1,4 @@
-//! Another OCI runtime, for the same bundle.
+//! Runs the bundle with another OCI runtime.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -25,33 +25,33 @@ use rustix::process::{Pid, PidfdFlags};
 #[derive(Debug)]
 pub(super) struct Runtime {
     name: OsString,
-    /// A folder that goes with the container's, given to those that know `--root`. Their own choice, such as `/run/runc`,
-    /// is not everybody's to write.
+    /// A directory that is removed with the container's, for runtimes with `--root`. An unprivileged user cannot write
+    /// to their default, such as `/run/runc`.
     root: Option<PathBuf>,
 }
 
-/// Runtimes whose `--root DIR`, before the command, is where the state is kept.
+/// Runtimes whose `--root DIR`, before the command, is their state directory.
 const WITH_ROOT: &[&str] = &["runc", "crun", "youki", "nvidia-container-runtime", "runsc", "jobc-oci"];
 
-/// How long a runtime may take to kill or delete a container.
+/// Timeout for a runtime to kill or delete a container.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Runtime {
-    /// A runtime that could run a bundle with this allocation. `folder` is the container's.
-    pub(super) fn new(name: &OsStr, allocation: &Allocation, folder: &Path) -> Result<Self> {
+    /// A runtime that can run a bundle with this allocation. `directory` is the container's.
+    pub(super) fn new(name: &OsStr, allocation: &Allocation, directory: &Path) -> Result<Self> {
         if matches!(allocation.root, Root::Overlay { .. }) {
             return Err(Error::new(
                 Kind::Unsupported,
-                "another runtime cannot lay a writable layer over the machine's files",
+                "another runtime cannot mount a writable layer over the host's files",
             )
-            .help("give `--root` a folder or an archive, or leave `--oci-runtime` out"));
+            .help("give `--root` a directory or an archive, or leave `--oci-runtime` out"));
         }
         let knows_root =
             Path::new(name).file_name().is_some_and(|file| WITH_ROOT.iter().any(|known| file == *known));
-        Ok(Self { name: name.to_owned(), root: knows_root.then(|| folder.join("runtime")) })
+        Ok(Self { name: name.to_owned(), root: knows_root.then(|| directory.join("runtime")) })
     }
 
-    /// A command of it.
+    /// A command line of the runtime.
     fn command(&self, command: &str) -> Command {
         let mut line = Command::new(&self.name);
         if let Some(root) = &self.root {
@@ -76,19 +76,19 @@ impl Runtime {
 
     /// Runs the bundle and returns the runtime's exit code. Nothing of the container is left.
     ///
-    /// It is in our process group, so what the terminal sends reaches it without us; the rest is passed on. Where that
-    /// is no use, insisting kills the container.
+    /// The runtime is in our process group, so it gets the signals of the terminal directly. Other signals are
+    /// forwarded. If that has no effect, repeated signals kill the container.
     pub(super) fn run(&self, bundle: &Path, id: &Id, signals: &Signals) -> Result<u8> {
         let mut command = self.run_command(bundle, id);
         let mut child = command.stdin(Stdio::inherit()).spawn().map_err(|error| self.missing(&error))?;
         let waited = self.pass_on(&child, id, signals);
         if waited.is_err() {
-            // Nobody would be there to hear of its end.
+            // Nothing would notice its end.
             let _ = child.kill();
         }
         let status = child.wait().map_err(|error| self.missing(&error))?;
         if self.root.as_ref().is_some_and(|root| root.join(id.as_ref()).exists()) {
-            // A runtime that was killed has deleted nothing.
+            // A killed runtime has deleted nothing.
             let _ = timed::run(self.command("delete").arg("--force").arg(id.as_ref()), PATIENCE);
         }
         waited?;
@@ -96,7 +96,7 @@ impl Runtime {
         Ok(status.code().and_then(|code| u8::try_from(code).ok()).or(signal).unwrap_or(jobc_oci::OWN_FAILURE))
     }
 
-    /// Waits for the runtime's end and passes signals on meanwhile.
+    /// Waits for the end of the runtime and forwards signals.
     fn pass_on(&self, child: &Child, id: &Id, signals: &Signals) -> Result<()> {
         let machine = |errno| Error::machine(format!("wait for `{}`", self.name.to_string_lossy()), errno);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -125,7 +125,8 @@ impl Runtime {
         }
     }
 
-    /// Has the runtime kill the container, whose end is then the runtime's own; one that cannot is killed itself.
+    /// Asks the runtime to kill the container, after which the runtime ends. If that fails, the runtime itself is
+    /// killed.
     fn kill(&self, id: &Id, runtime: &OwnedFd) -> Result<()> {
         let said = timed::run(self.command("kill").arg(id.as_ref()).arg("KILL"), PATIENCE);
         if !said.is_ok_and(|said| said.status.success()) {
@@ -142,7 +143,7 @@ impl Runtime {
             return failed;
         }
         failed.help(how_to_get(&ThisMachine::new([]), &name).unwrap_or_else(|| {
-            "give a runtime's name or path: runc, crun, youki, nvidia-container-runtime".to_owned()
+            "name a runtime, or its path: runc, crun, youki, nvidia-container-runtime".to_owned()
         }))
     }
 }

@@ -1,10 +1,10 @@
-//! Staying with running jobs in the foreground: what they write is shown, and signals are passed on.
+//! Attaches to running jobs in the foreground: shows their output and forwards signals.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::{Duration, SystemTime};
 
 use jobc_job::control::Request;
-use jobc_job::folder::Folder;
+use jobc_job::directory::Directory;
 use jobc_job::record::Record;
 use jobc_job::supervisor::start::Started;
 use jobc_sys::error::{Error, Result};
@@ -19,58 +19,57 @@ use crate::commands::jobs::Jobs;
 use crate::table::visible;
 use crate::terminal;
 
-/// How often to look for what a person should know; signals, lines and ends wake us by themselves.
+/// How often to check for new notes; signals, lines and ends wake us anyway.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A job with its supervisor, which is a child of ours.
+/// A job with its supervisor, which is our child process.
 pub(super) struct Running {
     /// The job.
-    pub folder: Folder,
+    pub directory: Directory,
     started: Started,
     pidfd: OwnedFd,
     over: bool,
-    /// When the record was last looked at, and how many of its notes were told.
+    /// The last modification time of the record, and the number of its notes that were printed.
     told: (Option<SystemTime>, usize),
 }
 
 impl Running {
     /// Watches a supervisor that was just started.
-    pub(super) fn new(folder: Folder, started: Started) -> Result<Self> {
+    pub(super) fn new(directory: Directory, started: Started) -> Result<Self> {
         let pid = i32::try_from(started.child.id()).ok().and_then(Pid::from_raw);
         let pidfd = pid.map_or(Err(Errno::SRCH), |pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()));
         let pidfd = pidfd.map_err(|errno| Error::machine("watch the job's supervisor", errno))?;
-        Ok(Self { folder, started, pidfd, over: false, told: (None, 0) })
+        Ok(Self { directory, started, pidfd, over: false, told: (None, 0) })
     }
 
-    /// Readable once the supervisor has ended.
+    /// Readable when the supervisor has ended.
     pub(super) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
 
-    /// Tells what a person should know of the job and was not told yet: limits that nothing enforces, published ports.
+    /// Prints new notes of the job: unenforced limits, published ports.
     fn tell_notes(&mut self, follower: &mut Follower) {
-        let changed = std::fs::metadata(self.folder.record_file()).and_then(|data| data.modified()).ok();
+        let changed = std::fs::metadata(self.directory.record_file()).and_then(|data| data.modified()).ok();
         if changed == self.told.0 {
             return;
         }
-        let record = Record::read(&self.folder).ok().flatten();
+        let record = Record::read(&self.directory).ok().flatten();
         let notes = record.map(|record| record.notes).unwrap_or_default();
         for note in notes.iter().skip(self.told.1) {
-            follower.note(&self.folder, note);
+            follower.note(&self.directory, note);
         }
         self.told = (changed, notes.len());
     }
 
-    /// Takes note of the supervisor's end; returns what became of the job.
+    /// Handles the end of the supervisor; returns the final record of the job.
     fn ended(&mut self, jobs: &Jobs) -> Result<Option<Record>> {
         let _ = self.started.child.wait();
         self.over = true;
-        jobs.settled(&self.folder)
+        jobs.settled(&self.directory)
     }
 }
 
-/// Stays with jobs until all of them have ended, and shows what they write where somebody wants to see it; returns their
-/// records, in their order.
+/// Attaches to jobs until all of them have ended, and shows their output if requested; returns their records, in order.
 pub(super) fn attend(
     all: &Jobs,
     jobs: &mut [Running],
@@ -106,11 +105,11 @@ pub(super) fn attend(
                 Some(follower) => {
                     job.tell_notes(follower);
                     or_end(follower.finish());
-                    follower.end(&job.folder, &end.explanation);
+                    follower.end(&job.directory, &end.explanation);
                 }
                 None if end.exit_code == 0 => {}
                 None => {
-                    terminal::eprint(&format!("jobc: {}: {}\n", job.folder.id, visible(&end.explanation)));
+                    terminal::eprint(&format!("jobc: {}: {}\n", job.directory.id, visible(&end.explanation)));
                 }
             }
         }
@@ -118,7 +117,7 @@ pub(super) fn attend(
     Ok(records.into_iter().flatten().collect())
 }
 
-/// Sleeps until one of these descriptors can be read; says which can be.
+/// Sleeps until one of these file descriptors is readable; returns which are.
 fn sleep(others: &[BorrowedFd<'_>]) -> Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> =
         others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
@@ -129,15 +128,14 @@ fn sleep(others: &[BorrowedFd<'_>]) -> Result<Vec<bool>> {
     Ok(polled.iter().map(|polled| !polled.revents().is_empty()).collect())
 }
 
-/// What the user has asked for already.
+/// What the user has requested so far.
 #[derive(Default)]
 pub(super) struct Asked {
     to_end: bool,
 }
 
 impl Asked {
-    /// Does what a signal means for jobs in the foreground: the first that asks for the end is a graceful one, the
-    /// second is not.
+    /// Handles a signal for jobs in the foreground: the first one stops them gracefully, the second one kills them.
     pub(super) fn pass_on(&mut self, signal: Signal, jobs: &mut [Running]) {
         let now = match signal {
             Signal::INT | Signal::TERM | Signal::HUP => self.to_end,
@@ -150,13 +148,13 @@ impl Asked {
             Request::Stop { grace_seconds: None }
         };
         if signal == Signal::INT && !now {
-            terminal::eprint("jobc: ending the job; Ctrl-C again kills it\n");
+            terminal::eprint("jobc: stopping the job; press Ctrl-C again to kill it\n");
         }
         self.to_end = true;
         for job in jobs.iter_mut().filter(|job| !job.over) {
-            // One that does not answer has just ended by itself, or never will: the second time it is killed, and all of
+            // A supervisor that does not respond has just ended, or is stuck. The second signal kills it, and all of
             // its job with it.
-            if job.started.connection.ask(&job.folder, &request).is_err() && now {
+            if job.started.connection.ask(&job.directory, &request).is_err() && now {
                 let _ = job.started.child.kill();
             }
         }

@@ -1,4 +1,4 @@
-//! What is to be carried out: jobs and their files, compiled just now or read from the folder of a built plan.
+//! What to run: jobs and their files, compiled now or read from the directory of a built plan.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,19 +14,19 @@ use serde_json::Value;
 use crate::input::reason;
 use crate::output::list;
 
-/// What is to be carried out: one job, or each of a matrix.
+/// What to run: one job, or each job of a matrix.
 pub(super) struct Built {
     /// The jobs, in the order of the matrix.
     pub(super) jobs: Vec<BuiltJob>,
-    /// The job file, absolute; the plan's folder where it was built before.
+    /// The job file, absolute; for a built plan its directory.
     pub(super) source: PathBuf,
-    /// The folder that relative paths of the job file begin at.
-    pub(super) folder: PathBuf,
-    /// Roles with fewer instances than the job file says, with what it says.
+    /// The base directory of relative paths in the job file.
+    pub(super) directory: PathBuf,
+    /// Roles with fewer instances than in the job file, with the number in the job file.
     pub(super) scaled: Vec<(String, u32)>,
 }
 
-/// A decided job and the files that `jobc build` makes of it.
+/// A resolved job and the files that `jobc build` writes for it.
 pub(super) struct BuiltJob {
     pub(super) plan: JobPlan,
     pub(super) files: Vec<Artifact>,
@@ -44,45 +44,45 @@ impl Built {
     }
 }
 
-/// Reads the folder of a built plan: it is copied, so that a build meanwhile changes nothing of what runs.
+/// Reads the directory of a built plan. It is copied, so that a concurrent build does not change a running job.
 pub(super) fn read(given: &Utf8Path) -> Result<Built> {
     let given = if given.as_str().is_empty() { Utf8Path::new(".") } else { given };
-    let folder = given.canonicalize_utf8().map_err(|error| unreadable(given, &error))?;
-    let file = folder.join("plan.json");
+    let directory = given.canonicalize_utf8().map_err(|error| unreadable(given, &error))?;
+    let file = directory.join("plan.json");
     let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| {
         Error::new(Kind::Config, format!("`{file}` is not a plan of this version of jobc: {error}"))
             .help("build it again with `jobc build`")
     })?;
     let [plan] = <[JobPlan; 1]>::try_from(plan.jobs).map_err(|jobs| {
-        Error::new(Kind::Config, format!("`{file}` holds {} jobs, where `jobc build` writes one", jobs.len()))
+        Error::new(Kind::Config, format!("`{file}` contains {} jobs instead of one", jobs.len()))
             .help("build it again with `jobc build`")
     })?;
     let mut files = vec![Artifact { path: "plan.json".into(), mode: 0o644, bytes: text }];
-    let missing = tasks(&plan).find(|task| !folder.join("oci").join(task).join("config.json").is_file());
+    let missing = tasks(&plan).find(|task| !directory.join("oci").join(task).join("config.json").is_file());
     if let Some(task) = missing {
-        let error = Error::new(Kind::Config, format!("`{folder}` has no bundle of task `{task}`"));
+        let error = Error::new(Kind::Config, format!("`{directory}` has no bundle for task `{task}`"));
         return Err(error.help("build it with the oci backend: `jobc build --backend oci`"));
     }
-    let base = job_folder(&plan, &folder)?;
-    for path in list(&folder.join("oci")).map_err(|error| unreadable(&folder, &error))? {
+    let base = job_directory(&plan, &directory)?;
+    for path in list(&directory.join("oci")).map_err(|error| unreadable(&directory, &error))? {
         let path = Utf8Path::new("oci").join(path);
-        // What was fetched for a run by hand may be large; it is fetched again where it is wanted.
+        // Data that was fetched by hand may be large; it is fetched again when needed.
         if path.starts_with("oci/volumes") {
             continue;
         }
-        let from = folder.join(&path);
+        let from = directory.join(&path);
         let bytes = std::fs::read(&from).map_err(|error| unreadable(&from, &error))?;
         let mode = std::fs::metadata(&from).map_err(|error| unreadable(&from, &error))?.permissions().mode();
         let bytes = match path.file_name() {
-            Some("config.json") if path.components().count() == 3 => moved(&bytes, &from, &folder)?,
+            Some("config.json") if path.components().count() == 3 => moved(&bytes, &from, &directory)?,
             _ => bytes,
         };
         files.push(Artifact { path, mode: mode & 0o777, bytes });
     }
     Ok(Built {
-        source: folder.clone().into(),
-        folder: base.into(),
+        source: directory.clone().into(),
+        directory: base.into(),
         scaled: Vec::new(),
         jobs: vec![BuiltJob { plan, files }],
     })
@@ -96,18 +96,18 @@ fn tasks(plan: &JobPlan) -> impl Iterator<Item = String> {
     plan.roles.iter().flat_map(|role| (0..role.instances).map(|index| format!("{}-{index}", role.name)))
 }
 
-/// A bundle's config.json with absolute sources where they lead out of the plan's folder, which the copy does not
-/// stand in.
-fn moved(bytes: &[u8], file: &Utf8Path, folder: &Utf8Path) -> Result<Vec<u8>> {
+/// A bundle's config.json in which sources outside the plan's directory are absolute, since the copy is in another
+/// place.
+fn moved(bytes: &[u8], file: &Utf8Path, directory: &Utf8Path) -> Result<Vec<u8>> {
     let broken =
         |error: serde_json::Error| Error::new(Kind::Config, format!("`{file}` is not JSON: {error}"));
     let mut config: Value = serde_json::from_slice(bytes).map_err(broken)?;
-    let bundle = file.parent().unwrap_or(folder);
+    let bundle = file.parent().unwrap_or(directory);
     for mount in config["mounts"].as_array_mut().into_iter().flatten() {
         let Some(source) = mount["source"].as_str().map(Utf8PathBuf::from) else { continue };
         if source.is_relative() && mount["type"] == "bind" {
             let path = normal(&bundle.join(source));
-            if !path.starts_with(folder) {
+            if !path.starts_with(directory) {
                 mount["source"] = Value::String(path.into_string());
             }
         }
@@ -115,15 +115,15 @@ fn moved(bytes: &[u8], file: &Utf8Path, folder: &Utf8Path) -> Result<Vec<u8>> {
     serde_json::to_vec_pretty(&config).map_err(broken)
 }
 
-/// The job file's folder, which relative paths begin at: as the bundles have it where one binds such a path, else by
-/// the place that `jobc build` writes to.
-fn job_folder(plan: &JobPlan, folder: &Utf8Path) -> Result<Utf8PathBuf> {
+/// The directory of the job file, the base of relative paths: taken from the bundles if one binds such a path, else
+/// from the default output directory of `jobc build`.
+fn job_directory(plan: &JobPlan, directory: &Utf8Path) -> Result<Utf8PathBuf> {
     for role in &plan.roles {
         for mount in &role.mounts {
             let Some(VolumeSource::Path { path }) = plan.volumes.get(&mount.volume).map(|v| &v.source) else {
                 continue;
             };
-            let bundle = folder.join("oci").join(format!("{}-0", role.name));
+            let bundle = directory.join("oci").join(format!("{}-0", role.name));
             let file = bundle.join("config.json");
             let text = std::fs::read(&file).map_err(|error| unreadable(&file, &error))?;
             let config: Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -139,13 +139,13 @@ fn job_folder(plan: &JobPlan, folder: &Utf8Path) -> Result<Utf8PathBuf> {
         }
     }
     let usual = Utf8Path::new("out").join(&plan.name).join(&plan.target.name);
-    Ok(match folder.as_str().strip_suffix(usual.as_str()) {
+    Ok(match directory.as_str().strip_suffix(usual.as_str()) {
         Some(base) if base.ends_with('/') => normal(Utf8Path::new(base)),
-        _ => folder.to_owned(),
+        _ => directory.to_owned(),
     })
 }
 
-/// An absolute path without `.` and `..`, by names alone: links were followed before.
+/// An absolute path without `.` and `..`, lexically; links were resolved before.
 fn normal(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {

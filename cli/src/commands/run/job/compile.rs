@@ -1,4 +1,4 @@
-//! A job file to the files that are carried out: every job of its matrix, for one target.
+//! Compiles a job file to the files to run: every job of its matrix, for one target.
 
 use std::cell::OnceCell;
 
@@ -20,7 +20,7 @@ use crate::input::{Input, Unusable};
 use crate::outcome::Outcome;
 use crate::report;
 
-/// Compiles a job file; nothing where it has errors, which are shown.
+/// Compiles a job file; none if it has errors, which are printed.
 pub(super) fn compile(
     args: &RunArgs,
     path: Option<Utf8PathBuf>,
@@ -32,7 +32,7 @@ pub(super) fn compile(
         set: args.set.clone(),
         params: args.params.clone(),
         target: args.target.iter().cloned().collect(),
-        // Nothing else is carried out here, so nothing else can refuse the job.
+        // Only this backend is used, so no other can refuse the job.
         backend: vec![BackendName::Oci],
         targets: args.targets.clone(),
         allow_lossy: args.allow_lossy,
@@ -42,11 +42,11 @@ pub(super) fn compile(
     let mut input = Input::read(&job).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
-    // The bundles are carried out elsewhere than beside the job file, so their way back is absolute.
-    let to_job = |_: &str| input.folder.clone();
+    // The bundles are not run next to the job file, so paths to it are absolute.
+    let to_job = |_: &str| input.directory.clone();
     let mut request = input.request(&job, &to_job);
     request.run_here = true;
-    // One look for all jobs of a matrix: what they get is decided later, under the ledger's lock.
+    // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
     let found = OnceCell::new();
     let look = || found.get_or_init(|| Inventory::take(&Machine::here()).declared()).clone();
     request.gpus_here = Some(&look);
@@ -57,7 +57,7 @@ pub(super) fn compile(
         ports::choose_for(job, ledger)?;
     }
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
-        // What is built of an image block is built of its Dockerfile.
+        // An image block is built from its generated Dockerfile.
         if job.images.values().any(|image| matches!(image.source, ImageSource::Build { .. })) {
             request.only_backends = vec![BackendName::Oci, BackendName::Dockerfile];
             if !job.target.settings.backends.contains(&BackendName::Dockerfile) {
@@ -73,7 +73,7 @@ pub(super) fn compile(
     Ok(Some(Built {
         jobs: jobs.collect(),
         source: input.path().into(),
-        folder: input.folder.clone().into(),
+        directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))
 }

@@ -1,7 +1,7 @@
-//! What would be done for a job, in order: its roles, what it takes, and the operations of a task of each.
+//! The steps of a job, in order: its roles, its resources, and the operations of one task of each role.
 //!
-//! The tasks of a role differ in their number alone, so the first stands for all. Everything is decided as for a run, in a
-//! folder that goes away; nothing is fetched, made or started.
+//! The tasks of a role differ only in their number, so the first represents all. Everything is resolved as for a run,
+//! in a temporary directory. Nothing is pulled, created or started.
 
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
@@ -17,9 +17,10 @@ use jobc_gpu::{Inventory, Machine};
 use jobc_job::admission;
 use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
-use jobc_job::folder::{Folder, Places};
+use jobc_job::directory::{Directory, Places};
 use jobc_job::provision;
 use jobc_job::secrets::Secrets;
+use jobc_schema::Bytes;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{GangPlan, JobPlan, RolePlan};
 use jobc_schema::role::NeedState;
@@ -29,81 +30,79 @@ use jobc_sys::id::{JobId, TaskId};
 use super::built::{Built, BuiltJob};
 use super::{images, submit};
 use crate::args::run::RunArgs;
-use crate::commands::inspect::{self, cpus};
-use crate::commands::jobs::rounded;
+use crate::commands::inspect;
 use crate::commands::run::bundle::numbered;
+use crate::report::cpus;
 use crate::terminal;
 
-/// Prints what would be done for each job; with `scope` its groups would be in a scope of this user's systemd.
+/// Prints the steps of each job; with `scope`, its cgroups would be in a scope of this user's systemd.
 pub(super) fn show(args: &RunArgs, built: &Built, places: &Places, scope: bool) -> Result<()> {
     for job in &built.jobs {
         let scratch = Scratch::make(places, &job.plan.name)?;
-        let holder = scope.then(|| Holder::Job(scratch.folder.id.clone()));
+        let holder = scope.then(|| Holder::Job(scratch.directory.id.clone()));
         let unit = holder.as_ref().map(Scope::of).transpose()?;
-        terminal::print(&described(&job.plan, &scratch.folder, unit.as_ref().map(Scope::name))?);
-        rehearsed(args, built, job, &scratch.folder, holder.as_ref())?;
+        terminal::print(&described(&job.plan, &scratch.directory, unit.as_ref().map(Scope::name))?);
+        rehearsed(args, built, job, &scratch.directory, holder.as_ref())?;
     }
     Ok(())
 }
 
-/// Folders of a job that does not run, removed at the end.
+/// Directories of a job that does not run, removed at the end.
 struct Scratch {
-    folder: Folder,
+    directory: Directory,
 }
 
 impl Scratch {
     fn make(places: &Places, name: &str) -> Result<Self> {
         let taken = places.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max();
         let id = JobId { name: name.to_owned(), run: taken.unwrap_or(0) + 1 };
-        // No job's id begins with a dot, so no command takes it for one.
+        // Job ids never begin with a dot, so commands ignore it.
         let state: PathBuf = places.state.join(format!(".dry-run-{}-{id}", std::process::id()));
         let record = state.join("record");
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&record);
         made.map_err(|error| {
             let why = crate::input::reason(&error);
-            Error::new(Kind::Machine, format!("cannot make the folder `{}`: {why}", record.display()))
+            Error::new(Kind::Machine, format!("cannot make the directory `{}`: {why}", record.display()))
         })?;
-        Ok(Self { folder: Folder { id, state, record } })
+        Ok(Self { directory: Directory { id, state, record } })
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What stays does no harm but to space.
-        let _ = provision::release(&self.folder).and_then(|()| self.folder.remove());
+        // A leftover only uses space.
+        let _ = provision::release(&self.directory).and_then(|()| self.directory.remove());
     }
 }
 
-/// The job as a whole: what it takes, and in which order. `scope` is the unit around its supervisor, where there is one.
-pub(super) fn described(plan: &JobPlan, folder: &Folder, scope: Option<&str>) -> Result<String> {
-    let capacity = Capacity::of_machine(&folder.state)?.with_gpus(Inventory::take(&Machine::here()));
+/// The job as a whole: its resources and its order. `scope` is the systemd unit of its supervisor, if any.
+pub(super) fn described(plan: &JobPlan, directory: &Directory, scope: Option<&str>) -> Result<String> {
+    let capacity = Capacity::of_machine(&directory.state)?.with_gpus(Inventory::take(&Machine::here()));
     let network = match plan.network {
-        Network::Auto | Network::Host => "the machine's",
-        Network::Job => "the job's own, with an address for each task",
+        Network::Auto | Network::Host => "host",
+        Network::Job => "job network, with an address for each task",
         Network::None => "none",
     };
     let gang = match plan.gang {
         GangPlan::Auto | GangPlan::Required => {
-            "tasks that may start at once are all made before the first starts".to_owned()
+            "tasks that can start together are all created before the first starts".to_owned()
         }
-        GangPlan::Min(least) => format!("at least {least} tasks are made before the first starts"),
+        GangPlan::Min(least) => format!("at least {least} tasks are created before the first starts"),
         GangPlan::None => "each task starts when it can".to_owned(),
     };
     let tasks: u64 = plan.totals.instances;
-    let mut out = format!("job {}: {tasks} task{}\n", folder.id, if tasks == 1 { "" } else { "s" });
+    let mut out = format!("job {}: {tasks} task{}\n", directory.id, if tasks == 1 { "" } else { "s" });
     out += &format!("network: {network}\ngang: {gang}\n");
     if let Some(unit) = scope {
-        out += &format!(
-            "control groups: in the scope `{unit}` that this user's systemd makes around the supervisor\n"
-        );
+        out += &format!("cgroups: in the scope `{unit}` of this user's systemd\n");
     }
     if let Some(seconds) = plan.timeout_seconds {
         out += &format!("timeout: {seconds} s\n");
     }
     out += &format!("takes at most: {}\n", inspect::claim(&claim::of(plan)));
-    let memory = rounded(capacity.memory_bytes);
+    let memory = Bytes(capacity.memory_bytes).measured();
     out += &format!(
-        "this machine has: {}, {memory} of memory, {} GPUs\n",
+        "this host has: {}, {memory} of memory, {} GPUs\n",
         cpus(capacity.cpu_millis),
         capacity.gpus.devices().len()
     );
@@ -116,7 +115,7 @@ pub(super) fn described(plan: &JobPlan, folder: &Folder, scope: Option<&str>) ->
     Ok(out)
 }
 
-/// A role in the job's order: `train, 2 instances, after prepare has succeeded`.
+/// A role in the order of the job: `train, 2 instances, after prepare has succeeded`.
 fn in_order(role: &RolePlan) -> String {
     let mut out =
         format!("{}, {} instance{}", role.name, role.instances, if role.instances == 1 { "" } else { "s" });
@@ -132,29 +131,29 @@ fn in_order(role: &RolePlan) -> String {
         out += &format!(", after {} of {} have {state}", need.min, need.role);
     }
     if role.retry.max > 0 {
-        out += &format!(", tried again {} times at most", role.retry.max);
+        out += &format!(", retried at most {} times", role.retry.max);
     }
     out
 }
 
-/// Decides for the first task of each role as a supervisor does, and prints the operations.
+/// Resolves the first task of each role as a supervisor does, and prints the operations.
 fn rehearsed(
     args: &RunArgs,
     built: &Built,
     job: &BuiltJob,
-    folder: &Folder,
+    directory: &Directory,
     scope: Option<&Holder>,
 ) -> Result<()> {
     let (images, missing) = images::at_hand(args, built, job)?;
     if !missing.is_empty() {
         let lines: String = missing.iter().map(|line| format!("{line}\n")).collect();
-        terminal::print(&format!("images:\n{lines}the steps of a task are known then\n"));
+        terminal::print(&format!("images:\n{lines}the steps of tasks are known only then\n"));
         return Ok(());
     }
     let submission = submit::submission(args, &job.plan, built, &images)?;
-    submit::write(folder, &first_of_each_role(job), &submission)?;
-    let secrets = Secrets::read(&job.plan, &submission.folder)?;
-    let of_job = provision::Job { folder, plan: &job.plan, submission: &submission, secrets: &secrets };
+    submit::write(directory, &first_of_each_role(job), &submission)?;
+    let secrets = Secrets::read(&job.plan, &submission.directory)?;
+    let of_job = provision::Job { directory, plan: &job.plan, submission: &submission, secrets: &secrets };
     let mut provided = provision::rehearse(&of_job)?;
     if Demands::any(&job.plan) {
         let inventory = Inventory::take(&Machine::here());
@@ -162,10 +161,10 @@ fn rehearsed(
     }
     for role in &job.plan.roles {
         let task = TaskId::new(&role.name, 0);
-        let begun = make::begin(&folder.containers(), &Id::new(&format!("{}.{task}", folder.id))?)?;
-        let given = provision::task(&provided, &task, begun.folder())?;
+        let begun = make::begin(&directory.containers(), &Id::new(&format!("{}.{task}", directory.id))?)?;
+        let given = provision::task(&provided, &task, begun.directory())?;
         let root = match &given.root {
-            Root::Folder(path) => path.display().to_string(),
+            Root::Directory(path) => path.display().to_string(),
             Root::Overlay { lowers, .. } => match &lowers[..] {
                 [lower] => format!("{} under a writable layer in memory", lower.display()),
                 lowers => format!("{} layers under a writable layer in memory", lowers.len()),
@@ -188,20 +187,21 @@ fn rehearsed(
     Ok(())
 }
 
-/// The job with the bundles that are looked at: a thousand alike need not be written to show one.
+/// The job with the bundles that are shown: there is no need to write a thousand similar ones to show one.
 fn first_of_each_role(job: &BuiltJob) -> BuiltJob {
     let first: Vec<Utf8PathBuf> =
         job.plan.roles.iter().map(|role| Utf8PathBuf::from(format!("oci/{}-0", role.name))).collect();
-    let files = job.files.iter().filter(|file| first.iter().any(|folder| file.path.starts_with(folder)));
+    let files =
+        job.files.iter().filter(|file| first.iter().any(|directory| file.path.starts_with(directory)));
     BuiltJob { plan: job.plan.clone(), files: files.cloned().collect() }
 }
 
-/// The tasks that a list of operations is for.
+/// The tasks of a list of operations.
 fn heading(role: &RolePlan) -> String {
     let name = &role.name;
     match role.instances {
         1 => format!("{name}-0"),
-        2 => format!("{name}-0, and {name}-1 alike"),
-        count => format!("{name}-0, and {name}-1 to {name}-{} alike", count - 1),
+        2 => format!("{name}-0, and the same for {name}-1"),
+        count => format!("{name}-0, and the same for {name}-1 to {name}-{}", count - 1),
     }
 }

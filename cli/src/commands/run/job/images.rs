@@ -1,5 +1,5 @@
-//! The images of a job, before it begins: fetched, built and unpacked by the command that a person watches, so that its
-//! supervisor, which never speaks with a registry, finds them in the store.
+//! The images of a job, pulled, built and unpacked before its start by the command in the foreground. The supervisor
+//! finds them in the store and never contacts a registry.
 
 mod built;
 
@@ -26,14 +26,14 @@ use crate::interruptible::{self, end_by};
 use crate::progress::Meter;
 use crate::registries;
 
-/// The images of the jobs that are about to begin. While this is there, nothing is collected.
+/// The images of the jobs that are about to start. While this exists, garbage collection is blocked.
 pub(super) struct Images {
     store: Option<Store>,
     /// The manifest of each role's image, by job and role.
     of: HashMap<String, IndexMap<String, Descriptor>>,
-    /// Folders that are the images of roles as they are, by job and role.
+    /// Directories that are used as root file systems unchanged, by job and role.
     roots: HashMap<String, IndexMap<String, String>>,
-    /// Why tasks get copies of layers in place of an overlay.
+    /// Why tasks get copies of layers instead of an overlay.
     copied: Option<String>,
 }
 
@@ -48,18 +48,18 @@ impl Images {
         })
     }
 
-    /// Folders that are roots as they are, by role.
+    /// Directories that are used as root file systems unchanged, by role.
     pub(super) fn roots(&self, plan: &JobPlan) -> IndexMap<String, String> {
         self.roots.get(&plan.name).cloned().unwrap_or_default()
     }
 }
 
-/// What the roles of jobs begin with, where no `--root` says it.
+/// The images and root file systems of roles without `--root`.
 #[derive(Default)]
 struct Wanted<'a> {
-    /// Images that belong into the store.
+    /// Images for the store.
     images: Vec<(&'a BuiltJob, &'a RolePlan, &'a ImagePlan)>,
-    /// Folders that are roots as they are, by job and role.
+    /// Directories that are used as root file systems unchanged, by job and role.
     roots: HashMap<String, IndexMap<String, String>>,
 }
 
@@ -75,9 +75,9 @@ impl<'a> Wanted<'a> {
                     continue;
                 }
                 match as_it_is(built, image) {
-                    Some(folder) => {
+                    Some(directory) => {
                         let roots = wanted.roots.entry(job.plan.name.clone()).or_default();
-                        roots.insert(role.name.clone(), folder);
+                        roots.insert(role.name.clone(), directory);
                     }
                     None => wanted.images.push((job, role, image)),
                 }
@@ -87,7 +87,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Brings the images of all jobs into the store and unpacks them. A signal that ends a program ends this.
+/// Adds the images of all jobs to the store and unpacks them. A signal that ends a program ends this.
 pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: FormatArg) -> Result<Images> {
     let Wanted { images, roots } = Wanted::by(args, built, &built.jobs)?;
     if images.is_empty() {
@@ -112,7 +112,8 @@ pub(super) fn provide(args: &RunArgs, built: &Built, signals: &Signals, format: 
     Ok(Images { of: of??, roots, copied, store: Some(store) })
 }
 
-/// The images of a job as far as they are here, and what would have to be done for the others: nothing is fetched or built.
+/// The images of a job that are in the store, and what would have to be done for the others. Nothing is pulled or
+/// built.
 pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(Images, Vec<String>)> {
     let Wanted { images, roots } = Wanted::by(args, built, std::slice::from_ref(job))?;
     let mut missing = Vec::new();
@@ -123,13 +124,13 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
     let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
     for (job, role, image) in images {
         let ImageSource::Reference {} = image.source else {
-            let verb = if image.source.is_built() { "built" } else { "brought in" };
+            let verb = if image.source.is_built() { "built" } else { "imported" };
             missing.push(format!("the image `{}` of `{}` is {verb} first", image.reference, role.name));
             continue;
         };
         let found = image.reference.parse().map_err(Error::from).and_then(|reference| store.find(&reference));
         let Some(found) = found.map_err(|error| at(image, error))? else {
-            missing.push(format!("the image `{}` of `{}` is fetched first", image.reference, role.name));
+            missing.push(format!("the image `{}` of `{}` is pulled first", image.reference, role.name));
             continue;
         };
         let found = store.image(&found, &Platform::here())?;
@@ -139,14 +140,14 @@ pub(super) fn at_hand(args: &RunArgs, built: &Built, job: &BuiltJob) -> Result<(
     Ok((Images { of, roots, copied: None, store: Some(store) }, missing))
 }
 
-/// Why there can be no overlay over folders of the store; nothing where there can.
+/// Why no overlay can be mounted over directories of the store; none if it can.
 fn no_overlay(store: &Store) -> Option<String> {
     if std::env::var_os("JOBC_COPY_LAYERS").is_some_and(|value| !value.is_empty() && value != "0") {
-        return Some("JOBC_COPY_LAYERS asks for it".to_owned());
+        return Some("JOBC_COPY_LAYERS is set".to_owned());
     }
     overlay_over(&store.root().join("unpacked"))
         .err()
-        .map(|why| format!("no overlay can be made over `{}`: {why}", store.root().display()))
+        .map(|why| format!("cannot mount an overlay over `{}`: {why}", store.root().display()))
 }
 
 /// The same error, at the field of the job file that declares the image.
@@ -155,14 +156,14 @@ fn at(image: &ImagePlan, error: Error) -> Error {
     Error { message: format!("`{field}`: {}", error.message), place: None, ..error }
 }
 
-/// A folder that is a root file system, and no image that would have to be unpacked.
+/// A directory that is a root file system, and not an image to unpack.
 fn as_it_is(built: &Built, image: &ImagePlan) -> Option<String> {
     let ImageSource::File { path } = &image.source else { return None };
-    let path = built.folder.join(path);
+    let path = built.directory.join(path);
     (path.is_dir() && !path.join("oci-layout").is_file()).then(|| path.to_string_lossy().into_owned())
 }
 
-/// Whether a built plan has the role's files beside its bundles.
+/// Whether a built plan has the role's root file system next to its bundles.
 fn brings_its_own(job: &BuiltJob, role: &RolePlan) -> bool {
     let prefix = format!("oci/{}-0/rootfs", role.name);
     job.files.iter().any(|file| {
@@ -173,14 +174,14 @@ fn brings_its_own(job: &BuiltJob, role: &RolePlan) -> bool {
     })
 }
 
-/// What brings images in, each once.
+/// Provides images, each once.
 struct Provider<'a> {
     args: &'a RunArgs,
     built: &'a Built,
     store: &'a Store,
     told: Told<'a>,
     stopped: &'a AtomicBool,
-    /// Manifests by what stands in the plan.
+    /// Manifests by reference in the plan.
     known: RefCell<HashMap<String, Descriptor>>,
 }
 
@@ -195,7 +196,7 @@ impl Provider<'_> {
         let found = match &image.source {
             ImageSource::Reference {} => self.fetched(&image.reference),
             ImageSource::File { path } => {
-                source::the_image(self.store, &self.built.folder.join(path), self.told, self.stopped)
+                source::the_image(self.store, &self.built.directory.join(path), self.told, self.stopped)
             }
             _ => built::build(self, job, image),
         };
@@ -205,15 +206,17 @@ impl Provider<'_> {
         Ok(image.descriptor)
     }
 
-    /// An image by its reference: of the store, or of its registry.
+    /// An image by its reference: from the store, or from its registry.
     fn fetched(&self, name: &str) -> Result<Descriptor> {
         let reference: Reference = name.parse()?;
         let here = Platform::here();
         let there = self.store.find(&reference)?.filter(|there| self.store.is_whole(there, &here));
         match (self.args.pulls(), there) {
             (Pull::Missing | Pull::Never, Some(there)) => Ok(there),
-            (Pull::Never, None) => Err(Error::new(Kind::State, format!("the image `{name}` is not here"))
-                .help(format!("fetch it with `jobc image pull {name}`, or leave `--pull never` out"))),
+            (Pull::Never, None) => {
+                Err(Error::new(Kind::State, format!("the image `{name}` is not in the image store"))
+                    .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")))
+            }
             (Pull::Missing | Pull::Always, _) => {
                 let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
                 fetch.fetch(self.store, &reference, &here, self.told)
@@ -222,7 +225,7 @@ impl Provider<'_> {
     }
 }
 
-/// Does the work in a thread. A signal that ends a program asks the work to end, and a second one does not wait for it.
+/// Runs the work in a thread. A signal that ends a program asks the work to stop; a second one does not wait for it.
 fn interruptible<T: Send>(
     signals: &Signals,
     stopped: &AtomicBool,

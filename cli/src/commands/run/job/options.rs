@@ -1,4 +1,4 @@
-//! What the command line says beside the job: roots, published ports, the task that gets the terminal.
+//! Options of the command line: roots, published ports, the task that gets the terminal.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
@@ -10,12 +10,12 @@ use jobc_schema::target::{DeviceName, Devices};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 
-/// The roots by role, with absolute paths: the supervisor stands in another folder.
+/// The roots by role, with absolute paths, since the supervisor has another working directory.
 pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
     let mut roots: Vec<(String, String)> = Vec::new();
     for word in words {
         let (role, root) = match word.split_once('=') {
-            // What stands before is a role, unless it looks like a path.
+            // The part before `=` is a role, unless it looks like a path.
             Some((role, root)) if !role.is_empty() && !role.contains(['/', '.']) => {
                 (found_role(plan, role)?.name.as_str(), root)
             }
@@ -23,7 +23,7 @@ pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Str
         };
         if roots.iter().any(|(known, _)| known == role) {
             let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
-            return Err(Error::new(Kind::Config, format!("`--root` says twice what {whose} gets"))
+            return Err(Error::new(Kind::Config, format!("`--root` is given twice for {whose}"))
                 .help("give each role one root; `--root ROLE=…` goes before one without a role"));
         }
         roots.push((role.to_owned(), absolute(root)?));
@@ -31,7 +31,7 @@ pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Str
     Ok(roots)
 }
 
-/// The devices by role that the command line names; for roles that it says nothing of those of the target.
+/// The devices by role from the command line; other roles get those of the target.
 pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Vec<String>)>> {
     let mut devices: Vec<(String, Vec<String>)> = Vec::new();
     for word in words {
@@ -48,7 +48,7 @@ pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, V
         }
         if devices.iter().any(|(known, _)| known == role) {
             let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
-            return Err(Error::new(Kind::Config, format!("`--devices` says twice what {whose} gets"))
+            return Err(Error::new(Kind::Config, format!("`--devices` is given twice for {whose}"))
                 .help("name all of its devices at once: `--devices ROLE=0,1`"));
         }
         devices.push((role.to_owned(), names));
@@ -80,13 +80,13 @@ fn absolute(root: &str) -> Result<String> {
     }
     let unusable = |why: String| {
         Error::new(Kind::Config, format!("cannot use the root `{root}`: {why}"))
-            .help("name a folder, an archive (.tar, .tar.gz, .tgz), or `host` for this machine's own files")
+            .help("name a directory, an archive (.tar, .tar.gz, .tgz), or `host` for this host's own files")
     };
     let path = Path::new(root).canonicalize().map_err(|error| unusable(crate::input::reason(&error)))?;
     path.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8".to_owned()))
 }
 
-/// A port of a task that the machine gets: `[ADDRESS:]PORT:TASK:LABEL`, an IPv6 address in brackets.
+/// A port of a task to publish on the host: `[ADDRESS:]PORT:TASK:LABEL`, an IPv6 address in brackets.
 pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
     let wrong = |why: String| {
         Error::new(Kind::Config, format!("`--publish {word}`: {why}")).help(
@@ -95,13 +95,13 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
     };
     let mut parts = word.rsplitn(4, ':');
     let (Some(label), Some(name), Some(port)) = (parts.next(), parts.next(), parts.next()) else {
-        return Err(wrong("it has too few parts".to_owned()));
+        return Err(wrong("too few parts".to_owned()));
     };
     let address = match parts.next().map(|text| text.trim_start_matches('[').trim_end_matches(']')) {
         None => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        Some(text) => text.parse().map_err(|_| wrong(format!("`{text}` is no address")))?,
+        Some(text) => text.parse().map_err(|_| wrong(format!("invalid address `{text}`")))?,
     };
-    let port = port.parse().map_err(|_| wrong(format!("`{port}` is no port")))?;
+    let port = port.parse().map_err(|_| wrong(format!("invalid port `{port}`")))?;
     let task = task(name, plan)?;
     let role = found_role(plan, &task.role)?;
     if role.port(label).is_none() {
@@ -111,7 +111,7 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
     Ok(Publish { address, port, task, label: label.to_owned() })
 }
 
-/// A task of the plan, by its name; the role's alone will do where it has one instance.
+/// A task of the plan, by name; for a role with one instance the name of the role is enough.
 pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
     if let Some(role) = plan.role(word).filter(|role| role.instances == 1) {
         return Ok(TaskId::new(&role.name, 0));
@@ -120,7 +120,7 @@ pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
     let role = found_role(plan, &task.role)?;
     if task.index >= role.instances {
         let last = role.instances - 1;
-        let message = format!("there is no task `{task}`: `{}` has {}", role.name, instances(role.instances));
+        let message = format!("unknown task `{task}`: `{}` has {}", role.name, instances(role.instances));
         return Err(Error::new(Kind::Config, message).help(format!("the last is `{}-{last}`", role.name)));
     }
     Ok(task)
@@ -134,7 +134,7 @@ fn found_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {
     plan.role(name).ok_or_else(|| {
         let roles = || plan.roles.iter().map(|role| role.name.as_str());
         let near = suggest::nearest(name, roles()).map(|near| format!("; did you mean `{near}`?"));
-        Error::new(Kind::Config, format!("there is no role `{name}`{}", near.unwrap_or_default()))
+        Error::new(Kind::Config, format!("unknown role `{name}`{}", near.unwrap_or_default()))
             .help(format!("the job's roles are {}", suggest::list(roles())))
     })
 }

@@ -1,11 +1,11 @@
-//! Handing jobs in: their folders, the files in them, and a supervisor for each.
+//! Submits jobs: their directories, the files in them, and one supervisor for each.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use jobc_job::admission::turn;
-use jobc_job::folder::{Folder, Places, replace};
+use jobc_job::directory::{Directory, Places, replace};
 use jobc_job::submission::{Submission, Turn};
 use jobc_job::supervisor::start;
 use jobc_schema::plan::JobPlan;
@@ -19,14 +19,14 @@ use super::options;
 use crate::args::run::RunArgs;
 use crate::output::fill_new;
 
-/// Jobs whose folders are there and whose supervisors are not. Dropping them removes the folders.
+/// Jobs that have directories and no supervisors yet. Dropping them removes the directories.
 pub(super) struct Submitted {
-    jobs: Vec<(Folder, File)>,
+    jobs: Vec<(Directory, File)>,
 }
 
-/// Makes the folders of all jobs, with what their supervisors need, and takes their locks.
+/// Creates the directories of all jobs with the files for their supervisors, and takes their locks.
 ///
-/// With `scope` each supervisor asks for a scope of this user's systemd.
+/// With `scope`, each supervisor requests a scope of this user's systemd.
 pub(super) fn submit(
     args: &RunArgs,
     built: &Built,
@@ -41,34 +41,34 @@ pub(super) fn submit(
     let mut submitted = Submitted { jobs: Vec::with_capacity(built.jobs.len()) };
     let mut turns = None;
     for (number, (job, mut submission)) in (0_u32..).zip(built.jobs.iter().zip(submissions)) {
-        let folder = places.create(&job.plan.name)?;
-        let lock = folder.try_lock()?.ok_or_else(|| {
-            Error::new(Kind::State, format!("another command works on the new job `{}`", folder.id))
+        let directory = places.create(&job.plan.name)?;
+        let lock = directory.try_lock()?.ok_or_else(|| {
+            Error::new(Kind::State, format!("another command uses the new job `{}`", directory.id))
         })?;
-        submitted.jobs.push((folder.clone(), lock));
+        submitted.jobs.push((directory.clone(), lock));
         if built.jobs.len() > 1 {
             let turns = match &turns {
                 Some(turns) => turns,
-                None => turns.insert(make_turns(places, &folder, built.jobs.len())?),
+                None => turns.insert(make_turns(places, &directory, built.jobs.len())?),
             };
-            submission.turn = Some(Turn { folder: turns.clone(), slots, number });
+            submission.turn = Some(Turn { directory: turns.clone(), slots, number });
         }
-        write(&folder, job, &submission)?;
+        write(&directory, job, &submission)?;
     }
     Ok(submitted)
 }
 
 impl Submitted {
-    /// Starts the supervisor of each. `terminal` gets the master of the terminal of the submission's task.
+    /// Starts the supervisor of each job. `terminal` gets the master of the terminal of the submission's task.
     ///
-    /// Where one cannot begin, the others end: nobody attends to them any more.
+    /// If one cannot start, the others end, since no command is attached to them.
     pub(super) fn start(mut self, mut terminal: Option<OwnedFd>) -> Result<Vec<Running>> {
         let mut running = Vec::with_capacity(self.jobs.len());
         self.jobs.reverse();
-        while let Some((folder, lock)) = self.jobs.pop() {
-            // What it says of why it cannot begin may stand in its folder, which is forgotten later.
-            let started = start::start(&folder, lock, terminal.take())?;
-            running.push(Running::new(folder, started)?);
+        while let Some((directory, lock)) = self.jobs.pop() {
+            // Its error may be in its directory, which is removed later.
+            let started = start::start(&directory, lock, terminal.take())?;
+            running.push(Running::new(directory, started)?);
         }
         Ok(running)
     }
@@ -76,18 +76,19 @@ impl Submitted {
 
 impl Drop for Submitted {
     fn drop(&mut self) {
-        for (folder, _lock) in &self.jobs {
-            // Why it is given up is what the user is told.
-            let _ = folder.remove();
+        for (directory, _lock) in &self.jobs {
+            // The user gets the error that caused this.
+            let _ = directory.remove();
         }
     }
 }
 
-/// Where the jobs of a matrix agree on whose turn it is: beside the jobs, since none of them is there for all of them.
-fn make_turns(places: &Places, first: &Folder, jobs: usize) -> Result<PathBuf> {
-    let folder = places.state.with_file_name("turns").join(first.id.to_string());
-    turn::prepare(&folder, u32::try_from(jobs).unwrap_or(u32::MAX))?;
-    Ok(folder)
+/// The directory in which the jobs of a matrix take turns. It is next to the jobs, since no job exists as long as all
+/// of them.
+fn make_turns(places: &Places, first: &Directory, jobs: usize) -> Result<PathBuf> {
+    let directory = places.state.with_file_name("turns").join(first.id.to_string());
+    turn::prepare(&directory, u32::try_from(jobs).unwrap_or(u32::MAX))?;
+    Ok(directory)
 }
 
 pub(super) fn submission(
@@ -99,7 +100,7 @@ pub(super) fn submission(
     let roots = options::roots(&args.root, plan)?.into_iter().chain(images.roots(plan));
     Ok(Submission {
         source: built.source.clone(),
-        folder: built.folder.clone(),
+        directory: built.directory.clone(),
         queue: args.queue,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
@@ -117,14 +118,14 @@ pub(super) fn submission(
     })
 }
 
-pub(super) fn write(folder: &Folder, job: &BuiltJob, submission: &Submission) -> Result<()> {
+pub(super) fn write(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
     let cannot = |path: &Path, error: &std::io::Error| {
         let why = crate::input::reason(error);
         Error::new(Kind::Machine, format!("cannot write `{}`: {why}", path.display()))
     };
-    let build = folder.build();
+    let build = directory.build();
     fill_new(&build, &job.files).map_err(|error| cannot(&build, &error))?;
     let text = |value: serde_json::Result<Vec<u8>>| value.expect("plans and submissions are plain JSON");
-    replace(&folder.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
-    replace(&folder.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)
+    replace(&directory.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
+    replace(&directory.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)
 }

@@ -1,4 +1,4 @@
-//! Our terminal, lent to one task of a job until that task ends.
+//! Passes our terminal to one task of a job until that task ends.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -13,10 +13,10 @@ use rustix::io::Errno;
 
 use super::attend::{Asked, Running};
 
-/// How often to look whether the task has ended, in milliseconds.
+/// How often to check whether the task has ended, in milliseconds.
 const LOOK: u32 = 250;
 
-/// Both ends of the socket that the terminal's master comes over: ours, and the supervisor's.
+/// Both ends of the socket that transfers the master of the terminal: ours, and the supervisor's.
 pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| {
         Error::machine("make a socket for the terminal", Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -24,7 +24,7 @@ pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     Ok((ours.into(), theirs.into()))
 }
 
-/// Relays between our terminal and the task's, from its start to its end, or to the job's.
+/// Relays between our terminal and the task's, from its start to its end, or to that of the job.
 pub(super) fn lend(
     socket: &OwnedFd,
     task: &TaskId,
@@ -54,7 +54,7 @@ pub(super) fn lend(
                 }
                 relay.step(ready);
             }
-            // The end of the file says that the task will not start any more.
+            // The end of the file means that the task will not start.
             None if sent => match socket::receive(socket) {
                 Ok(master) => relay = Some(Relay::new(master)?),
                 Err(_) => return Ok(()),
@@ -89,12 +89,12 @@ pub(super) fn lend(
 /// Whether the attempt of the task that has the terminal is over.
 fn has_ended(task: &TaskId, jobs: &[Running]) -> Result<bool> {
     let [job] = jobs else { return Ok(true) };
-    let record = Record::read(&job.folder)?;
+    let record = Record::read(&job.directory)?;
     let task = record.as_ref().and_then(|record| record.task(task));
     Ok(task.is_none_or(|task| task.state.is_final() || !task.earlier.is_empty()))
 }
 
-/// Waits, for at most so many milliseconds; true when the time is over.
+/// Waits for at most this many milliseconds; returns true after a timeout.
 fn sleep(polled: &mut [PollFd<'_>], milliseconds: u32) -> Result<bool> {
     let time = Timespec {
         tv_sec: i64::from(milliseconds / 1000),

@@ -95,7 +95,7 @@ fn keys_are_told_apart() {
     assert_eq!(keys(b"q"), [Key::Quit]);
     assert_eq!(keys(b"\x03"), [Key::Quit]);
     assert_eq!(keys(b"\x1b[Ajk\x1b[6~"), [Key::Up, Key::Down, Key::Up, Key::PageDown]);
-    // A key that does nothing, Home or F5, does not end it.
+    // A key without an effect, Home or F5, does not quit.
     assert_eq!(keys(b"\x1b[1;5Hc\x1b[15~"), [Key::Sort(Order::Cpu)]);
     assert_eq!(keys(b"\x1b"), [Key::Quit]);
     assert_eq!(keys(b"x\xff"), []);

@@ -1,11 +1,11 @@
-//! The holes of the table of providers: a request's amounts in a provider's units, rounded up.
+//! The placeholders of the table of providers: a request's amounts in a provider's units, rounded up.
 
 use jobc_schema::plan::{GpuPlan, RolePlan};
 use jobc_schema::target::{KubernetesTarget, MemoryUnit};
 
 use crate::stdlib::providers::{Ask, Part, Provider, Unit};
 
-/// What holes are filled with.
+/// What placeholders are filled with.
 pub(super) struct Filler<'a> {
     provider: &'a Provider,
     gpu: &'a GpuPlan,
@@ -26,7 +26,7 @@ pub(crate) struct Rounded {
     pub to: String,
 }
 
-/// A key and an amount as a pod says them.
+/// A key and an amount as written in a pod.
 pub(super) struct Filled {
     pub(super) key: String,
     pub(super) amount: String,
@@ -45,9 +45,9 @@ impl<'a> Filler<'a> {
         Some(Self { provider, gpu, settings, memory_unit, memory_factor })
     }
 
-    /// What an ask becomes; nothing where a hole has no value, as a share need not have both parts.
+    /// The result of a request; `None` if a placeholder has no value, as a share need not have both parts.
     ///
-    /// `j` is the number of the GPU, for what is said once for each.
+    /// `j` is the number of the GPU, for entries that are written once per GPU.
     pub(super) fn fill(&self, ask: &Ask, j: u32) -> Option<Filled> {
         let mut rounded = None;
         let key = self.text(&ask.key, ask, j, &mut rounded)?;
@@ -55,7 +55,7 @@ impl<'a> Filler<'a> {
         Some(Filled { key, amount, rounded })
     }
 
-    /// A text of the table whose holes have nothing to do with amounts, such as a label.
+    /// A text of the table whose placeholders have nothing to do with amounts, such as a label.
     pub(super) fn plain(&self, text: &str) -> Option<String> {
         let none = Ask {
             key: String::new(),

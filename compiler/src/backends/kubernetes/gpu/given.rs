@@ -1,4 +1,4 @@
-//! What a role's pods say to get their GPUs: the table's row of the provider, with its holes filled.
+//! The GPU requests of the pods of a role: the row of the provider in the table, with its placeholders filled.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::fill::{Filler, Rounded};
 use super::provider::provider;
 use super::wanted::wanted;
 
-/// What a role's pods say to get their GPUs.
+/// The GPU requests of the pods of a role.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     /// Extended resources in limits; `true`: in requests as well.
@@ -45,7 +45,7 @@ pub(crate) struct Given {
     pub(crate) rounded: Vec<Rounded>,
 }
 
-/// What a role's pods say; nothing for a role without GPUs, or one that is refused.
+/// The GPU requests of the pods of a role; `None` for a role without GPUs, or if they are refused.
 pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
     let gpu = wanted(role)?;
     let provider = provider(job, gpu.vendor).ok()?;
@@ -71,7 +71,7 @@ pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
     Some(given)
 }
 
-/// Whether the model is part of the resource's name and nobody says which.
+/// Whether the model is part of the name of the resource and is not set.
 pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -> bool {
     let renamed = settings(job).gpu.as_ref().is_some_and(|gpu| gpu.resource.is_some());
     let plain = |name: &str| name.replace([' ', '-', '_'], "").to_ascii_lowercase();
@@ -81,7 +81,7 @@ pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -
 
 impl Given {
     fn add(&mut self, holes: &Filler<'_>, ask: &Ask, j: u32, renamed: Option<&String>) {
-        // The first resource bears the name that the cluster gave it; the model's hole needs no value then.
+        // The first resource bears the name that the cluster gave it; the model's placeholder needs no value then.
         let is_resource = matches!(ask.place, Place::Limits | Place::Both);
         let named = renamed.filter(|_| is_resource && self.resources.is_empty());
         let filled = match named {

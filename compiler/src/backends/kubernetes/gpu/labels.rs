@@ -82,7 +82,7 @@ pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) ->
 
 /// The names of the cards that will do, where the role names models or a profile that the label holds.
 ///
-/// With MIG strategy `single` the label has the profile behind the product.
+/// With MIG strategy `single` the label has the profile after the product.
 fn product(gpu: &GpuPlan, with_slices: bool) -> Option<Requirement> {
     let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
     let mut values: Vec<String> = vec![];
@@ -96,7 +96,7 @@ fn product(gpu: &GpuPlan, with_slices: bool) -> Option<Requirement> {
             asked_by = "share";
         }
         for value in &mut values {
-            // `+` cannot stand in a label; feature discovery writes `.` there, as the device plugin does.
+            // A label cannot contain `+`; feature discovery writes `.` instead, as the device plugin does.
             *value = format!("{value}-MIG-{}", profile.replace('+', "."));
         }
     }

@@ -1,4 +1,4 @@
-//! Who serves GPUs on the cluster, and what the target must say about them.
+//! The provider of GPUs on the cluster, and what the target must set for it.
 
 use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::JobPlan;
@@ -15,14 +15,14 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provide
     let named = settings(job).gpu.as_ref().and_then(|gpu| gpu.provider.as_deref());
     match (providers::chosen(named, vendor), named) {
         (Some(provider), _) if provider.vendor != vendor => Err(format!(
-            "the target's GPU provider `{}` serves {} GPUs and the role asks for {}; write `vendor: {}` or choose another target",
+            "the target's GPU provider `{}` serves {} GPUs and the role requests {}; write `vendor: {}` or choose another target",
             provider.name,
             provider.vendor.maker(),
             vendor.maker(),
             provider.vendor.as_str()
         )),
         (Some(Provider { name, unserved: Some(why), .. }), _) => {
-            Err(format!("nothing can be written for the target's GPU provider `{name}`: {why}"))
+            Err(format!("the target's GPU provider `{name}` is not supported: {why}"))
         }
         (Some(provider), _) => Ok(provider),
         (None, named) => Err(unknown(named.unwrap_or_default())),
@@ -38,8 +38,9 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 fn unknown(name: &str) -> String {
-    let near = suggest::nearest(name, names()).map_or(String::new(), |near| format!("; `{near}` is near"));
-    format!("the target's GPU provider `{name}` is not known{near} (known are {})", suggest::list(names()))
+    let near =
+        suggest::nearest(name, names()).map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+    format!("unknown GPU provider `{name}` in the target{near} (known: {})", suggest::list(names()))
 }
 
 /// The kind of object that takes the place of the job's Job, where its provider wants one.

@@ -39,7 +39,7 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
     let way = provider.way(gpu.share.as_ref())?;
     if let Some(most) = provider.instances.filter(|most| role.instances > *most) {
         return of_gpu(format!(
-            "all pods of a role have one environment, so with `{}` a role has at most {most} instance; write a role for each",
+            "all pods of a role have the same environment, so with `{}` a role has at most {most} instance; write one role per instance",
             provider.name
         ));
     }
@@ -63,7 +63,7 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
         && own.split(':').next() != Some(user.to_string().as_str())
     {
         return of_gpu(format!(
-            "with `{}` programs run as the user of its server, {user}, and not as `{own}`; leave `user` out",
+            "with `{}` programs run as the user of its server, {user}, not as `{own}`; leave `user` out",
             provider.name
         ));
     }
@@ -75,15 +75,15 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
         .map(of_share)
 }
 
-/// Whether a provider serves GPUs of that kind, whatever the target says; the reason where it does not.
+/// Whether a provider serves GPUs of that kind, with any settings of the target; the reason if it does not.
 fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), String> {
     let name = &provider.name;
     let share = gpu.share.as_ref();
     let Some(way) = provider.way(share) else {
         return Err(match share {
-            None => format!(
-                "the target's GPU provider `{name}` gives out slices and no whole GPUs; write `share`"
-            ),
+            None => {
+                format!("the target's GPU provider `{name}` serves slices, not whole GPUs; write `share`")
+            }
             Some(share) if share.profile.is_some() => {
                 format!("the target's GPU provider `{name}` serves no slices by profile")
             }
@@ -100,21 +100,20 @@ fn serves(provider: &Provider, gpu: &GpuPlan) -> Result<(), String> {
     let Some(share) = share.filter(|share| share.profile.is_none()) else { return Ok(()) };
     for part in [Part::Memory, Part::Cores] {
         if part.is_in(share) && !way.takes.contains(&part) {
-            return Err(format!("`{name}` cannot be asked for `{}` of a GPU; leave it out", part.key()));
+            return Err(format!("`{name}` does not support `{}` of a GPU; leave it out", part.key()));
         }
         if !part.is_in(share) && way.needs.contains(&part) {
-            return Err(format!(
-                "`{name}` must be told the slice's `{}`; write it under `share`",
-                part.key()
-            ));
+            return Err(format!("`{name}` requires `{}` of the slice; write it under `share`", part.key()));
         }
     }
     if way.alone && Part::Memory.is_in(share) && Part::Cores.is_in(share) {
-        return Err(format!("`{name}` takes either `memory` or `cores` of a slice, not both; leave one out"));
+        return Err(format!(
+            "`{name}` accepts either `memory` or `cores` of a slice, not both; leave one out"
+        ));
     }
     match (way.most_cores, share.cores_percent) {
         (Some(most), Some(cores)) if cores > most => Err(format!(
-            "`{name}` cuts off at most {most} % of a GPU's cores; for all of them ask for a whole GPU"
+            "`{name}` assigns at most {most} % of the cores of a GPU to a slice; for all cores request a whole GPU"
         )),
         _ => Ok(()),
     }
@@ -135,12 +134,12 @@ fn others(provider: &Provider, gpu: &GpuPlan) -> String {
         .map(|other| format!("`{}`", other.name))
         .collect();
     if able.is_empty() {
-        return "no provider serves that".to_owned();
+        return "no provider supports this".to_owned();
     }
-    format!("providers that serve it are {}", able.join(", "))
+    format!("providers that support it: {}", able.join(", "))
 }
 
-/// Whether a part that the administrator made is as large as what is asked for.
+/// Whether a part that the administrator made is as large as the request.
 fn size(
     job: &JobPlan,
     role: &RolePlan,
@@ -171,7 +170,7 @@ fn size(
                 Some(_) => None,
                 None => Some((
                     format!(
-                        "the target makes {replicas} replicas of a GPU, and how much memory that is nobody says; write `model`, or the target's `gpu: {{models: […]}}`"
+                        "the target makes {replicas} replicas of a GPU of unknown memory size; write `model`, or the target's `gpu: {{models: […]}}`"
                     ),
                     true,
                 )),
@@ -187,7 +186,7 @@ fn size(
                 Ok(gigabytes) => Some((format!("a `{resource}` has {gigabytes} GiB of memory"), false)),
                 Err(_) => Some((
                     format!(
-                        "the name `{resource}` does not tell how much memory it has, as `-4Q` at its end would"
+                        "the name `{resource}` does not contain the memory size, as a suffix such as `-4Q` would"
                     ),
                     true,
                 )),
@@ -214,7 +213,7 @@ fn size(
     }
 }
 
-/// The memory of the smallest card that may be given, where the job or the target tells.
+/// The memory of the smallest card that may be assigned, if the job or the target sets it.
 fn least_card(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
     let of_name = |name: &str| models::find(name)?.variants().map(|size| size.memory_gb << 30).min();
     if !gpu.models.is_empty() {
@@ -234,7 +233,7 @@ fn least_card(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
     least.into_iter().min().max(gpu.memory_bytes)
 }
 
-/// Whether several slices of an instance can be where they are asked to be.
+/// Whether several slices of an instance can be placed as requested.
 fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
     if gpu.count < 2 {
         return None;
@@ -255,7 +254,7 @@ fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> O
     })
 }
 
-/// Whether a slice is kept as strictly as is asked.
+/// Whether a slice is isolated as strictly as requested.
 fn isolation(provider: &Provider, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
     let enforced = way.enforce.unwrap_or(Enforcement::Nothing);
     if enforced.satisfies(share.isolation) {
@@ -266,16 +265,13 @@ fn isolation(provider: &Provider, share: &SharePlan, way: &Way) -> Option<(Strin
     Some(match share.isolation {
         Isolation::Hard => (
             format!(
-                "with `{name}` {kept} keeps a program inside its slice, and not the hardware; MIG profiles do"
+                "with `{name}` {kept} isolates the slice, not the hardware; MIG profiles are isolated by hardware"
             ),
             false,
         ),
-        _ => (
-            format!(
-                "with `{name}` {kept} keeps a program inside its slice; write `isolation: none` if that will do"
-            ),
-            true,
-        ),
+        _ => {
+            (format!("with `{name}` {kept} isolates the slice; write `isolation: none` to accept this"), true)
+        }
     })
 }
 
@@ -289,16 +285,16 @@ fn remote(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -> Option<String> {
     })
 }
 
-/// Why a job cannot be one pod by itself.
+/// Why a job cannot be a single pod.
 fn one_pod(job: &JobPlan, role: &RolePlan, kind: &str) -> Option<String> {
     let why = if job.roles.len() > 1 || role.instances > 1 {
         "the job has several"
     } else if role.retry.max > 0 {
-        "nothing tries it again"
+        "it is not retried"
     } else {
         return None;
     };
     Some(format!(
-        "a {kind} is one pod that no Job makes, and {why}; `kubeshare-v2` and `hami` serve pods of Jobs"
+        "a {kind} is a single pod without a Job, and {why}; `kubeshare-v2` and `hami` support pods of Jobs"
     ))
 }

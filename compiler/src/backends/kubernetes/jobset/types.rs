@@ -45,8 +45,8 @@ pub(crate) struct Spec {
     /// What a failure restarts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure_policy: Option<FailurePolicy>,
-    /// The roles, [`ReplicatedJob`]s that are values already: thousands of typed ones beside their values would
-    /// double the memory. [`JobSet::into_value`] puts them in.
+    /// The roles, [`ReplicatedJob`]s that are values already: thousands of typed ones next to their values would double
+    /// the memory. [`JobSet::into_value`] puts them in.
     #[serde(skip)]
     pub replicated_jobs: Vec<Value>,
 }

@@ -16,10 +16,10 @@ use super::none;
 pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePlan>) -> Support {
     match capability {
         Capability::Pids => Lossy(
-            "a pod has no limit of processes of its own; the node's `podPidsLimit` holds".to_owned(),
+            "a pod has no process limit of its own; `podPidsLimit` of the node applies".to_owned(),
         ),
         Capability::Ulimits => Lossy(
-            "a pod has no limits of setrlimit(2) of its own; those of the node's container engine hold (a `ulimit` in `setup` can lower them)"
+            "a pod has no limits of setrlimit(2) of its own; those of the container engine on the node apply (a `ulimit` in `setup` can lower them)"
                 .to_owned(),
         ),
         Capability::FileIndex => match role {
@@ -51,14 +51,14 @@ fn of_role(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
             if role.resources.cpu_millis.is_some() || role.resources.memory_bytes.is_some() {
                 return Full;
             }
-            none("Kubernetes gives huge pages only to pods that also ask for CPU or memory; write `memory`")
+            none("Kubernetes assigns huge pages only to pods that also request CPU or memory; write `memory`")
         }
         Capability::Rdma => {
             if RoleSettings::of(settings(job), &role.name).pod.rdma.is_some() {
                 return Full;
             }
             none(
-                "the target does not say what its RDMA devices are called; write `rdma: NAME` under `kubernetes` of the target, such as `rdma/hca`",
+                "the target has no resource name for its RDMA devices; write `rdma: NAME` under `kubernetes` of the target, such as `rdma/hca`",
             )
         }
         Capability::User => match role.user.as_deref().map(user_numbers) {
@@ -111,8 +111,8 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
     match unknown.first() {
         None => Full,
         Some(model) => none(format!(
-            "no card of the model `{model}` is known{} (known are {}); write `node_selector: {{nvidia.com/gpu.product: NAME}}` for the target, with the label its nodes have",
-            if cut { " that MIG can cut" } else { "" },
+            "unknown GPU model `{model}`{} (known: {}); write `node_selector: {{nvidia.com/gpu.product: NAME}}` for the target, with the label of its nodes",
+            if cut { " with MIG support" } else { "" },
             gpu::families().join(", ")
         )),
     }

@@ -19,7 +19,7 @@ use super::none;
 pub(super) fn needs(capability: Capability, job: &JobPlan, role: &RolePlan, other: &str) -> Support {
     let releases = Releases::of(settings(job));
     if settings(job).kind == KubernetesKind::Job {
-        return none("a Job waits for nothing; write `kind: jobset` for the target");
+        return none("a Job has no dependencies; write `kind: jobset` for the target");
     }
     if releases.jobset < DEPENDS_ON {
         return too_old("`dependsOn`", "JobSet", releases.jobset, DEPENDS_ON);
@@ -27,7 +27,7 @@ pub(super) fn needs(capability: Capability, job: &JobPlan, role: &RolePlan, othe
     let has_probe = job.role(other).is_some_and(|other| other.ready.is_some());
     if matches!(capability, Capability::Needs(NeedState::Started)) && has_probe {
         return none(format!(
-            "a JobSet counts role `{other}` as there when its `ready` has been true, not when its processes run; write `{other}: ready` in `needs` of role `{}`",
+            "a JobSet waits until the `ready` check of role `{other}` succeeds, not until its processes run; write `{other}: ready` in `needs` of role `{}`",
             role.name
         ));
     }
@@ -42,7 +42,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
             none("a JobSet waits for all instances of a role; leave `min` out, or let the command wait")
         }
         Capability::ReadyLog => none(
-            "no probe of Kubernetes reads a log; write `ready: {exec: [...]}` with a command that succeeds when the instance is ready",
+            "Kubernetes has no probe that reads a log; write `ready: {exec: [...]}` with a command that succeeds when the instance is ready",
         ),
         Capability::MinSucceeded => match role {
             Some(role) if kubernetes < SUCCESS_POLICY && success_rule(role).is_some() => {
@@ -53,7 +53,7 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
         Capability::MinFailed => role.map_or(Full, |role| min_failed(job, role)),
         Capability::Retry(scope) => role.map_or(Full, |role| retry(job, role, scope)),
         Capability::RetryBackoff => Lossy(
-            "Kubernetes waits 10s, 20s, 40s and so on up to 6m before another attempt, and JobSet not at all; the wait cannot be set"
+            "Kubernetes waits 10s, 20s, 40s and so on up to 6m before a retry, and JobSet does not wait; the time cannot be set"
                 .to_owned(),
         ),
         Capability::JobTimeout => job_timeout(job),
@@ -62,14 +62,14 @@ pub(super) fn answer(capability: Capability, job: &JobPlan, role: Option<&RolePl
                 return Full;
             }
             none(
-                "Kubernetes alone starts each pod when it fits; write `queue: {kueue: NAME}` for the target, for Kueue admits a job as a whole",
+                "Kubernetes alone starts each pod as soon as it fits; write `queue: {kueue: NAME}` for the target, because Kueue admits a job as a whole",
             )
         }
         Capability::GangMin => none(
-            "neither Kubernetes nor Kueue starts a job with a part of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
+            "neither Kubernetes nor Kueue starts a job with only some of its pods; write `gang: required` and a target with `queue: {kueue: NAME}`",
         ),
         Capability::MaxParallel => Lossy(
-            "each combination is a job of its own and Kubernetes starts them all; a Kueue queue with a quota for so many caps them"
+            "each combination is a separate job and Kubernetes starts them all; a Kueue queue with a matching quota limits them"
                 .to_owned(),
         ),
         _ => Full,
@@ -84,14 +84,14 @@ fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     let releases = Releases::of(settings(job));
     let Some(failed) = role.completion.min_failed else {
         return none(
-            "Kubernetes reports a Job with a failed instance as failed; let the command end well, such as `run: python sweep.py || true`",
+            "Kubernetes reports a Job with a failed instance as failed; let the command exit with 0, as in `run: python sweep.py || true`",
         );
     };
     if failed <= 1 {
         return Full;
     }
     if role.instances == 1 {
-        return none("a role of one instance fails by its first failure; leave `min_failed` out");
+        return none("a role of one instance fails at its first failure; leave `min_failed` out");
     }
     if releases.kubernetes < BACKOFF_LIMIT_PER_INDEX {
         return too_old("`maxFailedIndexes`", "Kubernetes", releases.kubernetes, BACKOFF_LIMIT_PER_INDEX);
@@ -105,7 +105,7 @@ fn min_failed(job: &JobPlan, role: &RolePlan) -> Support {
     }
     let least = role.instances.saturating_sub(failed) + 1;
     Lossy(format!(
-        "the other instances go on after fewer than {failed} failures, but a Job with any failed instance ends as failed; with `min_succeeded: {least}` it ends well"
+        "the other instances continue after fewer than {failed} failures, but a Job with any failed instance ends as failed; with `min_succeeded: {least}` it succeeds"
     ))
 }
 
@@ -155,7 +155,7 @@ fn job_timeout(job: &JobPlan) -> Support {
     if !staged && !restarts {
         return Full;
     }
-    let when = if staged { "when the roles it needs are there" } else { "again at each restart" };
+    let when = if staged { "when the roles that it needs are ready" } else { "again at each restart" };
     Lossy(format!(
         "a JobSet has no time limit; the Job of each role gets it and counts from its own start, {when}; write `timeout` on the roles instead"
     ))

@@ -1,4 +1,4 @@
-//! A manifest of somebody else's, written as a job: kubernetes-sigs/jobset, `site/static/examples/depends-on`.
+//! A manifest of another project, written as a job: kubernetes-sigs/jobset, `site/static/examples/depends-on`.
 //!
 //! The manifest is rebuilt here by its meaning: an initializer runs to its end, then a launcher starts, and once its
 //! probe has succeeded four workers do.
@@ -32,7 +32,7 @@ fn fill(value: &mut Value, key: &str, default: Value) {
 }
 
 /// Takes away what jobc always states and the other manifest leaves to defaults of another meaning: pods are never
-/// restarted in place and not tried again unless asked, get no new privileges, and their container is called `main`.
+/// restarted in place and not retried unless requested, get no new privileges, and their container is called `main`.
 fn without_what_jobc_states(mut spec: Value) -> Value {
     assert_eq!(spec["failurePolicy"].take(), json!({"maxRestarts": 0}));
     spec.as_object_mut().unwrap().remove("failurePolicy");

@@ -68,7 +68,7 @@ fn what_no_provider_can_serve_is_refused_with_those_that_can() {
             });
             let found = refused(&settings, &changes);
             for line in found.lines() {
-                // The lists of those that can serve it are long and alike: they stand at the end, once each.
+                // The lists of those that can serve it are long and alike: they are at the end, once each.
                 let (why, others) = line.split_once("; providers that").unwrap_or((line, ""));
                 writeln!(text, "{}: {what}\n{why}", provider.name).unwrap();
                 if !others.is_empty() && provider.name == "nvidia" {
@@ -140,11 +140,11 @@ fn what_a_cluster_lacks_is_said() {
     let unit = said(json!({"gpu": {"provider": "elasticgpu"}}), &slice);
     assert!(unit.contains("`memory_unit`"), "{unit}");
     let old = said(json!({"release": "1.30", "gpu": {"provider": "nvidia-dra"}}), &json!({}));
-    assert!(old.contains("J0412") && old.contains("from 1.31 on"), "{old}");
+    assert!(old.contains("J0412") && old.contains("Kubernetes 1.31 or later"), "{old}");
     let both = said(json!({"gpu": {"provider": "gaiagpu", "others": ["nvidia-device-plugin"]}}), &json!({}));
     assert!(both.contains("J0421") && both.contains("`gpu-manager` and `nvidia`"), "{both}");
     let queue = said(json!({"queue": {"kueue": "q"}, "gpu": {"provider": "volcano-vgpu"}}), &json!({}));
-    assert!(queue.contains("does not serve pods of the Kueue queue"), "{queue}");
+    assert!(queue.contains("does not schedule pods of the Kueue queue"), "{queue}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What cannot be expressed, and what is said about it.
+//! What cannot be expressed, and its findings.
 
 use std::fmt::Write as _;
 
@@ -84,16 +84,16 @@ fn what_depends_on_the_target() {
     let slice = json!({"count": 1, "first": 0, "vendor": "nvidia", "share": {"profile": "1g.5gb", "isolation": "hard", "same_card": false}});
     check(json!({}), gpu(whole.clone()), "");
     check(json!({"gpu": {"provider": "hami"}}), gpu(whole.clone()), "");
-    check(json!({"gpu": {"provider": "haml"}}), gpu(whole.clone()), "`hami` is near");
+    check(json!({"gpu": {"provider": "haml"}}), gpu(whole.clone()), "did you mean `hami`?");
     check(json!({"gpu": {"provider": "antman"}}), gpu(whole.clone()), "patched TensorFlow");
     check(json!({"gpu": {"provider": "amd"}}), gpu(whole.clone()), "write `vendor: amd`");
-    check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(whole), "no whole GPUs; write `share`");
+    check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(whole), "not whole GPUs; write `share`");
     check(json!({"gpu": {"provider": "nvidia-mig-single"}}), gpu(slice.clone()), "");
     check(json!({"gpu": {"provider": "nvidia-mig-mixed"}}), gpu(slice.clone()), "");
     check(
         json!({"gpu": {"provider": "nvidia"}}),
         gpu(slice),
-        "providers that serve it are `nvidia-mig-mixed`",
+        "providers that support it: `nvidia-mig-mixed`",
     );
     let path = json!({"volumes": {
         "d": {"kind": "data", "source": {"kind": "path", "path": "/d"}},

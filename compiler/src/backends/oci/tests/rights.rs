@@ -1,4 +1,4 @@
-//! Users, capabilities, privileges, system calls.
+//! Users, capabilities, privileges, syscalls.
 
 use serde_json::{Value, json};
 

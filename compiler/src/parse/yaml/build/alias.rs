@@ -31,17 +31,17 @@ impl Builder<'_, '_, '_> {
             self.over_budget(span);
             return false;
         }
-        // The copy stands where the alias is written: that is the line a message about it should show.
+        // The copy is where the alias is written: that is the line a message about it should show.
         let value = self.anchors.get(&id).map_or(Value::Null, |(node, _)| node.value.clone());
         self.attach(Node { span, value }, weight);
         true
     }
 
-    /// Reports an alias without an anchor before it, and goes on with nothing in its place.
+    /// Reports an alias without an anchor before it, and continues without a value in its place.
     pub(in super::super) fn unknown_alias(&mut self, name: &str, range: Range<usize>) -> bool {
         let span = self.report.span(range.start, range.end);
         if self.report.wants(codes::ALIAS, span) {
-            let message = format!("no anchor `&{}` stands before this alias", shorten(name));
+            let message = format!("no anchor `&{}` before this alias", shorten(name));
             let mut diagnostic = Diagnostic::error(codes::ALIAS, message).at_span(span, "");
             let known = || self.names.iter().rev().take(200).map(|(_, name)| name.as_str());
             if let Some(near) = suggest::nearest(name, known()) {
@@ -59,11 +59,8 @@ impl Builder<'_, '_, '_> {
     fn alias_of_itself(&mut self, span: Span) -> bool {
         if self.report.wants(codes::ALIAS, span) {
             self.report.push(
-                Diagnostic::error(
-                    codes::ALIAS,
-                    "an alias stands inside the value it names, which has no end",
-                )
-                .at_span(span, "inside its own anchor"),
+                Diagnostic::error(codes::ALIAS, "an alias is inside the value that it refers to")
+                    .at_span(span, "inside its own anchor"),
             );
         }
         self.attach(Node { span, value: Value::Null }, Weight::scalar(0));
@@ -78,7 +75,7 @@ impl Builder<'_, '_, '_> {
         self.report.push(
             Diagnostic::error(codes::LIMIT, message)
                 .at_span(span, "the budget is spent here")
-                .note("say it once instead: what stands at the job level holds for every role"),
+                .note("write it once instead: values at the job level apply to every role"),
         );
     }
 }

@@ -8,14 +8,14 @@ use super::super::super::scalar::Plain;
 use super::{Builder, Items, Pending, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {
-    /// Takes a scalar that stands where a key belongs.
+    /// Takes a scalar that is where a key belongs.
     pub(super) fn scalar_key(&mut self, scalar: Scalar<'_>, tag: Option<&Tag>, anchor: usize) {
         let span = self.report.span(scalar.range.start, scalar.range.end);
         self.last = scalar.range.end;
         if anchor != 0 {
             // `&name key: value` names the key, not the value; both readings are surprises.
             self.report.push(
-                Diagnostic::error(codes::KEY, "an anchor stands before a key: move it behind the colon")
+                Diagnostic::error(codes::KEY, "an anchor is before a key: move it after the colon")
                     .at_span(span, "this key"),
             );
         }
@@ -23,7 +23,7 @@ impl Builder<'_, '_, '_> {
         if let Some(tag) = tag
             && core != Some("str")
         {
-            self.refuse_tag(tag, "a key takes no tag but `!!str`: remove it".to_owned());
+            self.refuse_tag(tag, "only the tag `!!str` is allowed on a key: remove it".to_owned());
         }
         if scalar.absent && core.is_none() {
             self.report.push(
@@ -44,7 +44,7 @@ impl Builder<'_, '_, '_> {
         self.take_key(scalar.value.into_owned(), span);
     }
 
-    /// Takes a list, map or alias that stands where a key belongs.
+    /// Takes a list, map or alias that is where a key belongs.
     pub(super) fn complex_key(&mut self, node: &Node) {
         // Only an alias brings a string here: scalars are caught before they become nodes.
         if let Value::String(text) = &node.value {
@@ -52,7 +52,7 @@ impl Builder<'_, '_, '_> {
             return;
         }
         if self.report.wants(codes::KEY, node.span) {
-            let message = format!("{} stands where a key belongs: a key is a string", node.describe());
+            let message = format!("expected a key, found {}: a key is a string", node.describe());
             let mut diagnostic = Diagnostic::error(codes::KEY, message).at_span(node.span, "");
             let at = node.span.start as usize;
             if self.text[..at].ends_with('{') {
@@ -104,8 +104,8 @@ impl Builder<'_, '_, '_> {
             self.report.push(
                 Diagnostic::error(codes::MERGE, "`<<` is not part of version 1: write the keys out")
                     .at_span(span, "merges another map")
-                    .note("YAML 1.2 has no merge key; a whole value can be repeated by an alias: `env: *env`")
-                    .note("what stands at the job level, such as `image` and `env`, holds for every role"),
+                    .note("YAML 1.2 has no merge key; an alias can repeat a whole value: `env: *env`")
+                    .note("values at the job level, such as `image` and `env`, apply to every role"),
             );
         }
         self.expect(Pending::Merge);

@@ -9,7 +9,7 @@ use super::super::lines::missing_blanks;
 use super::{Builder, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {
-    /// Makes a node of a scalar that stands where a value belongs.
+    /// Makes a node of a scalar that is where a value belongs.
     pub(super) fn scalar_value(&mut self, scalar: Scalar<'_>, tag: Option<&Tag>) -> Node {
         let (start, end) = self.extent(&scalar);
         let span = self.report.span(start, end);
@@ -27,8 +27,8 @@ impl Builder<'_, '_, '_> {
 
     /// Where a value really begins and ends.
     ///
-    /// The parser puts an absent value before its colon, begins a block scalar at its text, and lets it run on
-    /// over the blank lines behind it.
+    /// The parser puts an absent value before its colon, begins a block scalar at its text, and lets it run on over the
+    /// blank lines after it.
     fn extent(&self, scalar: &Scalar<'_>) -> (usize, usize) {
         let (start, end) = (scalar.range.start, scalar.range.end);
         if scalar.absent {
@@ -80,7 +80,7 @@ impl Builder<'_, '_, '_> {
                 Value::String(text)
             }
             Plain::NotFinite => {
-                self.number(format!("`{text}` is no number a job can hold: write a finite one"), &text, span);
+                self.number(format!("`{text}` is not a valid number: write a finite number"), &text, span);
                 Value::String(text)
             }
             Plain::TooLarge => {
@@ -109,7 +109,7 @@ impl Builder<'_, '_, '_> {
         let place = Place::Span(span);
         let mut diagnostic = Diagnostic::error(codes::LEADING_ZERO, message)
             .at_span(span, "octal to some tools, decimal to others")
-            .fix("quote it, if it is text, such as a file mode", place.clone(), quoted, Safety::Unsafe);
+            .fix("quote it if it is text, such as a file mode", place.clone(), quoted, Safety::Unsafe);
         if let Ok(value) = u64::from_str_radix(bare, 8)
             && !text.starts_with(['-', '+'])
             && value > 7
@@ -124,7 +124,7 @@ impl Builder<'_, '_, '_> {
     fn number(&mut self, message: String, text: &str, span: Span) {
         if self.report.wants(codes::NUMBER, span) {
             self.report.push(Diagnostic::error(codes::NUMBER, message).at_span(span, "").fix(
-                "quote it, if it is text",
+                "quote it if it is text",
                 Place::Span(span),
                 format!("\"{text}\""),
                 Safety::Unsafe,
@@ -160,11 +160,11 @@ impl Builder<'_, '_, '_> {
         let (name, rest) = (Self::key_name(&key[..colon]), shorten(&key[colon + 1..]));
         let place =
             Place::Span(self.report.span(span.start as usize + colon + 1, span.start as usize + colon + 1));
-        let message = format!("a blank is missing after the colon: write `{name}: {rest}`");
+        let message = format!("missing space after the colon: write `{name}: {rest}`");
         self.report.push(
             Diagnostic::error(codes::MISSING_BLANK, message)
                 .at_span(span, "read as one word, a key without a value")
-                .fix("put a blank after the colon", place, " ", Safety::Safe),
+                .fix("add a space after the colon", place, " ", Safety::Safe),
         );
     }
 
@@ -187,10 +187,10 @@ impl Builder<'_, '_, '_> {
             .collect();
         let mut diagnostic = Diagnostic::warning(
             codes::MISSING_BLANK,
-            "this is text, not a map, for a blank is missing after the colon",
+            "this is text, not a map: missing space after the colon",
         )
         .at_span(span, "read as text");
-        let message = "put a blank after each colon".to_owned();
+        let message = "add a space after each colon".to_owned();
         diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
         self.report.push(diagnostic);
     }

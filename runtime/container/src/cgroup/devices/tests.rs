@@ -1,4 +1,4 @@
-//! Rules about devices: what they mean, what version 1 is told, what the program of version 2 answers.
+//! Rules about devices: what they mean, what is written to cgroup v1, what the cgroup v2 program returns.
 
 use oci_spec::runtime::LinuxDeviceCgroup;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ fn written(json: &Value) -> Vec<LinuxDeviceCgroup> {
     serde_json::from_value(json.clone()).expect("a list of rules")
 }
 
-/// What version 1 is told for a list.
+/// What is written to cgroup v1 for a list.
 fn check(json: &Value) -> String {
     let told = rules(&written(json)).and_then(|rules| writes(&rules));
     let told = match told {
@@ -91,7 +91,7 @@ fn meant(rules: &[Rule], opened: Opened) -> bool {
     })
 }
 
-/// What the kernel of version 1 does with what it was told (security/device_cgroup.c).
+/// What the kernel does with the rules of cgroup v1 (security/device_cgroup.c).
 fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
     let mut all = false;
     let mut exceptions: Vec<(String, u32)> = vec![];

@@ -50,10 +50,10 @@ fn take(exceptions: &mut Vec<Rule>, rule: &Rule) -> Result<()> {
         if rule.covers(exception) {
             exception.access &= ALL & !rule.access;
         } else if rule.meets(exception) {
-            let message = format!("version 1 of control groups cannot take `{rule}` out of `{exception}`");
+            let message = format!("cgroup v1 cannot exclude `{rule}` from `{exception}`");
             return Err(Error::new(Kind::Unenforceable, message)
                 .at(PLACE)
-                .help("list the devices one by one, or run on a machine with cgroup v2"));
+                .help("list the devices one by one, or run on a host with cgroup v2"));
         }
     }
     exceptions.retain(|exception| exception.access != 0);

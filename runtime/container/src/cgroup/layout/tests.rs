@@ -1,8 +1,8 @@
-//! What the kernel's two files say about where control groups are.
+//! The cgroup layout, parsed from the kernel's two files.
 
 use super::*;
 
-/// The layout of a machine whose mounts of control groups and own groups are these lines.
+/// The layout of a host whose mounts of cgroups and own groups are these lines.
 fn check(mountinfo: &str, own: &str) -> String {
     let layout = Layout::parse(mountinfo, own);
     let mut lines = vec![];
@@ -73,7 +73,7 @@ fn a_hierarchy_that_is_not_mounted_is_not_there() {
 
 #[test]
 fn a_mount_that_shows_a_part_of_the_tree_hides_what_is_elsewhere() {
-    // A container without a namespace for control groups sees its own group mounted as the root.
+    // A container without a namespace for cgroups sees its own group mounted as the root.
     let mountinfo = "30 23 0:26 /docker/0af1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
     insta::assert_snapshot!(check(mountinfo, "0::/docker/0af1/sub"), @"v2 at /sys/fs/cgroup, own `sub`");
     insta::assert_snapshot!(check(mountinfo, "0::/elsewhere"), @"v2 at /sys/fs/cgroup, out of sight");
@@ -128,5 +128,5 @@ fn mount_options_of_a_hierarchy() {
     };
     assert_eq!(hierarchy("cpu,cpuacct").options(), ["cpu", "cpuacct"]);
     assert_eq!(hierarchy("name=systemd").options(), ["none", "name=systemd"]);
-    assert_eq!(hierarchy("name=systemd").folder(), "systemd");
+    assert_eq!(hierarchy("name=systemd").directory(), "systemd");
 }

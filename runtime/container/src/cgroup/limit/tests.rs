@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::cgroup::{Hierarchy, Unified, Version};
 
-/// A machine with every controller in that version.
+/// A host with every controller in that version.
 fn layout(version: Version) -> Layout {
     match version {
         Version::V1 => Layout {
@@ -36,7 +36,7 @@ fn layout(version: Version) -> Layout {
     }
 }
 
-/// What is asked and what is written for it, in both versions.
+/// Each limit and what is written for it, in both versions.
 fn check(json: &Value) -> String {
     check_by(json, Limits::of)
 }
@@ -127,8 +127,8 @@ fn without_a_hierarchy_for_it_the_network_is_told_of_this_machine() {
     assert_eq!(
         told,
         [
-            "no hierarchy with `net_cls` is mounted here, and version 2 of control groups has none",
-            "no hierarchy with `net_prio` is mounted here, and version 2 of control groups has none",
+            "no cgroup v1 hierarchy with `net_cls` is mounted, and cgroup v2 does not have it",
+            "no cgroup v1 hierarchy with `net_prio` is mounted, and cgroup v2 does not have it",
         ]
     );
 }
@@ -174,7 +174,7 @@ fn a_limit_without_its_controller_is_impossible() {
     assert_eq!(limits.writable.len(), 1);
     assert_eq!(
         limits.impossible[0].to_string(),
-        "config.json: /linux/resources/memory/limit: this kernel has no controller `memory`, or it is switched off"
+        "config.json: /linux/resources/memory/limit: this kernel has no controller `memory`, or it is disabled"
     );
 }
 

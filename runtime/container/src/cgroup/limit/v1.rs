@@ -1,4 +1,4 @@
-//! The files of the hierarchies of version 1.
+//! The files of the cgroup v1 hierarchies.
 
 use super::super::controller::Controller;
 use super::{Absent, Asked, Limits};

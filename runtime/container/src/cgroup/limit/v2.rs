@@ -1,12 +1,12 @@
-//! The files of the unified tree.
+//! The files of the cgroup v2 hierarchy.
 
 use super::super::controller::Controller;
 use super::{Absent, Asked, Limits};
 use jobc_sys::error::Result;
 
-/// The weight of version 2 for shares of version 1: the ends of one scale meet those of the other.
+/// The weight of cgroup v2 for shares of cgroup v1: the ends of one scale meet those of the other.
 ///
-/// The formula of the backend `cgroup`, so that a task gets the weight that its generated files say.
+/// The formula of the backend `cgroup`, so that a task gets the weight of its generated files.
 fn weight(shares: u64) -> u64 {
     1 + (shares.clamp(2, 262_144) - 2) * 9_999 / 262_142
 }
@@ -65,10 +65,10 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if cpu.realtime_runtime().is_some_and(|runtime| runtime != 0) {
-        limits.lacks("cpu/realtimeRuntime", "limit of real-time CPU time", "2");
+        limits.lacks("cpu/realtimeRuntime", "real-time CPU limit", "2");
     }
     if cpu.realtime_period().is_some_and(|period| period != 0) {
-        limits.lacks("cpu/realtimePeriod", "limit of real-time CPU time", "2");
+        limits.lacks("cpu/realtimePeriod", "real-time CPU limit", "2");
     }
 }
 
@@ -82,7 +82,7 @@ fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
         limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
     }
     if let Some(both) = asked.memory_and_swap()? {
-        // Here swap is counted by itself.
+        // cgroup v2 counts swap separately.
         let swap = both - asked.memory().unwrap_or(both);
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &swap);
         limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
@@ -93,18 +93,18 @@ fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
     #[allow(deprecated)]
     let kernel = memory.kernel();
     if kernel.is_some_and(|bytes| bytes > 0) {
-        limits.lacks("memory/kernel", "limit of the kernel's memory alone", "2");
+        limits.lacks("memory/kernel", "separate kernel memory limit", "2");
     }
     if memory.kernel_tcp().is_some_and(|bytes| bytes > 0) {
-        limits.lacks("memory/kernelTCP", "limit of the memory of TCP alone", "2");
+        limits.lacks("memory/kernelTCP", "separate TCP memory limit", "2");
     }
     if memory.swappiness().is_some() {
-        limits.lacks("memory/swappiness", "swappiness of a group", "2");
+        limits.lacks("memory/swappiness", "swappiness per cgroup", "2");
     }
     if memory.disable_oom_killer() == Some(true) {
-        limits.lacks("memory/disableOOMKiller", "switch for the out-of-memory killer", "2");
+        limits.lacks("memory/disableOOMKiller", "switch for the OOM killer", "2");
     }
-    // `useHierarchy` is so in version 2, and `checkBeforeUpdate` holds for a new, empty group.
+    // `useHierarchy` is so in cgroup v2, and `checkBeforeUpdate` holds for a new, empty group.
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
         limits.push_files(Controller::Io, "blockIO/weight", files("", weight));
     }
     if block.leaf_weight().is_some_and(|weight| weight > 0) {
-        limits.lacks("blockIO/leafWeight", "weight of leaves", "2");
+        limits.lacks("blockIO/leafWeight", "leaf weight", "2");
     }
     for (index, device) in block.weight_device().iter().flatten().enumerate() {
         let place = format!("blockIO/weightDevice/{index}");
@@ -130,7 +130,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
             limits.push_files(Controller::Io, &format!("{place}/weight"), files(&prefix, weight));
         }
         if device.leaf_weight().is_some() {
-            limits.lacks(&format!("{place}/leafWeight"), "weight of leaves", "2");
+            limits.lacks(&format!("{place}/leafWeight"), "leaf weight", "2");
         }
     }
     for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
@@ -145,10 +145,10 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
 fn network(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) {
     let Some(network) = asked.resources.network() else { return };
     if controller == Controller::NetCls && network.class_id().is_some_and(|class| class != 0) {
-        limits.lacks("network/classID", "class of network packets", "2");
+        limits.lacks("network/classID", "network class", "2");
     }
     if controller == Controller::NetPrio && network.priorities().as_ref().is_some_and(|list| !list.is_empty())
     {
-        limits.lacks("network/priorities", "priority of network packets", "2");
+        limits.lacks("network/priorities", "network priority", "2");
     }
 }

@@ -1,4 +1,4 @@
-//! Controllers of the unified tree: a group has those that the group above passes on (`cgroup.subtree_control`).
+//! Controllers of the cgroup v2 hierarchy: a group has those that the group above passes on (`cgroup.subtree_control`).
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(in super::super) fn on(group: &Group) -> Vec<(Controller, Error)> {
         if !full && write(&file, &text(&wanted)).is_ok() {
             continue;
         }
-        // The kernel switches on all of a line or none: each by itself.
+        // The kernel enables all controllers of a line or none, so each has its own write.
         let on = std::fs::read_to_string(&file).unwrap_or_default();
         wanted.retain(|&one| {
             if on.split_whitespace().any(|name| name == one.name()) {
@@ -58,22 +58,19 @@ fn not_switched(controller: Controller, group: &Path, errno: Errno) -> Error {
     let (name, at) = (controller.name(), group.display());
     let (message, help) = match errno {
         Errno::BUSY => (
-            format!("the control group `{at}` holds processes itself, so it cannot pass on `{name}`"),
+            format!("the cgroup `{at}` holds processes, so it cannot enable `{name}` for its children"),
             format!(
-                "move its processes one down: `mkdir {at}/main` and write their numbers to `{at}/main/cgroup.procs`; or {GO_ON}"
+                "move its processes to a child: `mkdir {at}/main` and write their PIDs to `{at}/main/cgroup.procs`; or {GO_ON}"
             ),
         ),
         Errno::NOENT | Errno::INVAL => {
-            (format!("the control group `{at}` does not have `{name}`"), GO_ON.to_owned())
+            (format!("the cgroup `{at}` does not have the controller `{name}`"), GO_ON.to_owned())
         }
         Errno::OPNOTSUPP => (
-            format!("the control group `{at}` is threaded, and `{name}` counts whole processes"),
+            format!("the cgroup `{at}` is threaded, and `{name}` is not a threaded controller"),
             GO_ON.to_owned(),
         ),
-        _ => (
-            format!("cannot switch on `{name}` in the control group `{at}`: {}", describe(errno)),
-            GO_ON.to_owned(),
-        ),
+        _ => (format!("cannot enable `{name}` in the cgroup `{at}`: {}", describe(errno)), GO_ON.to_owned()),
     };
     Error::new(Kind::Unenforceable, message).help(help)
 }

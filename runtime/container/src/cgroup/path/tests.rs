@@ -33,6 +33,6 @@ fn paths_that_could_lead_elsewhere() {
     }
     let long = format!("/a/{}", "x".repeat(256));
     assert!(check(Some(&long)).contains("more than 255 bytes"));
-    insta::assert_snapshot!(check(Some("/a/../b")), @"config.json: /linux/cgroupsPath: `/a/../b` leads elsewhere by a dot; write names of folders between single slashes, such as `/jobc/demo`");
-    insta::assert_snapshot!(check(Some("system.slice:jobc:demo")), @"config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a unit of systemd's, and control groups are not made by it here; give `jobc oci` the option `--systemd-cgroup`, or write the group's path, such as `/jobc/demo`");
+    insta::assert_snapshot!(check(Some("/a/../b")), @"config.json: /linux/cgroupsPath: `/a/../b` contains `.` or `..`; write directory names with single slashes between them, such as `/jobc/demo`");
+    insta::assert_snapshot!(check(Some("system.slice:jobc:demo")), @"config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a systemd unit, but systemd does not create the cgroup here; pass `--systemd-cgroup` to `jobc oci`, or write a cgroup path, such as `/jobc/demo`");
 }

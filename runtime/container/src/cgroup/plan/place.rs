@@ -1,7 +1,8 @@
 //! Where in a hierarchy a group can be made.
 //!
-//! Whoever may write to the place that config.json names gets it there. Who may not (a normal user) gets it under the
-//! nearest group of their own that was given to them (systemd calls it delegation), with the same names below it.
+//! Whoever may write to the place that config.json names gets it there. Who may not (an unprivileged user) gets it
+//! under the nearest group of their own that was given to them (systemd calls it delegation), with the same names below
+//! it.
 
 use std::fmt;
 use std::fs;
@@ -26,10 +27,10 @@ pub const DELEGATE: &str = "as root: mkdir -p /etc/systemd/system/user@.service.
 /// The group to make a group in, relative to the mount, and the names below it.
 pub(super) type Place = (PathBuf, Vec<String>);
 
-/// Why there is no place for a group.
+/// Why a group cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// There are no control groups here.
+    /// No cgroup hierarchy is mounted.
     NotMounted,
     /// This user was given none of the groups that this process is in.
     NotGiven { own: PathBuf },
@@ -65,14 +66,14 @@ impl Refusal {
     fn help(&self) -> String {
         match self {
             Self::NotGiven { .. } => format!(
-                "start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or {GO_ON}"
+                "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or {GO_ON}"
             ),
             Self::HoldsProcesses { group, .. } => format!(
-                "move its processes one down: `mkdir {0}/main` and write their numbers to `{0}/main/cgroup.procs`; or {GO_ON}",
+                "move its processes to a child: `mkdir {0}/main` and write their PIDs to `{0}/main/cgroup.procs`; or {GO_ON}",
                 group.display()
             ),
             Self::Lacks { group, controllers } => format!(
-                "have root switch them on for it (`+{}` in `cgroup.subtree_control` of the group above `{}`, or `Delegate=` of its unit); or {GO_ON}",
+                "have root enable them for it (`+{}` in `cgroup.subtree_control` of the parent of `{}`, or `Delegate=` of its unit); or {GO_ON}",
                 names(controllers, " +"),
                 group.display()
             ),
@@ -85,36 +86,32 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotMounted => f.write_str("there are no control groups to put the container in"),
+            Self::NotMounted => f.write_str("no cgroups are available for the container"),
             Self::NotGiven { own } => {
-                write!(
-                    f,
-                    "this user may not make control groups, neither in `{}` nor above it",
-                    own.display()
-                )
+                write!(f, "this user cannot create cgroups in `{}` or above it", own.display())
             }
             Self::HoldsProcesses { group, controllers } => write!(
                 f,
-                "the control group `{}` holds processes itself, so it cannot pass on `{}`",
+                "the cgroup `{}` holds processes, so it cannot enable `{}` for its children",
                 group.display(),
                 names(controllers, " ")
             ),
             Self::Lacks { group, controllers } => {
                 let names = names(controllers, " ");
-                write!(f, "the control group `{}` was not given `{names}`", group.display())
+                write!(f, "the cgroup `{}` does not have the controllers `{names}`", group.display())
             }
             Self::NotDelegated { group, controllers } => write!(
                 f,
-                "this user's systemd, whose control group is `{}`, was not given `{}`",
+                "the cgroup `{}` of the user's systemd does not have the controllers `{}`",
                 group.display(),
                 names(controllers, " ")
             ),
-            Self::OutOfSight => f.write_str("the control group of this process is not mounted here"),
+            Self::OutOfSight => f.write_str("the cgroup of this process is not mounted here"),
         }
     }
 }
 
-/// The place in a hierarchy of version 1.
+/// The place in a cgroup v1 hierarchy.
 pub(super) fn in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Result<Place, Refusal> {
     let (mount, own) = (&hierarchy.mount, hierarchy.own.as_deref());
     let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::OutOfSight)? };
@@ -127,11 +124,11 @@ pub(super) fn in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Result<Pl
     Ok((base.to_owned(), path.names.clone()))
 }
 
-/// The place in the unified tree, for a group with those controllers.
+/// The place in the cgroup v2 hierarchy, for a group with those controllers.
 ///
 /// A process may move between groups only by who may write to `cgroup.procs` of the group above both, and a group that
 /// holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
-/// Constraint"); nobody else's processes are moved to make room.
+/// Constraint"); other users' processes are not moved.
 pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]) -> Result<Place, Refusal> {
     let mount = &unified.mount;
     let start =
@@ -143,11 +140,11 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
     let own = unified.own.as_deref().ok_or(Refusal::OutOfSight)?;
     let mut nearest = None;
     for group in own.ancestors() {
-        let folder = below(mount, group);
-        if !writable(&folder) || !writable(&folder.join("cgroup.procs")) {
+        let directory = below(mount, group);
+        if !writable(&directory) || !writable(&directory.join("cgroup.procs")) {
             continue;
         }
-        match passes_on(&folder, needed) {
+        match passes_on(&directory, needed) {
             Ok(()) => return Ok((group.to_owned(), path.names.clone())),
             Err(refusal) => nearest = nearest.or(Some(refusal)),
         }
@@ -155,10 +152,10 @@ pub(super) fn in_tree(unified: &Unified, path: &GroupPath, needed: &[Controller]
     Err(nearest.unwrap_or_else(|| Refusal::NotGiven { own: below(mount, own) }))
 }
 
-/// Whether groups below `folder` can have the controllers.
-fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
+/// Whether groups below `directory` can have the controllers.
+fn passes_on(directory: &Path, needed: &[Controller]) -> Result<(), Refusal> {
     let list = |file: &str| {
-        let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
+        let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
         text.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>()
     };
     let off = missing(needed, &list("cgroup.subtree_control"));
@@ -167,15 +164,15 @@ fn passes_on(folder: &Path, needed: &[Controller]) -> Result<(), Refusal> {
     }
     let lacking = missing(needed, &list("cgroup.controllers"));
     if !lacking.is_empty() {
-        return Err(Refusal::Lacks { group: folder.to_owned(), controllers: lacking });
+        return Err(Refusal::Lacks { group: directory.to_owned(), controllers: lacking });
     }
-    if fs::read_to_string(folder.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
-        return Err(Refusal::HoldsProcesses { group: folder.to_owned(), controllers: off });
+    if fs::read_to_string(directory.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
+        return Err(Refusal::HoldsProcesses { group: directory.to_owned(), controllers: off });
     }
     Ok(())
 }
 
-/// Those of the controllers that are not there, each once.
+/// The missing controllers, each once.
 fn missing(needed: &[Controller], there: &[Controller]) -> Vec<Controller> {
     let lacks = |one: &Controller| !one.needs_no_switch() && !there.contains(one);
     let mut missing: Vec<Controller> = needed.iter().copied().filter(lacks).collect();
@@ -212,17 +209,17 @@ pub(in super::super) fn may_move(unified: &Unified, to: &Path) -> bool {
     writable(&below(&unified.mount, &common).join("cgroup.procs"))
 }
 
-/// Whether no permissions of files keep this process from writing them: those of the machine's root, as a rule.
+/// Whether no permissions of files keep this process from writing them: those of the host's root, as a rule.
 fn asks_nobody() -> bool {
     let overrides = |status: Status| status.effective & 1 << CAP_DAC_OVERRIDE != 0;
     Status::of_this_process().is_ok_and(overrides) && !in_user_namespace()
 }
 
-/// Whether this process may make a group of those names: whether it may write to the deepest folder that is there.
+/// Whether this process may make a group of those names: whether it may write to the deepest directory that is there.
 fn may_make(base: &Path, names: &[String]) -> bool {
     for depth in (0..names.len()).rev() {
-        let folder = base.join(names[..depth].iter().collect::<PathBuf>());
-        match accessat(CWD, &folder, Access::WRITE_OK, AtFlags::EACCESS) {
+        let directory = base.join(names[..depth].iter().collect::<PathBuf>());
+        match accessat(CWD, &directory, Access::WRITE_OK, AtFlags::EACCESS) {
             Ok(()) => return true,
             Err(Errno::NOENT) => {}
             Err(_) => return false,
@@ -231,12 +228,12 @@ fn may_make(base: &Path, names: &[String]) -> bool {
     false
 }
 
-/// Whether this process may make folders there, or write to the file.
+/// Whether this process may make directories there, or write to the file.
 fn writable(path: &Path) -> bool {
     accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
-/// A folder below another, without a slash at its end where they are the same.
-pub(super) fn below(folder: &Path, path: &Path) -> PathBuf {
-    if path.as_os_str().is_empty() { folder.to_owned() } else { folder.join(path) }
+/// A directory below another, without a slash at its end where they are the same.
+pub(super) fn below(directory: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { directory.to_owned() } else { directory.join(path) }
 }

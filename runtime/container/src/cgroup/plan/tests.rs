@@ -1,4 +1,4 @@
-//! Where groups are made and what is written, on made-up trees.
+//! Where groups are made and what is written, on simulated trees.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,12 +11,12 @@ use super::*;
 use crate::cgroup::{ScopeGroup, Unified, Version};
 use crate::systemd::Unit;
 
-/// A made-up unified tree: a line a group, its path, then what it has.
+/// A simulated cgroup v2 hierarchy: a line a group, its path, then what it has.
 ///
 /// `given` may be written by everyone, `procs` holds a process, `has:` and `on:` are its controllers and those it
 /// passes on.
 fn tree(lines: &str) -> tempfile::TempDir {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a directory");
     for line in lines.lines() {
         let mut words = line.split_whitespace();
         let group = root.path().join(words.next().expect("a path").trim_start_matches('/'));
@@ -70,14 +70,14 @@ fn check_in(
     Some(told.replace(&root.path().display().to_string(), "/cg"))
 }
 
-/// The unified tree there, in which this process is in the group `own`.
+/// The cgroup v2 hierarchy there, in which this process is in the group `own`.
 fn on(root: &Path, own: &str) -> Layout {
     let all = [Controller::Cpu, Controller::Memory, Controller::Pids];
     let tree = Unified {
         mount: root.to_owned(),
         controllers: Vec::from(all).into(),
         own: Some(own.into()),
-        // Then permissions are asked for, of whoever the test is.
+        // Then permissions are checked, for the user of the test.
         writable: false,
     };
     Layout { hierarchies: vec![], unified: Some(tree) }
@@ -104,7 +104,7 @@ fn told_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, reso
     }
 }
 
-/// Calls on a thread that is nobody.
+/// Calls on a thread that runs as the user `nobody`.
 fn as_nobody<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -137,7 +137,7 @@ fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_
         return;
     };
     insta::assert_snapshot!(told, @r#"
-        make the control group `/cg/user.slice/user@7.service/app.slice/jobc/train/main-0`
+        make the cgroup `/cg/user.slice/user@7.service/app.slice/jobc/train/main-0`
         write `4096` to its `memory.max`
     "#);
 }
@@ -145,7 +145,7 @@ fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_
 #[test]
 fn without_limits_the_own_group_will_do() {
     let Some(told) = check("/ procs\n/a given procs has:memory", "a", None, &json!({})) else { return };
-    insta::assert_snapshot!(told, @"make the control group `/cg/a/jobc/demo`");
+    insta::assert_snapshot!(told, @"make the cgroup `/cg/a/jobc/demo`");
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
     let lines = "/ has:memory on:memory\n/a procs has:memory";
     let Some(told) = check(lines, "a", None, &memory()) else { return };
     insta::assert_snapshot!(told, @r#"
-        config.json: /linux/resources/memory/limit: this user may not make control groups, neither in `/cg/a` nor above it
-            start it in a group of your own, as by `systemd-run --user --scope --property=Delegate=yes`, or let `jobc oci --systemd-cgroup` have one made; or remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/memory/limit: this user cannot create cgroups in `/cg/a` or above it
+            start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
     assert_eq!(check(lines, "a", None, &json!({})), Some(String::new()));
 }
@@ -165,8 +165,8 @@ fn a_given_group_that_holds_processes_cannot_limit() {
         return;
     };
     insta::assert_snapshot!(told, @r#"
-        config.json: /linux/resources/memory/limit: the control group `/cg/a` holds processes itself, so it cannot pass on `memory`
-            move its processes one down: `mkdir /cg/a/main` and write their numbers to `/cg/a/main/cgroup.procs`; or remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/memory/limit: the cgroup `/cg/a` holds processes, so it cannot enable `memory` for its children
+            move its processes to a child: `mkdir /cg/a/main` and write their PIDs to `/cg/a/main/cgroup.procs`; or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -176,8 +176,8 @@ fn a_given_group_without_the_controller_cannot_limit() {
         return;
     };
     insta::assert_snapshot!(told, @r#"
-        config.json: /linux/resources/memory/limit: the control group `/cg/a` was not given `memory`
-            have root switch them on for it (`+memory` in `cgroup.subtree_control` of the group above `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/memory/limit: the cgroup `/cg/a` does not have the controllers `memory`
+            have root enable them for it (`+memory` in `cgroup.subtree_control` of the parent of `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -188,7 +188,7 @@ fn what_a_given_group_has_is_kept_where_another_controller_is_lacking() {
     let Some(told) = check(lines, "a/b", None, &resources) else { return };
     assert!(
         told.starts_with(
-            "config.json: /linux/resources/cpu/shares: the control group `/cg/a/b` was not given `cpu`"
+            "config.json: /linux/resources/cpu/shares: the cgroup `/cg/a/b` does not have the controllers `cpu`"
         ),
         "{told}"
     );
@@ -219,13 +219,13 @@ fn a_scope_of_the_users_systemd_has_what_that_was_given() {
     let path = Some("/jobc/train.1/main-0");
     let Some(told) = check_in(lines, own, path, Some(&scope), &memory()) else { return };
     insta::assert_snapshot!(told, @r#"
-        make the control group `/cg/user.slice/user@7.service/app.slice/jobc-train.1.scope/jobc/train.1/main-0`
+        make the cgroup `/cg/user.slice/user@7.service/app.slice/jobc-train.1.scope/jobc/train.1/main-0`
         write `4096` to its `memory.max`
     "#);
     let more = json!({"memory": {"limit": 4096}, "cpu": {"shares": 512}});
     insta::assert_snapshot!(check_in(lines, own, path, Some(&scope), &more).expect("not skipped"), @r#"
-        config.json: /linux/resources/cpu/shares: this user's systemd, whose control group is `/cg/user.slice/user@7.service`, was not given `cpu`
-            as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again; or remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/cpu/shares: the cgroup `/cg/user.slice/user@7.service` of the user's systemd does not have the controllers `cpu`
+            as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\nDelegate=cpu cpuset io memory pids\n' >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again; or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -234,12 +234,12 @@ fn a_path_in_a_given_group_is_taken_as_it_is_where_one_may_move_there() {
     let lines = "/ has:memory on:memory\n/a given has:memory on:memory\n/a/b given procs\n/c given has:memory on:memory";
     let Some(told) = check(lines, "a/b", Some("/a/mine"), &memory()) else { return };
     insta::assert_snapshot!(told, @r#"
-        make the control group `/cg/a/mine`
+        make the cgroup `/cg/a/mine`
         write `4096` to its `memory.max`
     "#);
     // Between /a/b and /c only the root is common, and that is not the user's.
     insta::assert_snapshot!(check(lines, "a/b", Some("/c/mine"), &memory()).expect("not skipped"), @r#"
-        make the control group `/cg/a/c/mine`
+        make the cgroup `/cg/a/c/mine`
         write `4096` to its `memory.max`
     "#);
 }
@@ -249,7 +249,7 @@ fn a_relative_path_begins_at_the_own_group() {
     let lines = "/ has:memory on:memory\n/a given has:memory on:memory";
     let Some(told) = check(lines, "a", Some("mine"), &memory()) else { return };
     insta::assert_snapshot!(told, @r#"
-        make the control group `/cg/a/mine`
+        make the cgroup `/cg/a/mine`
         write `4096` to its `memory.max`
     "#);
 }
@@ -257,15 +257,15 @@ fn a_relative_path_begins_at_the_own_group() {
 #[test]
 fn without_any_control_groups_every_limit_has_the_same_reason() {
     insta::assert_snapshot!(told(&Layout::default(), None, &memory()), @r#"
-        config.json: /linux/resources/memory/limit: there are no control groups to put the container in
-            remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/memory/limit: no cgroups are available for the container
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
     assert_eq!(told(&Layout::default(), None, &json!({})), "");
     let devices =
         json!({"devices": [{"allow": true, "access": "rwm"}, {"allow": false, "type": "c", "access": "r"}]});
     insta::assert_snapshot!(told(&Layout::default(), None, &devices), @r#"
-        config.json: /linux/resources/devices: there are no control groups to put the container in
-            remove it from config.json, or go on without it by `--allow-unenforced`
+        config.json: /linux/resources/devices: no cgroups are available for the container
+            remove it from config.json, or run without it with `--allow-unenforced`
     "#);
 }
 
@@ -285,23 +285,23 @@ fn limits_that_cannot_be_enforced_pass_where_that_is_allowed() {
     assert_eq!(
         told,
         [
-            "/linux/resources/memory/limit: there are no control groups to put the container in",
-            "/linux/resources/pids/limit: there are no control groups to put the container in",
+            "/linux/resources/memory/limit: no cgroups are available for the container",
+            "/linux/resources/pids/limit: no cgroups are available for the container",
         ]
     );
 }
 
-/// A hierarchy of version 1 on a folder that may be written.
+/// A cgroup v1 hierarchy on a directory that may be written.
 fn hierarchy(root: &Path, name: &str) -> Hierarchy {
     let mount = root.join(name);
-    fs::create_dir_all(&mount).expect("a folder");
+    fs::create_dir_all(&mount).expect("a directory");
     let controllers = name.split(',').filter_map(Controller::named).collect();
     Hierarchy { mount, name: name.to_owned(), controllers, own: Some("".into()), writable: false }
 }
 
 #[test]
 fn version_1_gets_a_group_where_something_is_limited_or_counted() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir().expect("a directory");
     let names =
         ["name=systemd", "cpu,cpuacct", "memory", "pids", "devices", "freezer", "blkio", "cpuset", "net_cls"];
     let hierarchies = names.map(|name| hierarchy(root.path(), name)).into();
@@ -311,12 +311,12 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
         told(layout, None, &resources).replace(&root.path().display().to_string(), "/cg")
     };
     insta::assert_snapshot!(shown(&layout), @r#"
-        make the control group `/cg/cpu,cpuacct/jobc/demo`
+        make the cgroup `/cg/cpu,cpuacct/jobc/demo`
         write `512` to its `cpu.shares`
-        make the control group `/cg/memory/jobc/demo`
-        make the control group `/cg/pids/jobc/demo`
+        make the cgroup `/cg/memory/jobc/demo`
+        make the cgroup `/cg/pids/jobc/demo`
         write `9` to its `pids.max`
-        make the control group `/cg/devices/jobc/demo`
+        make the cgroup `/cg/devices/jobc/demo`
         write `a` to its `devices.deny`
         write `c *:* m` to its `devices.allow`
         write `b *:* m` to its `devices.allow`
@@ -329,14 +329,14 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
         write `c 5:1 rwm` to its `devices.allow`
         write `c 5:2 rwm` to its `devices.allow`
         write `c 136:* rwm` to its `devices.allow`
-        make the control group `/cg/freezer/jobc/demo`
-        make the control group `/cg/blkio/jobc/demo`
-        make the control group `/cg/net_cls/jobc/demo`
+        make the cgroup `/cg/freezer/jobc/demo`
+        make the cgroup `/cg/blkio/jobc/demo`
+        make the cgroup `/cg/net_cls/jobc/demo`
         write `7` to its `net_cls.classid`
     "#);
-    // With a unified tree beside them that is where a container is frozen.
+    // With a cgroup v2 hierarchy beside them that is where a container is frozen.
     let mount = root.path().join("unified");
-    fs::create_dir(&mount).expect("a folder");
+    fs::create_dir(&mount).expect("a directory");
     fs::write(mount.join("cgroup.procs"), "").expect("a file");
     layout.unified =
         Some(Unified { mount, controllers: vec![].into(), own: Some("".into()), writable: false });
@@ -346,6 +346,6 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     let told_of_nothing = self::told(&layout, None, &json!({}));
     assert!(!told_of_nothing.contains("cpuacct"), "{told_of_nothing}");
     assert!(told_of_nothing.contains("/memory/") && told_of_nothing.contains("/blkio/"), "{told_of_nothing}");
-    assert!(told.ends_with("make the control group `/cg/unified/jobc/demo`"), "{told}");
+    assert!(told.ends_with("make the cgroup `/cg/unified/jobc/demo`"), "{told}");
     assert_eq!(layout.version(Controller::Cpu), Some(Version::V1));
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cgroup::Controller;
 
-/// The properties for a group whose files are told `file text`, a line each, of systemd's version there.
+/// The properties for a group with the writes `file text`, a line each, of systemd's version there.
 fn check(version: Version, systemd: u32, files: &[&str]) -> String {
     let limit = |line: &&str| {
         let (file, text) = line.split_once(' ').expect("a file and its text");

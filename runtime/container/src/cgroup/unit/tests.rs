@@ -1,4 +1,4 @@
-//! Groups of units: where they are expected, and what systemd is told.
+//! Groups of units: where they are expected, and the properties that systemd gets.
 
 use serde_json::{Value as Json, json};
 
@@ -35,12 +35,12 @@ fn on_version_2_the_unit_is_below_its_systemd() {
     });
     let layout = Layout { hierarchies: vec![], unified };
     insta::assert_snapshot!(check(&layout, "", &limits()), @"
-    make the control group `/cg/a.slice/a-b.slice/jobc-demo.scope`
+    make the cgroup `/cg/a.slice/a-b.slice/jobc-demo.scope`
     MemoryMax Uint64(8192)
     MemorySwapMax Uint64(0)
     TasksMax Uint64(5)
     ");
-    insta::assert_snapshot!(check(&layout, "user.slice/user@7.service", &json!({})), @"make the control group `/cg/user.slice/user@7.service/a.slice/a-b.slice/jobc-demo.scope`");
+    insta::assert_snapshot!(check(&layout, "user.slice/user@7.service", &json!({})), @"make the cgroup `/cg/user.slice/user@7.service/a.slice/a-b.slice/jobc-demo.scope`");
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
     let told = check(&Layout { hierarchies, unified: None }, "", &limits());
     let (told, allowed) = told.split_once("\nDevicePolicy").expect("a policy");
     insta::assert_snapshot!(told, @"
-    make the control group `/cg/name=systemd/a.slice/a-b.slice/jobc-demo.scope`
-    make the control group `/cg/memory/a.slice/a-b.slice/jobc-demo.scope`
-    make the control group `/cg/pids/a.slice/a-b.slice/jobc-demo.scope`
-    make the control group `/cg/devices/a.slice/a-b.slice/jobc-demo.scope`
+    make the cgroup `/cg/name=systemd/a.slice/a-b.slice/jobc-demo.scope`
+    make the cgroup `/cg/memory/a.slice/a-b.slice/jobc-demo.scope`
+    make the cgroup `/cg/pids/a.slice/a-b.slice/jobc-demo.scope`
+    make the cgroup `/cg/devices/a.slice/a-b.slice/jobc-demo.scope`
     MemoryLimit Uint64(8192)
     TasksMax Uint64(5)
     ");

@@ -32,7 +32,7 @@ impl Findings {
     /// A text that becomes a C string.
     pub(super) fn text(&mut self, place: impl Into<String>, text: &str) {
         if text.contains('\0') {
-            self.wrong(place, "a NUL character ends the text for the kernel", "remove `\\u0000`");
+            self.wrong(place, "the text contains a NUL character", "remove `\\u0000`");
         }
     }
 
@@ -40,7 +40,7 @@ impl Findings {
     pub(super) fn argument(&mut self, place: impl Into<String>, text: &str, what: &str) {
         let place = place.into();
         if let Some(longest) = too_long(text) {
-            let message = format!("{what} of {} bytes, where the kernel takes {longest}", text.len());
+            let message = format!("{what} of {} bytes, but the kernel allows at most {longest}", text.len());
             self.wrong(&place, message, "write it to a file that the program reads");
         }
         self.text(place, text);
@@ -51,7 +51,7 @@ impl Findings {
         for (index, variable) in variables.iter().enumerate() {
             let place = format!("{place}/{index}");
             if variable.find('=').is_none_or(|at| at == 0) {
-                let message = format!("`{variable}` is not a variable of an environment");
+                let message = format!("`{variable}` is not an environment variable");
                 self.wrong(place, message, "write `NAME=value`");
             } else {
                 self.argument(place, variable, "a variable");

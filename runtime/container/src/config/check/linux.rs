@@ -1,4 +1,4 @@
-//! `linux`: namespaces, ids, devices, paths, control group.
+//! `linux`: namespaces, ids, devices, paths, cgroup.
 
 use std::collections::HashSet;
 use std::path::{Component, Path};
@@ -15,7 +15,7 @@ use jobc_sys::id_map::{self, IdMaps};
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     if !has(spec, LinuxNamespaceType::Mount) {
-        let message = "the container shares the machine's mounts, so its root would become the machine's";
+        let message = "the container shares the host's mounts, so its root would become the host's";
         findings.wrong("/linux/namespaces", message, "write `{\"type\": \"mount\"}` there");
     }
     let Some(linux) = spec.linux() else { return };
@@ -29,7 +29,7 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     for (index, device) in linux.devices().iter().flatten().enumerate() {
         let place = format!("/linux/devices/{index}");
         if !paths.insert(device.path()) {
-            let message = format!("`{}` is there twice", device.path().display());
+            let message = format!("duplicate `{}`", device.path().display());
             findings.wrong(format!("{place}/path"), message, "keep one of the two");
         }
         node(device, &place, findings);
@@ -46,7 +46,7 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     if let Some(path) = linux.cgroups_path() {
         findings.text("/linux/cgroupsPath", &path.to_string_lossy());
         if path.components().any(|component| component == Component::ParentDir) {
-            let message = format!("`{}` leads out of where control groups are made", path.display());
+            let message = format!("`{}` leaves the cgroup directory", path.display());
             findings.wrong("/linux/cgroupsPath", message, "write it without `..`");
         }
     }
@@ -60,7 +60,7 @@ fn namespaces(linux: &Linux, findings: &mut Findings) {
     for (index, namespace) in linux.namespaces().iter().flatten().enumerate() {
         let (kind, place) = (namespace.typ(), format!("/linux/namespaces/{index}"));
         if !seen.insert(kind) {
-            let message = format!("a {} namespace is there twice", Namespace::of(kind));
+            let message = format!("duplicate {} namespace", Namespace::of(kind));
             findings.wrong(&place, message, "keep one of the two");
         }
         let Some(path) = namespace.path().as_deref().filter(|path| !path.as_os_str().is_empty()) else {
@@ -72,7 +72,7 @@ fn namespaces(linux: &Linux, findings: &mut Findings) {
             findings.wrong(format!("{place}/path"), message, "write a path such as `/proc/PID/ns/net`");
         }
         if kind == LinuxNamespaceType::Mount {
-            let message = "a container's root cannot be set up among the mounts of another";
+            let message = "a container's root cannot be set up in an existing mount namespace";
             findings.wrong(
                 format!("{place}/path"),
                 message,
@@ -93,7 +93,7 @@ fn ids(spec: &Spec, linux: &Linux, findings: &mut Findings) {
     match (&maps, new) {
         (None, true) => findings.0.push(id_map::missing("/linux/uidMappings")),
         (Some(_), _) if user.is_none() => {
-            let message = "ids are mapped, and the container has no user namespace";
+            let message = "ids are mapped, but the container has no user namespace";
             findings.wrong(
                 "/linux/uidMappings",
                 message,
@@ -112,8 +112,8 @@ fn ids(spec: &Spec, linux: &Linux, findings: &mut Findings) {
             }
             for (field, map, id) in mapped {
                 if map.outside(id).is_none() {
-                    let message = format!("{id} is not among the ids of the container's user namespace");
-                    findings.wrong(format!("/process/user/{field}"), message, "map it, or take another");
+                    let message = format!("{id} is not mapped in the container's user namespace");
+                    findings.wrong(format!("/process/user/{field}"), message, "map it, or use another id");
                 }
             }
         }
@@ -130,23 +130,23 @@ fn time(spec: &Spec, linux: &Linux, findings: &mut Findings) {
     });
     if !offsets.is_empty() && !own {
         let message = if has(spec, LinuxNamespaceType::Time) {
-            "the clocks of a namespace that is joined run already"
+            "the clocks of an existing time namespace cannot be changed"
         } else {
-            "clocks can only be moved in a time namespace"
+            "clock offsets need a time namespace"
         };
         findings.wrong("/linux/timeOffsets", message, "write `{\"type\": \"time\"}` in `linux.namespaces`");
     }
     for (clock, offset) in offsets {
         let place = format!("/linux/timeOffsets/{}", escaped(clock));
         if !matches!(clock.as_str(), "monotonic" | "boottime") {
-            let message = format!("the clock `{clock}` cannot be moved");
-            findings.wrong(&place, message, "move `monotonic` or `boottime`");
+            let message = format!("the clock `{clock}` cannot have an offset");
+            findings.wrong(&place, message, "use `monotonic` or `boottime`");
         }
         if offset.nanosecs().is_some_and(|nanoseconds| nanoseconds > 999_999_999) {
             findings.wrong(
                 place + "/nanosecs",
                 "more than a second",
-                "write 0 to 999999999, and the rest in `secs`",
+                "write 0 to 999999999, and whole seconds in `secs`",
             );
         }
     }
@@ -159,7 +159,7 @@ fn node(device: &LinuxDevice, place: &str, findings: &mut Findings) {
     if device.typ() == LinuxDeviceType::A {
         findings.wrong(
             format!("{place}/type"),
-            "`a` stands for all devices and is none",
+            "`a` matches all devices and is not a device type",
             "write `c`, `b`, `u` or `p`",
         );
     }
@@ -173,7 +173,11 @@ fn node(device: &LinuxDevice, place: &str, findings: &mut Findings) {
     }
     for (field, id) in [("uid", device.uid()), ("gid", device.gid())] {
         if id == Some(u32::MAX) {
-            findings.wrong(format!("{place}/{field}"), "4294967295 is no id", "ids go from 0 to 4294967294");
+            findings.wrong(
+                format!("{place}/{field}"),
+                "4294967295 is not a valid id",
+                "ids go from 0 to 4294967294",
+            );
         }
     }
 }
@@ -186,8 +190,8 @@ fn rules(linux: &Linux, findings: &mut Findings) {
         if let Some(access) =
             rule.access().as_deref().filter(|access| access.chars().any(|letter| !"rwm".contains(letter)))
         {
-            let message = format!("`{access}` is not a kind of access");
-            findings.wrong(format!("{place}/access"), message, "write some of `r`, `w` and `m`");
+            let message = format!("invalid access `{access}`");
+            findings.wrong(format!("{place}/access"), message, "write one or more of `r`, `w` and `m`");
         }
         if matches!(rule.typ(), Some(LinuxDeviceType::P | LinuxDeviceType::U)) {
             findings.wrong(
@@ -199,13 +203,13 @@ fn rules(linux: &Linux, findings: &mut Findings) {
         for (field, number) in [("major", rule.major()), ("minor", rule.minor())] {
             // -1 is what other runtimes take for "all".
             if number.is_some_and(|number| !(-1..=i64::from(u32::MAX)).contains(&number)) {
-                findings.wrong(format!("{place}/{field}"), "not a device number", "leave it out for all");
+                findings.wrong(format!("{place}/{field}"), "not a device number", "omit it to match all");
             }
         }
     }
 }
 
-/// Limits below -1, which is the one number that stands for no limit.
+/// Limits below -1, which means no limit.
 fn amounts(linux: &Linux, findings: &mut Findings) {
     let Some(resources) = linux.resources() else { return };
     let memory = resources.memory().as_ref();
@@ -218,7 +222,7 @@ fn amounts(linux: &Linux, findings: &mut Findings) {
     ];
     for (place, amount) in asked {
         if let Some(amount) = amount.filter(|amount| *amount < -1) {
-            let message = format!("`{amount}` is no limit");
+            let message = format!("invalid limit `{amount}`");
             findings.wrong(
                 format!("/linux/resources/{place}"),
                 message,
@@ -233,14 +237,14 @@ fn propagation(linux: &Linux, findings: &mut Findings) {
     let place = "/linux/rootfsPropagation";
     match Propagation::of(word).map(|propagation| propagation.flag) {
         Some(linux_raw_sys::general::MS_SHARED) => findings.0.push(
-            Error::new(Kind::Unsupported, "mounts made in the container are never shown to the machine")
+            Error::new(Kind::Unsupported, "mounts never propagate from the container to the host")
                 .at(place)
-                .help("write `slave`: the machine's new mounts are seen in the container"),
+                .help("write `slave`: new mounts propagate from the host to the container"),
         ),
         Some(_) => {}
         None => findings.wrong(
             place,
-            format!("`{word}` is not a propagation"),
+            format!("unknown propagation `{word}`"),
             "write `private`, `slave` or `unbindable`",
         ),
     }

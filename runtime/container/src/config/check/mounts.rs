@@ -21,7 +21,7 @@ fn of(spec: &Spec, mount: &Mount, place: &str, findings: &mut Findings) {
     findings.text(format!("{place}/destination"), &destination.to_string_lossy());
     if destination.is_absolute() && is_root(destination) {
         let message = "a mount would hide the container's whole root";
-        findings.wrong(format!("{place}/destination"), message, "say what the root is in `root`");
+        findings.wrong(format!("{place}/destination"), message, "set the root in `root`");
     }
     let source = mount.source().as_deref().filter(|source| !source.as_os_str().is_empty());
     if let Some(source) = source {
@@ -38,8 +38,8 @@ fn of(spec: &Spec, mount: &Mount, place: &str, findings: &mut Findings) {
         if source.is_none() {
             findings.wrong(
                 format!("{place}/source"),
-                "a bind mount of nothing",
-                "write the path of what is to be seen",
+                "a bind mount without a source",
+                "write the source path",
             );
         }
     } else if matches!(kind, "" | "none") {
@@ -52,13 +52,13 @@ fn of(spec: &Spec, mount: &Mount, place: &str, findings: &mut Findings) {
 fn owners(spec: &Spec, mount: &Mount, options: &MountOptions, place: &str, findings: &mut Findings) {
     match IdMaps::of_mount(mount, place) {
         Ok(Some(_)) if options.bind.is_none() => {
-            let help = "remove the maps; what a new file system contains belongs to who makes it";
-            findings.wrong(format!("{place}/uidMappings"), "only a bind mount can show other owners", help);
+            let help = "remove the mappings; files in a new file system belong to its creator";
+            findings.wrong(format!("{place}/uidMappings"), "only a bind mount can be id-mapped", help);
         }
         Ok(None) if options.id_map.is_some() && !has(spec, LinuxNamespaceType::User) => {
             findings.wrong(
                 place,
-                "ids are to be mapped as in the container's user namespace, and it has none",
+                "the mount uses the id mappings of the container's user namespace, but the container has none",
                 "write `uidMappings` and `gidMappings` for the mount",
             );
         }

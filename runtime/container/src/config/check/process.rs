@@ -18,13 +18,14 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
         let Some(name) = name.as_deref().filter(|name| !name.is_empty()) else { continue };
         findings.text(place, name);
         if name.len() > LONGEST_NAME {
-            let message = format!("a name of {} bytes, where the kernel takes {LONGEST_NAME}", name.len());
+            let message =
+                format!("a name of {} bytes, but the kernel allows at most {LONGEST_NAME}", name.len());
             findings.wrong(place, message, "write a shorter name");
         }
         if let Err(because) = own(spec.linux().as_ref(), LinuxNamespaceType::Uts) {
             findings.wrong(
                 place,
-                format!("setting the name would change the machine's: {because}"),
+                format!("setting the name would change the host's: {because}"),
                 "write `{\"type\": \"uts\"}` in `linux.namespaces`, or remove the name",
             );
         }
@@ -33,8 +34,8 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
         Some(process) => of(process, findings),
         None => findings.wrong(
             "/process",
-            "`process` is missing, so there is nothing to start",
-            "write what to start",
+            "`process` is missing, so no program can be started",
+            "write the program to start",
         ),
     }
 }
@@ -48,7 +49,7 @@ pub(super) fn has(spec: &Spec, kind: LinuxNamespaceType) -> bool {
 fn of(process: &Process, findings: &mut Findings) {
     let arguments = process.args().as_deref().unwrap_or_default();
     if arguments.first().is_none_or(String::is_empty) {
-        let message = "there is no program to start";
+        let message = "no program to start";
         findings.wrong(
             "/process/args",
             message,

@@ -238,12 +238,12 @@ fn a_refusal_names_every_place() {
     assert_eq!(refusal(json!({})), Ok(()));
     let error = refusal(json!({"process": {"cwd": "a", "oomScoreAdj": 2000}, "root": {"path": ""}}))
         .expect_err("wrong");
-    assert_eq!(error.to_string(), "config.json: /root/path: the path of the root is empty");
+    assert_eq!(error.to_string(), "config.json: /root/path: the root path is empty");
     let help =
-        "write `rootfs`, or the path of a folder; then see also `/process/cwd`, `/process/oomScoreAdj`";
+        "write `rootfs`, or the path of a directory; then see also `/process/cwd`, `/process/oomScoreAdj`";
     assert_eq!(error.help.as_deref(), Some(help));
     let alone = refusal(json!({"root": {"path": ""}})).expect_err("wrong");
-    assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a folder"));
+    assert_eq!(alone.help.as_deref(), Some("write `rootfs`, or the path of a directory"));
 }
 
 #[test]
@@ -254,13 +254,13 @@ fn what_the_kernel_gives_no_program_is_told_before() {
     assert!(!wrong(json!({"process": {"args": ["a", fits]}})).contains("config.json"));
     let told = wrong(json!({"process": {"args": ["a", long]}}));
     let expected = format!(
-        "config.json: /process/args/1: an argument of {} bytes, where the kernel takes {longest}\n",
+        "config.json: /process/args/1: an argument of {} bytes, but the kernel allows at most {longest}\n",
         longest + 1
     );
     assert!(told.contains(&expected), "{told}");
     let told = wrong(json!({"process": {"env": [format!("A={fits}")]}}));
     let expected = format!(
-        "config.json: /process/env/0: a variable of {} bytes, where the kernel takes {longest}\n",
+        "config.json: /process/env/0: a variable of {} bytes, but the kernel allows at most {longest}\n",
         longest + 2
     );
     assert!(told.contains(&expected), "{told}");

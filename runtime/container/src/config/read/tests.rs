@@ -1,6 +1,6 @@
 use super::*;
 
-/// A text, and below what is said of it.
+/// A text, and the findings below it.
 fn check(text: &str) -> String {
     let said = match Config::read(text.as_bytes()) {
         Ok(config) if config.unknown.is_empty() => "read\n".to_owned(),

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A schema, and the folder its references are found in.
+/// A schema, and the directory its references are found in.
 pub(crate) struct Schema {
-    folder: PathBuf,
+    directory: PathBuf,
     file: String,
     value: Value,
 }
@@ -18,23 +18,23 @@ impl Schema {
     pub(crate) fn published(file: &str) -> Option<Self> {
         let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/schemas/oci-runtime");
         let packaged = PathBuf::from("/usr/share/gocode/src/github.com/opencontainers/specs/schema");
-        let found = [beside, packaged].into_iter().find(|folder| folder.join(file).is_file());
+        let found = [beside, packaged].into_iter().find(|directory| directory.join(file).is_file());
         if found.is_none() {
             eprintln!("skipped: the OCI runtime specification's {file} is not here");
         }
-        found.map(|folder| Self::at(&folder, file, ""))
+        found.map(|directory| Self::at(&directory, file, ""))
     }
 
-    fn at(folder: &Path, file: &str, pointer: &str) -> Self {
-        let text = std::fs::read(folder.join(file)).expect("a schema");
+    fn at(directory: &Path, file: &str, pointer: &str) -> Self {
+        let text = std::fs::read(directory.join(file)).expect("a schema");
         let whole: Value = serde_json::from_slice(&text).expect("JSON");
         let value = whole.pointer(pointer).expect("what is referred to").clone();
-        Self { folder: folder.to_owned(), file: file.to_owned(), value }.followed()
+        Self { directory: directory.to_owned(), file: file.to_owned(), value }.followed()
     }
 
     /// A part of this schema, or what it refers to.
     fn part(&self, value: &Value) -> Self {
-        Self { folder: self.folder.clone(), file: self.file.clone(), value: value.clone() }.followed()
+        Self { directory: self.directory.clone(), file: self.file.clone(), value: value.clone() }.followed()
     }
 
     fn followed(self) -> Self {
@@ -43,7 +43,7 @@ impl Schema {
         else {
             return self;
         };
-        Self::at(&self.folder, if file.is_empty() { &self.file } else { file }, pointer)
+        Self::at(&self.directory, if file.is_empty() { &self.file } else { file }, pointer)
     }
 
     fn parts(&self, word: &str) -> Vec<(String, Self)> {
@@ -81,7 +81,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value: types, words that are listed, properties that are missing or that nobody listed.
+    /// What is wrong with a value: types, unknown words, missing properties, unknown properties.
     pub(crate) fn judge(&self, value: &Value, at: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let fits = match self.value["type"].as_str() {
@@ -107,7 +107,7 @@ impl Schema {
         for (name, field) in value.as_object().into_iter().flatten().filter(|_| !listed.is_empty()) {
             match listed.iter().find(|(known, _)| known == name) {
                 Some((_, schema)) => wrong.extend(schema.judge(field, &format!("{at}/{name}"))),
-                None => wrong.push(format!("{at}/{name}: nobody knows it")),
+                None => wrong.push(format!("{at}/{name}: unknown property")),
             }
         }
         if let Some(items) = self.items() {

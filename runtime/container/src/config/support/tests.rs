@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::schema::Schema;
 use super::*;
 
-/// A section that asks for a refused property, as a patch of an otherwise sound configuration, and what is said.
+/// A section that asks for a refused property, as a patch of an otherwise valid configuration, and the message.
 fn check(config: &Value) -> String {
     let read = Config::read(config.to_string().as_bytes()).expect("a configuration");
     let said: String = read

@@ -11,7 +11,7 @@ fn parameter(key: &CStr, value: &CStr) -> Parameter {
 fn check(place: &str, kind: &CStr, parameters: &[Parameter], attributes: u32) -> Option<String> {
     let mount = Mount {
         place: Place::new(place.as_ref()).unwrap(),
-        last: Last::Folder,
+        last: Last::Directory,
         source: Source::New { kind: kind.to_owned(), parameters: parameters.to_vec(), copy_up: false },
         attributes: MountAttributes { set: attributes.into(), ..MountAttributes::default() },
         below: None,
@@ -39,8 +39,8 @@ fn a_usual_mount_below_dev_is_one_call() {
 fn what_one_text_cannot_say_the_same_way_goes_by_descriptor() {
     let plain = [parameter(c"mode", c"1777")];
     assert!(check("/dev/shm", c"tmpfs", &plain, PLAIN).is_some());
-    assert_eq!(check("/dev/a/shm", c"tmpfs", &plain, PLAIN), None, "a folder that need not be ours");
-    assert_eq!(check("/run", c"tmpfs", &plain, PLAIN), None, "a folder of the image");
+    assert_eq!(check("/dev/a/shm", c"tmpfs", &plain, PLAIN), None, "a directory that need not be ours");
+    assert_eq!(check("/run", c"tmpfs", &plain, PLAIN), None, "a directory of the image");
     assert_eq!(check("/dev/net", c"nfs", &[], PLAIN), None);
     assert_eq!(check("/dev/shm", c"tmpfs", &[parameter(c"ro", c"")], PLAIN), None, "a flag of mount(2)");
     assert_eq!(check("/dev/shm", c"tmpfs", &[parameter(c"size", c"1,mode=777")], PLAIN), None);
@@ -54,7 +54,7 @@ fn what_one_text_cannot_say_the_same_way_goes_by_descriptor() {
 fn a_name_that_was_there_before_is_not_mounted_upon_by_name() {
     let mount = Mount {
         place: Place::new("/dev/shm".as_ref()).unwrap(),
-        last: Last::Folder,
+        last: Last::Directory,
         source: Source::New { kind: c"tmpfs".to_owned(), parameters: vec![], copy_up: false },
         attributes: MountAttributes::default(),
         below: None,

@@ -1,4 +1,4 @@
-//! The control groups as the container sees them: with a control-group namespace its own group is the root of each
+//! The cgroups as the container sees them: with a control-group namespace its own group is the root of each
 //! hierarchy; without one the same is shown by bind mounts.
 
 use std::ffi::CString;
@@ -17,7 +17,7 @@ use jobc_sys::syscall::MountAttributes;
 
 /// The step for a mount of type `cgroup` or `cgroup2`; nothing where there is nothing to show.
 ///
-/// On a machine with version 2 alone both mean its tree; elsewhere `cgroup` means the hierarchies of version 1.
+/// On a host with cgroup v2 alone both mean its tree; elsewhere `cgroup` means the cgroup v1 hierarchies.
 pub(super) fn mount(
     place: &Place,
     kind: &str,
@@ -27,14 +27,15 @@ pub(super) fn mount(
 ) -> Option<Operation> {
     if kind == "cgroup2" || groups.layout.is_unified() {
         let unified = groups.layout.unified.as_ref()?;
-        let folder = || {
+        let directory = || {
             let made = groups.plan.groups.iter().find(|group| group.interface == Interface::V2);
-            made.map(crate::cgroup::Group::folder).or_else(|| Some(unified.mount.join(unified.own.as_ref()?)))
+            made.map(crate::cgroup::Group::directory)
+                .or_else(|| Some(unified.mount.join(unified.own.as_ref()?)))
         };
-        let source = if own_namespace { new(c"cgroup2", &[])? } else { bind(&folder()?)? };
+        let source = if own_namespace { new(c"cgroup2", &[])? } else { bind(&directory()?)? };
         return Some(Operation::Mount(Mount {
             place: place.clone(),
-            last: Last::Folder,
+            last: Last::Directory,
             source,
             attributes: MountAttributes { set: attributes, ..MountAttributes::default() },
             below: None,
@@ -47,13 +48,13 @@ pub(super) fn mount(
         let source = if own_namespace {
             new(c"cgroup", &hierarchy.options())
         } else {
-            group(hierarchy, groups).and_then(|folder| bind(&folder))
+            group(hierarchy, groups).and_then(|directory| bind(&directory))
         };
         // A hierarchy in which this process's own group cannot be seen from here has nothing to show.
         let Some(source) = source else { continue };
-        let name = CString::new(hierarchy.folder()).ok()?;
-        if hierarchy.folder().contains(',') {
-            for controller in hierarchy.folder().split(',') {
+        let name = CString::new(hierarchy.directory()).ok()?;
+        if hierarchy.directory().contains(',') {
+            for controller in hierarchy.directory().split(',') {
                 links.push((CString::new(controller).ok()?, name.clone()));
             }
         }
@@ -74,7 +75,7 @@ pub(super) fn mount(
 /// The container's group in a hierarchy: one that is made for it, or the one that this process is in.
 fn group(hierarchy: &Hierarchy, groups: &ControlGroups<'_>) -> Option<PathBuf> {
     let made = groups.plan.groups.iter().find(|group| group.mount == hierarchy.mount);
-    made.map(crate::cgroup::Group::folder).or_else(|| Some(hierarchy.mount.join(hierarchy.own.as_ref()?)))
+    made.map(crate::cgroup::Group::directory).or_else(|| Some(hierarchy.mount.join(hierarchy.own.as_ref()?)))
 }
 
 fn new(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
@@ -88,7 +89,7 @@ fn new(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
     Some(Source::New { kind: kind.to_owned(), parameters, copy_up: false })
 }
 
-fn bind(folder: &Path) -> Option<Source> {
-    let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
+fn bind(directory: &Path) -> Option<Source> {
+    let path = CString::new(directory.as_os_str().as_bytes()).ok()?;
     Some(Source::Bind { path, recursive: true, id_mapped: None })
 }

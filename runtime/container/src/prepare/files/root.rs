@@ -1,4 +1,4 @@
-//! The container's root: a folder, or the machine's files under writable layers.
+//! The container's root: a directory, or the host's files under writable layers.
 
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
@@ -24,34 +24,37 @@ const READ_ONLY: MountAttributes =
 pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> Result<()> {
     steps.at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
     if let Root::Overlay { binds, parts, .. } = root {
-        for (index, (folder, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
-            steps.at("/root/path", Operation::Mount(overlay(folder, index)?));
+        for (index, (directory, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
+            steps.at("/root/path", Operation::Mount(overlay(directory, index)?));
         }
         for bind in binds {
-            steps.at("/root/path", Operation::Mount(machine_folder(bind, parts.is_some())?));
+            steps.at("/root/path", Operation::Mount(machine_directory(bind, parts.is_some())?));
         }
     }
     Ok(())
 }
 
-/// The folders of a root in parts that are written to, but for those that a mount of config.json covers.
+/// The directories of a root in parts that are written to, but for those that a mount of config.json covers.
 pub(super) fn writable(root: &Root, spec: &Spec) -> Result<Vec<Place>> {
     let Root::Overlay { parts: Some(parts), .. } = root else { return Ok(vec![]) };
     let covers = spec.mounts().iter().flatten().map(|mount| place(mount.destination(), "/mounts"));
     let covers = covers.collect::<Result<Vec<Place>>>()?;
-    let folders = parts.overlays.iter().map(|(folder, _)| place(folder, "/root/path"));
-    let folders = folders.collect::<Result<Vec<Place>>>()?;
-    Ok(folders.into_iter().filter(|folder| !covers.iter().any(|cover| cover.path == folder.path)).collect())
+    let directories = parts.overlays.iter().map(|(directory, _)| place(directory, "/root/path"));
+    let directories = directories.collect::<Result<Vec<Place>>>()?;
+    Ok(directories
+        .into_iter()
+        .filter(|directory| !covers.iter().any(|cover| cover.path == directory.path))
+        .collect())
 }
 
 fn enter(root: &Root, in_user_namespace: bool) -> Result<EnterRoot> {
     let (lowers, upper, on, parts) = match root {
-        Root::Folder(path) => return Ok(EnterRoot::Folder { path: c_path(path, "/root/path")? }),
+        Root::Directory(path) => return Ok(EnterRoot::Directory { path: c_path(path, "/root/path")? }),
         Root::Overlay { lowers, upper, on, parts, .. } => (lowers, upper, c_path(on, "/root/path")?, parts),
     };
     let size = match upper {
         Upper::Memory { size } => *size,
-        Upper::Folder(_) => None,
+        Upper::Directory(_) => None,
     };
     let size = size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
     match (parts, &lowers[..], upper) {
@@ -72,7 +75,7 @@ fn enter_layers(
     in_user_namespace: bool,
 ) -> Result<EnterRoot> {
     if lowers.is_empty() || lowers.len() > MOST_LOWERS {
-        let message = format!("{} layers, where the kernel takes 1 to {MOST_LOWERS}", lowers.len());
+        let message = format!("{} layers, but the kernel allows 1 to {MOST_LOWERS}", lowers.len());
         return Err(Error::new(Kind::Unsupported, message).at("/root/path"));
     }
     let name = |index: usize| c_string(index.to_string(), "/root/path");
@@ -82,11 +85,11 @@ fn enter_layers(
     }
     let names: Vec<String> = (0..lowers.len()).rev().map(|index| index.to_string()).collect();
     let mut options = format!("lowerdir={},upperdir=upper,workdir=work", names.join(":"));
-    if let Upper::Folder(folder) = upper {
+    if let Upper::Directory(directory) = upper {
         for name in ["upper", "work"] {
-            links.push((c_path(&folder.join(name), "/root/path")?, c_string(name, "/root/path")?));
+            links.push((c_path(&directory.join(name), "/root/path")?, c_string(name, "/root/path")?));
         }
-        // What is kept is read without this overlay: renamed folders are copied, and changed files whole.
+        // What is kept is read without this overlay: renamed directories are copied, and changed files whole.
         options.push_str(",redirect_dir=nofollow,metacopy=off,index=off,volatile");
     }
     if in_user_namespace {
@@ -99,27 +102,27 @@ fn enter_layers(
 fn enter_parts(parts: &Parts, on: CString, size: Option<CString>) -> Result<EnterRoot> {
     let below =
         |path: &Path| c_path(&Path::new("root").join(path.strip_prefix("/").unwrap_or(path)), "/root/path");
-    let mut folders = vec![(c"root".to_owned(), Mode::from_raw_mode(0o755))];
-    for (path, bits) in &parts.folders {
-        folders.push((below(path)?, Mode::from_raw_mode(*bits)));
+    let mut directories = vec![(c"root".to_owned(), Mode::from_raw_mode(0o755))];
+    for (path, bits) in &parts.directories {
+        directories.push((below(path)?, Mode::from_raw_mode(*bits)));
     }
     for (index, (path, bits)) in parts.overlays.iter().enumerate() {
         let bits = Mode::from_raw_mode(*bits);
-        folders.push((below(path)?, bits));
+        directories.push((below(path)?, bits));
         // The upper layer's bits are those that are seen.
-        folders.push((c_string(format!("upper{index}"), "/root/path")?, bits));
-        folders.push((c_string(format!("work{index}"), "/root/path")?, Mode::RWXU));
+        directories.push((c_string(format!("upper{index}"), "/root/path")?, bits));
+        directories.push((c_string(format!("work{index}"), "/root/path")?, Mode::RWXU));
     }
     let links = parts.links.iter().map(|(path, target)| Ok((c_path(target, "/root/path")?, below(path)?)));
-    Ok(EnterRoot::Parts { on, size, folders, links: links.collect::<Result<_>>()? })
+    Ok(EnterRoot::Parts { on, size, directories, links: links.collect::<Result<_>>()? })
 }
 
 /// The overlay of one part of the root; its layers are in the working directory.
-fn overlay(folder: &Path, index: usize) -> Result<Mount> {
+fn overlay(directory: &Path, index: usize) -> Result<Mount> {
     let parameter = |key: &CStr, value: String| -> Result<_> {
         Ok((key.to_owned(), Some(c_string(value, "/root/path")?)))
     };
-    let lower = (c"lowerdir".to_owned(), Some(c_path(folder, "/root/path")?));
+    let lower = (c"lowerdir".to_owned(), Some(c_path(directory, "/root/path")?));
     let parameters = vec![
         lower,
         parameter(c"upperdir", format!("upper{index}"))?,
@@ -127,8 +130,8 @@ fn overlay(folder: &Path, index: usize) -> Result<Mount> {
         (c"userxattr".to_owned(), None),
     ];
     Ok(Mount {
-        place: place(folder, "/root/path")?,
-        last: Last::Folder,
+        place: place(directory, "/root/path")?,
+        last: Last::Directory,
         source: Source::New { kind: c"overlay".to_owned(), parameters, copy_up: false },
         attributes: MountAttributes::default(),
         below: None,
@@ -136,11 +139,12 @@ fn overlay(folder: &Path, index: usize) -> Result<Mount> {
     })
 }
 
-/// A mount of the machine below its root, shown read-only in the overlay; with all below it where it is `locked` to them.
-fn machine_folder(path: &Path, locked: bool) -> Result<Mount> {
+/// A mount of the host below its root, shown read-only in the overlay; with all below it where it is `locked` to
+/// them.
+fn machine_directory(path: &Path, locked: bool) -> Result<Mount> {
     Ok(Mount {
         place: place(path, "/root/path")?,
-        last: if path.is_dir() { Last::Folder } else { Last::File },
+        last: if path.is_dir() { Last::Directory } else { Last::File },
         source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked, id_mapped: None },
         attributes: READ_ONLY,
         below: locked.then_some(READ_ONLY),

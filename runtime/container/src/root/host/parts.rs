@@ -1,4 +1,4 @@
-//! The machine's files in parts, for a user namespace.
+//! The host's files in parts, for a user namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use super::{Kept, NOT_SHOWN};
 use crate::root::Parts;
 
-/// Up to how many entries a folder with mounts below is taken apart; one with more is shown read-only, as a whole.
+/// Up to how many entries a directory with mounts below is taken apart; one with more is shown read-only, as a whole.
 const MOST: usize = 64;
 
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
@@ -18,7 +18,7 @@ const LONGEST: usize = 255;
 
 /// The parts of a root, and what is shown of it read-only.
 ///
-/// What this user cannot read is an empty folder, and so is /tmp: what other users have there is theirs.
+/// What this user cannot read is an empty directory, and so is /tmp: what other users have there is theirs.
 pub(super) fn of(root: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> (Parts, Vec<PathBuf>) {
     let (mut parts, mut shown) = (Parts::default(), Vec::new());
     split(root, root, mounts, &mut parts, &mut shown);
@@ -27,12 +27,12 @@ pub(super) fn of(root: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> (Parts, Vec<P
 
 fn split(
     root: &Path,
-    folder: &Path,
+    directory: &Path,
     mounts: &BTreeMap<PathBuf, Kept>,
     parts: &mut Parts,
     shown: &mut Vec<PathBuf>,
 ) {
-    for path in entries(folder) {
+    for path in entries(directory) {
         let Ok(data) = fs::symlink_metadata(&path) else { continue };
         if data.is_symlink() {
             parts.links.extend(fs::read_link(&path).map(|target| (path, target)));
@@ -41,12 +41,12 @@ fn split(
         } else if data.is_dir() {
             let bits = data.mode() & 0o7777;
             match manner(root, &path, mounts) {
-                Manner::Closed => parts.folders.push((path, 0o755)),
-                Manner::Empty => parts.folders.push((path, bits)),
+                Manner::Closed => parts.directories.push((path, 0o755)),
+                Manner::Empty => parts.directories.push((path, bits)),
                 Manner::Overlay => parts.overlays.push((path, bits)),
                 Manner::Shown => shown.push(path),
                 Manner::Apart => {
-                    parts.folders.push((path.clone(), bits));
+                    parts.directories.push((path.clone(), bits));
                     split(root, &path, mounts, parts, shown);
                 }
             }
@@ -54,7 +54,7 @@ fn split(
     }
 }
 
-/// How a folder becomes part of the root.
+/// How a directory becomes part of the root.
 enum Manner {
     /// Empty, for what is in it cannot be read.
     Closed,
@@ -63,7 +63,7 @@ enum Manner {
     Overlay,
     /// Read-only.
     Shown,
-    /// Empty at first; what is in it is looked at by itself.
+    /// Empty at first; its content is handled separately.
     Apart,
 }
 
@@ -91,10 +91,10 @@ fn manner(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> Manner 
     }
 }
 
-/// What is in a folder, sorted; nothing where it cannot be read.
-fn entries(folder: &Path) -> Vec<PathBuf> {
+/// What is in a directory, sorted; nothing where it cannot be read.
+fn entries(directory: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> =
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     entries.sort_unstable();
     entries
 }
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn a_root_is_taken_apart_around_its_mounts() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = folder.path();
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
         for name in [
             "usr/bin",
             "etc/ssl",
@@ -119,10 +119,10 @@ mod tests {
             "full",
             "co:lon/x",
         ] {
-            fs::create_dir_all(root.join(name)).expect("a folder");
+            fs::create_dir_all(root.join(name)).expect("a directory");
         }
         for name in 0..=MOST {
-            fs::create_dir(root.join(format!("full/{name}"))).expect("a folder");
+            fs::create_dir(root.join(format!("full/{name}"))).expect("a directory");
         }
         fs::write(root.join("vmlinuz"), "").expect("a file");
         std::os::unix::fs::symlink("usr/bin", root.join("bin")).expect("a link");
@@ -143,9 +143,9 @@ mod tests {
                 .collect()
         };
         let text = format!(
-            "overlays\n{}folders\n{}links\n{}read-only\n{}",
+            "overlays\n{}directories\n{}links\n{}read-only\n{}",
             names(parts.overlays.iter().map(|(path, _)| path).collect()),
-            names(parts.folders.iter().map(|(path, _)| path).collect()),
+            names(parts.directories.iter().map(|(path, _)| path).collect()),
             names(parts.links.iter().map(|(path, _)| path).collect()),
             names(shown.iter().collect())
         );

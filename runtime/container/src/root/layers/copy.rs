@@ -17,12 +17,12 @@ use super::{Layers, Seen};
 use crate::archive::tree::is_given;
 
 impl Layers {
-    /// Copies the merged tree into a folder that is empty: what an overlay of the layers would show.
+    /// Copies the merged tree into a directory that is empty: what an overlay of the layers would show.
     pub fn copy_to(&self, to: &Path) -> io::Result<()> {
-        self.copy_folder(&mut Vec::new(), to, &mut HashMap::new())
+        self.copy_directory(&mut Vec::new(), to, &mut HashMap::new())
     }
 
-    fn copy_folder(
+    fn copy_directory(
         &self,
         names: &mut Vec<Vec<u8>>,
         to: &Path,
@@ -31,8 +31,8 @@ impl Layers {
         let stack = self.stack(names, 0..self.0.len())?;
         let mut inner = BTreeSet::new();
         for seen in &stack.seen {
-            let folder = self.open_in(seen.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
-            for entry in Dir::read_from(&folder)? {
+            let directory = self.open_in(seen.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            for entry in Dir::read_from(&directory)? {
                 inner.insert(entry?.file_name().to_bytes().to_vec());
             }
         }
@@ -42,7 +42,7 @@ impl Layers {
             if let Some(seen) = self.see(names, self.0.len())? {
                 if FileType::from_raw_mode(seen.stat.st_mode) == FileType::Directory {
                     fs::create_dir(&path)?;
-                    self.copy_folder(names, &path, linked)?;
+                    self.copy_directory(names, &path, linked)?;
                 } else if let Some(first) = linked.get(&(seen.layer, seen.stat.st_ino)) {
                     fs::hard_link(first, &path)?;
                 } else {
@@ -55,11 +55,11 @@ impl Layers {
             names.pop();
         }
         let Some(top) = stack.seen.first() else { return Ok(()) };
-        let folder = self.open_in(top.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        alike(&File::open(to)?, &folder, &top.stat)
+        let directory = self.open_in(top.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        alike(&File::open(to)?, &directory, &top.stat)
     }
 
-    /// Copies what is no folder to a path that is not there.
+    /// Copies a file that is not a directory to a path that does not exist.
     pub fn copy_file(&self, seen: &Seen, from: &[Vec<u8>], to: &Path) -> io::Result<()> {
         let stat = &seen.stat;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
@@ -82,7 +82,7 @@ impl Layers {
     }
 }
 
-/// Gives a file or folder the owner, bits, attributes and times of another.
+/// Gives a file or directory the owner, bits, attributes and times of another.
 pub fn alike(made: &File, other: &OwnedFd, stat: &Stat) -> io::Result<()> {
     let (uid, gid) = owner(stat);
     rustix::fs::fchown(made, uid, gid)?;

@@ -5,17 +5,18 @@ use std::path::Path;
 
 use super::*;
 
-/// Layers of files that say where they stand; `!name` is a whiteout, `name!` an opaque folder, `name -> target` a link.
+/// Layers of files that contain their own place; `!name` is a whiteout, `name!` an opaque directory, `name -> target` a
+/// link.
 fn layers(dir: &Path, layers: &[&[&str]]) -> Layers {
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for (index, entries) in layers.iter().enumerate() {
-        let folder = dir.join(index.to_string());
-        fs::create_dir(&folder).expect("a folder");
+        let directory = dir.join(index.to_string());
+        fs::create_dir(&directory).expect("a directory");
         for entry in *entries {
             let (name, target) =
                 entry.split_once(" -> ").map_or((*entry, None), |(name, to)| (name, Some(to)));
-            let path = folder.join(name.trim_matches('!'));
-            fs::create_dir_all(path.parent().expect("a parent")).expect("folders");
+            let path = directory.join(name.trim_matches('!'));
+            fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
             if let Some(target) = target {
                 symlink(target, path).expect("a link");
             } else if name.starts_with('!') {
@@ -23,16 +24,16 @@ fn layers(dir: &Path, layers: &[&[&str]]) -> Layers {
                 rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::CharacterDevice, mode, 0)
                     .expect("a whiteout");
             } else if name.ends_with('!') {
-                fs::create_dir(&path).expect("a folder");
+                fs::create_dir(&path).expect("a directory");
                 rustix::fs::setxattr(&path, OPAQUE[1], b"y", rustix::fs::XattrFlags::empty())
                     .expect("an attribute");
             } else {
                 fs::write(path, format!("{index}:{name}")).expect("a file");
             }
         }
-        folders.push(folder);
+        directories.push(directory);
     }
-    Layers::open(&folders).expect("layers")
+    Layers::open(&directories).expect("layers")
 }
 
 fn read(layers: &Layers, path: &CStr) -> String {
@@ -47,8 +48,8 @@ fn read(layers: &Layers, path: &CStr) -> String {
 }
 
 #[test]
-fn the_highest_layer_wins_and_folders_merge() {
-    let dir = tempfile::tempdir().expect("a folder");
+fn the_highest_layer_wins_and_directories_merge() {
+    let dir = tempfile::tempdir().expect("a directory");
     let layers = layers(
         dir.path(),
         &[
@@ -82,7 +83,7 @@ fn the_highest_layer_wins_and_folders_merge() {
 
 #[test]
 fn links_in_a_circle_end() {
-    let dir = tempfile::tempdir().expect("a folder");
+    let dir = tempfile::tempdir().expect("a directory");
     let layers = layers(dir.path(), &[&["a -> b"], &["b -> a"]]);
     assert_eq!(layers.find(c"a", OFlags::RDONLY).err(), Some(Errno::LOOP));
 }

@@ -1,5 +1,5 @@
 //! Programs in the kernel, loaded by children of this test.
-#![allow(unsafe_code, reason = "fork, and system calls that no library makes")]
+#![allow(unsafe_code, reason = "fork, and syscalls that no library provides")]
 
 use std::ffi::{c_int, c_long};
 
@@ -31,7 +31,7 @@ fn child(program: &Program, body: fn() -> c_long) -> End {
     let mut instructions = program.instructions.clone();
     let length = u16::try_from(instructions.len()).expect("short");
     let filter = sock_fprog { len: length, filter: instructions.as_mut_ptr() };
-    // SAFETY: the child makes system calls only, on memory that is there.
+    // SAFETY: the child makes syscalls only, on memory that is there.
     unsafe {
         let pid = fork();
         if pid == 0 {

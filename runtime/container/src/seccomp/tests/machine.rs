@@ -1,4 +1,4 @@
-//! The kernel's BPF machine as far as filters use it, and a reader of programs.
+//! The kernel's BPF host as far as filters use it, and a reader of programs.
 
 use linux_raw_sys::ptrace::sock_filter;
 
@@ -60,7 +60,7 @@ fn run(program: &Program, call: &Call) -> (u32, usize) {
             0x25 => jump(accumulator > k),
             0x35 => jump(accumulator >= k),
             0x06 => return (k, count),
-            other => panic!("{other:#x} is no instruction of ours"),
+            other => panic!("{other:#x} is an unknown instruction"),
         }
     }
 }

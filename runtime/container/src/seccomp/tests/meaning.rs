@@ -1,4 +1,4 @@
-//! What a profile says of a call, read off it rule by rule: slow, and nothing of the compiler but its names.
+//! A profile's action for a call, evaluated rule by rule: slow, and independent of the compiler except for names.
 
 use oci_spec::runtime::{LinuxSeccomp, LinuxSeccompArg, LinuxSeccompOperator, LinuxSyscall};
 

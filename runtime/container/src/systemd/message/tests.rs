@@ -73,7 +73,7 @@ fn what_is_no_message_is_not_read() {
         broken[at] = byte;
         assert!(Message::read(&broken).is_none(), "byte {at}");
     }
-    // One that says it is long is not waited for.
+    // A message with an excessive length is not waited for.
     let mut long = written;
     long[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
     assert_eq!(Message::length(&long), None);

@@ -31,14 +31,14 @@ fn paths_that_name_a_unit() {
 
 #[test]
 fn paths_that_name_none() {
-    insta::assert_snapshot!(check(Some("/jobc/demo"), false), @"config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, and systemd is to make the control group; write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty");
+    insta::assert_snapshot!(check(Some("/jobc/demo"), false), @"config.json: /linux/cgroupsPath: `/jobc/demo` does not name a unit, but systemd creates the cgroup; write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty");
     for (path, why) in [
         ("a.slice:b", "does not name a unit"),
         ("a.slice:b:", "does not name a unit"),
-        ("a:b:c", "`a` is no slice"),
-        ("../x.slice:b:c", "has a `/`"),
-        ("a.slice:b:c+d", "`b-c+d.scope` has a `+`"),
-        ("a.slice:b:c\n", "has a `\\n`"),
+        ("a:b:c", "`a` is not a slice"),
+        ("../x.slice:b:c", "contains `/`"),
+        ("a.slice:b:c+d", "`b-c+d.scope` contains `+`"),
+        ("a.slice:b:c\n", "contains `\\n`"),
         ("a--b.slice:c:d", "a part between its hyphens is empty"),
         ("-a.slice:c:d", "a part between its hyphens is empty"),
         (":c:-d.slice", "a part between its hyphens is empty"),

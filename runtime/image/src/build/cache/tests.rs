@@ -16,8 +16,8 @@ fn parts_of_a_key_do_not_run_into_each_other() {
 
 #[test]
 fn a_result_is_known_as_long_as_its_layer_is_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
     let cache = Cache::new(&store, false).unwrap();
     let (with, without) = (Digest::of(b"with"), Digest::of(b"without"));
     assert_eq!(cache.known(&with), None);
@@ -38,8 +38,8 @@ fn a_result_is_known_as_long_as_its_layer_is_there() {
 
 #[test]
 fn what_is_half_there_is_not_known() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(folder.path()).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
     let cache = Cache::new(&store, false).unwrap();
     let key = Digest::of(b"key");
     for text in ["", "nothing", "nothing x", "sha256:abc", "nothing 1 2"] {

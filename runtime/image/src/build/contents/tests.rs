@@ -20,9 +20,9 @@ fn key(store: &Store, context: &Path) -> (Digest, usize) {
 
 #[test]
 fn names_bits_and_contents_count_and_times_do_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("images")).unwrap();
-    let context = folder.path().join("context");
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("images")).unwrap();
+    let context = directory.path().join("context");
     fs::create_dir(&context).unwrap();
     let file = context.join("file");
     fs::write(&file, "one").unwrap();
@@ -47,9 +47,9 @@ fn names_bits_and_contents_count_and_times_do_not() {
 
 #[test]
 fn a_settled_file_is_read_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&folder.path().join("images")).unwrap();
-    // A file of the machine, old enough.
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(&directory.path().join("images")).unwrap();
+    // A file of the host, old enough.
     let context = Path::new("/etc/apt");
     if !context.is_dir() {
         eprintln!("skipped: no /etc/apt");

@@ -3,12 +3,12 @@ use insta::assert_snapshot;
 use super::*;
 use crate::build::mounted::tree;
 
-/// What a source names in a folder with some files; `->` in a name makes a link.
+/// What a source names in a directory with some files; `->` in a name makes a link.
 fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for file in files {
         let (name, link) = file.split_once(" -> ").map_or((*file, None), |(name, link)| (name, Some(link)));
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         match link {
             Some(link) => std::os::unix::fs::symlink(link, &path).unwrap(),
@@ -16,7 +16,7 @@ fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String
             None => std::fs::write(&path, name).unwrap(),
         }
     }
-    let tree = tree(&[folder.path().to_owned()], None).unwrap();
+    let tree = tree(&[directory.path().to_owned()], None).unwrap();
     let ignore = Ignore::read(ignore).expect("patterns");
     let exclude = Ignore::of(exclude.iter().copied()).expect("patterns");
     match find(&tree, source, &ignore) {
@@ -27,7 +27,7 @@ fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String
             .map(|found| {
                 let entries: Vec<String> =
                     found.entries[1..].iter().map(|entry| entry.path.display().to_string()).collect();
-                let kind = if found.is_folder() { "folder" } else { "file" };
+                let kind = if found.is_directory() { "directory" } else { "file" };
                 let line = format!("{} ({kind}): {}", found.path.display(), entries.join(" "));
                 format!("{}\n", line.trim_end())
             })
@@ -38,10 +38,10 @@ fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String
 const FILES: [&str; 7] = ["a.txt", "b.md", "src/main.c", "src/sub/x.c", "src/sub/y.h", "docs/b.md", "empty/"];
 
 #[test]
-fn a_folder_has_all_that_is_below_it_in_order() {
-    assert_snapshot!(check(&FILES, "", &[], "src"), @"src (folder): main.c sub sub/x.c sub/y.h");
+fn a_directory_has_all_that_is_below_it_in_order() {
+    assert_snapshot!(check(&FILES, "", &[], "src"), @"src (directory): main.c sub sub/x.c sub/y.h");
     assert_snapshot!(check(&FILES, "", &[], "./src/sub/../main.c"), @"src/main.c (file):");
-    assert_snapshot!(check(&FILES, "", &[], "."), @" (folder): a.txt b.md docs docs/b.md empty src src/main.c src/sub src/sub/x.c src/sub/y.h");
+    assert_snapshot!(check(&FILES, "", &[], "."), @" (directory): a.txt b.md docs docs/b.md empty src src/main.c src/sub src/sub/x.c src/sub/y.h");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_pattern_matches_between_slashes() {
     assert_snapshot!(check(&FILES, "", &[], "*/*.md"), @"docs/b.md (file):");
     assert_snapshot!(check(&FILES, "", &[], "s?c/[m-s]*"), @r"
     src/main.c (file):
-    src/sub (folder): x.c y.h
+    src/sub (directory): x.c y.h
     ");
     assert_eq!(check(&FILES, "", &[], "*.none"), "");
     assert_snapshot!(check(&FILES, "", &[], "none"), @"entity not found: No such file or directory (os error 2)");
@@ -58,20 +58,20 @@ fn a_pattern_matches_between_slashes() {
 
 #[test]
 fn what_is_left_out_is_not_there() {
-    assert_snapshot!(check(&FILES, "*.txt\nsrc/sub\n", &[], "."), @" (folder): b.md docs docs/b.md empty src src/main.c");
-    assert_snapshot!(check(&FILES, "src\n!src/sub/*.h\n", &[], "."), @" (folder): a.txt b.md docs docs/b.md empty src src/sub src/sub/y.h");
+    assert_snapshot!(check(&FILES, "*.txt\nsrc/sub\n", &[], "."), @" (directory): b.md docs docs/b.md empty src src/main.c");
+    assert_snapshot!(check(&FILES, "src\n!src/sub/*.h\n", &[], "."), @" (directory): a.txt b.md docs docs/b.md empty src src/sub src/sub/y.h");
     assert_snapshot!(check(&FILES, "a.txt\n", &[], "a.txt"), @"entity not found: entity not found");
     assert_snapshot!(check(&FILES, "a.txt\n", &[], "*"), @r"
     b.md (file):
-    docs (folder): b.md
-    empty (folder):
-    src (folder): main.c sub sub/x.c sub/y.h
+    docs (directory): b.md
+    empty (directory):
+    src (directory): main.c sub sub/x.c sub/y.h
     ");
 }
 
 #[test]
 fn exclusions_are_relative_to_the_source() {
-    assert_snapshot!(check(&FILES, "", &["sub", "!sub/*.h"], "src"), @"src (folder): main.c sub sub/y.h");
+    assert_snapshot!(check(&FILES, "", &["sub", "!sub/*.h"], "src"), @"src (directory): main.c sub sub/y.h");
     assert_eq!(check(&FILES, "", &["*.md"], "docs/b.md"), "");
 }
 
@@ -85,13 +85,13 @@ fn no_link_leads_out() {
         "dir -> src",
         "passwd",
     ];
-    // Inside, /etc would be a folder of the context, and there is none.
+    // Inside, /etc would be a directory of the context, and there is none.
     assert_snapshot!(check(&files, "", &[], "out/passwd"), @"entity not found: No such file or directory (os error 2)");
     assert_snapshot!(check(&files, "", &[], "up"), @"entity not found: No such file or directory (os error 2)");
     assert_snapshot!(check(&files, "", &[], "inside"), @"inside (file):");
-    assert_snapshot!(check(&files, "", &[], "dir"), @"dir (folder): main.c");
+    assert_snapshot!(check(&files, "", &[], "dir"), @"dir (directory): main.c");
     assert_snapshot!(check(&files, "", &[], "../../passwd"), @"passwd (file):");
-    assert_snapshot!(check(&files, "", &[], "."), @" (folder): dir inside out passwd src src/main.c up");
+    assert_snapshot!(check(&files, "", &[], "."), @" (directory): dir inside out passwd src src/main.c up");
 }
 
 #[test]

@@ -7,12 +7,12 @@ use crate::build::found::find;
 use crate::build::mounted::tree;
 use jobc_dockerfile::ignore::Ignore;
 
-/// Makes files in a folder: `name=content`, `name/`, `name -> link`; bits before a blank.
-fn make(folder: &Path, files: &[&str]) {
+/// Creates files in a directory: `name=content`, `name/`, `name -> link`; bits before a blank.
+fn make(directory: &Path, files: &[&str]) {
     for file in files {
         let (mode, file) = file.split_once(' ').filter(|(mode, _)| mode.len() == 4).unwrap_or(("", file));
         let name = file.split([' ', '=']).next().unwrap();
-        let path = folder.join(name);
+        let path = directory.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         if let Some((_, link)) = file.split_once(" -> ") {
             std::os::unix::fs::symlink(link, &path).unwrap();
@@ -28,29 +28,30 @@ fn make(folder: &Path, files: &[&str]) {
     }
 }
 
-fn list(folder: &Path, below: &Path, said: &mut String) {
-    let mut names: Vec<_> = std::fs::read_dir(folder.join(below)).unwrap().flatten().collect();
+fn list(directory: &Path, below: &Path, said: &mut String) {
+    let mut names: Vec<_> = std::fs::read_dir(directory.join(below)).unwrap().flatten().collect();
     names.sort_by_key(std::fs::DirEntry::file_name);
     for name in names {
         let path = below.join(name.file_name());
-        let status = std::fs::symlink_metadata(folder.join(&path)).unwrap();
+        let status = std::fs::symlink_metadata(directory.join(&path)).unwrap();
         let (mode, shown) = (status.mode() & 0o7777, path.display());
         if status.is_dir() {
             *said += &format!("{mode:04o} {shown}/\n");
-            list(folder, &path, said);
+            list(directory, &path, said);
         } else if status.is_symlink() {
-            *said += &format!("{shown} -> {}\n", std::fs::read_link(folder.join(&path)).unwrap().display());
+            *said +=
+                &format!("{shown} -> {}\n", std::fs::read_link(directory.join(&path)).unwrap().display());
         } else {
             *said +=
-                &format!("{mode:04o} {shown}={}\n", std::fs::read_to_string(folder.join(&path)).unwrap());
+                &format!("{mode:04o} {shown}={}\n", std::fs::read_to_string(directory.join(&path)).unwrap());
         }
     }
 }
 
 /// The tree of an image after sources of a context were copied to a target.
 fn check(context: &[&str], image: &[&str], sources: &[&str], target: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, onto) = (folder.path().join("context"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (from, onto) = (directory.path().join("context"), directory.path().join("image"));
     make(&from, context);
     std::fs::create_dir(&onto).unwrap();
     make(&onto, image);
@@ -71,7 +72,7 @@ fn check(context: &[&str], image: &[&str], sources: &[&str], target: &str) -> St
 }
 
 #[test]
-fn a_file_goes_to_its_target_or_into_a_folder() {
+fn a_file_goes_to_its_target_or_into_a_directory() {
     assert_snapshot!(check(&["0640 f=1"], &[], &["f"], "/a/b"), @r"
     0755 a/
     0640 a/b=1
@@ -90,7 +91,7 @@ fn a_file_goes_to_its_target_or_into_a_folder() {
 }
 
 #[test]
-fn of_a_folder_the_content_is_copied() {
+fn of_a_directory_the_content_is_copied() {
     assert_snapshot!(check(&["0700 d/", "0640 d/f=1", "0711 d/in/", "0600 d/in/g=2"], &["0750 to/in/", "0600 to/in/h=3"], &["d"], "/to"), @r"
     0755 to/
     0640 to/f=1
@@ -124,25 +125,25 @@ fn links_of_the_image_are_followed_inside_it() {
     0755 usr/lib/
     0644 usr/lib/x=1
     ");
-    // A link that a file takes the place of goes; what it leads to stays.
+    // A link that is replaced by a file is removed; its target stays.
     assert_snapshot!(check(&["0644 f=1"], &["0600 etc/shadow=secret", "l -> etc/shadow"], &["f"], "/l"), @r"
     0755 etc/
     0600 etc/shadow=secret
     0644 l=1
     ");
-    assert_snapshot!(check(&["f=1"], &["l -> /nowhere"], &["f"], "/l/x"), @"`/l`: it is a link that leads nowhere in the image");
+    assert_snapshot!(check(&["f=1"], &["l -> /nowhere"], &["f"], "/l/x"), @"`/l`: it is a dangling symbolic link in the image");
 }
 
 #[test]
 fn what_cannot_make_way_is_an_error() {
-    assert_snapshot!(check(&["d/f=1"], &["to/f/g=2"], &["d"], "/to"), @"`/d/f`: the image has a folder of that name");
-    assert_snapshot!(check(&["f=1"], &["file=2"], &["f"], "/file/x"), @"`/file`: it is not a folder");
+    assert_snapshot!(check(&["d/f=1"], &["to/f/g=2"], &["d"], "/to"), @"`/d/f`: the image has a directory of that name");
+    assert_snapshot!(check(&["f=1"], &["file=2"], &["f"], "/file/x"), @"`/file`: it is not a directory");
 }
 
 #[test]
 fn links_bits_times_and_names_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
-    let (from, onto) = (folder.path().join("context"), folder.path().join("image"));
+    let directory = tempfile::tempdir().unwrap();
+    let (from, onto) = (directory.path().join("context"), directory.path().join("image"));
     make(&from, &["4755 d/tool=x", "d/link -> tool", "d/dangling -> /no/where"]);
     std::fs::hard_link(from.join("d/tool"), from.join("d/again")).unwrap();
     let time = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
@@ -165,8 +166,8 @@ fn links_bits_times_and_names_are_kept() {
 #[test]
 fn holes_stay_holes_and_the_content_is_the_same() {
     use std::os::unix::fs::FileExt as _;
-    let folder = tempfile::tempdir().unwrap();
-    let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+    let directory = tempfile::tempdir().unwrap();
+    let (from, to) = (directory.path().join("from"), directory.path().join("to"));
     let file = File::create(&from).unwrap();
     file.write_all_at(b"middle", 3 << 20).unwrap();
     file.set_len(8 << 20).unwrap();

@@ -55,7 +55,7 @@ fn shell_forms_stand_behind_the_stages_shell() {
 }
 
 #[test]
-fn paths_are_relative_to_the_working_folder() {
+fn paths_are_relative_to_the_working_directory() {
     let (mut settings, _) = Settings::of_base(Execution::default(), None);
     let mut said = String::new();
     for path in ["app", "../data/./x", "/srv//y/", "..", "../../.."] {

@@ -1,4 +1,4 @@
-//! What a stage stands on, and what files are taken from: another stage, an image, nothing.
+//! The base of a stage, and the sources of files: another stage, an image, or `scratch`.
 
 use super::{Outcome, Taking};
 use crate::build::cache::{Key, Layer};
@@ -11,7 +11,7 @@ use jobc_dockerfile::{Build, From, Stage as Written};
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind};
 
-/// What a stage begins with, and the triggers that its base leaves to it.
+/// The initial state of a stage, and the ONBUILD triggers of its base.
 pub(super) fn done(builder: &Builder<'_>, written: &Written) -> Outcome<(Done, Vec<String>)> {
     Ok(match &written.from {
         From::Scratch => {
@@ -42,7 +42,7 @@ pub(super) fn done(builder: &Builder<'_>, written: &Written) -> Outcome<(Done, V
     })
 }
 
-/// The base as a person calls it.
+/// The base's name in messages.
 pub(super) fn name(build: &Build, from: &From) -> String {
     match from {
         From::Scratch => "scratch".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn taking(builder: &Builder<'_>, from: &From) -> Outcome<Taking> {
     })
 }
 
-/// An image of the store; where it is not there, one that is fetched.
+/// An image of the store; if it is missing, it is fetched.
 fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outcome<Image> {
     let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
     let mut name: Reference = reference.parse().map_err(Error::from)?;
@@ -82,7 +82,7 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outc
         (None, None) => {
             let error =
                 Error::new(Kind::Config, format!("the image `{}` is not in the store", name.familiar()));
-            return Err(error.help("bring it in with `jobc image import` or `jobc image pull`").into());
+            return Err(error.help("add it with `jobc image import` or `jobc image pull`").into());
         }
     };
     let image = builder.store.image(&descriptor, &platform)?;
@@ -90,7 +90,7 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outc
     Ok(image)
 }
 
-/// Images of the same layers are the same files, whatever they are called.
+/// Images with the same layers have the same files, whatever their names.
 fn key(image: &Image) -> jobc_schema::digest::Digest {
     let mut key = Key::of("image");
     key.add_all(image.config.rootfs.diff_ids.iter().map(ToString::to_string));

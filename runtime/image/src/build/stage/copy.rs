@@ -53,14 +53,14 @@ impl Stage<'_> {
             parents: copy.parents,
             unpack,
             exclude: patterns,
-            // What a context's files belong to is whoever has the context.
+            // The owner of the context owns its files.
             owner: if copy.from.is_none() { Some((0, 0)) } else { None },
             ..Copy::default()
         };
         let taking = match &copy.from {
             None => {
                 order.from = Files::Context {
-                    folder: self.builder.context()?,
+                    directory: self.builder.context()?,
                     ignore: self.builder.request.ignore.clone(),
                 };
                 order.listing =
@@ -79,30 +79,30 @@ impl Stage<'_> {
                 order.owned = true;
             }
             if let Some(taking) = taking {
-                order.from = Files::Layers(stage.builder.folders(&taking.layers)?);
+                order.from = Files::Layers(stage.builder.directories(&taking.layers)?);
             }
-            // By `--link` a layer is what it is on any base.
+            // With `--link` a layer is the same on any base.
             order.lowers = if copy.link { Vec::new() } else { lowers };
             step.path().clone_into(&mut order.step);
             stage.order_copy(&order)
         })
     }
 
-    /// Where files go: an absolute path, with a slash at its end where it is written as a folder.
+    /// The target: an absolute path, with a trailing slash if it is written as a directory.
     fn target(&self, word: &Word) -> Outcome<String> {
         let text = self.variables.expand(word)?;
         if text.is_empty() {
             return Err(Refusal::new(word.span.clone(), "the target is empty").into());
         }
-        let folder =
+        let directory =
             text.ends_with('/') || text.rsplit('/').next().is_some_and(|last| matches!(last, "." | ".."));
         let path = self.done.settings.absolute(&text);
-        Ok(if folder && !path.ends_with('/') { format!("{path}/") } else { path })
+        Ok(if directory && !path.ends_with('/') { format!("{path}/") } else { path })
     }
 }
 
-/// Who `--chown` names, by the image's own /etc/passwd and /etc/group. A number without a group stands for both, as with
-/// BuildKit.
+/// The user of `--chown`, by the image's own /etc/passwd and /etc/group. A number without a group is used for both, as
+/// with BuildKit.
 fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> Outcome<(u32, u32)> {
     let numbers = chown.parse::<u32>().map(|id| (id, id)).ok().or_else(|| {
         let (uid, gid) = chown.split_once(':')?;

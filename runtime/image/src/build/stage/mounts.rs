@@ -1,4 +1,4 @@
-//! What `RUN --mount` mounts: told to a key before a command runs, made when it does.
+//! The mounts of `RUN --mount`: added to the key before a command runs, created when it runs.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ enum Kinds {
 struct Copied {
     source: String,
     from: Origin,
-    /// What tells them from others.
+    /// What distinguishes them from others.
     key: Digest,
 }
 
@@ -80,7 +80,7 @@ impl Mounts {
         }
     }
 
-    /// Makes them, in a step's folder or where caches are.
+    /// Makes them, in a step's directory or where caches are.
     pub(super) fn make(&self, stage: &Stage<'_>, step: &Step) -> Outcome<Made> {
         let mut made = Made { bounds: Vec::new(), secrets: Variables::default(), locks: Vec::new() };
         for (number, mount) in self.0.iter().enumerate() {
@@ -97,7 +97,7 @@ impl Mount {
         let expand = |word: &Option<_>| word.as_ref().map(|word| stage.variables.expand(word)).transpose();
         let target = expand(&written.target)?.map(|target| stage.done.settings.absolute(&target));
         if target.as_deref() == Some("/") {
-            return Err(Refusal::new(written.span.clone(), "a mount cannot stand at the root").into());
+            return Err(Refusal::new(written.span.clone(), "a mount target cannot be the root").into());
         }
         let source = |source: &Option<_>| Ok::<_, Refusal>(expand(source)?.unwrap_or_else(|| "/".to_owned()));
         let what = match &written.kind {
@@ -150,8 +150,8 @@ impl Mount {
                 let Some(secret) = stage.builder.request.secrets.get(id) else {
                     if *required {
                         let refusal =
-                            Refusal::new(self.span.clone(), format!("the secret `{id}` is not given"));
-                        return Err(refusal.help(format!("give it with `--secret id={id},src=FILE`")).into());
+                            Refusal::new(self.span.clone(), format!("the secret `{id}` is missing"));
+                        return Err(refusal.help(format!("pass it with `--secret id={id},src=FILE`")).into());
                     }
                     return Ok(());
                 };
@@ -187,18 +187,18 @@ impl Copied {
         Ok(Self { source, key: key.finish(), from: Origin::Context { listing } })
     }
 
-    /// Copies the files into a new folder; returns what is to be mounted: the folder, or the file in it.
-    fn copy(&self, stage: &Stage<'_>, folder: &std::path::Path) -> Outcome<PathBuf> {
-        let upper = folder.join("upper");
-        for folder in [folder, &upper, &folder.join("work")] {
-            fs::create_dir(folder).map_err(|error| stage.builder.store.full("write to", &error))?;
+    /// Copies the files into a new directory; returns what is to be mounted: the directory, or the file in it.
+    fn copy(&self, stage: &Stage<'_>, directory: &std::path::Path) -> Outcome<PathBuf> {
+        let upper = directory.join("upper");
+        for directory in [directory, &upper, &directory.join("work")] {
+            fs::create_dir(directory).map_err(|error| stage.builder.store.full("write to", &error))?;
         }
         let (from, listing, owner) = match &self.from {
             Origin::Context { listing } => (context(stage)?, Some(listing.clone()), Some((0, 0))),
-            Origin::Other(taking) => (Files::Layers(stage.builder.folders(&taking.layers)?), None, None),
+            Origin::Other(taking) => (Files::Layers(stage.builder.directories(&taking.layers)?), None, None),
         };
         stage.order_copy(&Copy {
-            step: folder.to_owned(),
+            step: directory.to_owned(),
             from,
             sources: vec![Taken::Path(self.source.clone())],
             target: "/it".to_owned(),
@@ -211,10 +211,10 @@ impl Copied {
 }
 
 fn context(stage: &Stage<'_>) -> Outcome<Files> {
-    Ok(Files::Context { folder: stage.builder.context()?, ignore: stage.builder.request.ignore.clone() })
+    Ok(Files::Context { directory: stage.builder.context()?, ignore: stage.builder.request.ignore.clone() })
 }
 
-/// The folder of a cache, which may not be there yet, and its lock, held alone.
+/// The directory of a cache, which may not be there yet, and its lock, held alone.
 fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, File)> {
     let all = stage.builder.store.root().join("cache/mounts");
     let full = |error: std::io::Error| stage.builder.store.full("write to", &error);
@@ -230,7 +230,7 @@ fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, Fil
                 Ok(()) => return Ok((all.join(format!("{}{again}", name.hex())), lock)),
                 Err(Errno::WOULDBLOCK) if sharing == Sharing::Private => break,
                 Err(Errno::WOULDBLOCK) if sharing == Sharing::Shared => {
-                    // Those who have it share it; one who makes it has it alone for a moment.
+                    // Its users share the lock; a process that creates it holds it exclusively for a moment.
                     if flock(&lock, FlockOperation::NonBlockingLockShared).is_ok() {
                         return Ok((all.join(format!("{}{again}", name.hex())), lock));
                     }
@@ -247,7 +247,7 @@ fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, Fil
     unreachable!("a cache has no 2^32 users")
 }
 
-/// Makes the folder of a cache, with what it begins with.
+/// Creates the directory of a cache, with its initial content.
 fn begin_cache(
     stage: &Stage<'_>,
     step: &Step,
@@ -258,22 +258,22 @@ fn begin_cache(
     owner: (u32, u32),
 ) -> Outcome<()> {
     let full = |error: std::io::Error| stage.builder.store.full("write to", &error);
-    let folder = step.path().join(format!("cache-{number}"));
+    let directory = step.path().join(format!("cache-{number}"));
     if let Some(seed) = seed {
-        seed.copy(stage, &folder)?;
+        seed.copy(stage, &directory)?;
     } else {
-        for folder in [&folder, &folder.join("upper"), &folder.join("work")] {
-            fs::create_dir(folder).map_err(full)?;
+        for directory in [&directory, &directory.join("upper"), &directory.join("work")] {
+            fs::create_dir(directory).map_err(full)?;
         }
         stage.order_copy(&Copy {
-            step: folder.clone(),
+            step: directory.clone(),
             target: "/it".to_owned(),
             owner: Some(owner),
             mode: Some(mode),
             ..Copy::default()
         })?;
     }
-    // The whole folder, which is this user's own: another id's could not be moved.
-    fs::rename(&folder, path).map_err(full)?;
+    // The whole directory, which is this user's own: another id's could not be moved.
+    fs::rename(&directory, path).map_err(full)?;
     Ok(())
 }

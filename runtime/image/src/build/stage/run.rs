@@ -16,10 +16,10 @@ use jobc_container::user::{self, Account};
 use jobc_dockerfile::{Run, Runs};
 use jobc_sys::error::{Error, Kind, Result, because};
 
-/// How many of a command's last lines are told where it fails.
+/// How many of a command's last lines are reported if it fails.
 const LAST: usize = 20;
 
-/// Where the file of a heredoc that begins with `#!` stands, as with BuildKit.
+/// The path of a heredoc's file that begins with `#!`, as with BuildKit.
 const SCRIPTS: &str = "/dev/pipes";
 
 /// What every container has mounted, as [`stubs`] takes it.
@@ -41,7 +41,7 @@ impl Stage<'_> {
         if let Runs::Script { content, .. } = &written.command {
             key.add(content);
         }
-        // Not the proxies: they say how something is fetched, not what.
+        // Not the proxies: they define how content is fetched, not which.
         for variables in [self.variables.args(), self.variables.env()] {
             key.add_all(variables.iter().map(|(name, value)| format!("{name}={value}")));
         }
@@ -78,7 +78,7 @@ impl Stage<'_> {
             stubs(&below, COVERED.into_iter().chain(covered.iter().map(String::as_str)))?;
             let stand = Stand {
                 lowers: std::iter::once(below).chain(lowers).collect(),
-                folder: step.path(),
+                directory: step.path(),
                 containers: &stage.builder.work()?.containers(),
                 id: &step.id(),
             };
@@ -101,7 +101,7 @@ impl Stage<'_> {
     }
 }
 
-/// What is said of a failure where this user has a single id.
+/// The hint for a failure if this user has only one id.
 fn one_id() -> Option<&'static str> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if uid.is_root() {
@@ -109,7 +109,7 @@ fn one_id() -> Option<&'static str> {
     }
     let maps = jobc_sys::id_map::IdMaps::rootless(uid.as_raw(), gid.as_raw()).ok()?;
     maps.single().map(|_| {
-        "the build has one user and one group, so programs that change ids fail: install `uidmap` and have root grant ids in /etc/subuid and /etc/subgid; for apt alone `-o APT::Sandbox::User=root` is enough"
+        "the build has one user and one group, so programs that change ids fail: install `uidmap` and let root grant ids in /etc/subuid and /etc/subgid; for apt alone `-o APT::Sandbox::User=root` is enough"
     })
 }
 
@@ -119,8 +119,8 @@ fn judge(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>>) ->
     }
     let message = match exit {
         Exit::Code(0) => return Ok(()),
-        Exit::Code(code) => format!("the command has failed with exit code {code}"),
-        Exit::Signal(signal) => format!("the command was ended by signal {signal}"),
+        Exit::Code(code) => format!("the command failed with exit code {code}"),
+        Exit::Signal(signal) => format!("the command was killed by signal {signal}"),
     };
     let mut error = Error::new(Kind::Machine, message);
     if let Some(help) = one_id {
@@ -129,7 +129,7 @@ fn judge(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>>) ->
     Err(Wrong::Command(error, last))
 }
 
-/// Who a command runs as; root where nobody is named.
+/// The user of a command; root if none is named.
 fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
     if user.is_empty() {
         return Ok(Account::default());
@@ -139,7 +139,7 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
         .map_err(|error| Error { message: error.message.replace("the container", "the image"), ..error })
 }
 
-/// /etc/hosts and /etc/resolv.conf: copies of the machine's, so that a program that writes to them changes nothing.
+/// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing.
 fn network_files(step: &Step) -> Result<Vec<Bound>> {
     ["hosts", "resolv.conf"]
         .map(|name| {

@@ -35,9 +35,9 @@ fn what_runs_together_is_added_and_what_follows_is_not() {
     assert_eq!(cpus(&[("a", 2, 1000, &[]), ("b", 1, 500, &[])]), 2500);
     // One after the other.
     assert_eq!(cpus(&[("a", 2, 1000, &[]), ("b", 1, 500, &[("a", "succeeded", 2)])]), 2000);
-    // The rest of `a` runs beside `b`, which waits for one of it alone.
+    // The rest of `a` runs at the same time as `b`, which waits for only one of its instances.
     assert_eq!(cpus(&[("a", 2, 1000, &[]), ("b", 1, 500, &[("a", "succeeded", 1)])]), 2500);
-    // Waiting for a start, or for readiness, is no waiting for an end.
+    // Waiting for a start, or for readiness, is not waiting for an end.
     assert_eq!(cpus(&[("a", 1, 1000, &[]), ("b", 1, 500, &[("a", "ready", 1)])]), 1500);
     assert_eq!(cpus(&[("a", 1, 1000, &[]), ("b", 1, 500, &[("a", "started", 1)])]), 1500);
 }
@@ -60,11 +60,11 @@ fn a_diamond_is_as_wide_as_its_middle() {
 
 #[test]
 fn who_follows_one_that_only_started_still_follows_what_was_before() {
-    // `c` begins after `b` began, and that was after `a` had ended.
+    // `c` starts after `b` started, and that was after `a` had ended.
     let roles: &[Role<'_>] =
         &[("a", 1, 10, &[]), ("b", 1, 1, &[("a", "succeeded", 1)]), ("c", 1, 9, &[("b", "started", 1)])];
     assert_eq!(cpus(roles), 10);
-    // A server that outlives everybody counts beside all of them.
+    // A server that outlives all other roles is counted together with all of them.
     let roles: &[Role<'_>] = &[
         ("server", 1, 3, &[]),
         ("a", 1, 10, &[("server", "ready", 1)]),

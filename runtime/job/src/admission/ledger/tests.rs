@@ -34,7 +34,7 @@ fn an_entry_is_there_as_long_as_who_made_it() {
     assert!(one.is_before(&two) && !two.is_before(&one));
     ledger
         .settle(&mut one, &Demands::default(), |_, others| {
-            // The other has not asked.
+            // The other has made no request.
             assert_eq!(others.len(), 0);
             Decision { standing: Standing::Admitted, leased: None, answer: Ok(()) }
         })
@@ -58,7 +58,7 @@ fn what_the_dead_leave_counts_for_nothing_and_goes() {
     let name = names(&ledger).remove(0);
     let text = std::fs::read(dir.path().join(&name)).unwrap();
     drop(entry);
-    // As after SIGKILL: the file is there, and nobody holds its lock.
+    // As after SIGKILL: the file exists, and its lock is free.
     std::fs::write(dir.path().join(&name), text).unwrap();
     assert!(ledger.entries().unwrap().is_empty());
     assert!(names(&ledger).is_empty());
@@ -78,7 +78,7 @@ fn strange_files_of_others_are_passed_over() {
     .unwrap();
     std::os::unix::fs::symlink("/etc/passwd", at("admitted-2-link")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", at("waiting-2-device")).unwrap();
-    std::fs::create_dir(at("waiting-3-folder")).unwrap();
+    std::fs::create_dir(at("waiting-3-directory")).unwrap();
     std::fs::write(at("admitted-4-text"), "{").unwrap();
     std::fs::write(at("chosen-4-text"), r#"{"id": "", "ticket": 1, "claim": 7}"#).unwrap();
     let huge = File::create(at("admitted-5-huge")).unwrap();
@@ -117,7 +117,7 @@ fn chosen_ports_are_kept_for_a_while() {
             Ok(vec![])
         })
         .unwrap();
-    // Who enters with them has them for good.
+    // A job that enters with them keeps them.
     let own = Claim { ports: vec![20_000, 20_001, 8080], ..Claim::default() };
     let (entry, _) = ledger.enter(&id("own"), &own).unwrap();
     assert_eq!(names(&ledger).len(), 1);
@@ -128,7 +128,7 @@ fn chosen_ports_are_kept_for_a_while() {
         })
         .unwrap();
     drop(entry);
-    // As if it had been chosen long ago, or before the machine was started again.
+    // As if it had been chosen long ago, or before the host was started again.
     for ticket in [0, u64::MAX] {
         let name = names(&ledger).remove(0);
         let claim = Claim { ports: vec![20_000], ..Claim::default() };
@@ -144,16 +144,16 @@ fn chosen_ports_are_kept_for_a_while() {
 }
 
 #[test]
-fn the_folder_is_everybodys() {
+fn the_directory_is_everybodys() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("jobc");
-    make_for_all(&folder).unwrap();
-    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o7777, 0o1777);
-    make_for_all(&folder).unwrap();
+    let directory = dir.path().join("jobc");
+    make_for_all(&directory).unwrap();
+    assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o7777, 0o1777);
+    make_for_all(&directory).unwrap();
     assert_eq!(make_for_all(&dir.path().join("absent/jobc")), Err(Errno::NOENT));
-    std::fs::remove_dir(&folder).unwrap();
-    std::os::unix::fs::symlink("/tmp", &folder).unwrap();
-    assert_eq!(make_for_all(&folder), Err(Errno::NOTDIR));
+    std::fs::remove_dir(&directory).unwrap();
+    std::os::unix::fs::symlink("/tmp", &directory).unwrap();
+    assert_eq!(make_for_all(&directory), Err(Errno::NOTDIR));
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn numbers_that_are_free_stay_and_others_move() {
     assert_eq!(numbers(&free), [vec![20_000, 20_001, 20_002, 20_003], vec![20_004, 20_005]]);
     let mut taken = plan(&ports, 2);
     choose(&mut taken, |port| [20_001, 20_005].contains(&port)).unwrap();
-    // Four in a row from the first that is free, then two that nobody has.
+    // Four in a row from the first free one, then two that are not taken.
     assert_eq!(numbers(&taken), [vec![20_006, 20_007, 20_008, 20_009], vec![20_002, 20_003]]);
 }
 

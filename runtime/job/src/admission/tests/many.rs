@@ -20,10 +20,10 @@ use jobc_gpu::sharing::Means;
 
 const PROCESSES: u32 = 200;
 
-/// The variable by which a process is told the ledger, and which one it is.
+/// The environment variable with the ledger's path and the number of the process.
 const WHICH: &str = "JOBC_TEST_ONE_OF_MANY";
 
-/// How long all of it may take: a machine that is busy otherwise needs some of it.
+/// How long all of it may take: a host that is busy otherwise needs some of it.
 const PATIENCE: Duration = Duration::from_secs(150);
 
 #[test]
@@ -70,8 +70,8 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
     assert_eq!(Ledger::at(&ledger).entries().unwrap().len(), 1);
 }
 
-/// One of the processes: asks until it is served, looks whether anybody else has its cards, and ends; every third is killed
-/// while it has them, or while it waits.
+/// One of the processes: requests until it is admitted, checks that no other has its cards, and exits; every third one
+/// is killed while it has them, or while it waits.
 #[test]
 #[ignore = "started by the test above, many times"]
 fn one_of_many() {
@@ -98,7 +98,7 @@ fn one_of_many() {
     drop(admission);
 }
 
-/// Takes a lock of the test's own on a card; where somebody has it that is told.
+/// Takes a test lock on a card; reports if another process has it.
 fn hold(dir: &Path, number: u32, card: u32) -> File {
     let path = dir.join(format!("card-{card}"));
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).unwrap();
@@ -119,7 +119,7 @@ fn job(number: u32, gpus: u32) -> (JobId, JobPlan) {
     (JobId { name: format!("j{number}"), run: 1 }, plan)
 }
 
-/// Asks for a job's cards of a machine of eight; nothing where it is refused.
+/// Asks for a job's cards of a host of eight; nothing if it is refused.
 fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Option<Answer> {
     let gpus = jobc_gpu::testing::machine(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]);
     let demands = Demands::of(plan, Submission::default().gpu_choices(), &gpus, &Means::default()).unwrap();
@@ -136,7 +136,7 @@ fn a_device_belongs_to_its_holder_whatever_the_ledger_says() {
     };
     let ((mut one, plan), (mut other, _)) = (enter(1), enter(2));
     assert_eq!(ask(&mut one, &plan, false), Some(Answer::Admitted));
-    // As if somebody had taken its claim out of the folder, which everybody may write to.
+    // As if another user had removed its claim from the world-writable directory.
     let claims = || std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let admitted = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("admitted");
     std::fs::remove_file(claims().find(admitted).unwrap()).unwrap();

@@ -1,17 +1,17 @@
 use super::*;
 
-fn turn(folder: &Path, slots: u32, number: u32) -> Turn {
-    Turn { folder: folder.to_owned(), slots, number }
+fn turn(directory: &Path, slots: u32, number: u32) -> Turn {
+    Turn { directory: directory.to_owned(), slots, number }
 }
 
 #[test]
 fn so_many_run_at_once_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("turns");
-    prepare(&folder, 4).unwrap();
-    // Their supervisors come in another order than their jobs stand in.
+    let directory = dir.path().join("turns");
+    prepare(&directory, 4).unwrap();
+    // Their supervisors start in another order than the jobs.
     let mut waiting: Vec<Waiting> =
-        [3, 1, 0, 2].map(|number| Waiting::new(&turn(&folder, 2, number)).unwrap()).into();
+        [3, 1, 0, 2].map(|number| Waiting::new(&turn(&directory, 2, number)).unwrap()).into();
     let mut take = |place: usize| waiting[place].try_take().unwrap();
     assert!(take(0).is_none() && take(1).is_none());
     let first = take(2).expect("job 0 is the first");
@@ -24,7 +24,7 @@ fn so_many_run_at_once_and_in_order() {
     drop(second);
     let fourth = take(0).expect("job 3 is the last");
     drop((third, fourth));
-    assert!(!folder.exists());
+    assert!(!directory.exists());
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn one_that_died_while_it_waited_keeps_nobody_back() {
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path(), 3).unwrap();
     let mut last = Waiting::new(&turn(dir.path(), 1, 2)).unwrap();
-    // Job 0 gives up, job 1 was killed: its file is there, and nobody holds it.
+    // Job 0 gives up, job 1 was killed: its file exists, and its lock is free.
     drop(Waiting::new(&turn(dir.path(), 1, 0)).unwrap());
     assert!(last.try_take().unwrap().is_none(), "job 1 may still come");
     let long_ago = std::time::SystemTime::now() - 2 * COMING;

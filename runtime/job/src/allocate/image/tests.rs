@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A bundle in a folder of its own that leaves some words to its image.
+/// A bundle in its own directory that leaves some settings to its image.
 fn bundle(left: &str, process: &Value) -> (tempfile::TempDir, Bundle) {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(dir.path().join("rootfs/etc")).unwrap();
@@ -80,11 +80,11 @@ fn a_program_that_nobody_knows_is_refused() {
         ]
         .join("\n\n"),
         @r"
-    `train` runs the command of its image, and the root `host` does not say it
-    write what to run as `roles.train.run`, or give a bundle of `umoci unpack` as the root
+    `train` runs the command of its image, which the root `host` does not define
+    set the command in `roles.train.run`, or use a bundle from `umoci unpack` as the root
 
-    `train` runs the ENTRYPOINT of its image, and the root `./root` does not say it
-    write all of the command as `roles.train.run`
+    `train` runs the ENTRYPOINT of its image, which the root `./root` does not define
+    set the whole command in `roles.train.run`
 
     fine
 

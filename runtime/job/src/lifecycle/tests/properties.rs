@@ -1,4 +1,4 @@
-//! Any job, any order of events: what must hold whatever happens.
+//! Any job, any order of events: the invariants.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::lifecycle::task::Purpose;
 use jobc_sys::signals::Signal;
 
-/// What a machine knows of a task.
+/// What a host knows of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Seen {
     /// There is nothing of it.
@@ -24,7 +24,7 @@ enum Seen {
     Runs,
 }
 
-/// A machine that does as it is told, and looks whether it may be told so.
+/// A host that carries out its actions, and checks whether they are allowed.
 struct Machine {
     plan: JobPlan,
     job: Lifecycle,
@@ -37,8 +37,8 @@ struct Machine {
     made: Vec<u32>,
     /// The attempt of the job in which a role's needs were all met at one time.
     met: Vec<u32>,
-    /// The first tasks of roles that began together, and all tasks that were begun with them: of a role that is tried
-    /// again at the same moment, too.
+    /// The first tasks of roles that started together, and all tasks that started with them: also those of a role that
+    /// is retried at the same moment.
     gangs: Vec<(BTreeSet<TaskNumber>, BTreeSet<TaskNumber>)>,
     stopping: bool,
     over: bool,
@@ -118,7 +118,7 @@ impl Machine {
         }
     }
 
-    /// Whether each role's needs are met now, by what this machine has seen.
+    /// Whether each role's needs are met now, by what this host has seen.
     fn look_at_needs(&mut self) {
         for (number, role) in self.plan.roles.iter().enumerate() {
             let met = role.needs.iter().all(|need| {
@@ -152,7 +152,7 @@ impl Machine {
         let alive = self.job.tasks().iter().zip(&self.seen);
         let alive = alive.filter(|(task, seen)| task.role == role && **seen != Seen::Nothing).count();
         assert!(alive <= self.plan.roles[role].parallel.unwrap_or(u32::MAX) as usize, "too many at once");
-        // The first of a role, which come in one step, belong together with those of other roles.
+        // The first of a role, which come in one step, are in one gang with those of other roles.
         if self.made[role] != self.job.attempt() {
             let of_role = |task: &TaskNumber| self.job.tasks()[*task].role == role;
             let first = !gang.iter().any(of_role);
@@ -212,7 +212,7 @@ impl Machine {
         assert_eq!(self.job.launching, launching);
     }
 
-    /// Something that can happen to a task: the choice says what, as far as there is one.
+    /// Something that can happen to a task: chosen by the number, as far as possible.
     fn happen(&mut self, task: TaskNumber, choice: u8) {
         let why = || "it cannot".to_owned();
         match (self.seen[task], choice % 8) {
@@ -263,7 +263,7 @@ impl Machine {
         self.step(Input::Ended { task, exit, note: None });
     }
 
-    /// Time goes on until the job is over, and every program ends by itself.
+    /// Time passes until the job is over, and every program exits itself.
     fn run_out(&mut self) {
         self.step(Input::Resumed);
         for _ in 0..10_000 {
@@ -346,7 +346,7 @@ fn job() -> impl Strategy<Value = String> {
         }
         let mut roles: Vec<Value> = vec![a, b, c, d];
         roles.truncate(count);
-        // Only what says when it is ready can be waited for so, and nobody waits for more tasks than there are.
+        // Only a role with a `ready` check can be needed so, and no role needs more tasks than there are.
         for number in 0..roles.len() {
             let others = roles.clone();
             if let Some(needs) = roles[number].get_mut("needs").and_then(Value::as_object_mut) {

@@ -9,16 +9,16 @@ use crate::logs::{Limits, Masks, Watch, Writer, part};
 use crate::time::Time;
 
 /// Writes a part of a log: a second, a tag, an attempt and a text in each line.
-fn part(folder: &Path, number: u64, lines: &[(u64, &str)]) {
-    std::fs::create_dir_all(folder).unwrap();
+fn part(directory: &Path, number: u64, lines: &[(u64, &str)]) {
+    std::fs::create_dir_all(directory).unwrap();
     let text: String = lines
         .iter()
         .map(|(second, rest)| format!("{} {rest}\n", stamp(Time::from_millis(second * 1000).into())))
         .collect();
-    std::fs::write(part::path(folder, number), text).unwrap();
+    std::fs::write(part::path(directory, number), text).unwrap();
 }
 
-/// What is passed on: `0: text`, with a `+` where a line goes on and `#` before a remark.
+/// The lines passed on: `0: text`, with a `+` for a line that continues and `#` before a remark.
 fn read(reader: &mut Reader) -> Vec<String> {
     let mut lines = vec![];
     let mut each = |number: usize, line: &Line<'_>| {
@@ -31,8 +31,8 @@ fn read(reader: &mut Reader) -> Vec<String> {
     lines
 }
 
-fn check(folders: &[&Path], choice: Choice, expected: &[&str]) {
-    let mut reader = Reader::new(folders.iter().map(|&folder| folder.to_owned()), choice);
+fn check(directories: &[&Path], choice: Choice, expected: &[&str]) {
+    let mut reader = Reader::new(directories.iter().map(|&directory| directory.to_owned()), choice);
     assert_eq!(read(&mut reader), expected);
     assert_eq!(read(&mut reader), [""; 0]);
 }
@@ -103,16 +103,20 @@ fn what_is_no_line_is_left_out() {
 fn a_log_whose_beginning_is_gone_says_so() {
     let dir = tempfile::tempdir().unwrap();
     part(dir.path(), 7, &[(1, "stdout F 1 seven")]);
-    check(&[dir.path()], Choice::default(), &["0: #the log begins here, older lines are gone", "0: seven"]);
+    check(
+        &[dir.path()],
+        Choice::default(),
+        &["0: #the log starts here, older lines were deleted", "0: seven"],
+    );
     check(&[dir.path()], Choice::default().tail(Some(5)), &["0: seven"]);
 }
 
 /// A writer with small parts, and a reader that follows it.
 fn followed(limits: Limits) -> (tempfile::TempDir, Writer, Reader) {
     let dir = tempfile::tempdir().unwrap();
-    let folder = dir.path().join("logs/a-0");
-    let writer = Writer::open(&folder, limits, Arc::new(Masks::default()));
-    (dir, writer, Reader::new([folder], Choice::default()))
+    let directory = dir.path().join("logs/a-0");
+    let writer = Writer::open(&directory, limits, Arc::new(Masks::default()));
+    (dir, writer, Reader::new([directory], Choice::default()))
 }
 
 fn write(writer: &mut Writer, text: &str) {
@@ -141,7 +145,7 @@ fn a_reader_that_is_too_slow_is_told_what_it_missed() {
     let gap = lines.iter().position(|line| line.starts_with("0: #")).unwrap();
     // Four lines a part: the first is read to its end all the same, and the last two are there.
     assert_eq!(lines[..gap], ["0: 1", "0: 2", "0: 3"]);
-    assert_eq!(lines[gap], "0: #lines are missing here: 5 parts of the log went before they were read");
+    assert_eq!(lines[gap], "0: #lines are missing here: 5 parts of the log, deleted before the read");
     assert_eq!(lines[gap + 1..], (24..=30).map(|number| format!("0: {number}")).collect::<Vec<_>>());
 }
 

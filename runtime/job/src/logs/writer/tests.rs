@@ -1,9 +1,9 @@
 use super::*;
 use crate::logs::Line;
 
-/// A writer in a folder of its own, and what it makes.
+/// A writer in its own directory, and its parts.
 struct Written {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
     writer: Writer,
     seen: Vec<String>,
     results: Vec<io::Result<()>>,
@@ -11,10 +11,10 @@ struct Written {
 
 impl Written {
     fn new(limits: Limits, secrets: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let masks = Masks::new(secrets.iter().map(|secret| secret.as_bytes()));
-        let writer = Writer::open(&folder.path().join("logs/worker-0"), limits, Arc::new(masks));
-        Self { folder, writer, seen: vec![], results: vec![] }
+        let writer = Writer::open(&directory.path().join("logs/worker-0"), limits, Arc::new(masks));
+        Self { directory, writer, seen: vec![], results: vec![] }
     }
 
     fn write(&mut self, text: impl AsRef<[u8]>) -> &mut Self {
@@ -24,12 +24,15 @@ impl Written {
     }
 
     fn parts(&self) -> Vec<(u64, Vec<u8>)> {
-        let folder = self.folder.path().join("logs/worker-0");
-        let numbers = part::list(&folder);
-        numbers.iter().map(|&number| (number, std::fs::read(part::path(&folder, number)).unwrap())).collect()
+        let directory = self.directory.path().join("logs/worker-0");
+        let numbers = part::list(&directory);
+        numbers
+            .iter()
+            .map(|&number| (number, std::fs::read(part::path(&directory, number)).unwrap()))
+            .collect()
     }
 
-    /// The lines of all parts: stream, whether they end, attempt, text; times are looked at and left out.
+    /// The lines of all parts: stream, whether they end, attempt, text; times are checked and left out.
     fn lines(&self) -> Vec<String> {
         let text: Vec<u8> = self.parts().into_iter().flat_map(|(_, text)| text).collect();
         let lines = text.split_inclusive(|&byte| byte == b'\n').map(|line| {
@@ -184,7 +187,7 @@ fn another_writer_goes_on_with_the_next_part() {
     for round in 0..3 {
         log.write(format!("round {round}\n"));
         log.writer =
-            Writer::open(&log.folder.path().join("logs/worker-0"), log.writer.limits, Arc::default());
+            Writer::open(&log.directory.path().join("logs/worker-0"), log.writer.limits, Arc::default());
     }
     assert_eq!(log.parts().iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3]);
     assert_eq!(log.lines(), ["stdout F 1 round 1", "stdout F 1 round 2"]);
@@ -219,9 +222,9 @@ fn a_full_disk_loses_lines_and_says_how_many() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_tried_again() {
+fn a_directory_that_cannot_be_made_is_tried_again() {
     let mut log = Written::new(Limits::default(), &[]);
-    let logs = log.folder.path().join("logs");
+    let logs = log.directory.path().join("logs");
     std::fs::write(&logs, "in the way").unwrap();
     log.write("lost\n");
     assert!(log.results[0].is_err());

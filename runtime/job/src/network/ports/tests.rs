@@ -89,17 +89,17 @@ fn what_cannot_be_published_is_told_with_what_can() {
             + &check(&plan("none", &[("web", 1, port(80, 1, "none"))]), &[asked(1, "web-0")])
             + &check(&plan("auto", &[("web", 1, port(80, 1, "host"))]), &[asked(1, "web-0")]),
         @r"
-    there is no task `wbe-0` to publish a port of
-    the roles are `web`, and instances count from 0
-    there is no task `web-1` to publish a port of
-    the roles are `web`, and instances count from 0
+    cannot publish a port of `wbe-0`: no such task
+    the roles are `web`, and instances are numbered from 0
+    cannot publish a port of `web-1`: no such task
+    the roles are `web`, and instances are numbered from 0
     role `web` has no port `grpc`
     it has `http`
     port `http` of `web-0` would be published above 65535, the last port
-    give another with `--publish PORT:web-0:http`
+    choose another with `--publish PORT:web-0:http`
     port `http` of `web-0` cannot be published: the job has `network: none`
     write `network: job`
-    port `http` of `web-0` cannot be published: it is on the machine's network already
+    port `http` of `web-0` cannot be published: it is on the host's network already
     leave `--publish` out, or write `network: job`
     ");
 }

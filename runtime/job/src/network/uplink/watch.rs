@@ -1,5 +1,5 @@
-//! A way out that ends while its job runs is started again, some times, and each is said: tasks that fetch or report something
-//! would otherwise fail for no reason that anybody sees.
+//! An uplink program that exits while its job runs is restarted, up to a number of times, and each time is reported:
+//! otherwise tasks that fetch or report something would fail for no visible reason.
 
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use super::{Keeper, Started, Tool};
 use crate::network::news::{Change, tell};
 
-/// How often a program that ended is started again before the job has to do without: after none, one, two, four and eight
-/// seconds.
+/// How often a program that ended is started again before the job has to do without: after none, one, two, four and
+/// eight seconds.
 const TRIES: u32 = 5;
 
 /// One that has run so long starts as often again.
 const LONG: Duration = Duration::from_mins(10);
 
-/// A way out, as long as there is one. It ends when this is dropped.
+/// An uplink, as long as there is one. It is stopped when this is dropped.
 #[derive(Debug)]
 pub(in crate::network) struct Uplink {
     /// Dropped, it wakes the thread that waits between two tries.
@@ -26,17 +26,17 @@ pub(in crate::network) struct Uplink {
     watch: Option<JoinHandle<()>>,
 }
 
-/// What the thread that watches shares with who ends it.
+/// The state that the watching thread shares with the one that stops it.
 #[derive(Debug)]
 struct Running {
     /// The standard input of the program's keeper, which ends when this is closed.
     line: Option<ChildStdin>,
-    /// Nobody wants a way out any more.
+    /// The uplink is not needed any more.
     over: bool,
 }
 
 impl Uplink {
-    /// Watches a program that runs and starts another where it ends; the caller's thread is in the machine's network.
+    /// Watches a running program and restarts it when it exits; the caller's thread is in the host's network.
     pub(super) fn new((tool, keeper): (Tool, Keeper), start: impl Fn() -> Started + Send + 'static) -> Self {
         let (given_up, wanted) = channel();
         let mut keeper = keeper;
@@ -63,7 +63,7 @@ impl Drop for Uplink {
     }
 }
 
-/// Waits for the program's end, says it, and starts it again, until nobody wants a way out or it ends too often.
+/// Waits for the program's exit, reports it, and restarts it, until the uplink is not needed or exits too often.
 fn watch(
     mut tool: Tool,
     mut keeper: Keeper,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::folder::Folder;
+use crate::directory::Directory;
 use jobc_fake_gpus::plan as sample;
 use jobc_sys::id::JobId;
 
@@ -27,8 +27,8 @@ fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
         std::fs::create_dir_all(&path).unwrap();
         path
     };
-    let folder =
-        Folder { id: JobId { name: "a".to_owned(), run: 7 }, state: at("state"), record: at("record") };
+    let directory =
+        Directory { id: JobId { name: "a".to_owned(), run: 7 }, state: at("state"), record: at("record") };
     let mut role = json!({"name": "a", "instances": 2});
     for (key, value) in more["role"].as_object().into_iter().flatten() {
         role[key] = value.clone();
@@ -39,17 +39,17 @@ fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
     }
     let plan = sample::plan(&plan);
     std::fs::write(at("job").join("key"), "s3cr3t\n").unwrap();
-    let root_folder = at("job/root/etc");
-    std::fs::write(root_folder.join("passwd"), "ada:x:1001:1002::/home/ada:/bin/sh\n").unwrap();
-    let mut submission = Submission { folder: at("job"), ..Submission::default() };
+    let root_directory = at("job/root/etc");
+    std::fs::write(root_directory.join("passwd"), "ada:x:1001:1002::/home/ada:/bin/sh\n").unwrap();
+    let mut submission = Submission { directory: at("job"), ..Submission::default() };
     submission.roots.extend(root.map(|root| ("a".to_owned(), root.to_owned())));
     for index in 0..2 {
-        let bundle = folder.bundle(&TaskId::new("a", index));
+        let bundle = directory.bundle(&TaskId::new("a", index));
         std::fs::create_dir_all(&bundle).unwrap();
         std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
     }
-    let secrets = Secrets::read(&plan, &submission.folder).unwrap();
-    let job = Job { folder: &folder, plan: &plan, submission: &submission, secrets: &secrets };
+    let secrets = Secrets::read(&plan, &submission.directory).unwrap();
+    let job = Job { directory: &directory, plan: &plan, submission: &submission, secrets: &secrets };
     let provided = provision::provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
     Case { dir, provided }
 }
@@ -89,7 +89,7 @@ fn shown(given: &Given) -> String {
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("skipped: a normal user gets more changed than this compares");
+        eprintln!("skipped: an unprivileged user gets more changed than this compares");
     }
     root
 }
@@ -186,7 +186,7 @@ fn a_task_gets_what_only_this_run_knows() {
     assert_eq!(std::fs::read(&file).unwrap(), b"s3cr3t\n");
     let status = std::fs::metadata(&file).unwrap();
     assert_eq!((status.uid(), status.gid(), status.mode() & 0o7777), (1001, 1002, 0o400));
-    // Tasks begin with the same files and write to layers of their own.
+    // Tasks start with the same files and write to their own layers.
     let (Root::Overlay { lowers, on, upper, .. }, Root::Overlay { lowers: others, on: beside, .. }) =
         (given.root, case.task(1).root)
     else {
@@ -197,7 +197,7 @@ fn a_task_gets_what_only_this_run_knows() {
             && on != beside
             && upper == jobc_container::root::Upper::Memory { size: Some(1 << 20) }
     );
-    // A second attempt, whose folder is there.
+    // A second attempt, whose directory is there.
     case.task(0);
 }
 
@@ -221,7 +221,7 @@ fn the_image_of_an_unpacked_bundle_fills_what_is_open() {
     std::fs::write(dir.path().join("config.json"), unpacked.to_string()).unwrap();
     let case = case(&config, &json!({}), dir.path().to_str());
     let given = case.task(1);
-    assert_eq!(given.root.folders(), [dir.path().canonicalize().unwrap().join("rootfs")]);
+    assert_eq!(given.root.directories(), [dir.path().canonicalize().unwrap().join("rootfs")]);
     let process = serde_json::to_value(given.bundle.config.spec.process()).unwrap();
     assert_snapshot!(process.to_string(), @r#"{"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["/entry","serve"],"env":["PATH=/opt","LANG=C"],"cwd":"/workspace"}"#);
 }
@@ -249,7 +249,7 @@ fn a_long_or_strange_path_is_a_root_too() {
     });
     let case = case(&config, &json!({}), strange.to_str());
     let root = case.task(0).root;
-    let path = root.folders()[0].as_os_str().as_encoded_bytes();
+    let path = root.directories()[0].as_os_str().as_encoded_bytes();
     assert!(path.len() < 250 && !path.contains(&b':'), "{root:?}");
-    assert!(root.folders()[0].join("etc").is_dir());
+    assert!(root.directories()[0].join("etc").is_dir());
 }

@@ -1,10 +1,10 @@
-//! A server on the loopback address that answers as a test says.
+//! A server on the loopback address with responses that a test chooses.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What a client asked.
+/// A client's request.
 pub(super) struct Request {
     /// How many came before it.
     pub(super) number: usize,
@@ -14,9 +14,9 @@ pub(super) struct Request {
 
 /// What the server does.
 pub(super) enum Answer {
-    /// Gives a file, or the range of it that is asked for.
+    /// Sends a file, or the requested range of it.
     File(Vec<u8>),
-    /// Gives all of a file, whatever range is asked for.
+    /// Sends the whole file, regardless of the requested range.
     Whole(Vec<u8>),
     /// Promises a file and closes the connection after so many bytes.
     Broken { content: Vec<u8>, after: usize },
@@ -37,7 +37,7 @@ pub(super) struct Server {
 }
 
 impl Request {
-    /// The path that is asked for, without its query.
+    /// The requested path, without its query.
     pub(super) fn path(&self) -> &str {
         self.head.split([' ', '?']).nth(1).unwrap_or_default()
     }
@@ -66,7 +66,7 @@ impl Server {
                 if matches!(answer, Answer::Hangs) {
                     open.push(stream);
                 } else {
-                    // A client that is gone is no matter of the server's.
+                    // A closed connection is not an error of the server.
                     let _ = give(stream, &request, answer);
                 }
             }
@@ -79,7 +79,7 @@ impl Server {
         format!("http://{}{path}", self.address)
     }
 
-    /// The heads of what was asked so far.
+    /// The heads of the requests so far.
     pub(super) fn requests(&self) -> Vec<String> {
         self.requests.lock().unwrap().clone()
     }

@@ -2,7 +2,7 @@ use regex::bytes::Regex;
 
 use super::*;
 
-/// A server at a port that is looked at every 5 seconds from the second on, and must be ready after 30.
+/// A server at a port that is probed every 5 seconds from second 2 on, and must be ready after 30.
 fn server() -> Watched {
     Watched {
         task: 7,
@@ -16,7 +16,7 @@ fn server() -> Watched {
     }
 }
 
-/// Watches a task from second 1 on until a time, where each try takes half a second, and says what the schedule does.
+/// Follows a task from second 1 on until a time, where each probe takes half a second, and shows the schedule's steps.
 ///
 /// `answers` gives the result of a try by its time. `frozen` is when the tasks are frozen, and when they go on.
 fn check(watched: Watched, until: u64, answers: impl Fn(u64) -> bool, frozen: Option<(u64, u64)>) -> String {

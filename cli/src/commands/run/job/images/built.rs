@@ -1,4 +1,4 @@
-//! Images that a job builds: by the Dockerfile that was compiled from its image block, or one of the user's own.
+//! Images that a job builds: from the Dockerfile generated from its image block, or from the user's own.
 
 use std::path::PathBuf;
 
@@ -21,19 +21,19 @@ use crate::commands::run::job::built::BuiltJob;
 use crate::input::reason;
 use crate::registries;
 
-/// What a build takes of a job.
+/// The input of a build.
 struct Recipe {
     /// The Dockerfile's name in findings.
     shown: Utf8PathBuf,
     text: Vec<u8>,
-    /// The name and the text of what is not seen of the context.
+    /// The name and the text of the ignore file.
     ignored: Option<(Utf8PathBuf, Vec<u8>)>,
     context: PathBuf,
     target: Option<String>,
     args: Vec<(String, String)>,
 }
 
-/// Builds an image of a job. What is wrong with its Dockerfile is shown at its lines.
+/// Builds an image of a job. Errors of its Dockerfile are shown at its lines.
 pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Descriptor> {
     let recipe = recipe(by, job, image)?;
     let platform = match &image.source {
@@ -59,7 +59,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         _ if cfg!(feature = "registry") => Some(registries::fetcher(false)?),
         _ => None,
     };
-    let secrets = Secrets::read(&job.plan, &by.built.folder)?;
+    let secrets = Secrets::read(&job.plan, &by.built.directory)?;
     let named: &[String] = if let ImageSource::Build { secrets, .. } = &image.source { secrets } else { &[] };
     let request = Request {
         build: &build,
@@ -90,17 +90,17 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
     })
 }
 
-/// The digests that jobc.lock has for bases. In a Dockerfile that was compiled they stand already.
+/// The digests of base images in jobc.lock. A generated Dockerfile already contains them.
 fn locked(image: &ImagePlan) -> Result<IndexMap<String, Digest>> {
     let ImageSource::Dockerfile { locked, .. } = &image.source else { return Ok(IndexMap::new()) };
     locked.iter().map(|(name, digest)| Ok((name.clone(), digest.parse()?))).collect()
 }
 
 fn recipe(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Recipe> {
-    let folder = &by.built.folder;
+    let directory = &by.built.directory;
     if let ImageSource::Dockerfile { path, context, target, args, .. } = &image.source {
-        let file = folder.join(path);
-        let context = folder.join(context);
+        let file = directory.join(path);
+        let context = directory.join(context);
         let text = read(&file)?;
         let ignored = ignored::file(Some(&file), &context)
             .map(|path| -> Result<_> {
@@ -114,14 +114,14 @@ fn recipe(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Result<Recipe
     let place = Utf8Path::new("dockerfile").join(name.map_or("", |(name, _)| name));
     let file = |name: &str| job.files.iter().find(|file: &&Artifact| file.path == place.join(name));
     let dockerfile = file("Dockerfile").ok_or_else(|| {
-        Error::new(Kind::Config, format!("there is no Dockerfile of the image `{}`", image.reference))
+        Error::new(Kind::Config, format!("the plan has no Dockerfile for the image `{}`", image.reference))
             .help("build the plan with the dockerfile backend, or run the job file itself")
     })?;
     Ok(Recipe {
         shown: dockerfile.path.clone(),
         text: dockerfile.bytes.clone(),
         ignored: file("Dockerfile.dockerignore").map(|file| (file.path.clone(), file.bytes.clone())),
-        context: folder.clone(),
+        context: directory.clone(),
         target: None,
         args: Vec::new(),
     })
@@ -137,14 +137,14 @@ fn line(text: &[u8], offset: usize) -> usize {
     text[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Shows what is wrong with a Dockerfile; what is returned says that it was shown.
+/// Shows the errors of a Dockerfile; the returned error refers to them.
 fn refused(image: &ImagePlan, shown: &Utf8Path, text: &[u8], refusals: &[Refusal]) -> Error {
     dockerfile_errors::show(shown, text, refusals, &[], FormatArg::Text);
     let error = Error::new(Kind::Config, format!("the image `{}` cannot be built", image.reference));
     if refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported) {
         return error.help(
-            "another builder may: `jobc image build --builder docker`, and name that image in the job",
+            "try another builder: `jobc image build --builder docker`, and name that image in the job",
         );
     }
-    error.help("correct what is shown above")
+    error.help("fix the errors above")
 }

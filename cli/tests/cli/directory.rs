@@ -1,4 +1,4 @@
-//! A folder of a test's own, and the binary run in it.
+//! A directory of a test's own, and the binary run in it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,8 +19,8 @@ roles:
     run: echo ${{ params.greeting }}
 ";
 
-/// A folder that is removed with the value; it lies outside of the repository, so that no `targets.yaml` is found.
-pub(crate) struct Folder {
+/// A directory that is removed with the value; it lies outside of the repository, so that no `targets.yaml` is found.
+pub(crate) struct Directory {
     path: Utf8PathBuf,
     _keep: tempfile::TempDir,
 }
@@ -37,8 +37,8 @@ pub(crate) struct Run {
 
 /// The examples of the repository.
 pub(crate) fn examples() -> Vec<Utf8PathBuf> {
-    let folder = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
-    let mut found: Vec<Utf8PathBuf> = folder
+    let directory = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let mut found: Vec<Utf8PathBuf> = directory
         .read_dir_utf8()
         .unwrap()
         .map(|entry| entry.unwrap().into_path())
@@ -64,17 +64,17 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Every file below a folder, links and folders without files left out.
-pub(crate) fn contents(folder: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+/// Every file below a directory, links and directories without files left out.
+pub(crate) fn contents(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
-    let mut todo = vec![folder.to_owned()];
+    let mut todo = vec![directory.to_owned()];
     while let Some(next) = todo.pop() {
         for entry in next.read_dir_utf8().into_iter().flatten() {
             let entry = entry.unwrap();
             if entry.file_type().unwrap().is_dir() {
                 todo.push(entry.into_path());
             } else {
-                let path = entry.path().strip_prefix(folder).unwrap().to_owned();
+                let path = entry.path().strip_prefix(directory).unwrap().to_owned();
                 files.insert(path, fs::read(entry.path()).unwrap());
             }
         }
@@ -82,7 +82,7 @@ pub(crate) fn contents(folder: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     files
 }
 
-/// Asserts that two folders hold the same, and names the files that differ.
+/// Asserts that two directories hold the same, and names the files that differ.
 #[track_caller]
 pub(crate) fn assert_same(now: &BTreeMap<Utf8PathBuf, Vec<u8>>, then: &BTreeMap<Utf8PathBuf, Vec<u8>>) {
     type Files = BTreeMap<Utf8PathBuf, Vec<u8>>;
@@ -93,31 +93,31 @@ pub(crate) fn assert_same(now: &BTreeMap<Utf8PathBuf, Vec<u8>>, then: &BTreeMap<
     assert!(now.is_empty() && then.is_empty(), "new or changed: {now:?}\ngone or changed: {then:?}");
 }
 
-impl Folder {
-    /// An empty folder.
+impl Directory {
+    /// An empty directory.
     pub(crate) fn new() -> Self {
         let keep = tempfile::tempdir().unwrap();
         let path = Utf8PathBuf::from_path_buf(keep.path().canonicalize().unwrap()).unwrap();
         Self { path, _keep: keep }
     }
 
-    /// A folder with one job file.
+    /// A directory with one job file.
     pub(crate) fn with_job(text: &str) -> Self {
-        let folder = Self::new();
-        folder.write("job.yaml", text);
-        folder
+        let directory = Self::new();
+        directory.write("job.yaml", text);
+        directory
     }
 
     /// A copy of an example, without its golden output.
     pub(crate) fn example(name: &str) -> Self {
-        let folder = Self::new();
+        let directory = Self::new();
         let from = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name);
         let files = contents(&from);
         assert!(!files.is_empty(), "there is no example `{name}`");
         for (path, bytes) in files.iter().filter(|(path, _)| !path.starts_with("out")) {
-            folder.write_bytes(path.as_str(), bytes);
+            directory.write_bytes(path.as_str(), bytes);
         }
-        folder
+        directory
     }
 
     /// Its path.
@@ -125,7 +125,7 @@ impl Folder {
         &self.path
     }
 
-    /// Writes a file, with its folder.
+    /// Writes a file, with its directory.
     pub(crate) fn write(&self, path: &str, text: &str) {
         self.write_bytes(path, text.as_bytes());
     }

@@ -1,24 +1,24 @@
-//! `dataDir`, `outputDir` and `codeDir`: folders of the machine, or places of the cluster's file system.
+//! `dataDir`, `outputDir` and `codeDir`: directories of the host, or places of the cluster's file system.
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Entry;
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, string};
 
-/// What becomes of the folders.
-pub(super) struct Folders {
+/// What becomes of the directories.
+pub(super) struct Directories {
     /// `data`, `outputs` and the variables with their places.
     pub(super) volumes: Vec<Entry>,
-    /// Lines of the shell that tell of places only OpenPAI knows.
+    /// Shell lines that set variables with locations that only OpenPAI knows.
     pub(super) setup: String,
 }
 
-/// Reads the folders.
+/// Reads the directories.
 ///
-/// A folder of the machine is mounted at the path it has outside. A place of the cluster's file system, such as
-/// `$PAI_DEFAULT_FS_URI/data`, is never mounted: the program reads it by its address, which a variable tells.
-pub(super) fn read(job: &Fields<'_>, sink: &mut Sink) -> Folders {
-    let mut folders = Folders { volumes: vec![], setup: String::new() };
+/// A directory of the host is mounted at the path it has outside. A place of the cluster's file system, such as
+/// `$PAI_DEFAULT_FS_URI/data`, is never mounted: the program reads it by its address, which is in a variable.
+pub(super) fn read(job: &Fields<'_>, sink: &mut Sink) -> Directories {
+    let mut directories = Directories { volumes: vec![], setup: String::new() };
     let mut env = vec![];
     let mounted = [
         ("dataDir", "PAI_DATA_DIR", Some(("data", "data"))),
@@ -31,22 +31,22 @@ pub(super) fn read(job: &Fields<'_>, sink: &mut Sink) -> Folders {
         let far = path.contains('$') || path.contains("://");
         match ours {
             _ if far => {
-                // What stands in double quotes is the address with OpenPAI's own variables filled in.
+                // The text in double quotes is the address with OpenPAI's own variables filled in.
                 let path = path.replace("$HDFS", "$PAI_DEFAULT_FS_URI");
                 let path = path.replace('\\', "\\\\").replace('"', "\\\"").replace('`', "\\`");
-                folders.setup.push_str(&format!("export {variable}=\"{path}\"\n"));
+                directories.setup.push_str(&format!("export {variable}=\"{path}\"\n"));
                 sink.push(
-                    Diagnostic::info(codes::OPENPAI_PLACE, format!("`{name}` is a place that only an OpenPAI cluster has"))
+                    Diagnostic::info(codes::OPENPAI_PLACE, format!("`{name}` is a location that only an OpenPAI cluster has"))
                         .at_span(at, "")
-                        .note(format!("the program finds the address in `{variable}`; for other targets write the path of a folder, such as `/tmp/data`")),
+                        .note(format!("the program finds the address in `{variable}`; for other targets write the path of a directory, such as `/tmp/data`")),
                 );
             }
             Some((ours, called)) if path.starts_with('/') => {
-                let folder = map(
+                let directory = map(
                     at,
                     vec![entry("source", key, string(at, path)), entry("mount", key, string(at, path))],
                 );
-                folders.volumes.push(entry(ours, key, map(at, vec![entry(called, key, folder)])));
+                directories.volumes.push(entry(ours, key, map(at, vec![entry(called, key, directory)])));
                 env.push(entry(variable, key, string(at, path)));
             }
             None if path.starts_with('/') => {
@@ -64,7 +64,7 @@ pub(super) fn read(job: &Fields<'_>, sink: &mut Sink) -> Folders {
     }
     if let Some(first) = env.first() {
         let at = first.key_span;
-        folders.volumes.push(entry("env", at, map(at, env)));
+        directories.volumes.push(entry("env", at, map(at, env)));
     }
-    folders
+    directories
 }

@@ -1,9 +1,10 @@
 //! Where a job's files are.
 //!
-//! A job has two folders. The *state* folder holds what must not outlive the machine's uptime: the lock that its
-//! supervisor holds, the control socket, the built bundles, the containers' folders. The *record* folder holds what people
-//! look at later: `job.json` (a [`Record`](crate::record::Record)), `events.jsonl`, samples and logs. Both are plain files that any
-//! later `jobc` reads; whether a job still runs is told by the lock alone, which the kernel drops with its holder.
+//! A job has two directories. The *state* directory holds what must not outlive the host's uptime: the lock that its
+//! supervisor holds, the control socket, the built bundles, the containers' directories. The *record* directory holds
+//! what users read later: `job.json` (a [`Record`](crate::record::Record)), `events.jsonl`, samples and logs. Both are
+//! plain files that any later `jobc` reads; only the lock shows whether a job still runs, because the kernel releases
+//! it with its holder.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
@@ -19,32 +20,32 @@ use jobc_sys::error::{Error, Kind, Result, machine};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
-/// The name of the link in a job's record folder that leads to its state folder.
+/// The name of the link in a job's record directory that leads to its state directory.
 const STATE: &str = "state";
 
 /// Where this user's jobs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// State of jobs, a folder each; gone after a restart of the machine.
+    /// State of jobs, a directory each; gone after a restart of the host.
     pub state: PathBuf,
-    /// Records of jobs, a folder each; they stay.
+    /// Records of jobs, a directory each; they stay.
     pub records: PathBuf,
 }
 
-/// The folders of one job. Nothing of them need be there.
+/// The directories of one job. Nothing of them need be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
+pub struct Directory {
     /// The job.
     pub id: JobId,
-    /// Its state folder.
+    /// Its state directory.
     pub state: PathBuf,
-    /// Its record folder.
+    /// Its record directory.
     pub record: PathBuf,
 }
 
 impl Places {
-    /// The places of this user: state beside the containers' ([`Store::standard`]), records in `$XDG_STATE_HOME/jobc`, which
-    /// is `~/.local/state/jobc` where the variable is not set (XDG Base Directory Specification).
+    /// The places of this user: state next to the containers' ([`Store::standard`]), records in `$XDG_STATE_HOME/jobc`,
+    /// which is `~/.local/state/jobc` where the variable is not set (XDG Base Directory Specification).
     pub fn standard() -> Result<Self> {
         let containers = Store::standard()?;
         let state = containers.root().with_file_name("jobs");
@@ -52,17 +53,17 @@ impl Places {
         let home =
             variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
         let home = home.ok_or_else(|| {
-            Error::new(Kind::Machine, "nobody says where records belong")
-                .help("set `HOME`, or `XDG_STATE_HOME` to a folder that you may write to")
+            Error::new(Kind::Machine, "no directory for job records: neither XDG_STATE_HOME nor HOME is set")
+                .help("set `HOME`, or `XDG_STATE_HOME` to a directory that you may write to")
         })?;
         Ok(Self { state, records: home.join("jobc/jobs") })
     }
 
-    /// The folders of a job.
+    /// The directories of a job.
     ///
-    /// Its state is where the command that started it put it: one of cron(8) or su(1) has no `XDG_RUNTIME_DIR`, or another's, and
-    /// must not take a job for lost that it looks for elsewhere.
-    pub fn job(&self, id: &JobId) -> Folder {
+    /// Its state is where the command that started it created it: a command under cron(8) or su(1) has no
+    /// `XDG_RUNTIME_DIR`, or another user's, and must not treat a job as lost because it searches another directory.
+    pub fn job(&self, id: &JobId) -> Directory {
         let name = id.to_string();
         let record = self.records.join(&name);
         let is_own = |state: &PathBuf| {
@@ -72,42 +73,42 @@ impl Places {
                 && std::fs::symlink_metadata(state).is_ok_and(|status| status.is_dir() && status.uid() == uid)
         };
         let state = std::fs::read_link(record.join(STATE)).ok().filter(is_own);
-        Folder { id: id.clone(), state: state.unwrap_or_else(|| self.state.join(&name)), record }
+        Directory { id: id.clone(), state: state.unwrap_or_else(|| self.state.join(&name)), record }
     }
 
-    /// Makes the folders of a new run of a job, with the next number.
+    /// Creates the directories of a new run of a job, with the next number.
     ///
-    /// The record folder's making is what takes the number, so that two commands at once get two numbers.
-    pub fn create(&self, name: &str) -> Result<Folder> {
+    /// The record directory's making is what takes the number, so that two commands at once get two numbers.
+    pub fn create(&self, name: &str) -> Result<Directory> {
         for parent in [&self.state, &self.records] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-            made.map_err(|error| machine("make the folder", parent, &error))?;
+            made.map_err(|error| machine("create the directory", parent, &error))?;
         }
         let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
         for run in taken + 1..=u32::MAX {
             let id = JobId { name: name.to_owned(), run };
             let (state, record) = (self.state.join(id.to_string()), self.records.join(id.to_string()));
-            let folder = Folder { id, state, record };
-            match DirBuilder::new().mode(0o700).create(&folder.record) {
+            let directory = Directory { id, state, record };
+            match DirBuilder::new().mode(0o700).create(&directory.record) {
                 Ok(()) => {
-                    let made = DirBuilder::new().mode(0o700).create(&folder.state);
+                    let made = DirBuilder::new().mode(0o700).create(&directory.state);
                     let Err(error) = made else {
-                        let link = folder.record.join(STATE);
-                        symlink(&folder.state, &link)
-                            .map_err(|error| machine("make the link", &link, &error))?;
-                        return Ok(folder);
+                        let link = directory.record.join(STATE);
+                        symlink(&directory.state, &link)
+                            .map_err(|error| machine("create the link", &link, &error))?;
+                        return Ok(directory);
                     };
-                    let _ = std::fs::remove_dir(&folder.record);
-                    // The same user with other places for records has taken the number meanwhile.
+                    let _ = std::fs::remove_dir(&directory.record);
+                    // The same user with another record directory has taken the number meanwhile.
                     if error.kind() != ErrorKind::AlreadyExists {
-                        return Err(machine("make the folder", &folder.state, &error));
+                        return Err(machine("create the directory", &directory.state, &error));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(machine("make the folder", &folder.record, &error)),
+                Err(error) => return Err(machine("create the directory", &directory.record, &error)),
             }
         }
-        Err(Error::new(Kind::State, format!("the job `{name}` has no number left for another run"))
+        Err(Error::new(Kind::State, format!("no run number is left for the job `{name}`"))
             .help("`jobc gc` removes old records"))
     }
 
@@ -118,7 +119,7 @@ impl Places {
             let entries = match std::fs::read_dir(parent) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(machine("read the folder", parent, &error)),
+                Err(error) => return Err(machine("read the directory", parent, &error)),
             };
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
             ids.extend(names.filter_map(|name| name.parse::<JobId>().ok()));
@@ -128,8 +129,8 @@ impl Places {
         Ok(ids)
     }
 
-    /// The job that a person means: an id (`train.2`), or a name, which is its newest run.
-    pub fn find(&self, word: &str) -> Result<Folder> {
+    /// The job that a user names: an id (`train.2`), or a name, which is its newest run.
+    pub fn find(&self, word: &str) -> Result<Directory> {
         let ids = self.list()?;
         let wanted = match word.parse::<JobId>() {
             Ok(id) => ids.contains(&id).then_some(id),
@@ -142,7 +143,7 @@ impl Places {
     }
 }
 
-impl Folder {
+impl Directory {
     /// What is known of the job ([`crate::record::Record`]).
     pub fn record_file(&self) -> PathBuf {
         self.record.join("job.json")
@@ -158,7 +159,7 @@ impl Folder {
         self.record.join("samples.jsonl")
     }
 
-    /// The plan that is carried out, schema `plan.v1`, of this one job.
+    /// The plan of the run, schema `plan.v1`, of this one job.
     pub fn plan_file(&self) -> PathBuf {
         self.record.join("plan.json")
     }
@@ -168,12 +169,12 @@ impl Folder {
         self.record.join("logs").join(task.to_string())
     }
 
-    /// What its supervisor was asked for ([`crate::submission::Submission`]).
+    /// The request to its supervisor ([`crate::submission::Submission`]).
     pub fn submission_file(&self) -> PathBuf {
         self.state.join("submission.json")
     }
 
-    /// The output of `jobc build` that is carried out.
+    /// The output of `jobc build` for the run.
     pub fn build(&self) -> PathBuf {
         self.state.join("build")
     }
@@ -188,7 +189,7 @@ impl Folder {
         Place::beside(&self.state, &self.id.to_string())
     }
 
-    /// The containers of its tasks; a container's id is `<job id>.<task>`, so that one name tells all of it.
+    /// The containers of its tasks; a container's id is `<job id>.<task>`, so that one name is enough.
     pub fn containers(&self) -> Store {
         Store::new(self.state.join("containers"))
     }
@@ -198,7 +199,7 @@ impl Folder {
         self.state.join("control")
     }
 
-    /// Takes the lock that says that the job has a supervisor; nothing where another process holds it.
+    /// Takes the lock that marks a job with a supervisor; nothing if another process holds it.
     ///
     /// It lasts as long as the file is open in this process.
     pub fn try_lock(&self) -> Result<Option<File>> {
@@ -268,28 +269,28 @@ mod tests {
     #[test]
     fn a_command_with_another_place_for_state_finds_the_job_where_it_is() {
         let (dir, places) = places();
-        let folder = places.create("a").unwrap();
-        let _lock = folder.try_lock().unwrap().unwrap();
+        let directory = places.create("a").unwrap();
+        let _lock = directory.try_lock().unwrap().unwrap();
         let other = Places { state: dir.path().join("other"), ..places.clone() };
-        assert_eq!(other.find("a").unwrap(), folder);
+        assert_eq!(other.find("a").unwrap(), directory);
         assert!(other.find("a").unwrap().is_supervised());
-        // Gone with a restart of the machine, it is nowhere; nor is it what the link leads to by another name.
-        std::fs::remove_dir_all(&folder.state).unwrap();
-        assert_eq!(other.job(&folder.id).state, other.state.join("a.1"));
-        let link = folder.record.join(STATE);
+        // Gone with a restart of the host, it is nowhere; nor is it what the link leads to by another name.
+        std::fs::remove_dir_all(&directory.state).unwrap();
+        assert_eq!(other.job(&directory.id).state, other.state.join("a.1"));
+        let link = directory.record.join(STATE);
         std::fs::remove_file(&link).unwrap();
         symlink(dir.path(), &link).unwrap();
-        assert_eq!(places.job(&folder.id), folder);
+        assert_eq!(places.job(&directory.id), directory);
     }
 
     #[test]
     fn the_lock_says_whether_there_is_a_supervisor() {
         let (_dir, places) = places();
-        let folder = places.create("a").unwrap();
-        assert!(!folder.is_supervised());
-        let lock = folder.try_lock().unwrap().unwrap();
-        assert!(folder.is_supervised());
+        let directory = places.create("a").unwrap();
+        assert!(!directory.is_supervised());
+        let lock = directory.try_lock().unwrap().unwrap();
+        assert!(directory.is_supervised());
         drop(lock);
-        assert!(!folder.is_supervised());
+        assert!(!directory.is_supervised());
     }
 }
