@@ -152,7 +152,7 @@ impl fmt::Display for Allocation {
                     }
                     Upper::Memory { size: None } => writeln!(f, " under a writable layer in memory")?,
                     Upper::Directory(directory) => {
-                        writeln!(f, " under a writable layer in {}", directory.display())?
+                        writeln!(f, " under a writable layer in {}", directory.display())?;
                     }
                 }
             }
