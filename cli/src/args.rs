@@ -50,7 +50,7 @@ pub(crate) struct Args {
         default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
-        alias = "color",
+        alias = "colour",
         display_order = LAST
     )]
     pub color: ColorArg,
@@ -167,7 +167,7 @@ pub(crate) struct OnlyRun {
         default_value_t = ColorArg::Auto,
         env = "JOBC_COLOR",
         value_name = "WHEN",
-        alias = "color",
+        alias = "colour",
         display_order = LAST
     )]
     pub color: ColorArg,

@@ -230,7 +230,7 @@ def machine_root(machine, _):
     answer = machine.run(bundle, "--devices", "0", "--verbose", root="host")
     lines = set(answer.stdout.splitlines())
     user = machine.jobs.account
-    if user and "cannot be added to the machine's own" not in answer.stderr:
+    if user and "cannot be added to the host's own" not in answer.stderr:
         yield f"nobody is told: {answer.stderr}"
     if lines != SHARED | {"/dev/nvidia0"} | (set() if user else {"the made-up /usr/bin/nvidia-smi"}):
         yield f"exit {answer.returncode}: {sorted(lines)} {answer.stderr}"
@@ -332,7 +332,7 @@ open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(
         config["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=all")
         (bundle / "config.json").write_text(json.dumps(config))
         answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "hook")
-        if answer.returncode != 125 or "would have NVIDIA's hook bring in other GPUs" not in answer.stderr:
+        if answer.returncode != 125 or "would make NVIDIA's hook inject other GPUs" not in answer.stderr:
             yield f"exit {answer.returncode}: {answer.stderr}"
     finally:
         program.unlink()
@@ -359,7 +359,7 @@ def refused(machine, _):
     for words, text in (((), "name them, as in `--devices 0,1`"),
                         (("--devices", "9"), "this host has no GPU `9`"),
                         (("--devices", "0,1"), "the bundle asks for 1 GPUs, and `--devices` names 2"),
-                        (("--devices", "0", "--gpu-injection", "cdi"), "no CDI file of the machine describes the GPU"),
+                        (("--devices", "0", "--gpu-injection", "cdi"), "no CDI file of the host describes the GPU"),
                         (("--devices", "0", "--gpu-injection", "hook"), "NVIDIA's hook is not installed")):
         answer = machine.run(bundle, *words)
         if answer.returncode != 125 or text not in answer.stderr:

@@ -180,7 +180,7 @@ def other_cards(machine):
         yield f"{nodes} beside {other}"
     three = machine.file("three", instances=3)
     yield from expect(machine.run(three), 125, "the job needs 3 GPUs, this host has 2", "--scale main=2", "--no-gpu")
-    yield from expect(machine.run(machine.file("large", gpu=3)), 125, "asks for 3 GPUs of one host, and this host has")
+    yield from expect(machine.run(machine.file("large", gpu=3)), 125, "requests 3 GPUs of one host, and this host has")
     yield from expect(machine.run(machine.file("zero", gpu=0, run=f"{NODES} > /told/none")), 0)
     if machine.said("none").split():
         yield "a job with no GPU sees one"
@@ -232,7 +232,7 @@ def names(machine):
     for words, pattern in [(["9"], "this host has no GPU `9`"), (["GPU-0000000"], "is a prefix of"), (["0,0"], "name one device"),
                            (["2"], "partitioned into MIG instances"), (["other=0"], "unknown role `other`"), ([""], "names no device")]:
         yield from expect(machine.run(path, "--devices", *words), 125, pattern)
-    yield from expect(machine.run(machine.file("pair", gpu=2), "--devices", "1"), 125, "needs 2 GPUs, and 1 are named")
+    yield from expect(machine.run(machine.file("pair", gpu=2), "--devices", "1"), 125, "needs 2 GPUs, but 1 are named")
     by_target = machine.file("target", run=f"{NODES} > /told/nodes", targets={"devices": {"main": [1], "other": [0]}})
     yield from expect(machine.run(by_target), 0)
     if machine.said("nodes").split() != ["nvidia1"]:
@@ -289,7 +289,7 @@ def instances(machine):
     yield from expect(machine.run(hard), 0)
     if machine.said("nodes").split() != ["nvidia2"]:
         yield f"hard isolation on {machine.said('nodes')}"
-    yield from expect(machine.run(machine.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "asks for MIG instances `7g.80gb`")
+    yield from expect(machine.run(machine.file("absent", gpu={"share": {"profile": "7g.80gb"}})), 125, "requests MIG instances `7g.80gb`")
 
 
 def mps(machine):
@@ -374,7 +374,7 @@ def hami(machine):
         env = set(machine.said("env").split())
         if env != expected or machine.said("maps").strip() == "0":
             yield f"{words}: {env}, {machine.said('maps')}"
-    yield from expect(machine.run(machine.file("absent", gpu=share), "--gpu-share", "hami"), 125, "there is no `/usr/local/vgpu/libvgpu.so`")
+    yield from expect(machine.run(machine.file("absent", gpu=share), "--gpu-share", "hami"), 125, "`/usr/local/vgpu/libvgpu.so` does not exist")
     if machine.daemons():
         yield "MPS runs all the same"
 

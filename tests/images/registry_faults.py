@@ -258,7 +258,7 @@ def documents(home):
         (MANIFEST, {"schemaVersion": 2, "manifests": []}, "looks like another type", 3),
         (INDEX, {"schemaVersion": 2, "manifests": []}, "is for nothing, and not for", 3),
         ("text/html", "<html>", "is not a manifest", 3),
-        (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [], "x": "y" * (5 << 20)}, "more than 4194304 bytes", 3),
+        (MANIFEST, {"schemaVersion": 2, "config": known, "layers": [], "x": "y" * (5 << 20)}, "exceeds the limit of 4194304 bytes", 3),
     ]:
         with Fake() as fake:
             content = body.encode() if isinstance(body, str) else json.dumps(body).encode()

@@ -139,7 +139,7 @@ def further(jobs, name):
     program = [name, "--", "sh", "-c", "printf %s \"$TOKEN\" | sha256sum"]
     problems = []
     for words, given, code, said in ((["--secrets"], {"JUDGED_TOKEN": VARIABLE}, 0, wanted), ([], {"JUDGED_TOKEN": VARIABLE}, 0, none),
-                                     (["--secrets"], {}, 125, "the variable `JUDGED_TOKEN`, which is not set")):
+                                     (["--secrets"], {}, 125, "needs the environment variable `JUDGED_TOKEN`, which is not set")):
         answer = jobs.call("exec", *words, *program, **given)
         if answer.returncode != code or said not in answer.stdout + answer.stderr:
             problems.append(f"exec {words}: exit {answer.returncode}, not {code} with `{said}`: {answer.stdout}{answer.stderr}")

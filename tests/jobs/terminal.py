@@ -134,7 +134,7 @@ def foreground(jobs, screen):
         yield "no colors"
     screen.press("C-c")
     shown = screen.until(r"jobc: judged-seen\.\d+: stopped")
-    if "Ctrl-C again kills" not in shown or "bye from" not in shown:
+    if "press Ctrl-C again to kill it" not in shown or "bye from" not in shown:
         yield f"what Ctrl-C does is not told:\n{shown}"
     screen.type("echo code $?")
     screen.until("code 130")
@@ -143,7 +143,7 @@ def foreground(jobs, screen):
     screen.type("sed -i 's/exit 0/true/; s/grace_period: 2s/grace_period: 60s/' long.yaml; jobc run long.yaml" + unenforced(jobs))
     screen.until(r"loud-1 \| hello from 1")
     screen.press("C-c")
-    screen.until("Ctrl-C again kills")
+    screen.until("press Ctrl-C again to kill it")
     time.sleep(0.3)
     screen.press("C-c")
     screen.until(r"jobc: judged-seen\.\d+: ", seconds=10)

@@ -183,7 +183,7 @@ fn nothing_is_mounted_and_no_program_may_hang_it() {
 }
 
 #[test]
-fn people_get_subjects_and_a_summary_and_colours_on_a_terminal_only() {
+fn people_get_subjects_and_a_summary_and_colors_on_a_terminal_only() {
     let directory = Directory::new();
     let plain = directory.jobc(&["doctor"]).out;
     assert!(!plain.contains('\x1b'));

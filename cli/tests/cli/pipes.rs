@@ -36,12 +36,12 @@ fn wrong() -> Directory {
 }
 
 #[test]
-fn a_pipe_gets_no_colours() {
+fn a_pipe_gets_no_colors() {
     let directory = wrong();
     let colorful = |run: Run| format!("{}{}", run.out, run.err).contains(ESCAPE);
     assert!(!colorful(directory.jobc(&["check"])));
     assert!(colorful(directory.jobc(&["check", "--color", "always"])));
-    assert!(colorful(directory.jobc(&["check", "--color", "always"])));
+    assert!(colorful(directory.jobc(&["check", "--colour", "always"])));
     assert!(colorful(Run::of(directory.command(binary()).arg("check").env("JOBC_COLOR", "always"))));
     // What was asked for on the command line wins over the environment.
     assert!(colorful(Run::of(
@@ -57,7 +57,7 @@ fn a_pipe_gets_no_colours() {
 
 /// `script` gives the command a terminal of its own.
 #[test]
-fn a_terminal_gets_colours_unless_no_color_is_set() {
+fn a_terminal_gets_colors_unless_no_color_is_set() {
     if !command("script").arg("--version").output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: there is no `script` to make a terminal with");
         return;

@@ -44,7 +44,7 @@ impl Outputs {
     }
 
     /// Whether colors are enabled.
-    pub(crate) fn is_coloured(&self, to: To) -> bool {
+    pub(crate) fn is_colored(&self, to: To) -> bool {
         self.color[to as usize]
     }
 

@@ -62,7 +62,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const LONGEST: usize = 64 << 10;
 
 /// Distinguishable on dark and light backgrounds; red is for errors.
-const COLOURS: [&str; 10] = [
+const COLORS: [&str; 10] = [
     "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[93m", "\x1b[92m",
     "\x1b[95m", "\x1b[94m",
 ];
@@ -92,7 +92,7 @@ impl Printer {
     pub(crate) fn add(&mut self, job: &str, task: &str, several_jobs: bool, place: usize) -> usize {
         let shown = if several_jobs { format!("{job} {task}") } else { task.to_owned() };
         self.width = self.width.max(shown.len());
-        let color = COLOURS[place % COLOURS.len()];
+        let color = COLORS[place % COLORS.len()];
         self.names.push(Name { job: job.to_owned(), task: task.to_owned(), shown, color });
         self.names.len() - 1
     }
@@ -158,7 +158,7 @@ impl Printer {
         }
         let head = self.head(number, line, to);
         let redraws = self.look.prefix && self.outputs.is_terminal(to);
-        let colored = self.outputs.is_coloured(to);
+        let colored = self.outputs.is_colored(to);
         let out = self.outputs.to(to)?;
         if !goes_on {
             out.extend_from_slice(&head);
@@ -189,7 +189,7 @@ impl Printer {
     /// Prints a line of our own on stderr, after `jobc: `.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
         self.end_half_lines(To::Errors)?;
-        let (dim, plain) = if self.outputs.is_coloured(To::Errors) { (DIM, PLAIN) } else { ("", "") };
+        let (dim, plain) = if self.outputs.is_colored(To::Errors) { (DIM, PLAIN) } else { ("", "") };
         let out = self.outputs.to(To::Errors)?;
         out.extend_from_slice(format!("{dim}jobc: {text}{plain}\n").as_bytes());
         Ok(())
@@ -199,7 +199,7 @@ impl Printer {
     fn head(&self, number: usize, line: &Line<'_>, to: To) -> Vec<u8> {
         let mut head = String::new();
         let name = &self.names[number];
-        let colored = self.outputs.is_coloured(to);
+        let colored = self.outputs.is_colored(to);
         if self.look.prefix {
             let width = self.width;
             head += &match (colored, line.stream) {
