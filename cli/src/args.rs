@@ -1,5 +1,5 @@
 //! The command line. Doc comments of commands and options are their help texts: what it does, then `[default: ...]`.
-#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is no link
+#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
 
 mod format;
 #[cfg(target_os = "linux")]

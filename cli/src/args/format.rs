@@ -33,7 +33,7 @@ impl From<FormatArg> for Format {
 /// The output format of a command about jobs, images or GPUs.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct Shown {
+pub(crate) struct OutputArgs {
     /// Output format
     #[arg(long, value_parser = table_or_json(), default_value = "table")]
     pub format: FormatArg,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use jobc_schema::gpu::Vendor;
 
-use super::format::{FormatArg, Shown, yaml_or_json};
+use super::format::{FormatArg, OutputArgs, yaml_or_json};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct GpuArgs {
@@ -31,13 +31,13 @@ pub(crate) struct LsArgs {
     #[arg(long, short)]
     pub wide: bool,
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LeasesArgs {
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
-use super::format::{FormatArg, Shown, text_or_json};
+use super::format::{FormatArg, OutputArgs, text_or_json};
 use super::values::LAST;
 
 #[derive(Debug, ClapArgs)]
@@ -46,7 +46,7 @@ pub(crate) enum ImageCommand {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
     /// Print only names
     #[arg(long, short)]
     pub quiet: bool,
@@ -63,7 +63,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "NAME[:TAG]")]
     pub tag: Option<String>,
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
     /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
@@ -102,7 +102,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub remove: bool,
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -123,7 +123,7 @@ pub(crate) struct GcArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
 }
 
 /// The options of `pull` and `push`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use jobc_job::time::Time;
 
-use super::format::{FormatArg, Shown, text_or_json};
+use super::format::{FormatArg, OutputArgs, text_or_json};
 use super::values::parse_duration;
 
 #[derive(Debug, ClapArgs)]
@@ -51,7 +51,7 @@ pub(crate) struct StatsArgs {
     #[arg(long)]
     pub no_stream: bool,
     #[command(flatten)]
-    pub shown: Shown,
+    pub shown: OutputArgs,
     /// Job IDs such as `train.2`, or job names [default: all running jobs]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,

@@ -1,5 +1,5 @@
 //! `jobc oci`: the command line of runc and crun, so that podman and others can use jobc as their runtime.
-#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is no link
+#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
 
 use std::ffi::OsString;
 use std::path::PathBuf;
