@@ -286,6 +286,28 @@ def killed(judge, scene, builder, times=8):
     judge.judge("killed at any moment", problems)
 
 
+def killed_before_record(judge, scene, builder):
+    """A build killed between creating a container's cgroup and recording it: the next build removes the cgroup."""
+    work = builder.store / "cache/work/4194304-0"
+    container = "build-4194304-0"
+    (work / "containers" / container).mkdir(parents=True)
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    groups = [Path(mount[1]) / "jobc/build" / container for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
+    for group in groups:
+        try:
+            group.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            judge.note(f"{group} cannot be created: {error}")
+    there = [group for group in groups if group.is_dir()]
+    if not there:
+        judge.note("no cgroup can be created, so none is left")
+    done = builder.build("killed", scene.context("killed-before-record", "FROM base\n"))
+    problems = [] if done.returncode == 0 else [done.stderr[-600:]]
+    problems += [f"the group {group} is left" for group in there if group.is_dir()]
+    problems += [f"{work} is left"] if work.exists() else []
+    judge.judge("killed before its cgroup was recorded", problems)
+
+
 def main():
     judge = Judge("build", __doc__)
     judge.parser.add_argument("--as", dest="who", metavar="TEXT", default="", help="only as who is called so")
@@ -304,6 +326,7 @@ def main():
         compare(judge, scene, builders)
         if judge.wants("killed") and "root" in builders:
             killed(judge, scene, builders["root"])
+            killed_before_record(judge, scene, builders["root"])
     judge.end()
 
 

@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::container::{Setting, spec};
+use super::work::CGROUP;
 use jobc_container::bundle::Bundle;
 use jobc_container::config::Config;
 use jobc_container::container::make::{self, Made, Request, Then};
@@ -76,7 +77,7 @@ fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd
         let Root::Overlay { on, .. } = &root else { return Err(Error::new(Kind::State, "no overlay")) };
         let mut spec = spec(setting, on, devices)?;
         if let Some(linux) = spec.linux_mut() {
-            linux.set_cgroups_path(Some(PathBuf::from(format!("/jobc/build/{}", stand.id))));
+            linux.set_cgroups_path(Some(PathBuf::from(format!("/jobc/{CGROUP}/{}", stand.id))));
         }
         let text = serde_json::to_vec(&spec)
             .map_err(|error| Error::new(Kind::State, format!("cannot write config.json: {error}")))?;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::store::Store;
+use jobc_container::cgroup::{Layout, remove_empty};
 use jobc_container::container;
 use jobc_container::remove::remove;
 use jobc_container::secret::Secret;
@@ -18,6 +19,9 @@ use jobc_container::secret_directory::Place;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store as Containers;
 use jobc_sys::error::{Error, Kind, Result, because};
+
+/// The cgroup of all builds, below `jobc`.
+pub(super) const CGROUP: &str = "build";
 
 /// The directory of a running build. Dropping it removes it.
 #[derive(Debug)]
@@ -154,9 +158,14 @@ fn secrets(work: &Path) -> Result<Place> {
 /// Removes a build's directory and its resources elsewhere: cgroups, and secrets in memory.
 fn clear(path: &Path) -> Result<()> {
     let containers = containers(path);
+    let layout = Layout::detect();
     for entry in fs::read_dir(containers.root()).into_iter().flatten().flatten() {
         if let Some(id) = entry.file_name().to_str().and_then(|name| Id::new(name).ok()) {
             container::delete(&containers, &id, true)?;
+            // A build that was killed between creating the cgroup and recording it.
+            if let Ok(layout) = &layout {
+                remove_empty(layout, &format!("{CGROUP}/{id}"));
+            }
         }
     }
     secrets(path)?.remove()?;
