@@ -50,7 +50,7 @@ fn refuse(edits: &Edits) -> Result<()> {
     if edits.intel_rdt.is_some() {
         return refused(
             "intelRdt",
-            "classes of cache and memory bandwidth are not set here",
+            "cache and memory bandwidth classes are not supported",
             "use `--gpu-injection generated`, or take it out of the file",
         );
     }
