@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what jobc finds of GPUs, on made-up machines: the lists, a driver that hangs or dies, jobs that the machine cannot
+"""Tests GPU discovery on simulated hosts: the lists, a driver that hangs or dies, jobs that the machine cannot
 serve, what tasks use, and how they talk to the driver. No GPU is needed.
 
 With `--user range` or `--user single` everything is done as an unprivileged user.
@@ -18,8 +18,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
-from made_up import fake_gpus  # noqa: E402
+from harness import Harness  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
 
 ANSWERS = "usr/lib/x86_64-linux-gnu/nvml.answers"
 
@@ -43,9 +43,9 @@ while True:
 class Machine:
     """A made-up machine, and the command line on it."""
 
-    def __init__(self, jobs, judge, name):
+    def __init__(self, jobs, harness, name):
         self.jobs, self.root = jobs, jobs.directory / f"{name}-{time.monotonic_ns()}"
-        subprocess.run([fake_gpus(judge), name, str(self.root), "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(harness), name, str(self.root), "--nodes", "null"], check=True)
 
     def answer(self, *lines):
         """NVML's answers from now on: the last of two counts."""
@@ -75,19 +75,19 @@ class Machine:
 
 
 def main():
-    judge = Judge("discovery", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("discovery", __doc__)
+    with jobs_of(harness) as jobs:
         cases = (lists, silence, asked, examined, refused, required, unasked, used, traced, untraced)
         for case in cases:
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(lambda jobs, case=case: case(jobs, judge), jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(lambda jobs, case=case: case(jobs, harness), jobs))
+    harness.end()
 
 
-def lists(jobs, judge):
+def lists(jobs, harness):
     """Every machine's cards, for programs and for people; none is a normal machine."""
     for name, (vendors, instances) in MACHINES.items():
-        machine = Machine(jobs, judge, name)
+        machine = Machine(jobs, harness, name)
         found = machine.listed()
         counts = {}
         for gpu in found["gpus"]:
@@ -105,10 +105,10 @@ def lists(jobs, judge):
                 yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
 
 
-def silence(jobs, judge):
+def silence(jobs, harness):
     """NVML that hangs, dies or refuses costs its knowledge, and a moment; who does not want it does not ask it."""
     for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
-        machine = Machine(jobs, judge, "v100")
+        machine = Machine(jobs, harness, "v100")
         machine.answer(answer)
         start = time.monotonic()
         found = machine.listed(JOBC_NVML_TIMEOUT="1")
@@ -121,9 +121,9 @@ def silence(jobs, judge):
             yield f"{answer}, not asked: {without['source']}, {without['notes']}"
 
 
-def asked(jobs, judge):
+def asked(jobs, harness):
     """`jobc-nvml` beside the program asks NVML in its place; where it cannot run, or is another's, the program does."""
-    machine = Machine(jobs, judge, "h100")
+    machine = Machine(jobs, harness, "h100")
     directory = jobs.directory / "beside"
     directory.mkdir()
     own, program, asker = jobs.program, directory / "jobc", directory / "jobc-nvml"
@@ -140,36 +140,36 @@ def asked(jobs, judge):
         jobs.program = own
 
 
-def examined(jobs, judge):
+def examined(jobs, harness):
     """`jobc doctor` says the same."""
-    report = json.loads(Machine(jobs, judge, "a100").call("doctor", "--format", "json", seconds=120).stdout)
+    report = json.loads(Machine(jobs, harness, "a100").call("doctor", "--format", "json", seconds=120).stdout)
     found = {check["name"]: check for check in report["checks"]}["gpu.nvidia"]
     if found["status"] != "ok" or not re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]):
         yield f"{found}"
 
 
-def refused(jobs, judge):
+def refused(jobs, harness):
     """What the machine cannot serve is refused at the line that asks for it, with what there is."""
     cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
              ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one host"),
              ("a100", {"memory": "96GiB"}, "J0327", "96GiB"), ("v100", {"cuda": "12.4"}, "J03", "470.223.02"),
              ("none", {"count": 1}, "J0327", "this host has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
     for name, gpu, code, words in cases:
-        machine = Machine(jobs, judge, name)
+        machine = Machine(jobs, harness, name)
         path = machine.job("refused", run="true", resources={"gpu": gpu})
         answer = machine.call("run", path)
         if answer.returncode != 125 or f"error[{code}" not in answer.stderr or words not in answer.stderr or "refused.json:" not in answer.stderr:
             yield f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
-    machine = Machine(jobs, judge, "none")
+    machine = Machine(jobs, harness, "none")
     words = ["--allow-unenforced"] if jobs.account else []
     answer = machine.call("run", *words, "--no-gpu", machine.job("without", run="true", resources={"gpu": 1}))
     if answer.returncode:
         yield f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
 
 
-def required(jobs, judge):
+def required(jobs, harness):
     """A bundle whose image requires a newer driver is not started, unless it is told that it need not be so."""
-    machine = Machine(jobs, judge, "v100")
+    machine = Machine(jobs, harness, "v100")
     path = machine.job("required", run="true", resources={"gpu": 1})
     out = jobs.directory / "required-out"
     subprocess.run([str(jobs.program), "build", path, "--backend", "oci", "--output", str(out)], check=True, capture_output=True)
@@ -186,9 +186,9 @@ def required(jobs, judge):
             yield f"{variables}: exit {answer.returncode}: {answer.stderr}"
 
 
-def unasked(jobs, judge):
+def unasked(jobs, harness):
     """A job without GPUs asks nobody for them: NVML that hangs does not hold it up."""
-    machine = Machine(jobs, judge, "v100")
+    machine = Machine(jobs, harness, "v100")
     machine.answer("init=~")
     words = ["--allow-unenforced"] if jobs.account else []
     start = time.monotonic()
@@ -197,9 +197,9 @@ def unasked(jobs, judge):
         yield f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
 
 
-def used(jobs, judge):
+def used(jobs, harness):
     """What a task's processes have of a card is in its samples."""
-    machine = Machine(jobs, judge, "h200")
+    machine = Machine(jobs, harness, "h200")
     name = machine.start(machine.job("used", run="exec sleep 60", resources={"gpu": 1}))
     pid = jobs.record(name)["tasks"][0]["process"]["pid"]
     machine.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
@@ -211,7 +211,7 @@ def used(jobs, judge):
         time.sleep(0.5)
     if jobs.account:
         # Whose a process is tell the cgroups, which this user has none of here.
-        judge.note("an unprivileged user's task without cgroups has no numbers")
+        harness.note("an unprivileged user's task without cgroups has no numbers")
     elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
         yield f"{row}"
     listed = machine.listed()
@@ -221,19 +221,19 @@ def used(jobs, judge):
         yield "the list does not tell the job"
 
 
-def talking(jobs, judge):
+def talking(jobs, harness):
     """A job that talks to its card's driver."""
-    machine = Machine(jobs, judge, "v100")
+    machine = Machine(jobs, harness, "v100")
     name = machine.start(machine.job("talks", run=f"exec python3 - <<'END'\n{TALKS}END\n", resources={"gpu": 1}))
     return machine, name
 
 
-def traced(jobs, judge):
+def traced(jobs, harness):
     """Calls are counted by node; the task goes on; Ctrl-C shows what was counted."""
     if not shutil.which("strace"):
-        judge.note("`strace` is not installed: nothing was traced")
+        harness.note("`strace` is not installed: nothing was traced")
         return
-    machine, name = talking(jobs, judge)
+    machine, name = talking(jobs, harness)
     time.sleep(1)
     answer = machine.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
     if answer.returncode:
@@ -255,9 +255,9 @@ def traced(jobs, judge):
         yield "the task did not outlive its tracing"
 
 
-def untraced(jobs, judge):
+def untraced(jobs, harness):
     """Who cannot trace hears why."""
-    machine, name = talking(jobs, judge)
+    machine, name = talking(jobs, harness)
     programs = jobs.directory / "without-strace"
     programs.mkdir()
     (programs / "setpriv").symlink_to(shutil.which("setpriv"))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges how GPUs come into containers, on made-up machines: which nodes a container has and may open, what it finds of the
+"""Tests GPU injection into containers on simulated hosts: which nodes a container has and may open, what it finds of the
 driver, and what CDI files, their hooks and NVIDIA's hook do. No GPU is needed; the nodes are other devices of the machine.
 
 With `--user range` or `--user single` everything is done as an unprivileged user.
@@ -20,8 +20,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
-from made_up import fake_gpus  # noqa: E402
+from harness import Harness  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
 
 # What stands for the first cards' nodes: devices that only an exact rule opens, none of those that every container has.
 STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
@@ -46,9 +46,9 @@ int main(void) {
 class Machine:
     """A made-up machine of four A100, of which two are cut up, and a root file system for containers on it."""
 
-    def __init__(self, jobs, judge):
+    def __init__(self, jobs, harness):
         self.jobs, self.root = jobs, jobs.directory / "machine"
-        subprocess.run([fake_gpus(judge), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(harness), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
         self.numbers = {}
         for number, path in enumerate(STAND_INS):
             device = os.stat(path).st_rdev
@@ -61,7 +61,7 @@ class Machine:
         self.files = jobs.directory / "rootfs"
         for name in ("bin", "proc", "sys", "dev", "tmp", "etc", "lib64", "usr/lib64"):
             (self.files / name).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(judge.tool("busybox"), self.files / "bin/busybox")
+        shutil.copy2(harness.tool("busybox"), self.files / "bin/busybox")
         for applet in ("sh", "ls", "cat", "echo", "readlink", "dd", "mknod", "find", "id", "env", "true", "head"):
             os.symlink("busybox", self.files / "bin" / applet)
         self.put_a_loader()
@@ -115,17 +115,17 @@ class Machine:
 
 
 def main():
-    judge = Judge("injection", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("injection", __doc__)
+    with jobs_of(harness) as jobs:
         if not all(os.path.exists(path) for path in STAND_INS):
-            judge.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
-        machine = Machine(jobs, judge)
+            harness.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
+        machine = Machine(jobs, harness)
         cases = (nodes, instances, none, access, driver_files, loader, machine_root, cdi_file, stale_file, hooks, nvidia_hook,
                  own_build, refused, described, podman, jobs_of_files, overhead)
         for case in cases:
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(lambda jobs, case=case: case(machine, judge), jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(lambda jobs, case=case: case(machine, harness), jobs))
+    harness.end()
 
 
 LIST = "find /dev -name 'nvidia*' ! -type d"
@@ -366,12 +366,12 @@ def refused(machine, _):
             yield f"{words}: exit {answer.returncode}: {answer.stderr}"
 
 
-def described(machine, judge):
+def described(machine, harness):
     """What `jobc gpu cdi` writes keeps the schema of CDI files, and gives the same as what it is made from."""
     try:
         import jsonschema  # noqa: PLC0415
     except ImportError:
-        judge.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
+        harness.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
     warnings.simplefilter("ignore", DeprecationWarning)
     place = HERE / "cdi-schema"
     schema, defs = (json.loads((place / f"{name}.json").read_text()) for name in ("schema", "defs"))
@@ -380,7 +380,7 @@ def described(machine, judge):
     validator = jsonschema.Draft7Validator(schema, resolver=resolver)
     for name in ("v100", "a100", "h100", "h200", "amd", "intel"):
         root = machine.jobs.directory / f"described-{name}"
-        subprocess.run([fake_gpus(judge), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(harness), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
         answer = machine.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
         if answer.returncode:
             yield f"{name}: exit {answer.returncode}: {answer.stderr}"
@@ -406,14 +406,14 @@ def described(machine, judge):
         path.unlink()
 
 
-def podman(machine, judge):
+def podman(machine, harness):
     """podman takes what `jobc gpu cdi` writes, and the hook completes its container as it does ours."""
     if machine.jobs.account or not shutil.which("podman"):
-        judge.note("podman is not asked: it is not installed, or this is no root")
+        harness.note("podman is not asked: it is not installed, or this is no root")
         return
     directory = machine.jobs.directory / "podman"
     directory.mkdir()
-    # In this judge's own mount namespace.
+    # In this test's own mount namespace.
     made = not os.path.isdir("/etc/cdi")
     os.makedirs("/etc/cdi", exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "cdi", "/etc/cdi"], check=True)
@@ -462,7 +462,7 @@ def jobs_of_files(machine, _):
         yield f"{seen}"
 
 
-def overhead(machine, judge):
+def overhead(machine, harness):
     """What injection adds to a start."""
     plain, with_gpu = machine.bundle("plain", None, "true"), machine.bundle("timed", 2, "true")
     root = machine.jobs.directory / "timed-root"
@@ -480,7 +480,7 @@ def overhead(machine, judge):
             assert answer.returncode == 0, answer.stderr
         return min(times) * 1000
     without, given = least(plain), least(with_gpu, "--devices", "0,1")
-    judge.note(f"a start takes {without:.0f} ms, with two GPUs {given:.0f} ms")
+    harness.note(f"a start takes {without:.0f} ms, with two GPUs {given:.0f} ms")
     if given - without > 250:
         yield f"injection takes {given - without:.0f} ms"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges who gets which GPU, on a made-up machine: turns, queues, gangs, names, slices, and what is left when something is killed.
+"""Tests GPU leases on a simulated host: sharing, queues, gangs, names, slices, and what is left when something is killed.
 
 The machine has two whole A100 and two that are cut up. No GPU is needed; its nodes are null devices. With `--user range` or
 `--user single` everything is done as an unprivileged user.
@@ -19,8 +19,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
 from alone import jobs_of, problems  # noqa: E402
-from made_up import fake_gpus  # noqa: E402
-from judge import Judge  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
+from harness import Harness  # noqa: E402
 
 NODES = "{ ls /dev | grep -x 'nvidia[0-9]*' || true; } | tr '\\n' ' '"
 SLICE = {"memory": "8GiB", "cores": 30}
@@ -29,15 +29,15 @@ SLICE = {"memory": "8GiB", "cores": 30}
 class Machine:
     """The made-up machine, and jobs on it."""
 
-    def __init__(self, jobs, judge):
+    def __init__(self, jobs, harness):
         self.jobs, self.root = jobs, jobs.directory / "machine"
-        subprocess.run([fake_gpus(judge), "a100", str(self.root), "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(harness), "a100", str(self.root), "--nodes", "null"], check=True)
         programs = self.root / "usr/bin"
         programs.mkdir(parents=True, exist_ok=True)
         for program in (HERE / "fake/mps").iterdir():
             shutil.copy2(program, programs)
         # The server is there until it is ended, also where its daemon is not.
-        shutil.copy2(judge.tool("sleep"), programs / "nvidia-cuda-mps-server")
+        shutil.copy2(harness.tool("sleep"), programs / "nvidia-cuda-mps-server")
         self.mps_mode = programs / "fake-mps"
         self.told = jobs.directory / "told"
         self.told.mkdir()
@@ -405,15 +405,15 @@ def looked_at(machine):
 
 
 def main():
-    judge = Judge("leases", __doc__)
-    with jobs_of(judge) as jobs:
-        machine = Machine(jobs, judge)
+    harness = Harness("leases", __doc__)
+    with jobs_of(harness) as jobs:
+        machine = Machine(jobs, harness)
         cases = (one_after_the_other, other_cards, all_or_none, killed, names, seats, crowd, instances, mps, mps_killed, mps_fails, hami,
                  nothing, looked_at)
         for case in cases:
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs_with(machine)))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs_with(machine)))
+    harness.end()
 
 
 def jobs_with(machine):

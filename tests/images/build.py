@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 import user  # noqa: E402
-from judge import Judge  # noqa: E402
+from harness import Harness  # noqa: E402
 from runtime import binary  # noqa: E402
 
 import build_cases  # noqa: E402
@@ -108,11 +108,11 @@ def settings(theirs, ours, whose="buildah"):
 class Scene:
     """The base, a context a case, and what buildah builds of them."""
 
-    def __init__(self, judge, directory):
-        self.judge, self.directory = judge, directory
+    def __init__(self, harness, directory):
+        self.harness, self.directory = harness, directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
-            judge.skip("busybox-static is not installed")
+            harness.skip("busybox-static is not installed")
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -134,7 +134,7 @@ class Scene:
 
     def begin(self):
         """Gives the base to the other builder."""
-        self.buildah_tool = self.judge.tool("buildah")
+        self.buildah_tool = self.harness.tool("buildah")
         self.buildah("from", "--name", "base", "scratch")
         self.buildah("add", "-q", "base", self.base, "/")
         # As importing does it: nobody says where programs are looked for, but everybody looks there.
@@ -228,15 +228,15 @@ class Builder:
             yield "a mount is left"
 
 
-def compare(judge, scene, builders):
+def compare(harness, scene, builders):
     for name, text in build_cases.CASES.items():
-        if not judge.wants(name):
+        if not harness.wants(name):
             continue
         context = scene.context(name, text)
         try:
             theirs, their_settings = scene.theirs(f"case-{name}", context)
         except RuntimeError as error:
-            judge.judge(f"{name} by buildah", [str(error)[-400:]])
+            harness.check(f"{name} by buildah", [str(error)[-400:]])
             continue
         for who, builder in builders.items():
             done = builder.build(f"case-{name}", context)
@@ -253,11 +253,11 @@ def compare(judge, scene, builders):
                 problems += settings(their_settings, config)
                 problems += builder.left()
                 if one_id:
-                    judge.note(MINE)
-            judge.judge(f"{name} as {who}", problems)
+                    harness.note(MINE)
+            harness.check(f"{name} as {who}", problems)
 
 
-def killed(judge, scene, builder, times=8):
+def killed(harness, scene, builder, times=8):
     """A build that is killed goes on, and leaves nothing half there."""
     text = "FROM base\n" + "".join(f"RUN echo {number} > /f{number} && sleep 0.05\n" for number in range(6))
     context = scene.context("killed", text)
@@ -280,13 +280,13 @@ def killed(judge, scene, builder, times=8):
     if verified.returncode != 0:
         problems.append(verified.stdout + verified.stderr)
     problems += builder.left()
-    # Named after the process: another judge may build meanwhile.
+    # Named after the process: another test may build at the same time.
     groups = [str(path) for path in Path("/sys/fs/cgroup").glob("**/jobc/build/build-*") if path.name.split("-")[1] in numbers]
     problems += [f"the group {path} is left" for path in groups]
-    judge.judge("killed at any moment", problems)
+    harness.check("killed at any moment", problems)
 
 
-def killed_before_record(judge, scene, builder):
+def killed_before_record(harness, scene, builder):
     """A build killed between creating a container's cgroup and recording it: the next build removes the cgroup."""
     work = builder.store / "cache/work/4194304-0"
     container = "build-4194304-0"
@@ -297,37 +297,37 @@ def killed_before_record(judge, scene, builder):
         try:
             group.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            judge.note(f"{group} cannot be created: {error}")
+            harness.note(f"{group} cannot be created: {error}")
     there = [group for group in groups if group.is_dir()]
     if not there:
-        judge.note("no cgroup can be created, so none is left")
+        harness.note("no cgroup can be created, so none is left")
     done = builder.build("killed", scene.context("killed-before-record", "FROM base\n"))
     problems = [] if done.returncode == 0 else [done.stderr[-600:]]
     problems += [f"the group {group} is left" for group in there if group.is_dir()]
     problems += [f"{work} is left"] if work.exists() else []
-    judge.judge("killed before its cgroup was recorded", problems)
+    harness.check("killed before its cgroup was recorded", problems)
 
 
 def main():
-    judge = Judge("build", __doc__)
-    judge.parser.add_argument("--as", dest="who", metavar="TEXT", default="", help="only as who is called so")
-    judge.parse()
+    harness = Harness("build", __doc__)
+    harness.parser.add_argument("--as", dest="who", metavar="TEXT", default="", help="only as who is called so")
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that builds are judged as")
+        harness.skip("only root can become the users that builds run as")
     with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)
-        scene = Scene(judge, directory)
+        scene = Scene(harness, directory)
         people = {"root": lambda: None, "further ids": user.with_range, "one id": user.without_range}
         if not shutil.which("newuidmap"):
             people.pop("further ids")
-            judge.note("newuidmap is not installed, so nobody has further ids")
-        builders = {name: Builder(scene, who()) for name, who in people.items() if judge.options.who in name}
-        compare(judge, scene, builders)
-        if judge.wants("killed") and "root" in builders:
-            killed(judge, scene, builders["root"])
-            killed_before_record(judge, scene, builders["root"])
-    judge.end()
+            harness.note("newuidmap is not installed, so nobody has further ids")
+        builders = {name: Builder(scene, who()) for name, who in people.items() if harness.options.who in name}
+        compare(harness, scene, builders)
+        if harness.wants("killed") and "root" in builders:
+            killed(harness, scene, builders["root"])
+            killed_before_record(harness, scene, builders["root"])
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """What a real Docker makes of ours: it loads what `jobc image save` writes, and `jobc image build --builder docker` gives what
 `jobc image build` gives, for the cases of `build` and for the Dockerfiles that are generated for the examples.
 
-Not among the judges that `run` asks by itself, for it needs `dockerd` (Debian: docker.io), which is started in a network and with
+`run` runs it only when it is named, since it needs `dockerd` (Debian: docker.io), which is started in a network and with
 mounts of its own, below a directory that goes away. `--only TEXT` takes the cases whose name has it.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import build  # noqa: E402
 import build_cases  # noqa: E402
-from build import Builder, Judge, Scene, image, tree  # noqa: E402
-from judge import REPOSITORY  # noqa: E402
+from build import Builder, Harness, Scene, image, tree  # noqa: E402
+from harness import REPOSITORY  # noqa: E402
 
 # What BuildKit leaves of a cache: the directories that it was mounted on.
 CACHES = ("root/.cache", "var", "var/cache", "var/lib")
@@ -28,8 +28,8 @@ PROGRAMS = ("python3", "apt-get", "install")
 class Daemon:
     """A dockerd that nobody else sees."""
 
-    def __init__(self, judge, directory):
-        self.dockerd, self.docker = judge.tool("dockerd"), judge.tool("docker")
+    def __init__(self, harness, directory):
+        self.dockerd, self.docker = harness.tool("dockerd"), harness.tool("docker")
         self.socket, self.log = directory / "docker.sock", directory / "dockerd.log"
         words = [self.dockerd, f"--host=unix://{self.socket}", f"--data-root={directory}/docker", "--exec-root=/run/docker",
                  "--pidfile=/run/dockerd.pid", "--storage-driver=vfs", "--iptables=false", "--ip6tables=false",
@@ -43,7 +43,7 @@ class Daemon:
         while subprocess.run([self.docker, "version"], env=self.environment, capture_output=True).returncode != 0:
             if self.process.poll() is not None or time.monotonic() > until:
                 self.end()
-                judge.skip(f"dockerd does not start: {self.log.read_text()[-300:]}")
+                harness.skip(f"dockerd does not start: {self.log.read_text()[-300:]}")
             time.sleep(0.2)
 
     def run(self, *words, input=None):  # noqa: A002
@@ -57,11 +57,11 @@ class Daemon:
         self.process.wait(30)
 
 
-class Judged(Scene):
+class Tested(Scene):
     """The scene of `build` with Docker in buildah's place."""
 
     def begin(self):
-        self.daemon = Daemon(self.judge, self.directory)
+        self.daemon = Daemon(self.harness, self.directory)
 
 
 def both(ours, name, words):
@@ -132,33 +132,33 @@ def bring(scene, ours, archive, name):
 
 
 def main():
-    judge = Judge("docker", __doc__)
-    judge.parse()
+    harness = Harness("docker", __doc__)
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("only root starts dockerd")
+        harness.skip("only root starts dockerd")
     with tempfile.TemporaryDirectory(prefix="jobc-docker-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)
-        scene = Judged(judge, directory)
+        scene = Tested(harness, directory)
         try:
             ours = Builder(scene)
             ours.environment |= scene.daemon.environment
-            if judge.wants("load"):
-                judge.judge("load", loaded(scene, ours))
+            if harness.wants("load"):
+                harness.check("load", loaded(scene, ours))
             bring(scene, ours, scene.base, "base")
             for name, text in build_cases.CASES.items():
-                if judge.wants(name):
-                    judge.judge(name, both(ours, f"case-{name}", [scene.context(name, text)]))
+                if harness.wants(name):
+                    harness.check(name, both(ours, f"case-{name}", [scene.context(name, text)]))
             archive = furnish(scene)
             for example, path, bases in examples(scene):
-                if judge.wants(f"example {example.name}"):
+                if harness.wants(f"example {example.name}"):
                     for base in bases:
                         bring(scene, ours, archive, base)
-                    judge.judge(f"example {example.name}", both(ours, f"example-{example.name}", ["-f", path, example]))
+                    harness.check(f"example {example.name}", both(ours, f"example-{example.name}", ["-f", path, example]))
         finally:
             scene.daemon.end()
             subprocess.run(["umount", "-R", directory / "docker"], capture_output=True)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -106,14 +106,14 @@ def main():
         sys.exit(1 if os.environ.get("JOBC_ORACLES") == "required" else 77)
     cases = [case for case in CASES if only in case[0]]
     with tempfile.TemporaryDirectory() as directory:
-        wrong = [line for case in cases for line in judge(Path(directory), *case)]
+        wrong = [line for case in cases for line in check(Path(directory), *case)]
     for line in wrong:
         print(f"dockerfiles: {line}")
     print(f"dockerfiles: {len(cases)} cases, {len(wrong)} wrong")
     sys.exit(1 if wrong or not cases else 0)
 
 
-def judge(directory, name, who, text, *more):
+def check(directory, name, who, text, *more):
     context = directory / "context"
     if not context.exists():
         (context / "d").mkdir(parents=True)
@@ -151,22 +151,22 @@ def normal(config, field):
 def by_us(directory, context, more):
     home = Home(directory / "home")
     home.directory.mkdir(exist_ok=True)
-    done = home.run("image", "build", "--builder", "embedded", "-t", "judged:1", *more, context)
+    done = home.run("image", "build", "--builder", "embedded", "-t", "tested:1", *more, context)
     if done.returncode not in (0, 1):
         return None, f"jobc ended with {done.returncode}: {done.stderr}"
     if done.returncode == 1:
         return None, done.stderr
-    shown = home.run("image", "inspect", "judged:1")
+    shown = home.run("image", "inspect", "tested:1")
     return json.loads(shown.stdout)["config"].get("config", {}), ""
 
 
 def by_buildah(directory, context, more):
     where = ["--root", directory / "root", "--runroot", directory / "run", "--storage-driver", "vfs"]
     done = subprocess.run(["buildah", *where, "bud", "--quiet", "--isolation", "chroot", "--format", "docker",
-                           "--tag", "judged", *more, context], capture_output=True, text=True, check=False)
+                           "--tag", "tested", *more, context], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return None, done.stderr
-    shown = subprocess.run(["buildah", *where, "inspect", "--type", "image", "judged"],
+    shown = subprocess.run(["buildah", *where, "inspect", "--type", "image", "tested"],
                            capture_output=True, text=True, check=True)
     return json.loads(shown.stdout)["Docker"]["config"], ""
 

@@ -1,4 +1,4 @@
-"""What the judges of registries share: a `jobc` with a home of its own, and a store that is looked through afterwards."""
+"""What the registry tests share: a `jobc` with its own home directory, and a store that is verified afterwards."""
 
 import hashlib
 import json

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 from archives import (BLOCK, CHARACTER, FILE, DIRECTORY, HARD, LINK, PIPE, archive, big, file, gnu, header, link, member, octal,
                       pax, record, sparse, xattr_version_2)
-from judge import REPOSITORY, Judge
+from harness import REPOSITORY, Harness
 import user
 
 LIMIT = 64 << 20
@@ -151,8 +151,8 @@ def content(bytes_):
 
 
 def environment_of_unpacker():
-    """What an unpacker knows of its environment: `selftest` tells its own by `BREAK` what is to be wrong."""
-    return {"HOME": "/nonexistent"} | {name: os.environ[name] for name in ("PATH", "BREAK") if name in os.environ}
+    """The environment of the unpacker, with `MUTATION` of `selftest`."""
+    return {"HOME": "/nonexistent"} | {name: os.environ[name] for name in ("PATH", "MUTATION") if name in os.environ}
 
 
 def far_back(head, exponent, blocks):
@@ -162,10 +162,10 @@ def far_back(head, exponent, blocks):
     return b"\x28\xb5\x2f\xfd\x00" + bytes([exponent - 10 << 3]) + raw.to_bytes(3, "little") + head + runs
 
 
-def windows(judge, binary, sandbox):
+def windows(harness, binary, sandbox):
     """Frames of zstd that look far back: several at once share what memory there is, and one that goes beyond it is refused."""
     name, size = "windows of zstd", 80 << 20
-    if not judge.wants(name):
+    if not harness.wants(name):
         return
     for exponent, expected in [(26, 0), (27, 1), (30, 1)]:
         store, layout = sandbox / "store", sandbox / "layout"
@@ -193,7 +193,7 @@ def windows(judge, binary, sandbox):
             problems.append(f"it ended with {done.returncode}: {done.stderr.strip()}")
         elif not expected and (peak := int(done.stdout.split()[-1])) > MOST_MEMORY:
             problems.append(f"it took {peak >> 10} MiB of memory")
-        judge.judge(f"{name} of {1 << exponent - 20} MiB", problems)
+        harness.check(f"{name} of {1 << exponent - 20} MiB", problems)
 
 
 def walk(top, skip):
@@ -213,7 +213,7 @@ def walk(top, skip):
     return found
 
 
-def judge_one(judge, who, prefix, binary, sandbox, case, layer, expected):
+def check_one(harness, who, prefix, binary, sandbox, case, layer, expected):
     store, outside = sandbox / "store", sandbox / "outside"
     subprocess.run(["rm", "-rf", store], check=True)
     file_ = sandbox / "layer"
@@ -251,7 +251,7 @@ def judge_one(judge, who, prefix, binary, sandbox, case, layer, expected):
         for directory, names, files in os.walk(lines[0]):
             for name in names + files:
                 problems += unsafe(os.path.join(directory, name), who)
-    judge.judge(f"{case}, {'as root' if who is None else who.name}", problems)
+    harness.check(f"{case}, {'as root' if who is None else who.name}", problems)
 
 
 def unsafe(path, who):
@@ -273,20 +273,20 @@ def unsafe(path, who):
 def main():
     # A tree that an archive has made may be deep.
     sys.setrecursionlimit(20_000)
-    judge = Judge("hostile", __doc__)
-    judge.parser.add_argument("--list", action="store_true", help="only the names of the archives")
-    judge.parser.add_argument("--user", choices=("root", "range", "single"),
+    harness = Harness("hostile", __doc__)
+    harness.parser.add_argument("--list", action="store_true", help="only the names of the archives")
+    harness.parser.add_argument("--user", choices=("root", "range", "single"),
                               help="only as root, or as a user with a range of ids or with one")
-    options = judge.parse()
+    options = harness.parse()
     if options.list:
         for case, _, _ in cases("/outside"):
             print(case)
         return
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that this is judged as")
+        harness.skip("only root can become the users that this test runs as")
     people = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
     for who in [account() for name, account in people.items() if options.user in (None, name)]:
         with tempfile.TemporaryDirectory(prefix="jobc-hostile-") as directory:
@@ -294,18 +294,18 @@ def main():
             sandbox.chmod(0o755)
             outside = sandbox / "outside"
             outside.mkdir()
-            # Where a user could write, so that the program's care and not the user's lack of rights is judged.
+            # Where a user could write, so that the program is tested and not the user's permissions.
             (outside / "sentinel").write_text("untouched")
             for path in [outside, outside / "sentinel"]:
                 if who:
                     os.chown(path, who.uid, who.gid)
             for case, layer, expected in cases(str(outside)):
-                if judge.wants(case):
-                    judge_one(judge, who, who.prefix() if who else [], binary, sandbox, case, layer, expected)
+                if harness.wants(case):
+                    check_one(harness, who, who.prefix() if who else [], binary, sandbox, case, layer, expected)
             if who is None:
-                windows(judge, binary, sandbox)
+                windows(harness, binary, sandbox)
             subprocess.run(["rm", "-rf", sandbox / "store"], check=True)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The image that the judges of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
+"""The image that the tests of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
 
 import fcntl
 import subprocess
 
-from judge import REPOSITORY
+from harness import REPOSITORY
 
 PLACE = REPOSITORY / "target/images-cache"
 
@@ -44,13 +44,13 @@ fi
 """
 
 
-def make(judge):
+def make(harness):
     """The layout, whose image is called `debian`; made where it is not there yet."""
     layout = PLACE / "layout"
     for tool in ["debootstrap", "umoci", "setcap", "setfattr"]:
-        judge.tool(tool)
+        harness.tool(tool)
     PLACE.mkdir(parents=True, exist_ok=True)
-    # One judge makes it, and others wait for it.
+    # One test makes it, and others wait for it.
     with (PLACE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (PLACE / "whole").exists():

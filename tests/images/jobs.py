@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges jobs that name images: on a machine without a container engine `jobc run` builds, pulls or brings in what they name,
+"""Tests jobs that name images: on a host without a container engine `jobc run` builds, pulls or imports what they name,
 keeps what is in use, and goes on where a kill has left it.
 
 With `--user range` or `--user single` they run as an unprivileged user.
@@ -20,7 +20,7 @@ for directory in ("runtime", "jobs", "images"):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / directory))
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import REPOSITORY, Judge  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 from registry import registry  # noqa: E402
 
 EXAMPLE = REPOSITORY / "examples/local-image"
@@ -34,15 +34,15 @@ roles:
 
 
 def main():
-    judge = Judge("image jobs", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("image jobs", __doc__)
+    with jobs_of(harness) as jobs:
         base = jobs.directory / "base.tar"
         with base.open("wb") as archive:
             subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
         for case in (built, archived, copied_layers, pulled, in_use, killed, refused):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs, base))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs, base))
+    harness.end()
 
 
 def enforced(jobs):

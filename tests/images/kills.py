@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 import image
 import user
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 from trees import listed
 
 
@@ -27,7 +27,7 @@ def files(directory):
     return found
 
 
-def judge_as(judge, who, binary, layout, directory, kills):
+def check_as(harness, who, binary, layout, directory, kills):
     store = directory / ("root" if who is None else who.name)
     store.mkdir()
     prefix = []
@@ -44,7 +44,7 @@ def judge_as(judge, who, binary, layout, directory, kills):
     out, problem = once.communicate()
     took = time.monotonic() - begun
     if once.returncode:
-        judge.judge(name, [problem])
+        harness.check(name, [problem])
         return
     directories = out.splitlines()[:-1]
     expected = [files(one) for one in directories]
@@ -73,24 +73,24 @@ def judge_as(judge, who, binary, layout, directory, kills):
             problems.append(f"round {number}: {left} is left")
         if [files(one) for one in directories] != expected:
             problems.append(f"round {number}: the files are others")
-    judge.judge(f"{name}, {kills} rounds, {died} killed", problems + ([] if died else ["nothing was killed"]))
+    harness.check(f"{name}, {kills} rounds, {died} killed", problems + ([] if died else ["nothing was killed"]))
 
 
 def main():
-    judge = Judge("kills", __doc__)
-    judge.parser.add_argument("--rounds", type=int, default=2)
-    options = judge.parse()
+    harness = Harness("kills", __doc__)
+    harness.parser.add_argument("--rounds", type=int, default=2)
+    options = harness.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that this is judged as")
-    layout = image.make(judge)
+        harness.skip("only root can become the users that this test runs as")
+    layout = image.make(harness)
     with scratch("jobc-kills-") as directory:
         for who in [None, user.with_range()]:
-            if judge.wants("root" if who is None else who.name):
-                judge_as(judge, who, binary, layout, directory, options.rounds)
-    judge.end()
+            if harness.wants("root" if who is None else who.name):
+                check_as(harness, who, binary, layout, directory, options.rounds)
+    harness.end()
 
 
 if __name__ == "__main__":

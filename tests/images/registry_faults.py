@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges pulling from a registry that fails, lies or asks for something: the right end, in words, and nothing wrong in the
+"""Tests pulling from a faulty registry and from one with demands: the right result, a clear message, and nothing wrong in the
 store.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fake_registry import CONFIG, INDEX, LAYER, MANIFEST, Fake, Image, basic, digest
 from home import Home
-from judge import Judge, scratch
+from harness import Harness, scratch
 
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
@@ -557,14 +557,14 @@ CASES = [
 
 
 def main():
-    judge = Judge("registry_faults", __doc__)
-    judge.parse()
+    harness = Harness("registry_faults", __doc__)
+    harness.parse()
     for case in CASES:
         name = case.__name__.replace("_", " ")
-        if judge.wants(name):
+        if harness.wants(name):
             with scratch() as directory:
-                judge.judge(name, case(Home(directory)))
-    judge.end()
+                harness.check(name, case(Home(directory)))
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 import image
 import user
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 
 # Run in a mount namespace of its own, where the layers are an overlay.
 LIST = """
@@ -80,7 +80,7 @@ def differences(ours, theirs, ignored):
     return lines[:40] + ([f"and {len(lines) - 40} more"] if len(lines) > 40 else [])
 
 
-def as_root(judge, binary, layout, directory):
+def as_root(harness, binary, layout, directory):
     directories = unpack(binary, layout, directory / "store")
     subprocess.run(["umoci", "unpack", "--image", f"{layout}:debian", directory / "bundle"], check=True, capture_output=True)
     theirs = listed(directory / "bundle/rootfs")
@@ -91,12 +91,12 @@ def as_root(judge, binary, layout, directory):
         # An opaque directory carries it for overlays in user namespaces too; to the others it is a note.
         one["xattr"].pop("user.overlay.opaque", None)
         return one
-    judge.judge(f"as root, {len(theirs)} files in {len(directories)} directories", differences(ours, theirs, ignored))
+    harness.check(f"as root, {len(theirs)} files in {len(directories)} directories", differences(ours, theirs, ignored))
     # What our own packing makes of the tree is, unpacked by umoci's reader, the tree again.
     return ours
 
 
-def as_user(judge, binary, layout, directory):
+def as_user(harness, binary, layout, directory):
     who = user.without_range()
     place = directory / "user"
     place.mkdir()
@@ -121,25 +121,25 @@ def as_user(judge, binary, layout, directory):
         for name in ["user.rootlesscontainers", "user.overlay.opaque", "security.capability"]:
             one["xattr"].pop(name, None)
         return one
-    judge.note("a user with one id: owners, set-user-id bits, capabilities and devices are not compared")
-    judge.judge(f"as {who.name}, {len(theirs)} files", differences(ours, theirs, ignored))
+    harness.note("a user with one id: owners, set-user-id bits, capabilities and devices are not compared")
+    harness.check(f"as {who.name}, {len(theirs)} files", differences(ours, theirs, ignored))
 
 
 def main():
-    judge = Judge("trees", __doc__)
-    options = judge.parse()
+    harness = Harness("trees", __doc__)
+    options = harness.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can unpack what belongs to others")
-    layout = image.make(judge)
+        harness.skip("only root can unpack what belongs to others")
+    layout = image.make(harness)
     with scratch("jobc-trees-") as directory:
-        if judge.wants("root"):
-            as_root(judge, binary, layout, directory)
-        if judge.wants("user"):
-            as_user(judge, binary, layout, directory)
-    judge.end()
+        if harness.wants("root"):
+            as_root(harness, binary, layout, directory)
+        if harness.wants("user"):
+            as_user(harness, binary, layout, directory)
+    harness.end()
 
 
 if __name__ == "__main__":

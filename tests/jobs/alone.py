@@ -1,4 +1,4 @@
-"""Namespaces of a judge's own, so that neither other jobs on the machine nor their claims, names and ports matter."""
+"""Namespaces of a test's own, so that other jobs on the host and their claims, names and ports do not matter."""
 
 import os
 import subprocess
@@ -8,19 +8,19 @@ from pathlib import Path
 
 import user
 from faults import Jobs, copied
-from judge import REPOSITORY, scratch
+from harness import REPOSITORY, scratch
 
 NAMESPACES = ["--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 
 
 @contextmanager
-def jobs_of(judge):
+def jobs_of(harness):
     """The command line of this tree as root, or as the user of `--user`, in a pid, mount and network namespace of its own."""
-    judge.parser.add_argument("--user", choices=["root", "range", "single"], default="root",
+    harness.parser.add_argument("--user", choices=["root", "range", "single"], default="root",
                               help="as root, or as an unprivileged user with a range of ids or with one")
-    options = judge.parse()
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the namespaces, and becomes the users")
+        harness.skip("root makes the namespaces, and becomes the users")
     if os.getpid() != 1:
         os.execvp("unshare", ["unshare", *NAMESPACES, sys.executable, *sys.argv])
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the course of jobs with real tasks: order, readiness, gangs, other attempts, time limits, and how each end is told.
+"""Tests the life cycle of jobs with real tasks: order, readiness, gangs, retries, timeouts, and how each end is reported.
 
 With `--user range` or `--user single` everything is done as an unprivileged user.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
+from harness import Harness  # noqa: E402
 
 FOREVER = "sleep 1000"
 SERVE = "python3 -m http.server $JOBC_PORT_HTTP >/dev/null 2>&1"
@@ -21,12 +21,12 @@ HTTP = {"ports": {"http": "auto"}}
 
 
 def main():
-    judge = Judge("course", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("course", __doc__)
+    with jobs_of(harness) as jobs:
         for case in (order, readiness, not_ready, kept, attempts, whole_again, time_limits, endings, gang):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
 
 
 def run(jobs, name, roles, code, end, **more):
@@ -63,21 +63,21 @@ def order(jobs):
         "first": {"run": "sleep 0.2", "instances": 2},
     }
     roles["last"]["completion"] = {"min_succeeded": 1}
-    events, _ = run(jobs, "judged-order", roles, 0, r"succeeded: `last` reached min_succeeded 1")
+    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: `last` reached min_succeeded 1")
     started, ended = times(events, "started"), times(events, "ended")
     for later, sooner in (("left-0", ended["first-0"]), ("right-0", ended["first-1"]), ("last-0", ended["left-0"]),
                           ("last-0", started["right-0"])):
         if started[later] < sooner:
             yield f"{later} began at {started[later]}, before {sooner}"
     never = {"a": {"run": "exit 3", "completion": {"min_failed": "none"}}, "b": {"run": "true", "needs": ["a"]}}
-    run(jobs, "judged-never", never, 1, r"failed: `b` can never start: it needs `a` to have succeeded, and it failed \(a-0: exit 3\)")
+    run(jobs, "tested-never", never, 1, r"failed: `b` can never start: it needs `a` to have succeeded, and it failed \(a-0: exit 3\)")
 
 
 def readiness(jobs):
     """Four ways to be ready, each of which comes after a while."""
     soon = {"every": "1s", "timeout": "20s"}
     for network in ("host", "job", "none"):
-        name = f"judged-ready-{network}"
+        name = f"tested-ready-{network}"
         roles = {
             "port": {"run": f"sleep 0.4; {SERVE}", "resources": HTTP, "ready": {"port": "http", **soon}},
             "page": {"run": f"sleep 0.4; {SERVE}", "resources": HTTP, "ready": {"http": {"port": "http", "path": "/"}, **soon}},
@@ -103,9 +103,9 @@ def not_ready(jobs):
         ({"log": "never"}, "no line matches `never`"),
     ):
         roles = {"a": {"run": FOREVER, "resources": HTTP, "ready": {**ready, **tries}}}
-        run(jobs, "judged-late", roles, 1, rf"failed: `a` reached min_failed 1 \(a-0: exit \d+, not ready within 2s: {why}\)")
+        run(jobs, "tested-late", roles, 1, rf"failed: `a` reached min_failed 1 \(a-0: exit \d+, not ready within 2s: {why}\)")
     roles = {"a": {"run": f"{SERVE}", "resources": HTTP, "ready": {"http": {"port": "http", "path": "/nothing"}, **tries}}}
-    run(jobs, "judged-late", roles, 1, r"failed: .*`/nothing` of port \d+ answers with status 404\)")
+    run(jobs, "tested-late", roles, 1, r"failed: .*`/nothing` of port \d+ answers with status 404\)")
     yield from ()
 
 
@@ -113,7 +113,7 @@ def kept(jobs):
     """With `keep` a task that does not answer any more goes on, and is told of."""
     script = f"{SERVE} & sleep 2; kill $!; sleep 4; {SERVE} & sleep 3"
     roles = {"a": {"run": script, "resources": HTTP, "ready": {"port": "http", "every": "1s", "keep": True}}}
-    events, _ = run(jobs, "judged-kept", roles, 0, "succeeded: its task ended well")
+    events, _ = run(jobs, "tested-kept", roles, 0, "succeeded: its task ended well")
     kinds = [event["event"] for event in events if event["event"] in ("ready", "not-ready")]
     if kinds != ["ready", "not-ready", "ready"]:
         yield kinds
@@ -124,7 +124,7 @@ def attempts(jobs):
     script = "echo $JOBC_INDEX; test ! -e /tmp/before || exit 9; touch /tmp/before; exit 7"
     roles = {"a": {"run": script, "retry": {"max": 2, "backoff": "1s"}}, "b": {"run": FOREVER}}
     began = time.monotonic()
-    events, record = run(jobs, "judged-again", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 3: exit 7\)")
+    events, record = run(jobs, "tested-again", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 3: exit 7\)")
     if time.monotonic() - began < 3:
         yield "it did not wait 1 and 2 seconds"
     waits = [event["detail"]["backoff_ms"] for event in events if event["event"] == "retried"]
@@ -132,7 +132,7 @@ def attempts(jobs):
     if waits != [1000, 2000] or earlier != [7, 7]:
         yield f"waits {waits}, exit codes {earlier}"
     roles["a"]["retry"]["on_exit_codes"] = [8]
-    run(jobs, "judged-final", roles, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 7\)")
+    run(jobs, "tested-final", roles, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 7\)")
 
 
 def whole_again(jobs):
@@ -147,7 +147,7 @@ def whole_again(jobs):
             "a": {"run": script, "instances": 2, "needs": ["first"], "retry": {"max": 1, "scope": scope, "backoff": "1s"}},
         }
         outputs = {"out": {"source": str(place), "mount": "/output"}}
-        run(jobs, f"judged-{scope}", roles, 0, "succeeded: all 3 tasks ended well", outputs=outputs)
+        run(jobs, f"tested-{scope}", roles, 0, "succeeded: all 3 tasks ended well", outputs=outputs)
         wrote = {role: len((place / file).read_text().split()) for role, file in (("first", "first"), ("a", "a-0"))}
         if wrote != counts:
             yield f"{scope}: {wrote}"
@@ -156,13 +156,13 @@ def whole_again(jobs):
 def time_limits(jobs):
     """An attempt's, which is tried again, and the job's."""
     roles = {"a": {"run": FOREVER, "timeout": "1s", "grace_period": "1s", "retry": {"max": 1, "backoff": "0s", "on_exit_codes": [124]}}}
-    run(jobs, "judged-timeout", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 2: exit \d+, time limit 1s reached\)")
+    run(jobs, "tested-timeout", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 2: exit \d+, time limit 1s reached\)")
     # The job's time runs while its containers are made, which on a busy host may take a second.
     roles = {"a": {"run": FOREVER, "instances": 2}, "b": {"run": "true"}}
-    run(jobs, "judged-deadline", roles, 124, "timed out after 5s: 2 tasks were still running", timeout="5s")
+    run(jobs, "tested-deadline", roles, 124, "timed out after 5s: 2 tasks were still running", timeout="5s")
     roles = {"a": {"run": "trap '' TERM; while :; do sleep 0.1; done", "grace_period": "2s"}}
     began = time.monotonic()
-    run(jobs, "judged-grace", roles, 124, "timed out after 5s: 1 task was still running", timeout="5s")
+    run(jobs, "tested-grace", roles, 124, "timed out after 5s: 1 task was still running", timeout="5s")
     if not 6.9 < time.monotonic() - began < 15:
         yield f"TERM and KILL took {time.monotonic() - began:.1f} s"
 
@@ -170,11 +170,11 @@ def time_limits(jobs):
 def endings(jobs):
     """Thresholds, and what could not begin."""
     some = {"a": {"run": "test $JOBC_INDEX = 0 || exit $JOBC_INDEX", "instances": 3, "completion": {"min_failed": "none"}}}
-    run(jobs, "judged-allowed", some, 0, "succeeded: all 3 tasks ended, and the 2 that failed were allowed to")
+    run(jobs, "tested-allowed", some, 0, "succeeded: all 3 tasks ended, and the 2 that failed were allowed to")
     some["a"]["completion"] = {"min_failed": 2}
-    _, record = run(jobs, "judged-some", some, 1, r"failed: `a` reached min_failed 2 \(a-[12]: exit [12]\)")
+    _, record = run(jobs, "tested-some", some, 1, r"failed: `a` reached min_failed 2 \(a-[12]: exit [12]\)")
     missing = {"a": {"run": ["nowhere-to-be-found"]}, "b": {"run": FOREVER}}
-    run(jobs, "judged-missing", missing, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*\)")
+    run(jobs, "tested-missing", missing, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*\)")
     if record["end"].get("task", "")[:2] != "a-":
         yield f"who decided: {record['end']}"
 
@@ -183,7 +183,7 @@ def gang(jobs):
     """No program of a gang begins before the last of its containers is made."""
     for word, together in (("required", True), ("auto", True)):
         roles = {"a": {"run": "sleep 0.2", "instances": 10}, "b": {"run": "sleep 0.2", "instances": 5}}
-        events, _ = run(jobs, f"judged-gang-{word}", roles, 0, "succeeded: all 15 tasks ended well", gang=word)
+        events, _ = run(jobs, f"tested-gang-{word}", roles, 0, "succeeded: all 15 tasks ended well", gang=word)
         made, begun = times(events, "created"), times(events, "started")
         if together and max(made.values()) > min(begun.values()):
             yield f"{word}: made until {max(made.values())}, begun from {min(begun.values())}"

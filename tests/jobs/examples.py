@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the examples that run on any machine: they are run as their READMEs say, and must leave what they promise.
+"""Tests the examples that run on any host: they are run as their READMEs say, and must write what they promise.
 
 With `--user range` or `--user single` they run as an unprivileged user; without cgroups of its own that user's limits are not
 enforced, so `--allow-unenforced` is given, and the record must say so.
@@ -15,18 +15,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 from alone import jobs_of, problems  # noqa: E402
-from judge import REPOSITORY, Judge  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 
 SECONDS = 60
 
 
 def main():
-    judge = Judge("examples", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("examples", __doc__)
+    with jobs_of(harness) as jobs:
         for case in (pipeline, servers, smaller, limits, sweep):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
 
 
 def placed(jobs, example):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what is left of jobs when something dies, fills up or cannot be written: nothing that runs, and nothing that stays.
+"""Tests what is left of jobs when something dies, fills up or cannot be written: no process and no leftovers.
 
 It runs in a pid and a mount namespace of its own with a /tmp and a /run of its own, so that what it counts is its own.
 `--kills 300` is the long form (`just soak`); the default takes about half a minute.
@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
+from harness import REPOSITORY, Harness, scratch  # noqa: E402
 from leaks import listed, reap, zombie  # noqa: E402
 from runtime import binary  # noqa: E402
 
@@ -52,7 +52,7 @@ class Jobs:
         self.home.mkdir(mode=0o700)
         if account:
             os.chown(self.home, account.uid, account.gid)
-        self.group = f"judge-jobs-{os.getpid()}-{int(time.time())}"
+        self.group = f"check-jobs-{os.getpid()}-{int(time.time())}"
 
     def environment(self, **more):
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
@@ -78,7 +78,7 @@ class Jobs:
 
     def run(self, path, *words, **environment):
         """Starts `jobc run` in the foreground and returns meanwhile."""
-        # A user's own cgroups are not to be had on every machine; what is judged here is what stays behind.
+        # Not every host gives users cgroups of their own; this tests what is left behind.
         if self.account:
             words = (*words, "--allow-unenforced")
         return subprocess.Popen(self.words("run", *words, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -111,7 +111,7 @@ def copied(directory):
 
 
 def counted(jobs):
-    """What is there: everything that a job may leave, in this judge's namespaces."""
+    """Everything that a job may leave behind, in this test's namespaces."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     namespaces, processes = set(), []
     for pid in pids:
@@ -132,7 +132,7 @@ def counted(jobs):
 
 
 def groups_of(jobs, names):
-    """The cgroups with one of these in their paths that belong to the jobs' user: another judge may be at work as another."""
+    """The cgroups with one of these in their paths that belong to the jobs' user: another test may run as another user."""
     found = []
     for path, _, _ in os.walk("/sys/fs/cgroup"):
         with contextlib.suppress(FileNotFoundError):
@@ -148,7 +148,7 @@ def left(place):
             continue
         if path.is_dir() and (path == Path("/run/lock/jobc") or path.parent == Path("/run/lock/jobc")):
             continue
-        if "jobc-judge-" in str(path):
+        if "jobc-check-" in str(path):
             continue
         yield path
 
@@ -190,7 +190,7 @@ def lives(pid):
 
 def supervisor_killed(jobs, network):
     """SIGKILL to the supervisor: its tasks end at once, and the next command finds the job lost."""
-    name = f"judged-supervisor-{network}"
+    name = f"tested-supervisor-{network}"
     run = jobs.run(jobs.job(name, network=network))
     record = jobs.running(name)
     kill(record["supervisor"]["pid"])
@@ -209,7 +209,7 @@ def supervisor_killed(jobs, network):
 
 def client_killed(jobs):
     """SIGKILL to the command in the foreground: the job is stopped."""
-    name = "judged-client"
+    name = "tested-client"
     run = jobs.run(jobs.job(name))
     jobs.running(name)
     run.kill()
@@ -221,7 +221,7 @@ def client_killed(jobs):
 
 def detached(jobs):
     """With `-d` the command's end is not the job's."""
-    name = "judged-detached"
+    name = "tested-detached"
     run = jobs.run(jobs.job(name), "-d")
     out, _ = run.communicate(timeout=SECONDS)
     if run.returncode:
@@ -238,7 +238,7 @@ def detached(jobs):
 
 def first_process_killed(jobs):
     """SIGKILL to a task's first process: the task has failed, and with it the job, which says so."""
-    name = "judged-first"
+    name = "tested-first"
     run = jobs.run(jobs.job(name))
     record = jobs.running(name)
     kill(record["tasks"][1]["process"]["pid"])
@@ -251,7 +251,7 @@ def first_process_killed(jobs):
 
 def full_disk(jobs, directory):
     """Records on a disk that is full before the job has ended: the job goes on, and what is lost is said."""
-    name = "judged-full"
+    name = "tested-full"
     small = directory / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=1777", "small", str(small)], check=True)
@@ -274,7 +274,7 @@ def unwritable(jobs, directory):
     closed.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "closed", str(closed)], check=True)
     try:
-        run = jobs.run(jobs.job("judged-unwritable", "true"), XDG_STATE_HOME=str(closed))
+        run = jobs.run(jobs.job("tested-unwritable", "true"), XDG_STATE_HOME=str(closed))
         out, _ = run.communicate(timeout=SECONDS)
         if run.returncode != 125 or "EROFS" not in out:
             yield f"`jobc run` exits with {run.returncode}: {out}"
@@ -285,7 +285,7 @@ def unwritable(jobs, directory):
 
 def clock_jumps(jobs):
     """The wall clock is set back and forth under a job with a time limit: nothing ends early, nothing hangs."""
-    name = "judged-clock"
+    name = "tested-clock"
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 8"') + "timeout: 60s\n")
     run = jobs.run(str(path))
@@ -304,7 +304,7 @@ def random_kills(jobs, times):
     """At a random moment of a job's life the supervisor, the client or any process of a task is killed."""
     chance = random.Random(11)
     for number in range(times):
-        name = f"judged-random-{number % 7}"
+        name = f"tested-random-{number % 7}"
         path = jobs.job(name, chance.choice([STAYS, "sleep 0.1", "true; sleep 0.05; false"]), chance.choice(["host", "job", "none"]))
         run = jobs.run(path, *chance.choice([(), ("-d",)]))
         time.sleep(chance.random() * 0.5)
@@ -362,13 +362,13 @@ def children_of(parents):
 
 
 def main():
-    judge = Judge("faults", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--kills", type=int, default=20, metavar="N")
-    judge.parser.add_argument("--clock", action="store_true", help="set the machine's clock: for machines of one's own")
-    options = judge.parse()
+    harness = Harness("faults", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--kills", type=int, default=20, metavar="N")
+    harness.parser.add_argument("--clock", action="store_true", help="set the machine's clock: for machines of one's own")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the namespaces in which it is counted")
+        harness.skip("root makes the namespaces in which it is counted")
     if os.getpid() != 1:
         alone = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
@@ -382,8 +382,8 @@ def main():
     with scratch() as directory:
         jobs = Jobs(copied(directory), directory, account)
         # What one run leaves on purpose (directories, empty lock files) is there before anything is counted.
-        jobs.run(jobs.job("judged-warm", "true")).communicate(timeout=SECONDS)
-        jobs.call("rm", "--force", "judged-warm")
+        jobs.run(jobs.job("tested-warm", "true")).communicate(timeout=SECONDS)
+        jobs.call("rm", "--force", "tested-warm")
         before = counted(jobs)
         cases = [
             ("the supervisor is killed", lambda: supervisor_killed(jobs, "host")),
@@ -398,7 +398,7 @@ def main():
         if options.clock:
             cases.append(("the clock jumps", lambda: clock_jumps(jobs)))
         for name, attempt in cases:
-            if judge.wants(name):
+            if harness.wants(name):
                 try:
                     problems = list(attempt())
                 except (TimeoutError, subprocess.TimeoutExpired) as late:
@@ -406,8 +406,8 @@ def main():
                 for word in jobs.call("ps", "--all", "--format", "json").stdout.splitlines():
                     with contextlib.suppress(ValueError, KeyError, TypeError):
                         jobs.call("rm", "--force", json.loads(word)["id"])
-                judge.judge(name, problems[:10] + settled(jobs, before))
-    judge.end()
+                harness.check(name, problems[:10] + settled(jobs, before))
+    harness.end()
 
 
 if __name__ == "__main__":

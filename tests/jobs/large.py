@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges jobs that are large: two hundred instances that start and end, and a task that prints more than memory should hold.
+"""Tests large jobs: two hundred instances that start and end, and a task that prints more than memory should hold.
 
 `--megabytes 2048` is the long form (`just soak`); the default takes some seconds.
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
 from faults import Jobs, copied  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from harness import Harness, scratch  # noqa: E402
 
 MANY = """\
 version: 1
@@ -100,10 +100,10 @@ def unenforced(jobs):
 
 
 def main():
-    judge = Judge("large", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--megabytes", type=int, default=256, metavar="N")
-    options = judge.parse()
+    harness = Harness("large", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--megabytes", type=int, default=256, metavar="N")
+    options = harness.parse()
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
@@ -112,9 +112,9 @@ def main():
         cases = [("200 instances", lambda: many(jobs, "host")), ("200 instances on a network of their own", lambda: many(jobs, "job")),
                  (f"{options.megabytes} MB of output", lambda: long(jobs, options.megabytes << 20))]
         for name, attempt in cases:
-            if judge.wants(name):
-                judge.judge(name, list(attempt()))
-    judge.end()
+            if harness.wants(name):
+                harness.check(name, list(attempt()))
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the limits of a job's tasks: what the job file asks for is read back inside the container and from the kernel's files.
+"""Tests the limits of a job's tasks: what the job file requests is read back inside the container and from the kernel's files.
 
 As root everything must be enforced. As a user (`--user`) it must be where the user was given cgroups; `--delegated` gives
 some to the user first, which changes the machine: for the kernels of tests/vm. Elsewhere a user's job is refused, and runs
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from harness import Harness, scratch  # noqa: E402
 from runtime import binary  # noqa: E402
 
 SECONDS = 60
@@ -24,7 +24,7 @@ TREE = Path("/sys/fs/cgroup")
 
 LIMITS = """\
 version: 1
-name: judged-limits
+name: tested-limits
 image: host
 network: none
 roles:
@@ -42,7 +42,7 @@ roles:
 
 HUNGRY = """\
 version: 1
-name: judged-hungry
+name: tested-hungry
 image: host
 network: none
 roles:
@@ -56,7 +56,7 @@ roles:
 
 FORKING = """\
 version: 1
-name: judged-forking
+name: tested-forking
 image: host
 network: none
 roles:
@@ -110,7 +110,7 @@ def given(account):
     wanted = [name for name in ("cpu", "memory", "pids", "io") if name in (TREE / "cgroup.controllers").read_text().split()]
     switch = " ".join(f"+{name}" for name in wanted)
     (TREE / "cgroup.subtree_control").write_text(switch)
-    group = TREE / "judged-user"
+    group = TREE / "tested-user"
     for directory in (group, group / "processes"):
         directory.mkdir()
         for path in (directory, *(directory / name for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"))):
@@ -128,18 +128,18 @@ def read_back(jobs, allowed):
     try:
         yield from compared(jobs, allowed)
     finally:
-        jobs.call("kill", "judged-limits")
-        jobs.call("rm", "--force", "judged-limits")
+        jobs.call("kill", "tested-limits")
+        jobs.call("rm", "--force", "tested-limits")
 
 
 def compared(jobs, allowed):
     deadline, shown = time.monotonic() + SECONDS, {}
     while time.monotonic() < deadline and "shm" not in shown:
-        lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+        lines = jobs.call("logs", "tested-limits").stdout.splitlines()
         shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
         time.sleep(0.2)
     time.sleep(0.5)
-    lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+    lines = jobs.call("logs", "tested-limits").stdout.splitlines()
     shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
     expected = {"nofile": "333", "shm": str(24 << 20)}
     if not allowed:
@@ -147,7 +147,7 @@ def compared(jobs, allowed):
     for name, value in expected.items():
         if shown.get(name, "").strip() != value:
             yield f"inside, {name} is {shown.get(name)!r}, not {value!r}"
-    record = jobs.record("judged-limits")
+    record = jobs.record("tested-limits")
     if record is None or not record["tasks"][0].get("container"):
         yield f"no record: {record}"
         return
@@ -180,7 +180,7 @@ def hungry(jobs):
     ended = jobs.call("run", jobs.job(HUNGRY))
     if ended.returncode != 1 or "memory limit 48 MiB reached" not in ended.stdout + ended.stderr:
         yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-hungry")
+    jobs.call("rm", "--force", "tested-hungry")
 
 
 def forking(jobs):
@@ -188,7 +188,7 @@ def forking(jobs):
     ended = jobs.call("run", jobs.job(FORKING))
     if ended.returncode != 1 or "fork" not in (ended.stdout + ended.stderr).lower():
         yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-forking")
+    jobs.call("rm", "--force", "tested-forking")
 
 
 def refused(jobs):
@@ -196,16 +196,16 @@ def refused(jobs):
     ended = jobs.call("run", jobs.job(LIMITS))
     if ended.returncode == 0 or "--allow-unenforced" not in ended.stderr + ended.stdout:
         yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-limits")
+    jobs.call("rm", "--force", "tested-limits")
 
 
 def main():
-    judge = Judge("limits", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--delegated", action="store_true", help="give the user cgroups first")
-    options = judge.parse()
+    harness = Harness("limits", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--delegated", action="store_true", help="give the user cgroups first")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root becomes the users")
+        harness.skip("root becomes the users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     group = given(account) if options.delegated else None
@@ -215,9 +215,9 @@ def main():
         cases = [("read back", lambda: read_back(jobs, not enforced))]
         cases += [("memory", lambda: hungry(jobs)), ("processes", lambda: forking(jobs))] if enforced else [("refused", lambda: refused(jobs))]
         for name, attempt in cases:
-            if judge.wants(name):
-                judge.judge(name, list(attempt()))
-    judge.end()
+            if harness.wants(name):
+                harness.check(name, list(attempt()))
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the networks of jobs: who reaches whom, by which names, what is seen of it on the machine, and what stays.
+"""Tests the networks of jobs: who reaches whom, by which names, what the host sees of it, and what is left.
 
 It runs in a pid, mount and network namespace of its own, so that "the machine" is one it has made: with a neighbour's
 address (203.0.113.1) that a web server listens at, another server on the loopback address, and a name server.
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
 from faults import Jobs, copied, counted, gone, groups_of, kill, named  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
+from harness import REPOSITORY, Harness, scratch  # noqa: E402
 from leaks import listed, reap  # noqa: E402
 
 SECONDS = 40
@@ -47,7 +47,7 @@ def ask(name):
     return [str(why)]
 names = os.environ["OTHERS"].split()
 print("ANSWER", json.dumps({"own": own, "address": socket.gethostbyname(own), "file": open("/etc/hostname").read().strip(),
-    "asked": {name: ask(name) for name in names}, "full": {name: ask(name + ".network-judged-talk") for name in names},
+    "asked": {name: ask(name) for name in names}, "full": {name: ask(name + ".network-tested-talk") for name in names},
     "interfaces": sorted(name for _, name in socket.if_nameindex()), "sys": sorted(os.listdir("/sys/class/net"))}), flush=True)
 time.sleep(float(os.environ["STAY"]))
 """
@@ -119,15 +119,15 @@ def talk(jobs):
     """Every task reaches every other by both of its names, at an address of its own, and none is seen outside."""
     names = ["left-0", "left-1", "right-0"]
     env = {"OTHERS": " ".join(names), "STAY": "2.5"}
-    job = write(jobs, "network-judged-talk", yaml("network-judged-talk", {
+    job = write(jobs, "network-tested-talk", yaml("network-tested-talk", {
         "left": python(TALK, instances=2, env=env), "right": python(TALK, env=env)}))
     before = machine()
     run = jobs.run(job)
-    record = jobs.running("network-judged-talk")
+    record = jobs.running("network-tested-talk")
     time.sleep(1)
     if machine() != before:
         yield f"the machine's own network shows it: {machine()}"
-    inside = jobs.call("exec", "network-judged-talk", "left-1", "--", "python3", "-c", "import socket; print(socket.gethostname(), socket.gethostbyname(socket.gethostname()))")
+    inside = jobs.call("exec", "network-tested-talk", "left-1", "--", "python3", "-c", "import socket; print(socket.gethostname(), socket.gethostbyname(socket.gethostname()))")
     out = ended(run)
     said = {one["own"]: one for one in answers(out)}
     if run.returncode or sorted(said) != sorted(names):
@@ -164,7 +164,7 @@ def directory_of_programs(jobs, *wanted):
 
 def way_out(jobs, *programs):
     """With a program for it tasks reach the machine's neighbours and names, and not what listens on the machine alone."""
-    name = "network-judged-out"
+    name = "network-tested-out"
     job = write(jobs, name, yaml(name, {"a": python(OUT, instances=2)}))
     run = jobs.run(job, PATH=directory_of_programs(jobs, *programs))
     out = ended(run)
@@ -189,9 +189,9 @@ def closed_tun(jobs):
     os.chmod("/dev/net/tun", 0o600)
     try:
         began = time.monotonic()
-        run = jobs.run(write(jobs, "network-judged-tun", yaml("network-judged-tun", {"a": {"run": "true"}})))
+        run = jobs.run(write(jobs, "network-tested-tun", yaml("network-tested-tun", {"a": {"run": "true"}})))
         out = ended(run)
-        notes = jobs.record("network-judged-tun").get("notes", [])
+        notes = jobs.record("network-tested-tun").get("notes", [])
         if run.returncode or time.monotonic() - began > 4:
             yield f"exit code {run.returncode} after {time.monotonic() - began:.1f} s: {out}"
         if not any("/dev/net/tun" in note for note in notes):
@@ -202,7 +202,7 @@ def closed_tun(jobs):
 
 def killed(jobs, *programs):
     """SIGKILL to the supervisor: the process that holds the network ends, and the program of the way out with it."""
-    name = "network-judged-killed"
+    name = "network-tested-killed"
     run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600", "instances": 2}})), PATH=directory_of_programs(jobs, *programs))
     record = jobs.running(name)
     holders = named("hold-network")
@@ -228,7 +228,7 @@ def carriers(program):
 
 def replaced(jobs, program):
     """SIGKILL to the way out: it is said, another is started, and what tasks send leaves again."""
-    name = "network-judged-replaced"
+    name = "network-tested-replaced"
     run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600"}})), PATH=directory_of_programs(jobs, program))
     jobs.running(name)
     before = carriers(program)
@@ -261,7 +261,7 @@ def page(port, address="127.0.0.1"):
 
 def publish(jobs):
     """Ports that the job file or the command line publishes are reached on the machine, and no others."""
-    name = "network-judged-talk"
+    name = "network-tested-talk"
     def port(publish):
         return {"ports": {"http": {"port": 8080, "publish": publish}}}
     env = {"OTHERS": "", "STAY": "600"}
@@ -285,7 +285,7 @@ def publish(jobs):
         any_port = re.search(rf"{re.escape(NEIGHBOUR)}:(\d+)", notes)
         if not any_port or page(any_port[1], NEIGHBOUR) != "turns-0":
             yield f"port 0 is not told or leads nowhere: {notes}"
-        second = jobs.run(write(jobs, "network-judged-second", yaml("network-judged-second", {"a": {"run": "sleep 600", "resources": port("none")}})), "--publish", "7070:a-0:http")
+        second = jobs.run(write(jobs, "network-tested-second", yaml("network-tested-second", {"a": {"run": "sleep 600", "resources": port("none")}})), "--publish", "7070:a-0:http")
         out = ended(second)
         if second.returncode != 125 or "127.0.0.1:7070 is taken" not in out or "`a-0`" not in out:
             yield f"a taken port: exit code {second.returncode}: {out}"
@@ -299,7 +299,7 @@ def publish(jobs):
 
 def again(jobs):
     """Each attempt of a task has a network namespace that none had before, and the task keeps its address."""
-    name = "network-judged-again"
+    name = "network-tested-again"
     out = ended(jobs.run(write(jobs, name, yaml(name, {"a": python(AGAIN, retry={"max": 2, "backoff": "0s"})}))))
     said = answers(out)
     # The kernel may give the first one's number to the third.
@@ -310,7 +310,7 @@ def again(jobs):
 
 def alone(jobs):
     """With `network: none` a task has `lo` and nobody."""
-    name = "network-judged-alone"
+    name = "network-tested-alone"
     program = "import os, socket; print('ANSWER', os.readlink('/proc/self/ns/net').count('net'), len(socket.if_nameindex()))"
     roles = {"a": python(program)}
     out = ended(jobs.run(write(jobs, name, yaml(name, roles, network="none"))))
@@ -321,7 +321,7 @@ def alone(jobs):
 def probes(jobs):
     """A task on a network of its own is seen ready when its port answers, and with `none` too."""
     for network in ("job", "none"):
-        name = f"network-judged-ready-{network}"
+        name = f"network-tested-ready-{network}"
         serve = {"run": "sleep 0.5; exec python3 -m http.server 8080", "resources": {"ports": {"http": 8080}},
                  "ready": {"port": "http", "every": "1s", "timeout": "20s"}, "completion": {"min_failed": "none"}}
         roles = {"a": serve, "b": {"run": "true", "needs": {"a": "ready"}, "completion": {"min_succeeded": 1}}}
@@ -333,16 +333,16 @@ def probes(jobs):
 
 def many(jobs):
     """A hundred tasks."""
-    name = "network-judged-many"
-    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "getent hosts a-99 | grep -q a-99.network-judged-many", "instances": 100}})))
+    name = "network-tested-many"
+    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "getent hosts a-99 | grep -q a-99.network-tested-many", "instances": 100}})))
     out = ended(run)
     if run.returncode:
         yield f"exit code {run.returncode}: {out[-1500:]}"
 
 
 def there(jobs):
-    """What a job may leave, with the cgroups of these jobs alone: another judge may be at work."""
-    return counted(jobs) | {"cgroups": sorted(groups_of(jobs, ["/jobc/network-judged-"]))}
+    """What a job may leave behind, with the cgroups of these jobs only: another test may run."""
+    return counted(jobs) | {"cgroups": sorted(groups_of(jobs, ["/jobc/network-tested-"]))}
 
 
 def left(jobs, before, seconds=8):
@@ -376,7 +376,7 @@ class Names(threading.Thread):
 
 
 def make_machine():
-    """Interfaces, servers and files of the machine that is judged on."""
+    """Interfaces, servers and files of the host."""
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777"), ("/dev/net", "755")):
         subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
     Path("/run/lock").mkdir(mode=0o1777)
@@ -400,11 +400,11 @@ def make_machine():
 
 
 def main():
-    judge = Judge("network", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    options = judge.parse()
+    harness = Harness("network", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the machine that it judges on")
+        harness.skip("root creates the namespaces that it runs in")
     if os.getpid() != 1:
         own = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(own[0], [*own, sys.executable, __file__, *sys.argv[1:]])
@@ -418,7 +418,7 @@ def main():
             if all(shutil.which(program) for program in programs):
                 cases.append((f"a way out by {' '.join(programs) or 'nothing'}", lambda programs=programs: way_out(jobs, *programs)))
             else:
-                judge.note(f"`{programs[0]}` is not installed")
+                harness.note(f"`{programs[0]}` is not installed")
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
             cases.append((f"the supervisor is killed beside {program}", lambda program=program: killed(jobs, program)))
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
@@ -432,21 +432,21 @@ def main():
             ("ports are probed", lambda: probes(jobs)),
             ("a hundred tasks", lambda: many(jobs)),
         ]
-        jobs.run(write(jobs, "network-judged-warm", yaml("network-judged-warm", {"a": {"run": "true"}}))).communicate(timeout=SECONDS)
-        jobs.call("rm", "--force", "network-judged-warm")
+        jobs.run(write(jobs, "network-tested-warm", yaml("network-tested-warm", {"a": {"run": "true"}}))).communicate(timeout=SECONDS)
+        jobs.call("rm", "--force", "network-tested-warm")
         before = there(jobs)
         for name, attempt in cases:
-            if judge.wants(name):
+            if harness.wants(name):
                 try:
                     problems = list(attempt())
                 except (TimeoutError, subprocess.TimeoutExpired, KeyError) as late:
                     problems = [f"hangs: {late!r}"]
-                for path in sorted(directory.glob("network-judged-*.yaml")):
+                for path in sorted(directory.glob("network-tested-*.yaml")):
                     jobs.call("kill", path.stem)
                     jobs.call("rm", "--force", path.stem)
                     path.unlink()
-                judge.judge(name, problems[:10] + left(jobs, before))
-    judge.end()
+                harness.check(name, problems[:10] + left(jobs, before))
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges limits of an unprivileged user to whom nobody gave cgroups: `jobc run` has the user's systemd make a scope.
+"""Tests limits of an unprivileged user without delegated cgroups: `jobc run` has the user's systemd create a scope.
 
 The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it. The user has
 a systemd that was given some controllers, and works in a session: a scope of the machine's systemd, out of which the user may move nobody.
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
+from harness import REPOSITORY, Harness, scratch  # noqa: E402
 from limits import HUNGRY, LIMITS, V2  # noqa: E402
 from login import ALONE, Login  # noqa: E402
 from runtime import binary  # noqa: E402
@@ -28,7 +28,7 @@ DELEGATED = "cpu memory pids"
 
 FREE = """\
 version: 1
-name: judged-free
+name: tested-free
 image: host
 network: none
 roles:
@@ -37,7 +37,7 @@ roles:
 
 MANY = """\
 version: 1
-name: judged-many
+name: tested-many
 image: host
 network: none
 roles:
@@ -63,8 +63,8 @@ class Session:
 
     def __init__(self, directory, account):
         self.directory, self.account = directory, account
-        self.login = Login(account.uid, account.gid, DELEGATED, "judged-user", f"user.slice/user-{account.uid}.slice")
-        self.session = self.login.slice / "judged-session.scope"
+        self.login = Login(account.uid, account.gid, DELEGATED, "tested-user", f"user.slice/user-{account.uid}.slice")
+        self.session = self.login.slice / "tested-session.scope"
         self.home = directory / "home"
         self.home.mkdir(mode=0o700)
         os.chown(self.home, account.uid, account.gid)
@@ -158,16 +158,16 @@ def read_back(session):
     yield from fails("`jobc run -d`", started, 0, "enable-linger")
     if started.returncode:
         return
-    unit, scope = "jobc-judged-limits.1.scope", session.apps / "jobc-judged-limits.1.scope"
-    until(lambda: "cpu.max" in session.call("logs", "judged-limits").stdout)
-    lines = session.call("logs", "judged-limits").stdout.splitlines()
+    unit, scope = "jobc-tested-limits.1.scope", session.apps / "jobc-tested-limits.1.scope"
+    until(lambda: "cpu.max" in session.call("logs", "tested-limits").stdout)
+    lines = session.call("logs", "tested-limits").stdout.splitlines()
     shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
     for name, value in V2.items():
         if shown.get(name) != value:
             yield f"inside, {name} is {shown.get(name)!r}, not {value!r}"
-    record = session.record("judged-limits")
+    record = session.record("tested-limits")
     group = member(record["tasks"][0]["process"]["pid"])
-    if group != scope / "jobc/judged-limits.1/main-0" or record.get("scope") != unit or any("limit" in note for note in record["notes"]):
+    if group != scope / "jobc/tested-limits.1/main-0" or record.get("scope") != unit or any("limit" in note for note in record["notes"]):
         yield f"the task is in {group}, and the record names {record.get('scope')}, with {record.get('notes')}"
     for name, value in V2.items():
         if (found := (group / name).read_text().strip()) != value:
@@ -175,32 +175,32 @@ def read_back(session):
     if (own := member(record["supervisor"]["pid"])) != scope / "supervisor":
         yield f"the supervisor is in {own}"
     told = session.show(unit, "ActiveState", "Delegate", "Slice", "Description", "TasksMax")
-    wanted = {"ActiveState": "active", "Delegate": "yes", "Slice": "app.slice", "Description": "jobc job judged-limits.1", "TasksMax": "infinity"}
+    wanted = {"ActiveState": "active", "Delegate": "yes", "Slice": "app.slice", "Description": "jobc job tested-limits.1", "TasksMax": "infinity"}
     if told != wanted:
         yield f"systemd says {told}"
-    joined = session.call("exec", "judged-limits", "--", "sh", "-c", "cat /proc/self/cgroup /sys/fs/cgroup/memory.max; exit 3")
+    joined = session.call("exec", "tested-limits", "--", "sh", "-c", "cat /proc/self/cgroup /sys/fs/cgroup/memory.max; exit 3")
     yield from fails("`jobc exec` from the session", joined, 3, "0::/\n", V2["memory.max"])
-    joined = session.call("exec", "judged-limits", "--", "cat", "/proc/self/cgroup", group=session.given())
+    joined = session.call("exec", "tested-limits", "--", "cat", "/proc/self/cgroup", group=session.given())
     yield from fails("`jobc exec` from a group of the user's", joined, 0, "0::/\n")
-    yield from fails("`jobc stats`", session.call("stats", "--no-stream", "judged-limits"), 0, "main-0", "96.0 MiB")
+    yield from fails("`jobc stats`", session.call("stats", "--no-stream", "tested-limits"), 0, "main-0", "96.0 MiB")
     # A second run has a scope of its own beside the first, under another name where somebody has that one.
-    subprocess.Popen(session.words("systemd-run", "--user", "--quiet", "--scope", "--unit=jobc-judged-limits.2", "sleep", "600"),
+    subprocess.Popen(session.words("systemd-run", "--user", "--quiet", "--scope", "--unit=jobc-tested-limits.2", "sleep", "600"),
                      env=session.environment())
     until(lambda: len(session.scopes()) == 2)
     yield from fails("a second run", session.call("run", "-d", session.job(LIMITS)))
-    second = session.record("judged-limits.2")["scope"]
-    if second != f"jobc-judged-limits.2-{session.record('judged-limits.2')['supervisor']['pid']}.scope":
+    second = session.record("tested-limits.2")["scope"]
+    if second != f"jobc-tested-limits.2-{session.record('tested-limits.2')['supervisor']['pid']}.scope":
         yield f"the second run is in {second}"
-    for run, scope in (("judged-limits.2", second), ("judged-limits.1", unit)):
+    for run, scope in (("tested-limits.2", second), ("tested-limits.1", unit)):
         yield from fails("`jobc stop`", session.call("stop", "--grace", "0s", run))
         yield from gone(session, scope)
-    session.call("--user", "stop", "jobc-judged-limits.2.scope", program="systemctl")
+    session.call("--user", "stop", "jobc-tested-limits.2.scope", program="systemctl")
 
 
 def memory(session):
     """In the foreground: more memory than the limit is the end, and is told as the reason."""
     yield from fails("a hungry job", session.call("run", session.job(HUNGRY)), 1, "memory limit 48 MiB reached")
-    yield from gone(session, "jobc-judged-hungry.1.scope")
+    yield from gone(session, "jobc-tested-hungry.1.scope")
 
 
 def interrupted(session):
@@ -219,10 +219,10 @@ def interrupted(session):
         told, _ = running.communicate(timeout=SECONDS)
         if running.returncode != 130:
             yield f"after SIGINT it ends with {running.returncode}: {told[-1500:]}"
-    yield from gone(session, "jobc-judged-many.1.scope")
+    yield from gone(session, "jobc-tested-many.1.scope")
     session.call("run", "-d", session.job(LIMITS))
-    until(lambda: session.record("judged-limits").get("state") == "running")
-    record = session.record("judged-limits")
+    until(lambda: session.record("tested-limits").get("state") == "running")
+    record = session.record("tested-limits")
     yield from fails("`systemctl stop`", session.call("--user", "stop", record["scope"], program="systemctl"))
     if not until(lambda: session.record(record["id"]).get("state") == "stopped"):
         yield f"its job is {session.record(record['id']).get('state')}"
@@ -232,8 +232,8 @@ def interrupted(session):
 def killed(session):
     """A supervisor that is killed takes its tasks and the scope with it."""
     session.call("run", "-d", session.job(LIMITS))
-    until(lambda: session.record("judged-limits").get("state") == "running")
-    record = session.record("judged-limits")
+    until(lambda: session.record("tested-limits").get("state") == "running")
+    record = session.record("tested-limits")
     task = record["tasks"][0]["process"]["pid"]
     os.kill(record["supervisor"]["pid"], signal.SIGKILL)
     yield from gone(session, record["scope"])
@@ -266,15 +266,15 @@ def unasked(session):
     yield from fails("a job without limits", session.call("run", "-d", session.job(FREE)))
     if session.scopes():
         yield f"there are {session.scopes()}"
-    session.call("stop", "--grace", "0s", "judged-free")
+    session.call("stop", "--grace", "0s", "tested-free")
     ended = session.call("run", session.job(HUNGRY), group=session.given(), environment=session.nowhere)
     yield from fails("a user with a group", ended, 1, "memory limit 48 MiB reached")
     # What runs there is in no unit of the user's systemd, but of the machine's: of the service that systemd is.
     session.call("run", "-d", session.job(LIMITS), group=session.given())
-    until(lambda: session.record("judged-limits").get("state") == "running")
-    joined = session.call("exec", "judged-limits", "--", "cat", "/proc/self/cgroup")
+    until(lambda: session.record("tested-limits").get("state") == "running")
+    joined = session.call("exec", "tested-limits", "--", "cat", "/proc/self/cgroup")
     yield from fails("`jobc exec` from the session", joined, 0, "0::/\n")
-    session.call("stop", "--grace", "0s", "judged-limits")
+    session.call("stop", "--grace", "0s", "tested-limits")
 
 
 def refused(session):
@@ -290,13 +290,13 @@ def refused(session):
     if "`memory`" in lacking.stderr:
         yield f"what would be kept is told as lost: {lacking.stderr}"
     yield from fails("a lacking controller that is allowed", session.call("run", "-d", "--allow-unenforced", *weighed))
-    until(lambda: session.record("judged-limits").get("state") == "running")
-    record = session.record("judged-limits")
+    until(lambda: session.record("tested-limits").get("state") == "running")
+    record = session.record("tested-limits")
     if not any("`io`" in note or "`blockIO`" in note for note in record.get("notes", [])):
         yield f"nobody says that there is no `io`: {record.get('notes')}"
     if (member(record["tasks"][0]["process"]["pid"]) / "memory.max").read_text().strip() != V2["memory.max"]:
         yield "what could be kept is not"
-    session.call("stop", "--grace", "0s", "judged-limits")
+    session.call("stop", "--grace", "0s", "tested-limits")
     yield from gone(session, record["scope"])
 
 
@@ -315,14 +315,14 @@ def logged_out(session):
     without = {"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(session.home / "state")}
     yield from fails("without variables", session.call("run", session.job(HUNGRY), environment=without), 1, "memory limit 48 MiB reached")
     session.call("run", "-d", session.job(LIMITS))
-    until(lambda: session.record("judged-limits").get("state") == "running")
-    record = session.record("judged-limits")
+    until(lambda: session.record("tested-limits").get("state") == "running")
+    record = session.record("tested-limits")
     subprocess.run(["systemctl", "stop", f"{session.login.unit}.service"], check=True, timeout=SECONDS)
     task = Path(f"/proc/{record['tasks'][0]['process']['pid']}")
     if not until(lambda: not task.exists(), 10):
         yield "its task lives on"
-    if not until(lambda: session.record("judged-limits").get("state") in ("stopped", "lost"), 10):
-        yield f"its job is {session.record('judged-limits').get('state')}"
+    if not until(lambda: session.record("tested-limits").get("state") in ("stopped", "lost"), 10):
+        yield f"its job is {session.record('tested-limits').get('state')}"
     if session.login.group.exists():
         yield f"{session.login.group} is left"
 
@@ -330,14 +330,14 @@ def logged_out(session):
 CASES = [read_back, memory, interrupted, killed, bundle, unasked, refused, doctor, logged_out]
 
 
-def begin(judge):
+def begin(harness):
     """Starts the machine and this file in it."""
     if os.geteuid() != 0:
-        judge.skip("root becomes the users")
+        harness.skip("root becomes the users")
     for tool in ("linux.uml", "dbus-daemon", "systemctl"):
-        judge.tool(tool)
+        harness.tool(tool)
     if not os.access("/lib/systemd/systemd", os.X_OK):
-        judge.skip("systemd is not installed; `tests/oracles/install` installs it")
+        harness.skip("systemd is not installed; `tests/oracles/install` installs it")
     # There are no new users in the machine.
     user.with_range()
     os.environ["JOBC_IN_SYSTEMD"], os.environ["JOBC"] = "yes", str(binary())
@@ -346,21 +346,21 @@ def begin(judge):
 
 
 def main():
-    judge = Judge("scope", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("scope", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if "JOBC_IN_SYSTEMD" not in os.environ:
-        begin(judge)
+        begin(harness)
     with scratch() as directory:
         session = Session(directory, user.with_range())
         session.begin()
         for case in CASES:
             name = case.__name__.replace("_", " ")
-            if judge.wants(name):
+            if harness.wants(name):
                 try:
-                    judge.judge(name, case(session))
+                    harness.check(name, case(session))
                 except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as broken:
-                    judge.judge(name, [f"{type(broken).__name__}: {broken}"])
-    judge.end()
+                    harness.check(name, [f"{type(broken).__name__}: {broken}"])
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges that a job's secrets reach the task that asks for them, and nobody who looks at the job.
+"""Tests that a job's secrets reach the task that requests them, and nobody who looks at the job.
 
 While the job runs, after it was stopped, and after its supervisor was killed, the values are looked for in the job's directories, in
 what the commands about jobs say, and on the command line of every process of the machine.
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
 from faults import Jobs, copied  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from harness import Harness, scratch  # noqa: E402
 
 VARIABLE, FILE = "v4lue-of-the-v4riable", "v4lue-of-the-f1le"
 
@@ -28,19 +28,19 @@ name: {name}
 image: host
 network: none
 secrets:
-  token: {{env: JUDGED_TOKEN}}
+  token: {{env: TESTED_TOKEN}}
   key: {{file: key}}
 roles:
   main:
     shell: sh
     env: {{TOKEN: "${{{{ secrets.token }}}}"}}
-    files: {{/etc/judged/key: {{secret: key, mode: "0400"}}}}
+    files: {{/etc/tested/key: {{secret: key, mode: "0400"}}}}
     run: |
       printf %s "$TOKEN" | sha256sum
-      sha256sum </etc/judged/key
-      ls -l /etc/judged/key
-      (echo never >/etc/judged/key) 2>/dev/null || echo read-only
-      echo "$TOKEN"; cat /etc/judged/key
+      sha256sum </etc/tested/key
+      ls -l /etc/tested/key
+      (echo never >/etc/tested/key) 2>/dev/null || echo read-only
+      echo "$TOKEN"; cat /etc/tested/key
       sleep 600
 """
 
@@ -111,7 +111,7 @@ def run(jobs, name):
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name))
     (jobs.directory / "key").write_text(f"{FILE}\n")
-    return jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE)
+    return jobs.run(str(path), "--detach", TESTED_TOKEN=VARIABLE)
 
 
 def started(jobs, name):
@@ -138,8 +138,8 @@ def further(jobs, name):
     wanted, none = (hashlib.sha256(value.encode()).hexdigest() for value in (VARIABLE, ""))
     program = [name, "--", "sh", "-c", "printf %s \"$TOKEN\" | sha256sum"]
     problems = []
-    for words, given, code, said in ((["--secrets"], {"JUDGED_TOKEN": VARIABLE}, 0, wanted), ([], {"JUDGED_TOKEN": VARIABLE}, 0, none),
-                                     (["--secrets"], {}, 125, "needs the environment variable `JUDGED_TOKEN`, which is not set")):
+    for words, given, code, said in ((["--secrets"], {"TESTED_TOKEN": VARIABLE}, 0, wanted), ([], {"TESTED_TOKEN": VARIABLE}, 0, none),
+                                     (["--secrets"], {}, 125, "needs the environment variable `TESTED_TOKEN`, which is not set")):
         answer = jobs.call("exec", *words, *program, **given)
         if answer.returncode != code or said not in answer.stdout + answer.stderr:
             problems.append(f"exec {words}: exit {answer.returncode}, not {code} with `{said}`: {answer.stdout}{answer.stderr}")
@@ -152,7 +152,7 @@ def unseen(jobs, name):
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name) + "matrix: {axes: {number: [1, 2]}, max_parallel: 1}\n")
     (jobs.directory / "key").write_text(f"{FILE}\n")
-    said = jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE).communicate(timeout=30)[0]
+    said = jobs.run(str(path), "--detach", TESTED_TOKEN=VARIABLE).communicate(timeout=30)[0]
     names = said.split()
     problems = [] if len(names) == 2 else [f"not two jobs: {said}"]
     for job in names:
@@ -182,20 +182,20 @@ def missing(jobs, name):
     answer = jobs.call("run", str(path))
     said = answer.stdout + answer.stderr
     problems = [] if answer.returncode == 125 else [f"exit code {answer.returncode}, not 125"]
-    if "JUDGED_TOKEN" not in said:
+    if "TESTED_TOKEN" not in said:
         problems.append(f"the variable is not named: {said}")
     return [*problems, *left(jobs, name)]
 
 
 def main():
-    judge = Judge("job secrets", __doc__)
-    judge.parse()
+    harness = Harness("job secrets", __doc__)
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("only root can be several users")
+        harness.skip("only root can be several users")
     for who, account in [("root", None), ("a user", user.with_range()), ("a user without further ids", user.without_range())]:
         for case in [stopped, further, killed, missing, *([unseen] if account else [])]:
             name = f"{who}: {case.__name__}"
-            if not judge.wants(name):
+            if not harness.wants(name):
                 continue
             with scratch() as directory:
                 directory = Path(directory)
@@ -204,10 +204,10 @@ def main():
                 if account:
                     os.chown(directory, account.uid, account.gid)
                 try:
-                    judge.judge(name, case(jobs, f"judged-{case.__name__}-{os.getpid()}"))
+                    harness.check(name, case(jobs, f"tested-{case.__name__}-{os.getpid()}"))
                 except (RuntimeError, TimeoutError) as why:
-                    judge.judge(name, [str(why)])
-    judge.end()
+                    harness.check(name, [str(why)])
+    harness.end()
 
 
 if __name__ == "__main__":

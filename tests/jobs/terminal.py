@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the commands about jobs as a person has them: on a terminal (tmux), with keys typed and the screen read.
+"""Tests the job commands on a terminal (tmux): types keys and reads the screen.
 
 With `--user range` or `--user single` the person is an unprivileged user.
 """
@@ -16,16 +16,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 from alone import jobs_of, problems  # noqa: E402
 import commands  # noqa: E402
-from judge import Judge  # noqa: E402
+from harness import Harness  # noqa: E402
 
 SECONDS = 20
 
-# By a name of its own, which cgroups have too: they are the machine's, and another judge may be at work.
-LONG = commands.LONG.replace("judged-long", "judged-seen")
+# Under its own name, which its cgroups have too: they are the host's, and another test may run.
+LONG = commands.LONG.replace("tested-long", "tested-seen")
 
 TALK = """\
 version: 1
-name: judged-talk
+name: tested-talk
 image: host
 roles:
   main:
@@ -43,7 +43,7 @@ class Screen:
     """A shell on a terminal of 100 columns."""
 
     def __init__(self, jobs):
-        self.jobs, self.socket = jobs, f"judge-{os.getpid()}"
+        self.jobs, self.socket = jobs, f"check-{os.getpid()}"
         environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.directory}:{os.environ['PATH']}",
                                        JOBC_COLOR="auto")
         words = [*(jobs.account.prefix() if jobs.account else []), "env", "-i", *(f"{k}={v}" for k, v in environment.items()),
@@ -89,15 +89,15 @@ class Screen:
 
 
 def main():
-    judge = Judge("terminal", __doc__)
-    judge.tool("tmux")
-    with jobs_of(judge) as jobs:
+    harness = Harness("terminal", __doc__)
+    harness.tool("tmux")
+    with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG)
         (jobs.directory / "talk.yaml").write_text(TALK)
         for case in (foreground, executing, following, watching, lending):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(on_a_screen(case), jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(on_a_screen(case), jobs))
+    harness.end()
 
 
 def on_a_screen(case):
@@ -133,7 +133,7 @@ def foreground(jobs, screen):
     if "\x1b[3" not in screen.read(colors=True):
         yield "no colors"
     screen.press("C-c")
-    shown = screen.until(r"jobc: judged-seen\.\d+: stopped")
+    shown = screen.until(r"jobc: tested-seen\.\d+: stopped")
     if "press Ctrl-C again to kill it" not in shown or "bye from" not in shown:
         yield f"what Ctrl-C does is not told:\n{shown}"
     screen.type("echo code $?")
@@ -146,21 +146,21 @@ def foreground(jobs, screen):
     screen.until("press Ctrl-C again to kill it")
     time.sleep(0.3)
     screen.press("C-c")
-    screen.until(r"jobc: judged-seen\.\d+: ", seconds=10)
+    screen.until(r"jobc: tested-seen\.\d+: ", seconds=10)
     (jobs.directory / "long.yaml").write_text(LONG)
 
 
 def begun(jobs, screen):
     screen.type("jobc run -d long.yaml" + unenforced(jobs))
-    screen.until(r"judged-seen\.\d+")
-    jobs.running("judged-seen")
+    screen.until(r"tested-seen\.\d+")
+    jobs.running("tested-seen")
     screen.clear()
 
 
 def executing(jobs, screen):
     """A shell in a task, with the size of our terminal, and Ctrl-C for the program in it."""
     begun(jobs, screen)
-    screen.type("jobc exec -it judged-seen loud-1 -- env PS1='inside: ' sh -i")
+    screen.type("jobc exec -it tested-seen loud-1 -- env PS1='inside: ' sh -i")
     screen.until(r"inside: ?$")
     screen.type("stty size; hostname; test -t 0 && echo a terminal")
     shown = screen.until(r"(?m)^a terminal$")
@@ -181,14 +181,14 @@ def executing(jobs, screen):
 def following(jobs, screen):
     """Logs as they come, until Ctrl-C; the job goes on."""
     begun(jobs, screen)
-    screen.type("jobc logs -f judged-seen")
+    screen.type("jobc logs -f tested-seen")
     screen.until(r"loud-1 \| hello from 1")
     time.sleep(0.5)
     if re.search(r"\$ ?$", screen.read()):
         yield "it did not stay"
     screen.press("C-c")
     screen.until(r"\$ ?$")
-    if jobs.record("judged-seen")["state"] != "running":
+    if jobs.record("tested-seen")["state"] != "running":
         yield "the job did not go on"
     yield from cooked(screen)
 
@@ -196,7 +196,7 @@ def following(jobs, screen):
 def watching(jobs, screen):
     """A live table over the whole screen, which `q` leaves as it was."""
     begun(jobs, screen)
-    screen.type("echo before; jobc top judged-seen")
+    screen.type("echo before; jobc top tested-seen")
     shown = screen.until("loud-1")
     if "before" in shown:
         yield f"it does not have the screen to itself:\n{shown}"
@@ -214,7 +214,7 @@ def lending(jobs, screen):
     screen.until("on a terminal of 30 100")
     screen.type("something")
     screen.until("heard something")
-    screen.until(r"jobc: judged-talk\.\d+: failed.*exit 5")
+    screen.until(r"jobc: tested-talk\.\d+: failed.*exit 5")
     screen.type("echo code $?")
     screen.until(r"(?m)^(\$ )?code 1$")
     yield from cooked(screen)

@@ -123,7 +123,7 @@ def main():
     for path in check.find("plan.json"):
         jobs = read(path)["jobs"]
         if len(jobs) == 1:
-            check.judge(path, list(one_job(path.parent, jobs[0])))
+            check.record(path, list(one_job(path.parent, jobs[0])))
         else:
             check.note("a plan of several jobs is not beside its artifacts")
     check.end()

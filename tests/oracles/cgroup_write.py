@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes every task's cgroup files to a group of this kernel and reads them back.
 
-The files of the version this kernel mounts are judged: `v2` on a unified tree, otherwise `v1`. A controller, device
+The files of the version that this kernel mounts are checked: `v2` on a unified tree, otherwise `v1`. A controller, device
 or CPU it lacks is counted and left out. `cgroup_uml` runs this under a kernel of its own, where v2 is mounted.
 """
 
@@ -31,7 +31,7 @@ def controllers():
     return set(here)
 
 
-def judge(directory, name, available, check):
+def write_task(directory, name, available, check):
     """Makes a group in each controller the files name, writes them in order and compares; the problems found."""
     problems, made = [], set()
     files = sorted((path for path in directory.rglob("*") if path.is_file()),
@@ -100,7 +100,7 @@ def main():
     available = controllers()
     version = "v2" if UNIFIED else "v1"
     for directory in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
-        check.judge(directory, judge(directory, f"jobc-oracle-{os.getpid()}", available, check))
+        check.record(directory, write_task(directory, f"jobc-oracle-{os.getpid()}", available, check))
     check.end()
 
 

@@ -6,7 +6,7 @@ JobSets are also read and written back by kubeflow-trainer-api's models, which m
 
 from common import Check, built_in, documents, explained, published, strict
 
-# Kinds whose specification is that of a pod, which `kubernetes` judges; no definition of theirs was ever published.
+# Kinds whose specification is that of a pod, which `kubernetes` checks; no definition of theirs was ever published.
 POD_SHAPED = {("kubeshare.nthu/v1", "SharePod")}
 MODELS = {("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobsetV1alpha2JobSet"}
 
@@ -61,24 +61,24 @@ def main():
         check.skip(f"{error.name} is not installed; `tests/oracles/install` installs it")
     known = definitions()
     if not known:
-        check.note("the published definitions are absent; only the models judge")
+        check.note("the published definitions are absent; only the models are used")
     for path in check.find("kubernetes/*.yaml"):
         for manifest in documents(path):
             if built_in(manifest):
                 continue
             key = manifest["apiVersion"], manifest["kind"]
             if key in POD_SHAPED:
-                check.note(f"a {manifest['kind']} is judged as the pod it holds")
+                check.note(f"a {manifest['kind']} is checked as the pod it contains")
                 continue
             problems = explained(known[key].iter_errors(manifest)) if key in known else []
             if key in MODELS:
                 problems += round_trip(manifest, getattr(models, MODELS[key]))
             elif not known:
-                check.note(f"{manifest['kind']} is not judged without its definition")
+                check.note(f"{manifest['kind']} is not checked without its definition")
                 continue
             elif key not in known:
                 problems.append(f"no definition of {' '.join(key)} is here")
-            check.judge(path, problems)
+            check.record(path, problems)
     check.end()
 
 

@@ -41,7 +41,7 @@ def main():
         for rule in sorted(ignored & set(MAY_BE_IGNORED)):
             check.note(f"{rule} is ignored inline: {MAY_BE_IGNORED[rule]}")
         problems += findings(hadolint, path.resolve())
-        check.judge(path, problems)
+        check.record(path, problems)
     check.end()
 
 

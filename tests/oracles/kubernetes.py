@@ -2,7 +2,7 @@
 """Every manifest of a built-in kind against that release's own schemas, by kubernetes-validate in strict mode.
 
 The pods inside are also held against the API server's rules that a schema cannot state (`kubernetes_rules`). Custom
-resources are judged by `custom_resources`; the jobs inside them are judged here.
+resources are checked by `custom_resources`; the jobs inside them are checked here.
 """
 
 import copy
@@ -33,7 +33,7 @@ def main():
                     problems = [f"{place}: {error.message[:300]}"]
                 except kubernetes_validate.SchemaNotFoundError:
                     problems = [f"release {release} has no {item['apiVersion']} {item['kind']}"]
-                check.judge(path, problems)
+                check.record(path, problems)
     check.end()
 
 

@@ -39,7 +39,7 @@ def main():
                 problems.append(about + remark.removeprefix(f"{unit}:{number}:").strip())
         if done.returncode and not problems:
             problems.append(f"exit code {done.returncode}: {done.stderr.strip()}")
-        check.judge(directory, problems)
+        check.record(directory, problems)
     check.end()
 
 

@@ -26,7 +26,7 @@ BASE = {
         "noNewPrivileges": True,
     },
     "root": {"path": "rootfs", "readonly": False},
-    "hostname": "judged",
+    "hostname": "tested",
     "mounts": [
         {"destination": "/proc", "type": "proc", "source": "proc", "options": ["nosuid", "noexec", "nodev"]},
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs",

@@ -56,7 +56,7 @@ def bind(config, source, destination, *options, kind="bind"):
     config["mounts"].append({"destination": destination, "type": kind, "source": str(source), "options": list(options)})
 
 
-@case("plain", rootless=True, expect={"identity.user": "0:0", "identity.hostname": "judged", "identity.pid": "1",
+@case("plain", rootless=True, expect={"identity.user": "0:0", "identity.hostname": "tested", "identity.pid": "1",
                                       "status.NoNewPrivs": "1", "identity.cwd": "/"})
 def plain(config, place):
     pass
@@ -160,7 +160,7 @@ def bind_nested_target(config, place):
 
 
 # A file system mounted below a volume's source, in a mount namespace that ends with the runtime.
-BELOW = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs below "$JUDGE_VOLUME/sub"; exec "$@"', "sh")
+BELOW = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs below "$TEST_VOLUME/sub"; exec "$@"', "sh")
 
 
 @case("bind-not-recursive", prelude=BELOW)
@@ -489,7 +489,7 @@ def without(config, *kinds):
 
 
 @case("namespace-by-path", prelude=("unshare", "--net", "sh", "-c",
-                                     'touch "$JUDGE_VOLUME/net"; exec "$@"', "sh"), expect={"network": "lo"})
+                                     'touch "$TEST_VOLUME/net"; exec "$@"', "sh"), expect={"network": "lo"})
 def namespace_by_path(config, place):
     volume(place)
     for namespace in config["linux"]["namespaces"]:

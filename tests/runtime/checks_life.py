@@ -16,7 +16,7 @@ from security import check
 V2 = os.path.exists("/sys/fs/cgroup/cgroup.controllers")
 
 
-@check(9, "a device that is not listed cannot be opened", breaks=("devices",))
+@check(9, "a device that is not listed cannot be opened", mutations=("devices",))
 def devices(scene):
     for kind, major, minor, what in (("c", 10, 237, "loop-control"), ("c", 10, 229, "fuse"), ("b", 7, 0, "loop0"), ("b", 254, 0, "the disk")):
         ended = scene.run(["node", kind, str(major), str(minor)], lambda config: capabilities(config, "CAP_MKNOD"))
@@ -30,7 +30,7 @@ def devices(scene):
         yield f"/dev/zero, which everyone has: {ended.stdout.strip()} {ended.stderr.strip()}"
 
 
-@check(9, "a device on the list can be opened, in the way it says", breaks=("list",), rootless=False)
+@check(9, "a device on the list can be opened, in the way it says", mutations=("list",), rootless=False)
 def listed_device(scene):
     def asked(config):
         capabilities(config, "CAP_MKNOD")
@@ -52,7 +52,7 @@ def listed_device(scene):
         yield "a later rule that denies does not count"
 
 
-@check(10, "limits hold and the group cannot be left", breaks=("limits", "cgroup-writable"), rootless=False)
+@check(10, "limits hold and the group cannot be left", mutations=("limits", "cgroup-writable"), rootless=False)
 def limits(scene):
     ended = scene.run(["bomb", "500"], lambda config: config["linux"]["resources"].update(pids={"limit": 20}))
     yield from hung(ended)
@@ -70,12 +70,12 @@ def limits(scene):
     for word in ("made", "wrote", "remounted"):
         if word in ended.stdout:
             yield f"the container's groups can be changed from inside: {ended.stdout.split(chr(10))[:4]}"
-    if "judge-" in ended.stdout:
+    if "check-" in ended.stdout:
         yield "the group's place on the host is seen"
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "the program is in its group from its first instruction", breaks=("no-group",), rootless=False)
+@check(10, "the program is in its group from its first instruction", mutations=("no-group",), rootless=False)
 def in_its_group(scene):
     started, name = scene.start(["/bin/sh", "-c", "echo ready; exec sleep 99"],
                                 lambda config: config["linux"]["resources"].update(pids={"limit": 30}, memory={"limit": 64 << 20}))
@@ -87,13 +87,13 @@ def in_its_group(scene):
     pid = scene.runtime.state(name)["pid"]
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
-        if (controllers in ("memory", "pids", "devices") or V2) and not path.startswith(f"/judge-{os.getpid()}/"):
+        if (controllers in ("memory", "pids", "devices") or V2) and not path.startswith(f"/check-{os.getpid()}/"):
             yield f"it is in `{line}`"
     scene.end(started, name)
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "a further program enters a group that the container has divided", breaks=("group-of-exec",), rootless=False, place="version 2")
+@check(10, "a further program enters a group that the container has divided", mutations=("group-of-exec",), rootless=False, place="v2")
 def divided(scene):
     """As systemd does in a container: it moves itself one down and passes controllers on, so its own group takes nobody any more."""
     if not V2:
@@ -114,28 +114,28 @@ def divided(scene):
     if ended.stdout.strip() != "0::/first":
         yield f"a further program: exit code {ended.returncode} {ended.stdout.strip()} {ended.stderr.strip()}"
     scene.end(started, name)
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")
 
 
-@check(10, "a group's path stays below the tree", breaks=("cgroup-path",), rootless=False)
+@check(10, "a group's path stays below the tree", mutations=("cgroup-path",), rootless=False)
 def group_path(scene):
-    for path in ("/../../judged-escape", "judged/../../../judged-escape", "/judged/./x", "/judged/../judged-escape", "/judged//..", "..", "/.."):
+    for path in ("/../../tested-escape", "tested/../../../tested-escape", "/tested/./x", "/tested/../tested-escape", "/tested//..", "..", "/.."):
         ended = scene.run(["hello"], lambda config, path=path: config["linux"].update(cgroupsPath=path))
         yield from hung(ended)
         for top in ("/sys/fs/cgroup", "/sys/fs", "/sys", "/"):
-            found = Path(top, "judged-escape")
+            found = Path(top, "tested-escape")
             if found.exists():
                 found.rmdir()
                 yield f"`{path}` made {found}"
         if ended.returncode == 0 and ".." in path and scene.runtime.name not in ("runc", "crun"):
             yield f"`{path}` is taken"
-    remove_groups("judged")
-    remove_groups("judged-escape")
+    remove_groups("tested")
+    remove_groups("tested-escape")
 
 
-@check(10, "nothing survives a kill", breaks=("kill-one",))
+@check(10, "nothing survives a kill", mutations=("kill-one",))
 def kill(scene):
-    # The last word is nobody else's: another judge may be at work.
+    # The last argument is unique to this process: another test may run.
     attack = ["orphans", "40", str(os.getpid())]
     started, name = scene.start(attack)
     if not started:
@@ -152,7 +152,7 @@ def kill(scene):
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, 9)
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")
 
 
 # What asks for something that may not be known or not be had: a container that starts must really have it.
@@ -177,7 +177,7 @@ STRANGE = {
         {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 9, "value": 1, "op": "SCMP_CMP_EQ"}]}]}),
     "a listener for seccomp": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/not/there.sock", "syscalls": [
         {"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}]}),
-    "cache and bandwidth": lambda c: c["linux"].update(intelRdt={"closID": "judged", "l3CacheSchema": "L3:0=f"}),
+    "cache and bandwidth": lambda c: c["linux"].update(intelRdt={"closID": "tested", "l3CacheSchema": "L3:0=f"}),
     "a kernel value of no name": lambda c: c["linux"].update(sysctl={"kernel.not_there": "1"}),
     "a kernel value of the host's": lambda c: c["linux"].update(sysctl={"kernel.panic": "77"}),
     "a kernel value that leads out": lambda c: c["linux"].update(sysctl={"net.../../kernel/panic": "77"}),
@@ -211,22 +211,22 @@ STRANGE = {
 }
 
 
-@check(15, "what cannot be kept is refused, in words", breaks=("ignore",))
+@check(15, "what cannot be kept is refused, in words", mutations=("ignore",))
 def closed(scene):
     panic = Path("/proc/sys/kernel/panic").read_text()
     for what, change in STRANGE.items():
         try:
             ended = scene.run(["hello"], change)
         except (ValueError, KeyError) as error:
-            scene.judge.note(f"{what}: cannot be asked for here: {error}")
+            scene.harness.note(f"{what}: cannot be asked for here: {error}")
             continue
         yield from refused(ended, what)
     if Path("/proc/sys/kernel/panic").read_text() != panic:
         yield "a value of the host's kernel was changed"
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")
 
 
-@check(15, "a configuration that cannot be read is refused", breaks=("ignore",))
+@check(15, "a configuration that cannot be read is refused", mutations=("ignore",))
 def unreadable(scene):
     place, name = scene.bundle(["hello"])
     whole = (place / "config.json").read_text()
@@ -244,17 +244,17 @@ def unreadable(scene):
     yield from refused(scene.runtime.run(place / "nowhere", name), "a bundle that is not there")
 
 
-@check(16, "no start hangs and every end is told", breaks=("hang",))
+@check(16, "no start hangs and every end is told", mutations=("hang",))
 def ends(scene):
     place, name = scene.bundle(["hello"])
-    for number in range(scene.judge.options.races):
+    for number in range(scene.harness.options.races):
         ended = scene.runtime.run(place, f"{name}-{number}", seconds=10)
         if ended.returncode or ended.stdout != "hello\n":
             yield f"start {number}: exit code {ended.returncode} {ended.stderr.strip()}"
             return
 
 
-@check(16, "many at once do not disturb each other", breaks=("at-once",))
+@check(16, "many at once do not disturb each other", mutations=("at-once",))
 def at_once(scene):
     place, name = scene.bundle(["hello"], lambda config: config["linux"].pop("cgroupsPath", None))
     many = [subprocess.Popen(scene.runtime.argv("run", "--bundle", str(place), f"{name}-{number}"), stdout=subprocess.DEVNULL,
@@ -270,4 +270,4 @@ def at_once(scene):
             continue
         if each.returncode != 0 and "Device or resource busy" not in errors:
             yield f"{number}: exit code {each.returncode}: {errors.strip()}"
-    remove_groups(f"judge-{os.getpid()}")
+    remove_groups(f"check-{os.getpid()}")

@@ -13,7 +13,7 @@ from security import check
 NAMES = ["", ".", "..", "../out", "a/b", "/absolute", "a b", "a\nb", "é", "x" * 1025, "a;b", "*", "a%b", "a\\b"]
 
 
-@check(11, "a container's name is no path", breaks=("names",))
+@check(11, "a container's name is no path", mutations=("names",))
 def names(scene):
     place, _ = scene.bundle(["hello"])
     before = sorted(os.listdir(scene.runtime.states)), sorted(os.listdir(scene.runtime.states.parent))
@@ -31,7 +31,7 @@ def names(scene):
     yield from scene.untouched()
 
 
-@check(11, "a state belongs to one container and to its owner", breaks=("state-open", "names"))
+@check(11, "a state belongs to one container and to its owner", mutations=("state-open", "names"))
 def states(scene):
     started, name = scene.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
     if not started:
@@ -39,7 +39,7 @@ def states(scene):
         return
     directory = scene.runtime.states / name
     if not directory.is_dir():
-        scene.judge.note("the state's directory has another name than the container")
+        scene.harness.note("the state's directory has another name than the container")
         directory = scene.runtime.states
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
@@ -59,7 +59,7 @@ def states(scene):
         yield f"of 8 that asked for one name {sum(one.returncode == 0 for one in ended)} got it: {ended[0].stderr.strip()}"
 
 
-@check(12, "ids are the user's own", breaks=("fewer",))
+@check(12, "ids are the user's own", mutations=("fewer",))
 def mappings(scene):
     account = scene.account
     if not account:
@@ -85,7 +85,7 @@ def mappings(scene):
         yield from refused(scene.run(["hello"], stolen), f"mapping {what}")
 
 
-@check(12, "without its namespaces a user gets no container", breaks=("fallback",), place="single")
+@check(12, "without its namespaces a user gets no container", mutations=("fallback",), place="single")
 def no_fewer(scene):
     if not scene.account:
         return
@@ -105,7 +105,7 @@ def no_fewer(scene):
         yield "/dev/mem can be had"
 
 
-@check(13, "a volume is private, and read-only all the way down", breaks=("volumes",))
+@check(13, "a volume is private, and read-only all the way down", mutations=("volumes",))
 def volumes(scene):
     source = scene.directory / "volume"
     (source / "sub").mkdir(parents=True)
@@ -139,7 +139,7 @@ def volumes(scene):
     scene.end(started, name)
 
 
-@check(13, "a volume is opened once", breaks=("volumes",))
+@check(13, "a volume is opened once", mutations=("volumes",))
 def volume_once(scene):
     """Its source is exchanged for a link to the host's files all the time; the container has one or the other, whole and read-only."""
     place, name = scene.bundle(["/bin/sh", "-c", "cat /v/which /v/secret 2>/dev/null; (: >/v/made) 2>/dev/null && echo wrote; true"])
@@ -169,17 +169,17 @@ def volume_once(scene):
 HOOK = "#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{out}\necho ran >>{out}\n"
 
 
-@check(14, "a hook gets nothing of the runtime's environment", breaks=("hook-environment",), rootless=False)
+@check(14, "a hook gets nothing of the runtime's environment", mutations=("hook-environment",), rootless=False)
 def hook_environment(scene):
     out = scene.directory / "hook-out"
     hook = scene.directory / "hook"
     hook.write_text(HOOK.format(out=out))
     hook.chmod(0o755)
-    os.environ["JUDGE_CANARY"] = SECRET
+    os.environ["TEST_CANARY"] = SECRET
     try:
         ended = scene.run(["/bin/sh", "-c", "cat /proc/$$/environ"], lambda config: config.update(hooks={"createRuntime": [{"path": str(hook), "env": ["A=b"]}]}))
     finally:
-        del os.environ["JUDGE_CANARY"]
+        del os.environ["TEST_CANARY"]
     if not out.exists():
         yield f"the hook did not run: {ended.stderr.strip()}"
     elif SECRET in out.read_text() or "A=b" not in out.read_text():
@@ -188,10 +188,10 @@ def hook_environment(scene):
         yield "the program has the runtime's environment"
 
 
-@check(14, "a hook is a file only root or the user could have written", breaks=("hook-owner",))
+@check(14, "a hook is a file only root or the user could have written", mutations=("hook-owner",))
 def hook_owner(scene):
-    if scene.runtime.name in ("runc", "crun") and "JUDGE_OWN" not in os.environ:
-        scene.judge.note(f"{scene.runtime.name} runs every hook, whoever wrote it")
+    if scene.runtime.name in ("runc", "crun") and "TEST_NSENTER" not in os.environ:
+        scene.harness.note(f"{scene.runtime.name} runs every hook, whoever wrote it")
         return
     for what, mode, owner, directory_mode in (("writable by everyone", 0o777, None, 0o755), ("writable by a group", 0o775, (0, 12), 0o755),
                                            ("another's", 0o755, (12345, 12345), 0o755), ("in a directory that is open", 0o755, None, 0o777)):

@@ -13,7 +13,7 @@ def capabilities(config, *names):
         config["process"]["capabilities"][kind] = [*config["process"]["capabilities"][kind], *names]
 
 
-@check(1, "the old root is gone", breaks=("chroot",))
+@check(1, "the old root is gone", mutations=("chroot",))
 def old_root(scene):
     ended = scene.run(["leave-root", str(scene.sentinel / "secret")], lambda config: capabilities(config, "CAP_SYS_CHROOT"))
     yield from hung(ended)
@@ -72,7 +72,7 @@ def linked(root, target, to):
     path.symlink_to(to)
 
 
-@check(2, "no link in the image leads out", breaks=("follow",))
+@check(2, "no link in the image leads out", mutations=("follow",))
 def links(scene):
     up = "../" * 20
     for target in TARGETS:
@@ -85,7 +85,7 @@ def links(scene):
                 yield f"`{target}` -> `{to}`: fails without a word"
 
 
-@check(2, "no link that comes and goes leads out", breaks=("follow",))
+@check(2, "no link that comes and goes leads out", mutations=("follow",))
 def races(scene):
     """A second process exchanges a directory of the image and a link to the host all the time."""
     for target in ("/race", "/race/in", "/proc", "/dev"):
@@ -111,7 +111,7 @@ def races(scene):
         yield from racer.problems
 
 
-@check(3, "/dev is fresh and nothing of the image's", breaks=("image-dev",))
+@check(3, "/dev is fresh and nothing of the image's", mutations=("image-dev",))
 def fresh_dev(scene):
     def planted(root):
         (root / "dev/planted").write_text("from the image")
@@ -130,7 +130,7 @@ def fresh_dev(scene):
     yield from scene.untouched()
 
 
-@check(3, "a mask is no file of the image's", breaks=("image-mask",))
+@check(3, "a mask is no file of the image's", mutations=("image-mask",))
 def honest_null(scene):
     """Without a mount on /dev the image's own /dev/null must not serve as what masks a file."""
     def without_dev(config):
@@ -150,7 +150,7 @@ def honest_null(scene):
     yield from scene.untouched()
 
 
-@check(7, "/proc is the container's own, masked and read-only", breaks=("masks", "pid-shared"))
+@check(7, "/proc is the container's own, masked and read-only", mutations=("masks", "pid-shared"))
 def own_proc(scene):
     def asked(config):
         config["linux"]["maskedPaths"] += ["/covered", "/not/there", "/tmp/not/there"]
@@ -170,7 +170,7 @@ def own_proc(scene):
         yield f"processes of the host are seen: {pids[:20]}"
 
 
-@check(7, "nothing is written to a /proc that is none", breaks=("follow-sysctl",))
+@check(7, "nothing is written to a /proc that is none", mutations=("follow-sysctl",))
 def sysctl_elsewhere(scene):
     """A value for the kernel goes to a real procfs or nowhere, whatever the image or a volume has at /proc/sys."""
     for name, mounts in (("image", lambda mounts: [m for m in mounts if m["destination"] != "/proc"]),

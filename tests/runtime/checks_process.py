@@ -10,7 +10,7 @@ from scene import SECRET, hung
 from security import check
 
 
-@check(4, "no descriptor is inherited", breaks=("descriptors",))
+@check(4, "no descriptor is inherited", mutations=("descriptors",))
 def inherited(scene):
     nine = os.open("/", os.O_RDONLY | os.O_DIRECTORY)
     os.dup2(nine, 9)
@@ -34,7 +34,7 @@ def inherited(scene):
             os.close(descriptor)
 
 
-@check(4, "the working directory is inside the root", breaks=("working-directory",))
+@check(4, "the working directory is inside the root", mutations=("working-directory",))
 def working_directory(scene):
     """CVE-2024-21626: a working directory that is a descriptor of the host's, left open by the runtime."""
     up = "../" * 20
@@ -63,10 +63,10 @@ def working_directory(scene):
         os.close(9)
 
 
-@check(5, "the runtime's own program cannot be written from inside", breaks=("own-program",))
+@check(5, "the runtime's own program cannot be written from inside", mutations=("own-program",))
 def own_program(scene):
     """CVE-2019-5736, with the program and its interpreter given as /proc/self/exe while a container looks for a handle."""
-    program = Path(os.environ.get("JUDGE_OWN") or scene.runtime.program)
+    program = Path(os.environ.get("TEST_NSENTER") or scene.runtime.program)
     if scene.account:
         os.chown(program, *scene.owner)
     before = program.read_bytes()
@@ -92,7 +92,7 @@ def own_program(scene):
         return
     until(lambda: "ready" in told.read_text())
     try:
-        for _ in range(scene.judge.options.races):
+        for _ in range(scene.harness.options.races):
             for args in (["/proc/self/exe", "--help"], ["/script"], ["/inside", "hello"]):
                 scene.runtime.call("exec", name, *args, seconds=10)
             if "opened" in told.read_text():
@@ -111,10 +111,10 @@ def own_program(scene):
     if "opened" not in out:
         yield f"the attack did not end: {out!r}"
     if "written 0" not in out and "written" in out:
-        scene.judge.note("a sealed copy or another program was written to: " + out.strip())
+        scene.harness.note("a sealed copy or another program was written to: " + out.strip())
 
 
-@check(6, "privileges are what was asked for and no more", breaks=("privileges", "groups"))
+@check(6, "privileges are what was asked for and no more", mutations=("privileges", "groups"))
 def privileges(scene):
     script = "cat /proc/$$/status; /setuid privileges"
 
@@ -158,7 +158,7 @@ def privileges(scene):
 ARCH = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}[os.uname().machine]
 
 
-@check(8, "seccomp is on, for every architecture", breaks=("seccomp",))
+@check(8, "seccomp is on, for every architecture", mutations=("seccomp",))
 def seccomp(scene):
     def asked(config):
         config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [ARCH],
@@ -176,7 +176,7 @@ def seccomp(scene):
         yield f"/proc/self/status says {ended.stdout!r} {ended.stderr.strip()}"
 
 
-@check(8, "seccomp is the last step", breaks=("seccomp-early",))
+@check(8, "seccomp is the last step", mutations=("seccomp-early",))
 def seccomp_last(scene):
     """A profile that allows what a small static program needs, and nothing that a runtime does, lets the program run."""
     def asked(config):
@@ -191,7 +191,7 @@ def seccomp_last(scene):
         yield f"exit code {ended.returncode}: {ended.stdout!r} {ended.stderr.strip()}"
 
 
-@check(8, "the runtime gives no way around new privileges", breaks=("environment",))
+@check(8, "the runtime gives no way around new privileges", mutations=("environment",))
 def memory_of_the_runtime(scene):
     """A program with CAP_SYS_PTRACE inside cannot look into what `exec` brings in before it has become the program."""
     script = f"echo ready; while :; do grep -l \"{SECRET}\" /proc/[0-9]*/environ 2>/dev/null; done"
@@ -199,12 +199,12 @@ def memory_of_the_runtime(scene):
     if not started:
         yield name
         return
-    os.environ["JUDGE_CANARY"] = SECRET
+    os.environ["TEST_CANARY"] = SECRET
     try:
         for _ in range(20):
             scene.runtime.call("exec", name, "/bin/true")
     finally:
-        del os.environ["JUDGE_CANARY"]
+        del os.environ["TEST_CANARY"]
     out = scene.end(started, name)
     if "environ" in (out or ""):
         yield f"the environment of the runtime can be read from inside: {out.split()[0]}"

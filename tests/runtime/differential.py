@@ -15,7 +15,7 @@ import explained
 import observation
 import user
 from bundle import Roots, configuration, rootless
-from judge import Judge, scratch
+from harness import Harness, scratch
 from podman import until
 from runtime import Runtime, on_a_terminal, program
 
@@ -27,8 +27,8 @@ def observed(runtime, case, roots, directory, account):
     place = directory / f"{case.name}-{runtime.name}"
     place.mkdir()
     config = configuration()
-    name = f"judge-{os.getpid()}-{case.name}"[:60]
-    group = f"/judge-{os.getpid()}/{case.name}"
+    name = f"check-{os.getpid()}-{case.name}"[:60]
+    group = f"/check-{os.getpid()}/{case.name}"
     config["linux"]["cgroupsPath"] = group
     case.change(config, place)
     if config["linux"]["cgroupsPath"] is None:
@@ -39,14 +39,14 @@ def observed(runtime, case, roots, directory, account):
     owner = (account.uid, account.gid) if account else \
         cases.OWNER if any(n["type"] == "user" for n in config["linux"]["namespaces"]) else None
     roots.bundle(place, config, owner)
-    os.environ["JUDGE_VOLUME"] = str(place / "volumes/data")
+    os.environ["TEST_VOLUME"] = str(place / "volumes/data")
     try:
         if case.terminal:
             return seen_on_a_terminal(runtime, case, place, name)
         return seen_while_it_waits(runtime, case, place, name, config["linux"].get("cgroupsPath"))
     finally:
         runtime.delete(name)
-        remove_groups(f"judge-{os.getpid()}")
+        remove_groups(f"check-{os.getpid()}")
 
 
 def seen_while_it_waits(runtime, case, place, name, group):
@@ -126,30 +126,30 @@ def shown(value):
 
 
 def main():
-    judge = Judge("differential", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root",
+    harness = Harness("differential", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root",
                               help="run as root, as a user with a range of ids, or as one with its own id alone")
-    judge.parser.add_argument("--peer", action="append", help="compare with this one only")
-    judge.parser.add_argument("--show", action="store_true", help="print every field of the runtime that is judged")
-    options = judge.parse()
+    harness.parser.add_argument("--peer", action="append", help="compare with this one only")
+    harness.parser.add_argument("--show", action="store_true", help="print every field that the runtime under test gave")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     used = set()
     with scratch() as directory:
-        roots = Roots(directory, judge.tool("busybox"))
-        runtime = Runtime(program(judge, directory), directory, account)
-        peers = [Runtime(judge.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
+        roots = Roots(directory, harness.tool("busybox"))
+        runtime = Runtime(program(harness, directory), directory, account)
+        peers = [Runtime(harness.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
         for case in cases.CASES:
-            if not judge.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
+            if not harness.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
                 continue
             mine = observed(runtime, case, roots, directory, account)
             if options.show:
                 print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in mine.items()))
             if case.refused and runtime.name == "ours":
                 said = mine.get("failed", "it starts")
-                judge.judge(case.name, [] if case.refused in said else [f"is to be refused with `{case.refused}`: {said}"])
+                harness.check(case.name, [] if case.refused in said else [f"is to be refused with `{case.refused}`: {said}"])
                 continue
             problems = [mine["failed"]] if "failed" in mine else list(promised(case, mine, account))
             for peer in peers:
@@ -164,12 +164,12 @@ def main():
                         problems.append(f"{peer.name} does not start: {other['failed']}")
                     continue
                 problems += compared(case, mine, other, peer.name, used)
-            judge.judge(case.name, problems)
+            harness.check(case.name, problems)
     if options.only is None and runtime.name == "ours" and not account:
         for rule in explained.RULES:
             if rule not in used:
-                judge.judge(f"explained.py: {rule.field}", [f"no case needs it any longer: {rule.why}"])
-    judge.end()
+                harness.check(f"explained.py: {rule.field}", [f"no case needs it any longer: {rule.why}"])
+    harness.end()
 
 
 def promised(case, fields, account):

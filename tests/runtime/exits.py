@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges how a container ends: the exit code, what was passed on, and that nothing of it stays.
+"""Tests how a container ends: exit code, what is passed on, and that nothing of it is left.
 
 The codes are those of docs/reference/exit-codes.md: the program's own; 125 where the runtime failed; 126 and 127 where
 the program cannot be executed or found; 128 and the number of the signal that killed it.
@@ -12,7 +12,7 @@ import time
 
 import user
 from bundle import Roots, configuration, give, rootless
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import Runtime, program
 
 PROGRAMS = [
@@ -44,7 +44,7 @@ def files(root):
 
 
 def asleep(number):
-    """`sleep` for so long as nobody else on the machine does, so that it is known by its words: another judge may be at work."""
+    """`sleep` with a duration that nobody else on the host uses, so that it is found by its command line: another test may run."""
     return f"sleep {number}{os.getpid():07}"
 
 
@@ -58,10 +58,10 @@ def pid_shared(config):
 
 
 class Ends:
-    """One judgement after another in bundles that are alike."""
+    """Runs similar bundles, one after another."""
 
-    def __init__(self, judge, runtime, roots, directory, account):
-        self.judge, self.runtime, self.roots, self.directory, self.account = judge, runtime, roots, directory, account
+    def __init__(self, harness, runtime, roots, directory, account):
+        self.harness, self.runtime, self.roots, self.directory, self.account = harness, runtime, roots, directory, account
         self.count = 0
 
     def bundle(self, args, change=unchanged):
@@ -80,8 +80,8 @@ class Ends:
         return place, f"exits-{os.getpid()}-{self.count}"
 
     def case(self, name, check):
-        if self.judge.wants(name):
-            self.judge.judge(name, check())
+        if self.harness.wants(name):
+            self.harness.check(name, check())
 
     def program(self, args, wanted, words, change=unchanged):
         place, name = self.bundle(args, change)
@@ -204,7 +204,7 @@ class Ends:
         answer = self.runtime.call("exec", "--env", "A=b", "--cwd", "/tmp", name, "/bin/sh", "-c",
                                    'echo "$A $(pwd) $(hostname) $(id -u)"; grep -E "^(CapBnd|NoNewPrivs)" /proc/self/status; exit 6')
         yield from code(answer.returncode, 6, answer.stderr)
-        if answer.stdout.splitlines()[:1] != ["b /tmp judged 0"]:
+        if answer.stdout.splitlines()[:1] != ["b /tmp tested 0"]:
             yield f"inside it is {answer.stdout!r}"
         if "CapBnd:\t0000000020000420" not in answer.stdout or "NoNewPrivs:\t1" not in answer.stdout:
             yield f"its capabilities are not the container's: {answer.stdout!r}"
@@ -242,15 +242,15 @@ def running(command):
 
 
 def main():
-    judge = Judge("exits", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    options = judge.parse()
+    harness = Harness("exits", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        ends = Ends(judge, Runtime(program(judge, directory), directory, account), Roots(directory, judge.tool("busybox")), directory, account)
+        ends = Ends(harness, Runtime(program(harness, directory), directory, account), Roots(directory, harness.tool("busybox")), directory, account)
         for name, args, wanted, words in PROGRAMS:
             change = pid_shared if name.startswith("killed") else unchanged
             if name.startswith("killed") and account:
@@ -267,7 +267,7 @@ def main():
         ends.case("the client dies", ends.client_dies)
         ends.case("create and start", ends.held)
         ends.case("exec", ends.executed)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the hooks of every stage: their order, namespaces, state and environment, and what a failing one leads to.
+"""Tests the hooks of every stage: their order, namespaces, state and environment, and what a failing one leads to.
 
 The rules are those of the runtime specification's config.md, "POSIX-platform Hooks", and runtime.md, "Lifecycle".
 """
@@ -11,7 +11,7 @@ import time
 
 from bundle import Roots, configuration
 from exits import asleep, running
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import Runtime, program
 
 # Stage: in the container's namespaces?, the status in the state it reads. The specification gives the hooks of `create`
@@ -102,7 +102,7 @@ class Hooks:
             if inside and state.get("pid") not in (None, 0, 1):
                 yield f"{stage}: the pid is {state['pid']}, not the container's own view of it"
             seen = lines(log / f"{stage}.ns")[0] != own
-            # crun and unshare: the judge's own mount namespace is not the runtime's there, so only `inside` is certain.
+            # crun and unshare: the test's own mount namespace is not the runtime's there, so only `inside` is certain.
             if inside and not seen:
                 yield f"{stage} runs outside the container's namespaces"
             environment = (log / f"{stage}.env").read_text().split()
@@ -185,16 +185,16 @@ def lines(path):
 
 
 def main():
-    judge = Judge("hooks", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("hooks", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles")
+        harness.skip("root makes the bundles")
     with scratch() as directory:
-        hooks = Hooks(Runtime(program(judge, directory), directory), Roots(directory, judge.tool("busybox")), directory)
+        hooks = Hooks(Runtime(program(harness, directory), directory), Roots(directory, harness.tool("busybox")), directory)
 
         def case(name, check):
-            if judge.wants(name):
-                judge.judge(name, check())
+            if harness.wants(name):
+                harness.check(name, check())
 
         case("every stage", hooks.every_stage)
         case("several of a stage", hooks.several)
@@ -206,7 +206,7 @@ def main():
             case(f"{stage} takes too long", lambda stage=stage: hooks.slow(stage))
         case("absent", hooks.absent)
         case("the state is not read", hooks.big_state_unread)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* What a hostile program does inside a container, by the name of the trick: `inside WORD [ARGUMENT]`.
  *
- * Built statically by the judge. A trick prints what it reached, nothing where the kernel stopped it, so that the judge
+ * Built statically by the test. A trick prints what it reached, nothing where the kernel stopped it, so that the test
  * reads the output and no exit code decides by itself. */
 #define _GNU_SOURCE
 #include <dirent.h>

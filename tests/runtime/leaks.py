@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges what stays behind: after many failing starts, many runs and many kills the machine must be as it was before.
+"""Tests what is left behind: after many failing starts, many runs and many kills the host must be as it was before.
 
 It runs in a pid and a mount namespace of its own with a /tmp of its own, so that what it counts is its own: processes,
 mounts, namespaces, cgroups, states, temporary files. `--failing 1000 --runs 10000` is the long form (`just soak`); the default takes seconds.
@@ -18,14 +18,14 @@ from pathlib import Path
 import user
 from bundle import Roots, configuration, give, rootless, write
 from checks_life import STRANGE
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 from runtime import Runtime, program
 
 SECONDS = 10
 
 
 def counted(runtime, group):
-    """What is there: everything that a container may leave, in this judge's namespaces."""
+    """Everything that a container may leave behind, in this test's namespaces."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     namespaces, processes = set(), []
     for pid in pids:
@@ -72,7 +72,7 @@ def listed(before, after):
 
 
 def reap():
-    """As the first process of its namespace the judge is the parent of every orphan."""
+    """As the first process of its namespace, the test is the parent of every orphan."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -83,8 +83,8 @@ class Leaks:
 
     def __init__(self, runtime, roots, directory, account):
         self.runtime, self.roots, self.directory, self.account = runtime, roots, directory, account
-        # Its number is 1 in its own namespace, as that of every other such judge.
-        self.group = f"judge-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
+        # Its pid is 1 in its own namespace, like that of every other such test.
+        self.group = f"check-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
         self.base = configuration()
         self.base["linux"]["cgroupsPath"] = f"/{self.group}"
         self.base["linux"]["resources"] |= {"memory": {"limit": 64 << 20}, "pids": {"limit": 50}}
@@ -165,14 +165,14 @@ class Leaks:
 
 
 def main():
-    judge = Judge("leaks", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--failing", type=int, default=100, metavar="N")
-    judge.parser.add_argument("--runs", type=int, default=200, metavar="N")
-    judge.parser.add_argument("--killed", type=int, default=30, metavar="N")
-    options = judge.parse()
+    harness = Harness("leaks", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--failing", type=int, default=100, metavar="N")
+    harness.parser.add_argument("--runs", type=int, default=200, metavar="N")
+    harness.parser.add_argument("--killed", type=int, default=30, metavar="N")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the namespaces in which it is counted")
+        harness.skip("root makes the namespaces in which it is counted")
     if os.getpid() != 1:
         alone = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
         os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
@@ -180,17 +180,17 @@ def main():
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        runtime = Runtime(program(judge, directory), directory, account)
-        leaks = Leaks(runtime, Roots(directory, judge.tool("busybox")), directory, account)
+        runtime = Runtime(program(harness, directory), directory, account)
+        leaks = Leaks(runtime, Roots(directory, harness.tool("busybox")), directory, account)
         before = counted(runtime, leaks.group)
         for name, attempt, times in (("failing starts", leaks.failing, options.failing), ("runs", leaks.runs, options.runs),
                                      ("killed starts", leaks.killed, options.killed)):
-            if judge.wants(name) and times:
+            if harness.wants(name) and times:
                 begun = time.monotonic()
                 problems = list(attempt(times))
-                judge.judge(name, problems[:10] + settled(runtime, leaks.group, before))
-                judge.note(f"{times} {name} took {time.monotonic() - begun:.0f} s")
-    judge.end()
+                harness.check(name, problems[:10] + settled(runtime, leaks.group, before))
+                harness.note(f"{times} {name} took {time.monotonic() - begun:.0f} s")
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges who is told of system calls: an agent gets the filter's listener with the container's state, and decides in the kernel's place.
+"""Tests seccomp notifications: an agent gets the filter's listener with the container's state, and decides in the kernel's place.
 
 Each case runs under ours, runc and crun alike; what the agent is told and what the program sees must be what the case names, under
 each runtime that knows it.
@@ -22,7 +22,7 @@ from pathlib import Path
 import user
 from bundle import Roots, configuration, rootless
 from differential import PEERS, remove_groups
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import Runtime, program
 
 # linux/seccomp.h: SECCOMP_IOCTL_NOTIF_RECV and _SEND with the sizes of their structures; SECCOMP_USER_NOTIF_FLAG_CONTINUE.
@@ -175,14 +175,14 @@ TRY = "mkdir /tmp/made; echo; ls /proc/self/fd; [ -d /tmp/made ] && echo made; e
 HELD = "read -r _ </tmp/go"
 
 
-def judged(runtime, case, roots, directory, account):
+def checked(runtime, case, roots, directory, account):
     place = directory / f"{CASES.index(case)}-{runtime.name}"
     place.mkdir()
     path = place / "agent"
     config = configuration()
     further = "exec" in case.commands
     config["process"]["args"] = ["/bin/sh", "-c", HELD if further else TRY]
-    config["linux"]["cgroupsPath"] = f"/judge-{os.getpid()}/notify"
+    config["linux"]["cgroupsPath"] = f"/check-{os.getpid()}/notify"
     config["linux"]["seccomp"] = {
         "defaultAction": case.default, "architectures": ["SCMP_ARCH_AARCH64" if os.uname().machine == "aarch64" else "SCMP_ARCH_X86_64"],
         "listenerPath": str(path), "listenerMetadata": METADATA,
@@ -195,7 +195,7 @@ def judged(runtime, case, roots, directory, account):
         config["linux"].pop("cgroupsPath")
     if case.change:
         case.change(config)
-    config["annotations"] = {"judged.by": "an agent"}
+    config["annotations"] = {"tested.by": "an agent"}
     owner = (account.uid, account.gid) if account else \
         (100000, 100000) if any(space["type"] == "user" for space in config["linux"]["namespaces"]) else None
     roots.bundle(place, config, owner)
@@ -209,7 +209,7 @@ def judged(runtime, case, roots, directory, account):
         runtime.delete(name)
         if agent:
             agent.close()
-        remove_groups(f"judge-{os.getpid()}")
+        remove_groups(f"check-{os.getpid()}")
 
 
 def carried_out(runtime, case, place, name):
@@ -276,7 +276,7 @@ def told(case, code, out, err, pids, agent, name, place, ours):
         fields = {
             "fds": (message.get("fds"), ["seccompFd"]), "metadata": (message.get("metadata"), METADATA),
             "the descriptors sent": (message["descriptors"], 1), "state.id": (state.get("id"), name),
-            "state.bundle": (state.get("bundle"), str(place)), "state.annotations": (state.get("annotations"), {"judged.by": "an agent"}),
+            "state.bundle": (state.get("bundle"), str(place)), "state.annotations": (state.get("annotations"), {"tested.by": "an agent"}),
             "state.status": (state.get("status") in ("creating", "created", "running"), True),
             "ociVersion": (bool(message.get("ociVersion")), True),
             "pid": (message.get("pid") == state.get("pid"), index == 0),
@@ -289,26 +289,26 @@ def told(case, code, out, err, pids, agent, name, place, ours):
 
 
 def main():
-    judge = Judge("notify", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--peer", action="append", help="judge this one too, and no other")
-    options = judge.parse()
+    harness = Harness("notify", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--peer", action="append", help="test this runtime too, instead of the default peers")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("root makes the bundles, also those of an unprivileged user")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        roots = Roots(directory, judge.tool("busybox"))
-        runtime = Runtime(program(judge, directory), directory, account)
-        peers = [] if account else [Runtime(judge.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
+        roots = Roots(directory, harness.tool("busybox"))
+        runtime = Runtime(program(harness, directory), directory, account)
+        peers = [] if account else [Runtime(harness.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
         for case in CASES:
-            if not judge.wants(case.name) or account and not case.rootless:
+            if not harness.wants(case.name) or account and not case.rootless:
                 continue
             for each in (runtime, *peers):
                 if each.name not in case.lacking:
                     name = case.name if each is runtime else f"{case.name} ({each.name})"
-                    judge.judge(name, judged(each, case, roots, directory, account))
-    judge.end()
+                    harness.check(name, checked(each, case, roots, directory, account))
+    harness.end()
 
 
 if __name__ == "__main__":

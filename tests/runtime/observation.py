@@ -74,7 +74,7 @@ def as_mounts(body, bundle):
         root = re.sub(r"^.*/(rootfs|volumes)\b", r"BUNDLE/\1", root).replace(bundle, "BUNDLE")
         root = re.sub(r"^/docker/.*|^/process_api/\w+", "/OWN", root)
         passed = sorted(re.sub(r":\d+", "", word) for word in optional)
-        if root.startswith("/probe-") or root.startswith("/judge-"):
+        if root.startswith("/probe-") or root.startswith("/check-"):
             root = "/CGROUP"
         super_options = sorted(option for option in rest[2].split(",") if kind not in ("ext4", "overlay", "devtmpfs"))
         yield name, f"{root} {kind} {','.join(sorted(options.split(',')))} [{','.join(super_options)}] {passed}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges a runtime by podman, which drives it as it drives runc: run, exec, stop, kill, limits, volumes, a failing hook, a pod.
+"""Tests a runtime with podman, which drives it like runc: run, exec, stop, kill, limits, volumes, a failing hook, a pod.
 
-podman keeps its images and states in a directory of the judge's own; the one image is busybox, imported from a tarball.
+podman keeps its images and states in the test's own directory; the only image is busybox, imported from a tarball.
 """
 
 import json
@@ -11,11 +11,11 @@ import tarfile
 import time
 from pathlib import Path
 
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import WITHOUT_V2, program
 
 SECONDS = 60
-# Debian's defaults raise limits, which needs CAP_SYS_RESOURCE; a container's own init is judged elsewhere.
+# Debian's defaults raise limits, which needs CAP_SYS_RESOURCE; a container's own init is tested elsewhere.
 CONFIGURATION = """
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]
@@ -29,11 +29,11 @@ default_subnet = "10.97.0.0/16"
 
 
 class Podman:
-    """podman with a storage and a configuration of its own, and the runtime that is judged."""
+    """podman with its own storage and configuration, and the runtime under test."""
 
-    def __init__(self, judge, directory, runtime):
-        self.judge, self.directory = judge, directory
-        self.podman = judge.tool("podman")
+    def __init__(self, harness, directory, runtime):
+        self.harness, self.directory = harness, directory
+        self.podman = harness.tool("podman")
         (directory / "containers.conf").write_text(CONFIGURATION)
         (directory / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/graph"\nrunroot = "{directory}/run"\n')
         (directory / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
@@ -262,27 +262,27 @@ CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, 
 
 
 def main():
-    judge = Judge("podman", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("podman", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root gives containers their limits")
+        harness.skip("root gives containers their limits")
     with scratch() as directory:
-        podman = Podman(judge, directory, program(judge, directory))
+        podman = Podman(harness, directory, program(harness, directory))
         tarball = directory / "busybox.tar"
-        image(judge.tool("busybox"), tarball)
+        image(harness.tool("busybox"), tarball)
         made = podman("import", str(tarball), "localhost/busybox")
         if made.returncode:
-            judge.judge("import", [made.stderr.strip()])
-            judge.end()
+            harness.check("import", [made.stderr.strip()])
+            harness.end()
         try:
             for case in CASES:
                 name = case.__name__.replace("_", " ")
-                if judge.wants(name):
-                    judge.judge(name, case(podman))
+                if harness.wants(name):
+                    harness.check(name, case(podman))
         finally:
             podman("rm", "--all", "--force", "--time", "0")
             podman("pod", "rm", "--all", "--force")
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ from pathlib import Path
 class Racer:
     """Starts go on until there were as many as asked, and as many exchanges; `problems` says where those never came about."""
 
-    def __init__(self, judge, what, one, two):
-        self.judge, self.what = judge, what
-        self.wanted, self.least = judge.options.exchanges, judge.options.races
+    def __init__(self, harness, what, one, two):
+        self.harness, self.what = harness, what
+        self.wanted, self.least = harness.options.exchanges, harness.options.races
         command = ["python3", Path(__file__).with_name("swap.py"), one, two, str(self.wanted)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.problems = []
@@ -21,7 +21,7 @@ class Racer:
     def __exit__(self, *_):
         said, _ = self.process.communicate("")
         times = int(said.split()[-1]) if said.split() else 0
-        self.judge.note(f"{self.what} was exchanged", times)
+        self.harness.note(f"{self.what} was exchanged", times)
         if times < self.wanted:
             self.problems.append(f"{self.what} was exchanged {times} times only, not {self.wanted}: nothing was raced for")
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from judge import REPOSITORY
+from harness import REPOSITORY
 
 SECONDS = 30
 
@@ -17,7 +17,7 @@ WITHOUT_V2 = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; 
 
 
 class Runtime:
-    """A runtime's program, the directory of its states and the user it runs as (`None` for the one who judges)."""
+    """A runtime's program, the directory of its states and the user it runs as (`None`: the test's own user)."""
 
     def __init__(self, program, directory, user=None):
         self.program, self.user = Path(program), user
@@ -41,8 +41,8 @@ class Runtime:
     def environment(self):
         if not self.user:
             return None
-        # What `broken.py` is to do wrong.
-        more = {name: os.environ[name] for name in ("BREAK",) if name in os.environ}
+        # For `mutant.py`.
+        more = {name: os.environ[name] for name in ("MUTATION",) if name in os.environ}
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)} | more
 
     def call(self, *words, seconds=SECONDS, **more):
@@ -96,10 +96,10 @@ def binary(name="jobc"):
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def program(judge, directory):
-    """The program to judge as it was asked for, ours if nothing was."""
-    asked = judge.options.runtime
-    return ours(directory) if asked in (None, "ours") else judge.tool(asked)
+def program(harness, directory):
+    """The program to test: what `--runtime` names, or ours."""
+    asked = harness.options.runtime
+    return ours(directory) if asked in (None, "ours") else harness.tool(asked)
 
 
 def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):

@@ -15,13 +15,13 @@ SECRET = "the host's own words"
 class Scene:
     """One runtime, one user, and a sentinel: files of the host, which no container may read or change."""
 
-    def __init__(self, judge, runtime, roots, directory, account):
-        self.judge, self.runtime, self.roots, self.account = judge, runtime, roots, account
+    def __init__(self, harness, runtime, roots, directory, account):
+        self.harness, self.runtime, self.roots, self.account = harness, runtime, roots, account
         self.directory, self.count, self.running = Path(directory), 0, []
         self.inside = self.directory / "inside"
         compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
         if compiled.returncode:
-            judge.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
+            harness.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
         # In a user's case the files are that user's own, so that no other permission than the runtime's care protects them.
         self.sentinel = self.directory / "sentinel"
         (self.sentinel / "directory").mkdir(parents=True)
@@ -50,7 +50,7 @@ class Scene:
 
     def exchanged(self, what, one, two):
         """While this is entered, two paths are exchanged all the time."""
-        return Racer(self.judge, what, one, two)
+        return Racer(self.harness, what, one, two)
 
     def untouched(self):
         if self.digest() != self.before:
@@ -65,7 +65,7 @@ class Scene:
         place.mkdir()
         config = configuration()
         config["process"]["args"] = ["/inside", *args] if not args[0].startswith("/") else list(args)
-        config["linux"]["cgroupsPath"] = f"/judge-{os.getpid()}/{self.count}"
+        config["linux"]["cgroupsPath"] = f"/check-{os.getpid()}/{self.count}"
         if self.account:
             rootless(config, self.account)
             config["linux"].pop("cgroupsPath")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges cgroups that a runtime has systemd make, in a machine whose first process is systemd.
+"""Tests cgroups that a runtime has systemd create, in a virtual machine whose first process is systemd.
 
 The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
 runc is the yardstick: for the same bundle the unit must have the same properties and its group the same files.
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from bundle import Roots, configuration, rootless
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 from login import ALONE, Login
 from podman import Podman, image, said
 from runtime import binary, ours
@@ -34,11 +34,11 @@ SLEEP = ["/bin/sleep", "600"]
 class Machine:
     """The runtimes and the bundles in this machine."""
 
-    def __init__(self, judge, directory):
-        self.judge, self.directory = judge, directory
-        asked = judge.options.runtime
-        self.program = ours(directory) if asked in (None, "ours") else judge.tool(asked)
-        self.roots = Roots(directory, judge.tool("busybox"))
+    def __init__(self, harness, directory):
+        self.harness, self.directory = harness, directory
+        asked = harness.options.runtime
+        self.program = ours(directory) if asked in (None, "ours") else harness.tool(asked)
+        self.roots = Roots(directory, harness.tool("busybox"))
         self.made = 0
 
     def bundle(self, path, args=None, **change):
@@ -53,14 +53,14 @@ class Machine:
 
     def call(self, *words, program=None, flags=("--systemd-cgroup",), prefix=(), **more):
         name = Path(program or self.program).name
-        command = [*prefix, str(program or self.program), "--root", f"/run/judged-{name}", *flags, *words]
+        command = [*prefix, str(program or self.program), "--root", f"/run/tested-{name}", *flags, *words]
         more = {"stdin": subprocess.DEVNULL, "timeout": 120} | more
         return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
     def detached(self, bundle, name, **more):
         """Starts a container; its streams are nobody's, as it outlives this call."""
         with open(self.directory / f"{name}.out", "w+") as out:
-            command = [str(more.get("program") or self.program), "--root", f"/run/judged-{Path(more.get('program') or self.program).name}",
+            command = [str(more.get("program") or self.program), "--root", f"/run/tested-{Path(more.get('program') or self.program).name}",
                        "--systemd-cgroup", "run", "--detach", "--bundle", str(bundle), name]
             code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120).returncode
             out.seek(0)
@@ -97,7 +97,7 @@ def is_gone(unit, group):
 
 def limits(machine):
     """The unit's properties and its group's files, as runc makes them: new, after systemd has read its units again, changed."""
-    runc = machine.judge.tool("runc")
+    runc = machine.harness.tool("runc")
     unit, group = "jobc-limited.scope", TREE / "system.slice/jobc-limited.scope"
     seen = {}
     for program in (runc, machine.program):
@@ -171,7 +171,7 @@ def life(machine):
     unit, group = "jobc-living.scope", TREE / "system.slice/jobc-living.scope"
     bundle = machine.bundle("system.slice:jobc:living")
     with open(machine.directory / "living.out", "w") as out:
-        created = subprocess.run([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
+        created = subprocess.run([str(machine.program), "--root", f"/run/tested-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120)
     if created.returncode:
         yield (machine.directory / "living.out").read_text()
@@ -228,7 +228,7 @@ def killed(machine):
     """When the command that attends it is killed, its container and the unit end, and `delete` finds the rest."""
     unit, group = "jobc-killed.scope", TREE / "system.slice/jobc-killed.scope"
     bundle = machine.bundle("system.slice:jobc:killed")
-    with subprocess.Popen([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "run", "--bundle", str(bundle), "killed"],
+    with subprocess.Popen([str(machine.program), "--root", f"/run/tested-{Path(machine.program).name}", "--systemd-cgroup", "run", "--bundle", str(bundle), "killed"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as attending:
         for _ in range(200):
             if group.exists() and show(unit, "ActiveState").get("ActiveState") == "active":
@@ -300,7 +300,7 @@ def of_a_user(machine):
     config = rootless(json.loads((bundle / "config.json").read_text()), user)
     config["linux"]["resources"] = LIMITS
     (bundle / "config.json").write_text(json.dumps(config))
-    states = Path(f"/run/judged-{Path(machine.program).name}")
+    states = Path(f"/run/tested-{Path(machine.program).name}")
     shutil.rmtree(states, ignore_errors=True)
     states.mkdir(mode=0o700)
     os.chown(states, user.uid, user.gid)
@@ -332,11 +332,11 @@ def by_podman(machine):
     directory = machine.directory / "podman"
     directory.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/cache"], check=True)
-    podman = Podman(machine.judge, directory, machine.program)
+    podman = Podman(machine.harness, directory, machine.program)
     conf = Path(podman.environment["CONTAINERS_CONF"])
     conf.write_text(conf.read_text().replace('cgroup_manager = "cgroupfs"', 'cgroup_manager = "systemd"'))
     tarball = directory / "busybox.tar"
-    image(machine.judge.tool("busybox"), tarball)
+    image(machine.harness.tool("busybox"), tarball)
     made = podman("import", str(tarball), "localhost/busybox")
     if made.returncode:
         yield made.stderr
@@ -354,34 +354,34 @@ def by_podman(machine):
 CASES = [limits, fractions, names, life, ends, killed, refused, annotated, of_a_user, by_podman]
 
 
-def begin(judge):
+def begin(harness):
     """Starts the machine and this file in it."""
     for tool in ("linux.uml", "busybox", "runc", "podman", "dbus-daemon"):
-        judge.tool(tool)
+        harness.tool(tool)
     if not os.access("/lib/systemd/systemd", os.X_OK):
-        judge.skip("systemd is not installed; `tests/oracles/install` installs it")
+        harness.skip("systemd is not installed; `tests/oracles/install` installs it")
     os.environ["JOBC_IN_SYSTEMD"] = "yes"
-    if judge.options.runtime in (None, "ours"):
+    if harness.options.runtime in (None, "ours"):
         os.environ["JOBC"] = str(binary("jobc-oci"))
     vm = str(REPOSITORY / "tests/vm/uml")
     os.execv(vm, [vm, "-c", "systemd", "-t", str(SECONDS), "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
 
 
 def main():
-    judge = Judge("systemd", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("systemd", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if "JOBC_IN_SYSTEMD" not in os.environ:
-        begin(judge)
+        begin(harness)
     with scratch() as directory:
-        machine = Machine(judge, directory)
+        machine = Machine(harness, directory)
         for case in CASES:
             name = case.__name__.replace("_", " ")
-            if judge.wants(name):
+            if harness.wants(name):
                 try:
-                    judge.judge(name, case(machine))
+                    harness.check(name, case(machine))
                 except (OSError, ValueError, KeyError, subprocess.SubprocessError) as broken:
-                    judge.judge(name, [f"{type(broken).__name__}: {broken}"])
-    judge.end()
+                    harness.check(name, [f"{type(broken).__name__}: {broken}"])
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The unprivileged users that rootless containers are judged as."""
+"""The unprivileged users that rootless containers are tested as."""
 
 import fcntl
 import pwd
@@ -40,7 +40,7 @@ def without_range():
 
 
 def found(name, ranged):
-    # One judge at a time: two would make the same user.
+    # One test at a time: two would create the same user.
     with open(__file__, encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return made(name, ranged)

@@ -23,7 +23,7 @@ for directory in ["runtime", "images"]:
     sys.path.insert(0, str(TESTS / directory))
 
 import image
-from judge import REPOSITORY, Judge
+from harness import REPOSITORY, Harness
 
 
 def programs(binary, layout, directory):
@@ -59,7 +59,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true", help="drop the page cache of the whole machine before each")
     options = parser.parse_args()
-    layout = image.make(Judge("bench", __doc__))
+    layout = image.make(Harness("bench", __doc__))
     size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
     print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
     with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.PLACE) as name:
