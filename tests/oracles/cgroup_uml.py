@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs `cgroup_write` under a user-mode kernel that mounts the unified tree, so that v2 files are checked on any host.
 
-The machine is `tests/vm/uml`, which has the controllers cpu, io, memory and pids.
+The virtual machine is `tests/vm/uml`, which has the controllers cpu, io, memory and pids.
 """
 
 import re

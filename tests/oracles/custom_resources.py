@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every manifest of a custom kind against its published definition, with unknown keys forbidden.
+"""Validates every manifest of a custom kind against its published definition, with unknown keys forbidden.
 
 JobSets are also read and written back by kubeflow-trainer-api's models, which must not lose or change a key.
 """
@@ -28,13 +28,13 @@ def definitions():
 
 
 def round_trip(manifest, model):
-    """What reading the manifest into the model and writing it back refuses, loses or changes."""
+    """What the model rejects, loses or changes when it reads and writes the manifest."""
     from pydantic import ValidationError
 
     try:
         back = model.from_dict(manifest).to_dict()
     except (ValidationError, ValueError) as error:
-        return [f"the model refuses it: {error}"]
+        return [f"the model rejects it: {error}"]
     return list(differences(manifest, back, ""))
 
 
@@ -42,14 +42,14 @@ def differences(ours, theirs, place):
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in ours:
             if key not in theirs:
-                yield f"{place}/{key}: the model does not know it"
+                yield f"{place}/{key}: unknown in the model"
             else:
                 yield from differences(ours[key], theirs[key], f"{place}/{key}")
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for number, (one, other) in enumerate(zip(ours, theirs)):
             yield from differences(one, other, f"{place}/{number}")
     elif ours != theirs:
-        yield f"{place}: {ours!r} comes back as {theirs!r}"
+        yield f"{place}: {ours!r} is written back as {theirs!r}"
 
 
 def main():
@@ -77,7 +77,7 @@ def main():
                 check.note(f"{manifest['kind']} is not checked without its definition")
                 continue
             elif key not in known:
-                problems.append(f"no definition of {' '.join(key)} is here")
+                problems.append(f"there is no definition of {' '.join(key)}")
             check.record(path, problems)
     check.end()
 

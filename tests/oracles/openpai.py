@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every OpenPAI job against the published protocol schema and against what a rest-server accepts (`openpai_rules`)."""
+"""Validates every OpenPAI job against the published protocol schema and the rules of the rest-server (`openpai_rules`)."""
 
 from common import Check, explained, published, read
 from openpai_rules import broken_rules

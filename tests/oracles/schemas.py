@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Our schemas against JSON Schema's own, then jobs, targets files and plans against ours, by check-jsonschema.
+"""Validates our schemas against the metaschema, then jobs, targets files and plans against ours, with check-jsonschema.
 
 A root that holds a `schemas` directory is checked against that one, any other against the repository's.
 """
@@ -30,7 +30,7 @@ def main():
 
 
 def own(path):
-    """Whether a job.yaml is in our language: not an OpenPAI file, which is input or output of another one."""
+    """Whether a job.yaml is in our language, not an OpenPAI file."""
     content = read(path)
     if path.parent.name == "openpai" or isinstance(content, dict) and set(IMPORTED) & set(content):
         return False

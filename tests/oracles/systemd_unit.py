@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every task's unit properties, put into a service and read by systemd-analyze, which must not remark on any.
+"""Checks every task's unit properties, in a service, with systemd-analyze, which must report nothing.
 
 A file is either one property, its name the property's and each line a value, or a drop-in ending in `.conf`.
 """
