@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests the job commands in a pipe: output for people and programs, exit codes, and effects.
 
-With `--user range` or `--user single` everything is done as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -15,10 +15,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-from alone import jobs_of, problems  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
 from harness import Harness  # noqa: E402
 
-LONG = """\
+LONG_JOB = """\
 version: 1
 name: tested-long
 description: 訓練 of something
@@ -35,7 +35,7 @@ roles:
       while :; do sleep 0.1; done
 """
 
-SHORT = """\
+SHORT_JOB = """\
 version: 1
 name: tested-short
 image: host
@@ -51,16 +51,16 @@ ESCAPE = "\x1b"
 def main():
     harness = Harness("commands", __doc__)
     with jobs_of(harness) as jobs:
-        (jobs.directory / "long.yaml").write_text(LONG)
-        (jobs.directory / "short.yaml").write_text(SHORT)
-        for case in (foreground, failing, unkept, dry, detached, executing, probed, freezing, killing, missing, removing):
+        (jobs.directory / "long.yaml").write_text(LONG_JOB)
+        (jobs.directory / "short.yaml").write_text(SHORT_JOB)
+        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, unknown_names, removing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
 
 
 def expect(answer, code=0, out=None, error=None):
-    """The answer, once it is seen to be as expected."""
+    """Asserts the exit code and output of a command, and returns its result."""
     shown = f"{' '.join(map(str, answer.args[-4:]))}: exit {answer.returncode}\n--- out\n{answer.stdout}\n--- err\n{answer.stderr}"
     assert answer.returncode == code, f"not {code}: {shown}"
     assert ESCAPE not in answer.stdout + answer.stderr, f"escapes in a pipe: {shown}"
@@ -70,20 +70,20 @@ def expect(answer, code=0, out=None, error=None):
 
 
 def start(jobs, *words):
-    """Starts the long job, and returns its id once every task has said something."""
+    """Starts the long job, and returns its id after every task has printed a line."""
     path = jobs.directory / "long.yaml"
     words = [*words, *(["--allow-unenforced"] if jobs.account else [])]
     name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^tested-long\.\d+\n$").stdout.strip()
     jobs.running(name)
     deadline = time.monotonic() + 10
     while jobs.call("logs", name).stdout.count("hello") < 2:
-        assert time.monotonic() < deadline, "nothing was said"
+        assert time.monotonic() < deadline, "the tasks printed nothing"
         time.sleep(0.05)
     return name
 
 
 def foreground(jobs):
-    """Lines as they come, Ctrl-C as a wish, the second as an order; a client that is killed takes its job along."""
+    """Shows lines as they come. Ctrl-C stops the job, a second one kills it. When the client is killed, its job is stopped."""
     for signals, ending in (([signal.SIGINT], "bye from 1"), ([signal.SIGTERM], "bye from 0")):
         client = jobs.run(str(jobs.directory / "long.yaml"))
         name = "tested-long"
@@ -106,7 +106,7 @@ def foreground(jobs):
 
 
 def failing(jobs):
-    """The program's end is the job's, and is told in one line; it has no input."""
+    """The job ends with the program, which is reported in one line; it has no standard input."""
     answer = jobs.call("run", str(jobs.directory / "short.yaml"))
     expect(answer, code=1, out="got <>", error=r"jobc: tested-short\.\d+: failed: `only` .*exit 3")
     expect(jobs.call("wait", "tested-short"), code=1, out="failed")
@@ -117,28 +117,28 @@ def failing(jobs):
     lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
     if [json.loads(line)["text"] for line in lines] != ["got <>"]:
         yield f"as JSON: {lines}"
-    stdin = subprocess.run(jobs.words("run", "-"), input=SHORT, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
+    stdin = subprocess.run(jobs.words("run", "-"), input=SHORT_JOB, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
                            cwd=jobs.directory)
     expect(stdin, code=1, out="got <>")
     yield from ()
 
 
-def unkept(jobs):
-    """Limits that this user's tasks cannot be kept within are refused once for all tasks and jobs, before anything is made."""
+def unenforced_limits(jobs):
+    """Limits that cannot be enforced for this user are rejected once for all tasks and jobs, before anything is created."""
     if not jobs.account:
         return
-    text = LONG.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
+    text = LONG_JOB.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
     (jobs.directory / "limited.yaml").write_text(text.replace("tested-long", "tested-limited"))
     for words in ([], ["--dry-run"]):
         answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
         if answer.stderr.count("are not enforced:") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
             yield f"{words}: {answer.stderr}"
     if "tested-limited" in jobs.call("ps", "--all", "--quiet").stdout:
-        yield "a job that was refused is there"
+        yield "a rejected job left a record"
 
 
-def dry(jobs):
-    """What would be done, and nothing done."""
+def dry_run(jobs):
+    """Shows what would be done, and does nothing."""
     before = jobs.call("ps", "--all", "--quiet").stdout
     words = ["--allow-unenforced"] if jobs.account else []
     answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "long.yaml")), out="loud-0, and the same for loud-1")
@@ -146,15 +146,15 @@ def dry(jobs):
         yield answer.stdout
     if jobs.call("ps", "--all", "--quiet").stdout != before:
         yield "a dry run left a job"
-    many = LONG.replace("instances: 2", "instances: 1000").replace("tested-long", "tested-many")
+    many = LONG_JOB.replace("instances: 2", "instances: 1000").replace("tested-long", "tested-many")
     (jobs.directory / "many.yaml").write_text(many)
     answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "many.yaml")), out="loud-0, and the same for loud-1 to loud-999")
     if answer.stdout.count("execute /bin/sh") != 1:
-        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand alike"
+        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand equal tasks"
 
 
 def detached(jobs):
-    """A job without a client, and every command that looks at it."""
+    """A job without a client, and every command that shows it."""
     name = start(jobs)
     expect(jobs.call("ps"), out=rf"(?m)^JOB +STATE +TASKS .*\n{re.escape(name)} +running +2 running")
     expect(jobs.call("ps", "--quiet"), out=rf"^{re.escape(name)}\n$")
@@ -192,7 +192,7 @@ def detached(jobs):
 
 
 def executing(jobs):
-    """A further program in a task: its streams, its code, its user and directory."""
+    """`exec`: streams, exit code, user and working directory."""
     name = start(jobs)
     expect(jobs.call("exec", name, "loud-1", "--", "sh", "-c", "echo out; echo err >&2; exit 7"), code=7, out="^out\n$", error="^err\n$")
     expect(jobs.call("exec", "-w", "/usr", "-e", "A=b c", name, "loud-0", "sh", "-c", "pwd; echo $A"), out="^/usr\nb c\n$")
@@ -213,7 +213,7 @@ def executing(jobs):
     large = expect(jobs.call("exec", "--format", "json", name, "loud-0", "--", "sh", "-c", "yes | head -c 300000; head -c 100000 /dev/zero")).stdout
     texts = [json.loads(line)["text"] for line in large.splitlines()[:-1]]
     if texts.count("y") != 150_000 or sum(map(len, texts)) != 250_000:
-        yield f"exec loses what is printed last: {len(texts)} lines, {sum(map(len, texts))} characters"
+        yield f"exec loses the end of the output: {len(texts)} lines, {sum(map(len, texts))} characters"
     expect(jobs.call("exec", "-t", "--format", "json", name, "loud-0", "true"), code=2)
     terminal = subprocess.run(["script", "-qec", " ".join(jobs.words("exec", "-t", name, "loud-0", "tty")), "/dev/null"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False)
@@ -222,20 +222,20 @@ def executing(jobs):
 
 
 def probed(jobs):
-    """What a readiness command prints goes nowhere: not to the log of its task, and not to that of the supervisor."""
-    text = LONG.replace("tested-long", "tested-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
+    """The output of a readiness command goes neither to the task's log nor to the supervisor's."""
+    text = LONG_JOB.replace("tested-long", "tested-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
     (jobs.directory / "probed.yaml").write_text(text)
     words = ["--allow-unenforced"] if jobs.account else []
     name = expect(jobs.call("run", "--detach", *words, str(jobs.directory / "probed.yaml"))).stdout.strip()
     jobs.until(name, lambda record: all(task["state"] == "ready" for task in record["tasks"]))
     record = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)["files"]["record"]
-    said = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
-    if said:
-        yield f"it is in {said}"
+    logs = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
+    if logs:
+        yield f"it is in {logs}"
 
 
-def freezing(jobs):
-    """Frozen tasks do nothing until they are let go on."""
+def pausing(jobs):
+    """Paused tasks do nothing until they are resumed."""
     if jobs.account:
         return
     name = start(jobs)
@@ -250,7 +250,7 @@ def freezing(jobs):
 
 
 def killing(jobs):
-    """Signals to tasks and to all; a supervisor that is killed leaves a lost job, which the next command says."""
+    """Signals to one task and to all. A supervisor that is killed leaves a lost job, which the next command reports."""
     name = start(jobs)
     expect(jobs.call("kill", "-s", "TERM", name, "loud-1"), out="sent TERM")
     jobs.until(name, lambda record: record["tasks"][1]["state"] in ("succeeded", "stopped"))
@@ -266,8 +266,8 @@ def killing(jobs):
     yield from ()
 
 
-def missing(jobs):
-    """Words that name nothing: what is meant, and what there is."""
+def unknown_names(jobs):
+    """Unknown names: the message suggests a name."""
     start(jobs)
     for words in (["inspect", "tested-lon"], ["logs", "tested-lon"], ["stop", "tested-lon"], ["wait", "tested-lon"], ["ps", "tested-lon"]):
         expect(jobs.call(*words), code=2, error="there is no job `tested-lon`; did you mean `tested-long`?")
@@ -281,7 +281,7 @@ def missing(jobs):
 
 
 def removing(jobs):
-    """Records go when somebody says so, and not before the job has ended."""
+    """Records are removed on request, and not before the job has ended."""
     name = start(jobs)
     expect(jobs.call("rm", name), code=1, error="is running")
     expect(jobs.call("rm", "--force", name), out="removed")

@@ -58,7 +58,7 @@ def main():
             print(f"{each.number}\t{each.title}\t{' '.join(each.mutations)}\t{each.place}")
         return
     if os.geteuid() != 0:
-        harness.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("needs root, which creates the bundles of all users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
@@ -69,17 +69,17 @@ def main():
                 continue
             place = directory / f"check-{CHECKS.index(each)}"
             place.mkdir()
-            scene = Scene(harness, Runtime(program(harness, directory), place, account), roots, place, account)
+            fixture = Fixture(harness, Runtime(program(harness, directory), place, account), roots, place, account)
             try:
-                harness.check(name, each.function(scene))
+                harness.check(name, each.function(fixture))
             finally:
-                scene.close()
+                fixture.close()
                 remove_groups(f"check-{os.getpid()}")
     harness.end()
 
 
 if __name__ == "__main__":
     sys.modules["security"] = sys.modules["__main__"]
-    from scene import Scene
+    from fixture import Fixture
 
     main()

@@ -59,10 +59,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cold", action="store_true", help="drop the page cache of the host before each run")
     options = parser.parse_args()
-    layout = image.make(Harness("bench", __doc__))
+    layout = image.ensure_image(Harness("bench", __doc__))
     size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
     print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
-    with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.PLACE) as name:
+    with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.CACHE) as name:
         directory = Path(name)
         tools = [name for name, commands in programs(options.binary, layout, directory)
                  if shutil.which(str(commands[0][0])) or print(f"{name}: not installed")]

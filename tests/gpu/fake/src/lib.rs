@@ -21,7 +21,7 @@ use std::path::Path;
 pub use model::Machine;
 pub use tree::{Nodes, Tree};
 
-/// Writes the files of a made-up machine into a directory that is empty or not there, without NVML.
+/// Writes the files of a simulated host into a directory that is empty or not there, without NVML.
 pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()> {
     let tree = Tree::new(directory, nodes);
     tree.file("proc/devices", &devices(machine))?;

@@ -1,6 +1,6 @@
 //! The machines there are: three generations of NVIDIA's cards, AMD's, Intel's, and a mixture.
 
-/// A made-up machine.
+/// A simulated host.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// The release of NVIDIA's driver.

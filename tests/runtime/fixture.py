@@ -1,4 +1,4 @@
-"""Where a security check takes place: bundles with a hostile program in them, and a directory outside that must stay as it is."""
+"""The fixture of a security check: bundles with a hostile program, and a sentinel directory outside that must not change."""
 
 import hashlib
 import os
@@ -12,8 +12,8 @@ from racer import Racer
 SECRET = "the host's own words"
 
 
-class Scene:
-    """One runtime, one user, and a sentinel: files of the host, which no container may read or change."""
+class Fixture:
+    """One runtime, one user, and a sentinel: files of the host that no container may read or change."""
 
     def __init__(self, harness, runtime, roots, directory, account):
         self.harness, self.runtime, self.roots, self.account = harness, runtime, roots, account
@@ -22,7 +22,7 @@ class Scene:
         compiled = subprocess.run(["gcc", "-O1", "-static", "-o", self.inside, HERE / "inside.c"], capture_output=True, text=True, check=False)
         if compiled.returncode:
             harness.skip(f"`gcc -static` fails: {compiled.stderr.strip()}")
-        # In a user's case the files are that user's own, so that no other permission than the runtime's care protects them.
+        # The files belong to the user of the test, so that only the runtime protects them and not file permissions.
         self.sentinel = self.directory / "sentinel"
         (self.sentinel / "directory").mkdir(parents=True)
         (self.sentinel / "secret").write_text(SECRET)
@@ -37,32 +37,32 @@ class Scene:
         self.before = self.digest()
 
     def digest(self):
-        """Every name, kind, mode, owner, time and content below the sentinel, as one hash; reading changes none of it."""
-        told = hashlib.sha256()
+        """A hash of every name, type, mode, owner, time and content below the sentinel."""
+        digest = hashlib.sha256()
         for path in [self.sentinel, *sorted(self.sentinel.rglob("*"))]:
-            seen = path.lstat()
-            told.update(repr((str(path), seen.st_mode, seen.st_uid, seen.st_gid, seen.st_mtime_ns, seen.st_rdev)).encode())
+            stat = path.lstat()
+            digest.update(repr((str(path), stat.st_mode, stat.st_uid, stat.st_gid, stat.st_mtime_ns, stat.st_rdev)).encode())
             if path.is_symlink():
-                told.update(os.readlink(path).encode())
+                digest.update(os.readlink(path).encode())
             elif path.is_file():
-                told.update(path.read_bytes())
-        return told.hexdigest()
+                digest.update(path.read_bytes())
+        return digest.hexdigest()
 
-    def exchanged(self, what, one, two):
-        """While this is entered, two paths are exchanged all the time."""
+    def racing(self, what, one, two):
+        """A context manager during which a second process keeps exchanging two paths."""
         return Racer(self.harness, what, one, two)
 
-    def untouched(self):
+    def unchanged(self):
         if self.digest() != self.before:
-            there = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
+            names = sorted(str(path.relative_to(self.sentinel)) for path in self.sentinel.rglob("*"))
             self.before = self.digest()
-            yield f"the host's directory was changed: it holds {there}"
+            yield f"the host's directory was changed: it holds {names}"
 
     def bundle(self, args, change=None, prepare=None):
-        """A bundle that runs `/inside` with these words, or a whole command; `prepare` changes its root's files."""
+        """A bundle that runs `/inside` with these arguments, or a command; `prepare` changes its root file system."""
         self.count += 1
-        place = self.directory / f"bundle-{self.count}"
-        place.mkdir()
+        directory = self.directory / f"bundle-{self.count}"
+        directory.mkdir()
         config = configuration()
         config["process"]["args"] = ["/inside", *args] if not args[0].startswith("/") else list(args)
         config["linux"]["cgroupsPath"] = f"/check-{os.getpid()}/{self.count}"
@@ -71,28 +71,28 @@ class Scene:
             config["linux"].pop("cgroupsPath")
         if change:
             change(config)
-        self.roots.bundle(place, config)
-        os.link(self.inside, place / "rootfs/inside")
+        self.roots.bundle(directory, config)
+        os.link(self.inside, directory / "rootfs/inside")
         if prepare:
-            prepare(place / "rootfs")
+            prepare(directory / "rootfs")
         if self.account:
-            give(place, self.owner)
+            give(directory, self.owner)
             os.chown(self.inside, 0, 0)
-        write(place, config)
-        return place, f"security-{os.getpid()}-{self.count}"
+        write(directory, config)
+        return directory, f"security-{os.getpid()}-{self.count}"
 
     def run(self, args, change=None, prepare=None, flags=(), **more):
-        """Runs a bundle to its end; exit code 124 is a container that hangs, which is always a refusal."""
-        place, name = self.bundle(args, change, prepare)
+        """Runs a bundle to its end. Exit code 124 is a container that hangs, which always fails the check."""
+        directory, name = self.bundle(args, change, prepare)
         try:
-            return self.runtime.run(place, name, *flags, **more)
+            return self.runtime.run(directory, name, *flags, **more)
         finally:
             self.runtime.delete(name)
 
     def start(self, args, change=None, prepare=None, **more):
-        """Starts a bundle and returns (process, name) after the program said `ready`; (None, what was said) if it does not."""
-        place, name = self.bundle(args, change, prepare)
-        started = self.runtime.spawn(place, name, **more)
+        """Starts a bundle and returns (process, name) after the program printed `ready`, otherwise (None, the output)."""
+        directory, name = self.bundle(args, change, prepare)
+        started = self.runtime.spawn(directory, name, **more)
         guard = threading.Timer(20, started.kill)
         guard.start()
         line = started.stdout.readline()
@@ -105,35 +105,35 @@ class Scene:
         return started, name
 
     def close(self):
-        """Ends what a check that broke off left running."""
+        """Kills containers that an interrupted check left running."""
         for started, name in self.running:
             if started.poll() is None:
                 self.end(started, name)
 
     def end(self, started, name):
-        """Ends a container that was started, and gives what it printed since."""
+        """Kills a container, and returns its output since it was started."""
         self.runtime.call("kill", name, "KILL")
         out = ""
         try:
             out, _ = started.communicate(timeout=10)
         except subprocess.TimeoutExpired:
-            # Whatever lives on holds the pipes, so nothing waits for their end.
+            # A process that survived keeps the pipes open, so do not wait for their end.
             started.kill()
         self.runtime.delete(name)
         return out
 
 
-def hung(ended):
-    if ended.returncode == 124:
+def hung(result):
+    if result.returncode == 124:
         yield "hangs"
 
 
-def refused(ended, what):
-    """The runtime must have failed by itself, in words, with the program not started."""
-    yield from hung(ended)
-    if "hello" in ended.stdout:
-        yield f"{what}: the program runs all the same"
-    elif ended.returncode == 0:
+def rejected(result, what):
+    """The runtime must have failed with a message, without starting the program."""
+    yield from hung(result)
+    if "hello" in result.stdout:
+        yield f"{what}: the program was started"
+    elif result.returncode == 0:
         yield f"{what}: exit code 0"
-    elif not ended.stderr.strip():
-        yield f"{what}: refused without a word"
+    elif not result.stderr.strip():
+        yield f"{what}: rejected without a message"
