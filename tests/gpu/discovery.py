@@ -124,7 +124,7 @@ def nvml_faults(jobs, harness):
 def helper_program(jobs, harness):
     """`jobc-nvml` next to the program calls NVML for it; if it cannot run, or others can write it, the program calls NVML itself."""
     host = Host(jobs, harness, "h100")
-    directory = jobs.directory / "beside"
+    directory = jobs.directory / "helper"
     directory.mkdir()
     own, program, helper = jobs.program, directory / "jobc", directory / "jobc-nvml"
     shutil.copy(own, program)

@@ -47,7 +47,7 @@ class Host:
     """A simulated host with four A100, two of them partitioned, and a root file system for containers on it."""
 
     def __init__(self, jobs, harness):
-        self.jobs, self.root = jobs, jobs.directory / "machine"
+        self.jobs, self.root = jobs, jobs.directory / "host"
         subprocess.run([fake_gpus(harness), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
         self.numbers = {}
         for number, path in enumerate(STAND_INS):

@@ -30,7 +30,7 @@ class Host:
     """The simulated host, and jobs on it."""
 
     def __init__(self, jobs, harness):
-        self.jobs, self.root = jobs, jobs.directory / "machine"
+        self.jobs, self.root = jobs, jobs.directory / "host"
         subprocess.run([fake_gpus(harness), "a100", str(self.root), "--nodes", "null"], check=True)
         programs = self.root / "usr/bin"
         programs.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def other_cards(host):
     yield from expect(host.run(second), 0)
     nodes, other = host.read_output("nodes").split(), host.devices_of(first)
     if len(nodes) != 1 or nodes == [f"nvidia{other[0]}"]:
-        yield f"{nodes} beside {other}"
+        yield f"{nodes}, the first job has {other}"
     three = host.file("three", instances=3)
     yield from expect(host.run(three), 125, "the job needs 3 GPUs, this host has 2", "--scale main=2", "--no-gpu")
     yield from expect(host.run(host.file("large", gpu=3)), 125, "requests 3 GPUs of one host, and this host has")

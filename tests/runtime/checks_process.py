@@ -82,7 +82,7 @@ def own_program(fixture):
     # With CAP_SYS_PTRACE, which containers get to debug programs, no dumpable flag protects the program. It is started
     # by `create` and `start`: a `run` that waits would keep its program busy, and the kernel refuses writes (ETXTBSY).
     place, name = fixture.bundle(["overwrite", "3"], lambda config: capabilities(config, "CAP_SYS_PTRACE"), planted)
-    log = fixture.directory / "told"
+    log = fixture.directory / "log"
     with open(log, "w", encoding="utf-8") as out:
         create_result = subprocess.run(fixture.runtime.argv("create", "--bundle", str(place), name), stdin=subprocess.DEVNULL, stdout=out,
                               stderr=out, timeout=20, env=fixture.runtime.environment(), check=False)
