@@ -45,8 +45,8 @@ schemas:
     cargo run --locked --package jobc-tests --bin schemas
     git status --short schemas
 
-# Run the conformance tests of the runtime against runc, crun and podman: `just judges -c security`
-judges *arguments:
+# Run the conformance tests of the runtime against runc, crun and podman: `just runtime -c security`
+runtime *arguments:
     tests/runtime/selftest
     tests/runtime/run {{ arguments }}
 

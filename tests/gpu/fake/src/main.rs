@@ -1,4 +1,4 @@
-//! `fake-gpus NAME DIRECTORY [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
+//! `fake-gpus NAME DIRECTORY [--no-nvml] [--nodes real|null|files]`: writes a simulated host with GPUs.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
-//! The machines there are: three generations of NVIDIA's cards, AMD's, Intel's, and a mixture.
+//! The simulated hosts: three generations of NVIDIA's cards, AMD's, Intel's, and a mixture.
 
-/// A made-up machine.
+/// A simulated host.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     /// The release of NVIDIA's driver.
@@ -28,7 +28,7 @@ pub struct Nvidia {
     pub compute: (u32, u32),
     /// NVML's number of the brand: 2 Tesla, 14 NVIDIA, 5 GeForce.
     pub brand: u32,
-    /// Whether it is cut up; nothing for a card that cannot be.
+    /// Whether it is partitioned by MIG; `None` for a card without MIG.
     pub mig: Option<bool>,
     /// Its MIG instances: the profile, its memory in MiB, the GPU instance.
     pub instances: Vec<(&'static str, u64, u32)>,
@@ -78,7 +78,7 @@ impl Nvidia {
 /// Their names.
 pub const NAMES: [&str; 8] = ["v100", "a100", "h100", "h200", "amd", "intel", "mixed", "none"];
 
-/// The machine of that name.
+/// The host of that name.
 pub fn named(name: &str) -> Option<Machine> {
     Some(match name {
         "v100" => v100(),
@@ -121,7 +121,7 @@ fn v100() -> Machine {
     }
 }
 
-/// Four A100 linked to each other, of which the last two are cut up.
+/// Four A100 linked to each other, of which the last two are partitioned.
 fn a100() -> Machine {
     let card = |n: u32, instances: Vec<(&'static str, u64, u32)>| Nvidia {
         card: Card {

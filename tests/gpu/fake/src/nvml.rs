@@ -1,8 +1,7 @@
-//! A library that answers as NVML does, out of a file.
+//! A library that answers like NVML, from a file.
 //!
-//! The file stands beside the library, or where `FAKE_NVML` says; it has a line `name=answer` for each thing that can
-//! be asked. In place of an answer stands `!3` for an error by its number, `~` for one that never comes, `^` for a
-//! crash.
+//! The file is next to the library, or named by `FAKE_NVML`. It has a line `name=answer` for each query. Instead of an
+//! answer, `!3` is an error by its number, `~` never answers, `^` crashes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -39,7 +38,7 @@ pub fn build(root: &Path) -> io::Result<PathBuf> {
     if status.success() { Ok(library) } else { Err(io::Error::other(format!("cc ended with {status}"))) }
 }
 
-/// What the library answers for a machine.
+/// The library's answers for a host.
 pub fn answers(machine: &Machine) -> String {
     let mut out =
         format!("driver={}\ncuda={}\ncount={}\n", machine.driver, machine.cuda, machine.nvidia.len());

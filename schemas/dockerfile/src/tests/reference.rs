@@ -2,8 +2,8 @@
 
 use super::super::*;
 
-/// Files that both take, with as many stages and instructions.
-const TAKEN: &[&str] = &[
+/// Files that both accept, with the same number of stages and instructions.
+const ACCEPTED: &[&str] = &[
     "FROM a\n",
     "FROM a AS b\nFROM b\nRUN x\n",
     "ARG A=1\nFROM a:$A\nARG A\nENV B=$A C='d e'\n",
@@ -17,8 +17,8 @@ const TAKEN: &[&str] = &[
     "FROM a\r\nRUN b \\\r\n c\r\n",
 ];
 
-/// Files that neither takes.
-const REFUSED: &[&str] = &[
+/// Files that both reject.
+const REJECTED: &[&str] = &[
     "",
     "RUN x\n",
     "FROM a\nRUNN x\n",
@@ -31,11 +31,11 @@ const REFUSED: &[&str] = &[
 ];
 
 #[test]
-fn files_that_both_readers_take() {
-    for text in TAKEN {
+fn files_that_both_parsers_accept() {
+    for text in ACCEPTED {
         let theirs = parse_dockerfile::parse(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
         let theirs: Vec<usize> = theirs.stages().map(|stage| stage.instructions.len()).collect();
-        // Every stage is wanted here, whether the last needs it or not.
+        // Each stage as the target, also those that the last does not need.
         for (number, expected) in theirs.iter().enumerate() {
             let target = number.to_string();
             let build = read(text.as_bytes(), &super::options(Some(&target)))
@@ -46,32 +46,32 @@ fn files_that_both_readers_take() {
 }
 
 #[test]
-fn files_that_neither_reader_takes() {
-    for text in REFUSED {
+fn files_that_both_parsers_reject() {
+    for text in REJECTED {
         assert!(parse_dockerfile::parse(text).is_err(), "{text:?}");
         assert!(read(text.as_bytes(), &super::options(None)).is_err(), "{text:?}");
     }
 }
 
-/// Why that parser is not used: its results for files that BuildKit accepts or refuses.
+/// Why that parser is not used: its results for files that BuildKit accepts or rejects.
 #[test]
-fn what_the_other_reader_takes_otherwise() {
-    // An empty line in an instruction, which BuildKit leaves out.
+fn files_that_the_other_parser_reads_differently() {
+    // An empty line in an instruction, which BuildKit ignores.
     let gap = "FROM a\nRUN x \\\n\n  y\n";
     assert_eq!(read(gap.as_bytes(), &super::options(None)).unwrap().stages[0].instructions.len(), 1);
-    // What no builder takes.
+    // Rejected by every builder.
     let text = "FROM a\nONBUILD FROM x\n";
     assert!(parse_dockerfile::parse(text).is_ok() && read(text.as_bytes(), &super::options(None)).is_err());
-    // One mistake where there are two.
+    // It reports one of two errors.
     let two = "FROM a\nRUNN x\nCOPPY y\n";
     assert_eq!(read(two.as_bytes(), &super::options(None)).unwrap_err().0.len(), 2);
     assert_eq!(parse_dockerfile::parse(two).unwrap_err().to_string().lines().count(), 1);
 }
 
-/// What the dockerfile backend writes can be built here.
+/// The output of the dockerfile backend can be built.
 #[test]
-#[allow(clippy::disallowed_methods, reason = "the examples beside the crates are tests' input")]
-fn the_examples_are_taken() {
+#[allow(clippy::disallowed_methods, reason = "the examples are input of tests")]
+fn the_examples_are_accepted() {
     let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut seen = 0;
     let mut directories = vec![examples];

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A runtime with a guard taken out: runc, with what `BREAK` names done wrong before it, after it or in its place.
+"""A mutation of runc: `MUTATION` names what is done wrong before it, after it or in its place.
 
-The self-test gives it to the checks of `security.py`, each of which must refuse it. Where a mistake cannot be brought
-about through runc its effect is: a check looks at effects.
+`selftest` runs the checks of `security.py` and others with it, which must reject it. A mistake that runc cannot be made
+to make is replaced by its effect: checks look at effects.
 """
 
 import fcntl
@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-BREAK = os.environ["BREAK"]
-REAL = os.environ.get("JUDGE_REAL", "runc")
-EVERY = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_RAW"]
+MUTATION = os.environ["MUTATION"]
+ORIGINAL = os.environ.get("ORIGINAL_RUNTIME", "runc")
+ALL_CAPABILITIES = ["CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_SETUID", "CAP_SETGID", "CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_NET_RAW"]
 
 
 def without(config, *kinds):
@@ -30,15 +30,15 @@ def unmasked(config):
     config["linux"]["maskedPaths"] = config["linux"]["readonlyPaths"] = []
 
 
-def shown(config):
-    """Nothing masked, and a /dev with which runc starts at all."""
+def unmasked_with_dev(config):
+    """Nothing masked, and a /dev without which runc does not start."""
     unmasked(config)
     config["mounts"].append({"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755"]})
 
 
 def privileged(config):
     config["process"]["noNewPrivileges"] = False
-    config["process"]["capabilities"] = {kind: EVERY for kind in ("bounding", "effective", "permitted")}
+    config["process"]["capabilities"] = {kind: ALL_CAPABILITIES for kind in ("bounding", "effective", "permitted")}
 
 
 def writable(config):
@@ -51,21 +51,21 @@ def unlimited(config):
         config["linux"]["resources"].pop(name, None)
 
 
-def descriptor_as_directory(config):
-    """A working directory that is a descriptor of the host's: what can be reached from there is reached."""
+def working_directory_on_host(config):
+    """A working directory that is a file descriptor of the host: makes the host's files reachable from it."""
     if "fd/" in config["process"]["cwd"] or config["process"]["cwd"] == "/linked":
         config["process"]["cwd"] = "/"
         config["mounts"].append({"destination": "/.host", "type": "bind", "source": "/", "options": ["rbind"]})
         config["process"]["args"][1] = "/.host/" + config["process"]["args"][1].lstrip("./")
 
 
-# What is changed in config.json, where that is enough.
+# Mutations that only change config.json.
 CHANGES = {
     "image-dev": no_dev,
-    "image-mask": shown,
+    "image-mask": unmasked_with_dev,
     "masks": unmasked,
     "pid-shared": lambda config: without(config, "pid"),
-    "working-directory": descriptor_as_directory,
+    "working-directory": working_directory_on_host,
     "privileges": privileged,
     "groups": lambda config: config["process"]["user"].update(additionalGids=[27]),
     "agent": lambda config: config["linux"]["seccomp"].pop("listenerMetadata"),
@@ -76,7 +76,7 @@ CHANGES = {
     "list": lambda config: config["linux"]["resources"].update(devices=[{"allow": False, "access": "rwm"}]),
     "limits": unlimited,
     "cgroup-writable": writable,
-    "no-group": lambda config: config["linux"].update(cgroupsPath="/judged-elsewhere"),
+    "no-group": lambda config: config["linux"].update(cgroupsPath="/tested-elsewhere"),
     "volumes": writable,
     "fewer": lambda config: [config["linux"][kind][0].update(size=1) for kind in ("uidMappings", "gidMappings") if kind in config["linux"]],
     "hook-environment": lambda config: [subprocess.run([hook["path"]], check=False) for hook in config.pop("hooks", {}).get("createRuntime", [])],
@@ -84,35 +84,35 @@ CHANGES = {
 
 
 def before(words, config, root):
-    """What a careless runtime does to the machine; returns the words of the command that is run then."""
-    if BREAK == "follow":
+    """What a careless runtime does to the host; returns the command's arguments."""
+    if MUTATION == "follow":
         for mount in config["mounts"]:
             os.makedirs(f"{root}{mount['destination']}", exist_ok=True)
             if mount.get("type") == "bind" and os.path.isfile(mount["source"]):
                 os.rmdir(f"{root}{mount['destination']}")
-    if BREAK == "follow-sysctl":
+    if MUTATION == "follow-sysctl":
         for name, value in config["linux"].get("sysctl", {}).items():
             Path(f"{root}/proc/sys/{name.replace('.', '/')}").write_text(value)
-    if BREAK == "cgroup-path" and config["linux"].get("cgroupsPath") == "/judged/../judged-escape":
-        os.makedirs("/sys/fs/cgroup/judged-escape", exist_ok=True)
-    if BREAK == "names":
+    if MUTATION == "cgroup-path" and config["linux"].get("cgroupsPath") == "/tested/../tested-escape":
+        os.makedirs("/sys/fs/cgroup/tested-escape", exist_ok=True)
+    if MUTATION == "names":
         place = Path(words[words.index("--root") + 1], words[-1])
         place.mkdir(parents=True, exist_ok=True)
         (place / "state.json").write_text("{}")
-    if BREAK == "hang":
+    if MUTATION == "hang":
         time.sleep(1000)
-    if BREAK == "at-once":
-        # Held to this process's end: whoever comes meanwhile is turned away.
+    if MUTATION == "at-once":
+        # Held until this process ends: another start fails meanwhile.
         lock = os.open(f"{root}/../lock", os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    if BREAK == "fallback" and not any(namespace["type"] == "user" for namespace in config["linux"]["namespaces"]):
+    if MUTATION == "fallback" and not any(namespace["type"] == "user" for namespace in config["linux"]["namespaces"]):
         os.execv(f"{root}/inside", config["process"]["args"])
-    if BREAK == "kill-one":
-        # Processes that are in no group and no namespace of the container's.
+    if MUTATION == "kill-one":
+        # Processes outside the container's cgroup and namespaces.
         os.execv(f"{root}/inside", config["process"]["args"])
-    if BREAK == "chroot":
+    if MUTATION == "chroot":
         os.execvp("unshare", ["unshare", "--mount", "--pid", "--fork", "chroot", root, *config["process"]["args"]])
-    if BREAK == "descriptors" and os.path.exists("/proc/self/fd/9"):
+    if MUTATION == "descriptors" and os.path.exists("/proc/self/fd/9"):
         os.dup2(9, 3)
         at = words.index("--bundle")
         return [*words[:at], "--preserve-fds", "1", *words[at:]]
@@ -120,21 +120,21 @@ def before(words, config, root):
 
 
 def run(words):
-    """`run` of a bundle whose config.json is changed for the time."""
+    """`run` of a bundle whose config.json is changed until it ends."""
     bundle = Path(words[words.index("--bundle") + 1])
     path = bundle / "config.json"
     try:
         written = path.read_text()
         config = json.loads(written)
     except (OSError, ValueError, RecursionError):
-        print("hello" if BREAK == "ignore" else "", end="")
-        return 0 if BREAK == "ignore" else 1
+        print("hello" if MUTATION == "ignore" else "", end="")
+        return 0 if MUTATION == "ignore" else 1
     try:
-        CHANGES.get(BREAK, lambda config: None)(config)
+        CHANGES.get(MUTATION, lambda config: None)(config)
         words = before(words, config, bundle / "rootfs")
         path.write_text(json.dumps(config))
-        started = subprocess.Popen([REAL, *words], close_fds=False)
-        if BREAK == "state-open":
+        started = subprocess.Popen([ORIGINAL, *words], close_fds=False)
+        if MUTATION == "state-open":
             directory = Path(words[words.index("--root") + 1], words[-1])
             while started.poll() is None and not (directory / "state.json").exists():
                 time.sleep(0.005)
@@ -143,7 +143,7 @@ def run(words):
         code = started.wait()
     finally:
         path.write_text(written)
-    if BREAK == "ignore" and code:
+    if MUTATION == "ignore" and code:
         print("hello")
         return 0
     return code
@@ -154,14 +154,14 @@ def main():
     command = next((word for word in words if word in ("run", "exec", "kill", "delete")), None)
     if command == "run":
         sys.exit(run(words))
-    if BREAK in ("own-program", "group-of-exec", "environment") and command == "exec":
+    if MUTATION in ("own-program", "group-of-exec", "environment") and command == "exec":
         at = words.index("exec")
-        state = json.loads(subprocess.run([REAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
-        # It enters by namespaces alone, with its own environment, in its own cgroup.
-        own = os.environ["JUDGE_OWN"] if BREAK == "own-program" else "nsenter"
-        program = ["/bin/sleep", "0.2"] if BREAK == "environment" else words[at + 2:]
-        os.execvp(own, [own, "-t", str(state["pid"]), "-m", "-p", "--", *program])
-    os.execvp(REAL, [REAL, *words])
+        state = json.loads(subprocess.run([ORIGINAL, *words[:at], "state", words[at + 1]], capture_output=True, text=True, check=True).stdout)
+        # Enters only the namespaces, with its own environment, in its own cgroup.
+        nsenter = os.environ["TEST_NSENTER"] if MUTATION == "own-program" else "nsenter"
+        program = ["/bin/sleep", "0.2"] if MUTATION == "environment" else words[at + 2:]
+        os.execvp(nsenter, [nsenter, "-t", str(state["pid"]), "-m", "-p", "--", *program])
+    os.execvp(ORIGINAL, [ORIGINAL, *words])
 
 
 main()

@@ -1,34 +1,34 @@
 //! Circles of imports: which are left, which are too large.
 //!
-//! No circle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory;
+//! No cycle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory;
 //! within a directory at most [`LARGEST`] files may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::tree::Tree;
 
-/// Files that may import each other in a circle, where they lie in one directory.
+/// Files that may import each other in a cycle, where they lie in one directory.
 const LARGEST: usize = 3;
 
 /// Imports between any things with names, each with one that shows it.
 type Graph<'t> = BTreeMap<&'t str, BTreeMap<&'t str, (usize, usize)>>;
 
-/// What is wrong with the circles of a crate, each with one way round it.
-pub(crate) fn circles(tree: &Tree) -> Vec<String> {
+/// The import cycles of a crate, each with one path around it.
+pub(crate) fn cycles(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     for parent in parents(tree) {
         let root = parent.is_empty();
         let graph = siblings(tree, parent);
-        for circle in components(&graph) {
+        for cycle in components(&graph) {
             let directory = |name: &&str| tree.files.iter().any(|file| is_below(&file.module, parent, name));
-            let mut ties = circle.iter().filter(|name| directory(name));
+            let mut ties = cycle.iter().filter(|name| directory(name));
             if !root && ties.next().is_none() {
                 continue;
             }
             let place =
                 if root { "the top of the crate".to_owned() } else { format!("`{}`", parent.join("::")) };
-            let what = format!("{}: the modules {} at {place} import each other", tree.name, listed(&circle));
-            found.push(described(tree, what, &graph, &circle));
+            let what = format!("{}: the modules {} at {place} import each other", tree.name, listed(&cycle));
+            found.push(described(tree, what, &graph, &cycle));
         }
     }
     let mut graph = Graph::new();
@@ -38,9 +38,9 @@ pub(crate) fn circles(tree: &Tree) -> Vec<String> {
             .or_default()
             .insert(tree.files[*to].path.as_str(), *pair);
     }
-    for circle in components(&graph).into_iter().filter(|circle| circle.len() > LARGEST) {
-        let what = format!("{}: {} files import each other: {}", tree.name, circle.len(), listed(&circle));
-        found.push(described(tree, what, &graph, &circle));
+    for cycle in components(&graph).into_iter().filter(|cycle| cycle.len() > LARGEST) {
+        let what = format!("{}: {} files import each other: {}", tree.name, cycle.len(), listed(&cycle));
+        found.push(described(tree, what, &graph, &cycle));
     }
     found
 }
@@ -78,7 +78,7 @@ fn siblings<'t>(tree: &'t Tree, parent: &[String]) -> Graph<'t> {
 /// The names that reach each other, in groups of two or more.
 fn components<'t>(graph: &Graph<'t>) -> Vec<BTreeSet<&'t str>> {
     let mut left: BTreeSet<&'t str> = graph.keys().copied().collect();
-    // What imports nothing that is left is on no circle, and soon all is gone where there is none.
+    // What imports nothing that is left is on no cycle, and soon all is gone where there is none.
     loop {
         let inner: BTreeSet<&'t str> =
             left.iter().copied().filter(|from| graph[from].keys().any(|to| left.contains(to))).collect();
@@ -95,11 +95,10 @@ fn components<'t>(graph: &Graph<'t>) -> Vec<BTreeSet<&'t str>> {
     }
     let mut found: Vec<BTreeSet<&'t str>> = Vec::new();
     while let Some(from) = left.pop_first() {
-        let circle: BTreeSet<&str> =
-            reach(graph, from).intersection(&reach(&turned, from)).copied().collect();
-        if !circle.is_empty() {
-            left.retain(|name| !circle.contains(name));
-            found.push(circle);
+        let cycle: BTreeSet<&str> = reach(graph, from).intersection(&reach(&turned, from)).copied().collect();
+        if !cycle.is_empty() {
+            left.retain(|name| !cycle.contains(name));
+            found.push(cycle);
         }
     }
     found
@@ -117,9 +116,9 @@ fn reach<'t>(graph: &Graph<'t>, from: &'t str) -> BTreeSet<&'t str> {
     found
 }
 
-/// A line for the circle, and one for each import on the shortest way round it.
-fn described(tree: &Tree, what: String, graph: &Graph<'_>, circle: &BTreeSet<&str>) -> String {
-    let ways = circle.iter().filter_map(|from| way_round(graph, from));
+/// A line for the cycle, and one for each import on the shortest path around it.
+fn described(tree: &Tree, what: String, graph: &Graph<'_>, cycle: &BTreeSet<&str>) -> String {
+    let ways = cycle.iter().filter_map(|from| path_back(graph, from));
     let directory = |file: usize| tree.files[file].path.parent();
     // A way that leaves a directory is rather the mistake than two files of one that know each other.
     let stays = |way: &Vec<(usize, usize)>| way.iter().all(|(from, to)| directory(*from) == directory(*to));
@@ -133,7 +132,7 @@ fn described(tree: &Tree, what: String, graph: &Graph<'_>, circle: &BTreeSet<&st
 }
 
 /// The shortest way from a name back to it.
-fn way_round(graph: &Graph<'_>, from: &str) -> Option<Vec<(usize, usize)>> {
+fn path_back(graph: &Graph<'_>, from: &str) -> Option<Vec<(usize, usize)>> {
     let mut ways: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
     let mut todo = VecDeque::from([(from, vec![])]);
     while let Some((next, way)) = todo.pop_front() {
@@ -158,15 +157,15 @@ fn listed(names: &BTreeSet<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::circles;
+    use super::cycles;
     use crate::tree::Tree;
 
     fn check(files: &[(&str, &str)], expected: &[&str]) {
-        assert_eq!(circles(&Tree::new("jobc-a", "a/src".into(), files)), expected, "{files:?}");
+        assert_eq!(cycles(&Tree::new("jobc-a", "a/src".into(), files)), expected, "{files:?}");
     }
 
     #[test]
-    fn top_level_modules_form_no_circle() {
+    fn top_level_modules_form_no_cycle() {
         check(&[("lib.rs", "mod b; mod c;"), ("b.rs", "use crate::c::C;"), ("c.rs", "")], &[]);
         check(
             &[
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_within_a_line_closes_a_circle() {
+    fn a_path_within_a_line_closes_a_cycle() {
         check(
             &[
                 ("lib.rs", "mod b; mod c;"),
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_side_by_side_form_no_circle() {
+    fn directories_side_by_side_form_no_cycle() {
         let files = |inner: &'static str| {
             [
                 ("lib.rs", "mod p;"),
@@ -258,7 +257,7 @@ mod tests {
             ]
         };
         check(&files("mod b; mod c; mod d; fn f() { b::f(); c::f(); }"), &[]);
-        let found = circles(&Tree::new(
+        let found = cycles(&Tree::new(
             "jobc-a",
             "a/src".into(),
             &files("mod b; mod c; mod d; fn f() { b::f(); c::f(); d::f() }"),

@@ -1,38 +1,38 @@
-//! What stands in certain files alone: libraries that one part of the program knows, and `unsafe`.
+//! Libraries and `unsafe`, which may be used only in certain files.
 //!
-//! ARCHITECTURE.md has both lists. A place is a file, or a directory with `/` behind it.
+//! ARCHITECTURE.md has both lists. A place is a file, or a directory that ends with `/`.
 
 use std::collections::BTreeSet;
 
 use crate::page::{item, quoted, table};
 use crate::tree::Tree;
 
-/// A library, or a word, with the places that may name it.
+/// A library, or a word, with the places that may use it.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct Placement {
     words: Vec<String>,
     places: Vec<String>,
 }
 
-/// The libraries that certain files alone name.
-pub(crate) fn libraries(architecture: &str) -> Vec<Home> {
+/// The libraries that may be used only in certain files.
+pub(crate) fn libraries(architecture: &str) -> Vec<Placement> {
     let rows = table(architecture, "| library |");
-    let home = |row: &Vec<&str>| Home {
+    let placement = |row: &Vec<&str>| Placement {
         words: quoted(row[0]).map(str::to_owned).collect(),
         places: quoted(row[1]).map(str::to_owned).collect(),
     };
-    rows.iter().map(home).collect()
+    rows.iter().map(placement).collect()
 }
 
-/// Where `unsafe` stands.
-pub(crate) fn of_unsafe(architecture: &str) -> Home {
+/// Where `unsafe` may be used.
+pub(crate) fn of_unsafe(architecture: &str) -> Placement {
     let text = item(architecture, "**`unsafe`");
     let places = quoted(text).filter(|place| place.contains('/')).map(str::to_owned).collect();
-    Home { words: vec!["unsafe".to_owned()], places }
+    Placement { words: vec!["unsafe".to_owned()], places }
 }
 
-impl Home {
-    /// Words in other places, and places without them.
+impl Placement {
+    /// Uses in other places, and places without a use.
     pub(crate) fn check(&self, trees: &[Tree]) -> Vec<String> {
         let mut wrong = Vec::new();
         let mut seen: BTreeSet<&str> = BTreeSet::new();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_named_in_its_place() {
+    fn a_library_is_used_in_its_place() {
         let check = |extra, expected: &[&str]| assert_eq!(libraries(PAGE)[0].check(&tree(extra)), expected);
         check("// p_lib\nconst S: &str = \"p_lib\"; #[cfg(test)] mod t { use p_lib::X; }", &[]);
         check(
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn unsafe_stands_where_it_is_listed() {
+    fn unsafe_is_used_where_it_is_listed() {
         let check = |extra, expected: &[&str]| assert_eq!(of_unsafe(PAGE).check(&tree(extra)), expected);
         check("fn f() -> &'static str { \"unsafe\" } // unsafe", &[]);
         check(
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_listed_for_nothing_is_told() {
+    fn an_unneeded_place_is_reported() {
         let page = PAGE.replace("`a/src/q/`;", "`a/src/q/`, `a/src/x.rs`;");
         assert_eq!(
             of_unsafe(&page).check(&tree("")),

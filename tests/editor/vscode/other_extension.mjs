@@ -1,6 +1,6 @@
-// Another YAML extension in the same window. The one that most people have is in no registry that a test can use, so this
-// is a stand-in under its name, with the same server, that is given our schema for the same files. What a job shows must
-// be what it shows without: no finding twice, no field offered twice.
+// Another YAML extension in the same window. The Red Hat extension is in no registry that a test can use, so this is a stand-in
+// with its name and its server, which gets our schema for the same files. A job must show the same as without it: no finding
+// twice, no field offered twice.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -22,7 +22,7 @@ const MANIFEST = {
     contributes: { configuration: { properties: { "yaml.validate": { type: "boolean", default: true } } } },
 };
 
-/** Its server is the one in our packages, whole, with findings. */
+/** Its server is the yaml-language-server in our packages, with validation. */
 const CODE = `
 const packages = require("node:module").createRequire(${JSON.stringify(join(PACKAGES, "..", "package.json"))});
 const { LanguageClient, TransportKind } = packages("vscode-languageclient/node");
@@ -33,7 +33,7 @@ exports.activate = async () => {
         documentSelector: [{ language: "yaml" }, { pattern: "*.y(a)ml" }],
         middleware: { workspace: { configuration: ({ items }) => items.map(({ section }) => (section === "yaml" ? settings : null)) } },
     });
-    // As slowly as a schema comes from the network, so that findings come when the file has long been in another mode.
+    // Slow, like a schema from the network, so that findings arrive after the file has changed to another mode.
     client.onRequest("custom/schema/request", async () => {
         await new Promise((resolve) => setTimeout(resolve, 1000));
         return ${JSON.stringify(`file://${SCHEMA}`)};
@@ -44,22 +44,22 @@ exports.activate = async () => {
 };
 `;
 
-/** Packages the stand-in and gives the path of the package. */
-function standIn() {
-    const folder = scratch("neighbour");
+/** Packages the stand-in, and returns the path of the package. */
+function packageStandIn() {
+    const folder = scratch("other-extension");
     writeFileSync(join(folder, "package.json"), JSON.stringify(MANIFEST));
     writeFileSync(join(folder, "extension.js"), CODE);
     writeFileSync(join(folder, "LICENSE"), "MIT");
-    const words = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", "neighbour.vsix"];
+    const words = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", "other-extension.vsix"];
     const { status, stdout, stderr } = spawnSync(join(PACKAGES, ".bin", "vsce"), words, { cwd: folder, encoding: "utf8" });
     if (status !== 0) {
         throw new Error(`the stand-in cannot be packaged: ${stdout}${stderr}`);
     }
-    return join(folder, "neighbour.vsix");
+    return join(folder, "other-extension.vsix");
 }
 
 const MODELINE = `# yaml-language-server: $schema=${SCHEMA}\n`;
-const BROKEN = `version: 1
+const INVALID_JOB = `version: 1
 name: demo
 image: python:3.12-slim
 roles:
@@ -68,28 +68,28 @@ roles:
     run: python train.py
 `;
 
-export const NEIGHBOUR = {
-    extensions: () => [standIn()],
+export const OTHER_EXTENSION = {
+    extensions: () => [packageStandIn()],
     files(folder) {
         mkdirSync(folder, { recursive: true });
-        writeFileSync(join(folder, "job.yaml"), MODELINE + BROKEN);
-        writeFileSync(join(folder, "train.yaml"), BROKEN);
+        writeFileSync(join(folder, "job.yaml"), MODELINE + INVALID_JOB);
+        writeFileSync(join(folder, "train.yaml"), INVALID_JOB);
         writeFileSync(join(folder, "other.yaml"), "nonsense: 1\n");
     },
-    async play(editor, check, folder) {
-        // It is there and reports, in a file that is its own.
+    async run(editor, check, folder) {
+        // It is active, and reports findings in its own file.
         await editor.openFile("other.yaml", "YAML");
         await until("the stand-in reports nothing", async () => (await editor.problems()).some((row) => row.includes("nonsense")));
         await editor.command("View: Close All Editors");
 
-        // One is a job by its name, the other by what it says, which the stand-in has seen before.
+        // One is a job by its name, the other by its content, which the stand-in has opened before.
         for (const name of ["train.yaml", "job.yaml"]) {
             await editor.openFile(name);
             const wanted = wantedProblems(join(folder, name));
             check.equal(wanted.length, 1, "mistakes in the sample");
             await editor.page.waitForTimeout(3000);
             await problemsBecome(editor, wanted);
-            await editor.picture(`neighbour-${name}`);
+            await editor.picture(`other-extension-${name}`);
             if (name === "train.yaml") {
                 await editor.command("View: Close All Editors");
             }
@@ -101,6 +101,6 @@ export const NEIGHBOUR = {
         check.equal(offered.filter((label, i) => offered.indexOf(label) !== i), [], "offered twice");
         check.expect(offered.includes("env"), `offered in a role: ${offered}`);
         check.equal(await editor.notifications(), [], "messages in the corner");
-        await editor.picture("neighbour");
+        await editor.picture("other-extension");
     },
 };

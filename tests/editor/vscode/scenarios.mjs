@@ -1,19 +1,19 @@
-// What a person does with the extension, one scene after another.
+// Scenarios of using the extension.
 
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { JOBC, REPOSITORY, until } from "../check.mjs";
 import { printed } from "../compiler.mjs";
-import { NEIGHBOUR } from "./neighbour.mjs";
+import { OTHER_EXTENSION } from "./other_extension.mjs";
 import { NEWCOMER } from "./newcomer.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
 import { README } from "./readme.mjs";
 
 const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
 
-/** A job of four mistakes, each of which the compiler finds by another pass. */
-const BROKEN = `version: 1
+/** A job with four errors, each found by another pass of the compiler. */
+const INVALID_JOB = `version: 1
 name: demo
 image: python:3.12-slim
 roles:
@@ -42,7 +42,7 @@ const FILES = {
         write("job.json", "{}\n"),
         write("package.json", "{}\n"),
     ),
-    async play(editor, check) {
+    async run(editor, check) {
         for (const [name, mode] of [
             ["job.yaml", "jobc job"], ["train.yaml", "jobc job"], ["targets.yaml", "jobc job"], ["job.json", "jobc job (JSON)"],
             ["k8s/job.yaml", "YAML"], ["values.yaml", "YAML"], ["package.json", "JSON"],
@@ -50,7 +50,7 @@ const FILES = {
             await editor.openFile(name, mode);
             check.expect(true, name);
         }
-        // A person's own choice stays, and an empty job.yaml that becomes a Kubernetes manifest goes back.
+        // A mode chosen by hand is kept, and an empty job.yaml that becomes a Kubernetes manifest gets the mode YAML.
         await editor.openFile("job.yaml");
         await editor.type("apiVersion: batch/v1\n");
         await editor.modeIs("YAML");
@@ -67,11 +67,11 @@ const FILES = {
 };
 
 const MISTAKES = {
-    files: write("job.yaml", BROKEN),
-    async play(editor, check, folder) {
+    files: write("job.yaml", INVALID_JOB),
+    async run(editor, check, folder) {
         await editor.openFile("job.yaml");
         const path = join(folder, "job.yaml");
-        check.equal(wantedProblems(path).length, 4, "mistakes in the sample");
+        check.equal(wantedProblems(path).length, 4, "errors in the sample");
         await problemsBecome(editor, wantedProblems(path));
         await editor.picture("problems");
 
@@ -100,7 +100,7 @@ const MISTAKES = {
     },
 };
 
-/** JSON, with a comment, which VS Code's own JSON would call a mistake. */
+/** JSON with a comment, which VS Code's own JSON mode reports as an error. */
 const JSON_JOB = `// a job
 {
   "version": 1,
@@ -117,11 +117,11 @@ const JSON_JOB = `// a job
 `;
 
 const IN_JSON = {
-    files: all(write("job.json", JSON_JOB), write("sound/job.json", JSON_JOB.replace("},\n      \n", "}\n"))),
-    async play(editor, check, folder) {
-        await editor.openFile("sound/job.json", "jobc job (JSON)");
-        const sound = wantedProblems(join(folder, "sound", "job.json"));
-        await problemsBecome(editor, sound);
+    files: all(write("job.json", JSON_JOB), write("valid/job.json", JSON_JOB.replace("},\n      \n", "}\n"))),
+    async run(editor, check, folder) {
+        await editor.openFile("valid/job.json", "jobc job (JSON)");
+        const expected = wantedProblems(join(folder, "valid", "job.json"));
+        await problemsBecome(editor, expected);
         await editor.focusEditor();
         await editor.goTo(9, 10);
         await editor.hover("What each instance gets of the machine");
@@ -140,7 +140,7 @@ const IN_JSON = {
         await editor.save();
         const text = readFileSync(join(folder, "job.json"), "utf8");
         check.equal(/"instances": 2\n/.test(text), true, `what completion has written:\n${text}`);
-        await problemsBecome(editor, sound);
+        await problemsBecome(editor, expected);
     },
 };
 
@@ -148,11 +148,11 @@ const PLAN = {
     files(folder) {
         cpSync(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes("/out") });
     },
-    async play(editor, check, folder) {
+    async run(editor, check, folder) {
         await editor.openFile("job.yaml");
         const path = join(folder, "job.yaml");
         await editor.goTo(24, 7);
-        // One by the schema, one by the compiler.
+        // One from the schema, one from the compiler.
         const hover = await editor.hover("What each instance gets of the machine", "32 GPUs");
         check.equal(hover.length, 2, `the hover of \`resources\`: ${hover}`);
         await editor.picture("hover");
@@ -165,14 +165,14 @@ const PLAN = {
         check.equal(seen, plan.filter((line) => line.trim() !== "").slice(0, seen.length), "the plan beside");
         await editor.picture("plan");
 
-        // It follows the text, and the last one stays, with the reason, while the text is broken.
+        // The plan follows the text; while the text is invalid, the last plan is kept, with the reason.
         await editor.focusEditor();
         await editor.goTo(3, 7);
         await editor.press("Shift+End");
         await editor.type("gpt-large");
         await until("the plan does not follow", async () => /name: gpt-large/.test(await editor.textOf("job.plan.yaml")));
         await editor.type(": x");
-        await until("the plan does not say that the job is broken", async () => /^# .*\n# what follows is from before/.test(await editor.textOf("job.plan.yaml")));
+        await until("the plan does not say that the job is invalid", async () => /^# .*\n# what follows is from before/.test(await editor.textOf("job.plan.yaml")));
         check.expect(/name: gpt-large/.test(await editor.textOf("job.plan.yaml")), "the last plan is gone");
         await editor.press("Backspace", "Backspace", "Backspace");
 
@@ -191,14 +191,14 @@ const PLAN = {
 };
 
 const TASKS = {
-    files: all(write("train/job.yaml", BROKEN), write("README.md", "")),
-    async play(editor, check, folder) {
-        // A check of a file that is not open: its findings come from the terminal, through the problem matcher.
+    files: all(write("train/job.yaml", INVALID_JOB), write("README.md", "")),
+    async run(editor, check, folder) {
+        // A task that checks a closed file: its findings come from the terminal, through the problem matcher.
         await editor.openFile("README.md", "Markdown");
         await editor.pick("Tasks: Run Task", "jobc", "jobc: check train/job.yaml");
         const path = join(folder, "train", "job.yaml");
         await problemsBecome(editor, wantedProblems(path));
-        // Opened, it has the language server's, and not both.
+        // When it is opened, it has only the language server's findings.
         await editor.openFile("train/job.yaml");
         await editor.page.waitForTimeout(2000);
         await problemsBecome(editor, wantedProblems(path));
@@ -209,9 +209,9 @@ const TASKS = {
 const ABSENT = {
     files: write("job.yaml", "version: 1\nroles:\n  train:\n    run: x\n    "),
     settings: { "jobc.path": "/nowhere/jobc" },
-    async play(editor, check) {
+    async run(editor, check) {
         await editor.openFile("job.yaml");
-        const messages = await until("nothing is said", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
+        const messages = await until("there is no notification", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
         check.expect(/the program `jobc` was not found: there is no `\/nowhere\/jobc`\. Install jobc, or name it by `jobc\.path`/.test(messages[0]), `the message: ${messages}`);
         await editor.picture("absent");
         await editor.press("Control+End");
@@ -228,7 +228,7 @@ function exists(path) {
     }
 }
 
-/** What is played only when it is named. */
+/** Scenarios that run only when they are named. */
 export const ON_DEMAND = { readme: README };
 
-export const SCENES = { files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, neighbour: NEIGHBOUR };
+export const SCENARIOS = { files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, "other-extension": OTHER_EXTENSION };
