@@ -59,7 +59,7 @@ class Inside:
 
     def gangs(self, rounds):
         """A hundred containers from as many threads as a supervisor has, alternating with a hundred floors."""
-        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/job/src/supervisor/maker.rs has them
+        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/job/src/supervisor/spawner.rs has them
         walls = {"floors": [], "own": [], "shared": []}
         for turn in range(rounds):
             walls["floors"].append(floor.gang([self.yardstick.command(f"gang-{turn}-{number}") for number in range(GANG)], threads))

@@ -17,11 +17,11 @@ mod tree;
 use std::io;
 use std::path::Path;
 
-pub use model::Machine;
+pub use model::FakeHost;
 pub use tree::{Nodes, Tree};
 
 /// Writes the files of a simulated host into a directory that is empty or not there, without NVML.
-pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()> {
+pub fn write_host(machine: &FakeHost, directory: &Path, nodes: Nodes) -> io::Result<()> {
     let tree = Tree::new(directory, nodes);
     tree.file("proc/devices", &devices(machine))?;
     tree.directory("sys/bus/pci/devices")?;
@@ -32,7 +32,7 @@ pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()>
 }
 
 /// The majors of /proc/devices. Those of NVIDIA's that are not 195 are given out when its modules are loaded.
-fn devices(machine: &Machine) -> String {
+fn devices(machine: &FakeHost) -> String {
     let nvidia = if machine.nvidia.is_empty() {
         ""
     } else {

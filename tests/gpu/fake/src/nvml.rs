@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::model::{Machine, Nvidia};
+use crate::model::{FakeHost, Nvidia};
 
 /// The file of the answers in a tree.
 pub const ANSWERS: &str = "usr/lib/x86_64-linux-gnu/nvml.answers";
@@ -39,7 +39,7 @@ pub fn build(root: &Path) -> io::Result<PathBuf> {
 }
 
 /// The library's answers for a host.
-pub fn answers(machine: &Machine) -> String {
+pub fn answers(machine: &FakeHost) -> String {
     let mut out =
         format!("driver={}\ncuda={}\ncount={}\n", machine.driver, machine.cuda, machine.nvidia.len());
     for (number, gpu) in machine.nvidia.iter().enumerate() {
