@@ -25,7 +25,7 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
     // Findings of a job may be in its targets file, and several jobs may have one there.
     let mut quick: Vec<CodeAction> = vec![];
     let mut safe: Vec<Vec<(Uri, TextEdit)>> = vec![];
-    for (job, analysis) in session.analyses() {
+    for (job, analysis) in session.analyses().filter(|(_, analysis)| !analysis.findings.is_empty()) {
         let places = Places::new(&analysis.sources, &session.client, |id| analysis.uri(id, &job));
         for finding in &analysis.findings {
             let (at, diagnostic) = places.diagnostic(finding, &job);

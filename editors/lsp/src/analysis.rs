@@ -43,13 +43,17 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    /// Runs all passes but the last, as `jobc check` does.
-    pub(crate) fn new(input: &Input<'_>) -> Self {
+    /// Runs all passes but the last, as `jobc check` does; the first only without the tree of a text in which it finds
+    /// nothing.
+    pub(crate) fn new(input: &Input<'_>, tree: Option<Document>) -> Self {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
         let choice = Choice::default();
         let request = request(input, job, targets, &choice);
-        let planned = compile::plan(&mut sources, &request, &mut sink);
+        let planned = match tree {
+            Some(tree) => compile::plan_document(Some(tree), &mut sources, &request, &mut sink),
+            None => compile::plan(&mut sources, &request, &mut sink),
+        };
         if let Some(planned) = &planned {
             compile::check_all(planned, &request, &mut sink);
         }

@@ -29,7 +29,7 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
     };
     let offset = open.text.offset(position);
     let cursors = cursor::find(open.path.as_deref(), &open.text, offset);
-    let last = session.good(uri).map(|good| &good.document);
+    let last = session.tree(uri).map(|tree| &tree.document);
     let json = is_json(&open.text);
     let mut items: Vec<(Item, std::ops::Range<usize>)> = vec![];
     for cursor in &cursors {

@@ -32,6 +32,9 @@ pub(crate) fn of_analysis(
     job: &Uri,
     client: &Client,
 ) -> BTreeMap<String, Vec<Diagnostic>> {
+    if analysis.findings.is_empty() {
+        return BTreeMap::new();
+    }
     let places = Places::new(&analysis.sources, client, |id| analysis.uri(id, job));
     places.all(&analysis.findings, job)
 }

@@ -29,10 +29,24 @@ impl Failure {
     }
 }
 
-/// Whether a request needs the compilation of the current text. Completion is requested too often for that, and reads
-/// only the text.
-pub(crate) fn needs_findings(method: &str) -> bool {
-    method != "textDocument/completion"
+/// What a request needs besides the texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// The tree of the current text.
+    Text,
+    /// The tree of the current text, and a plan: an earlier one is better than to wait.
+    Plan,
+    /// The findings of the current text, or its plan.
+    Findings,
+}
+
+/// What a request needs besides the texts.
+pub(crate) fn needs(method: &str) -> Needs {
+    match method {
+        "textDocument/hover" => Needs::Plan,
+        "textDocument/codeAction" | "textDocument/inlayHint" => Needs::Findings,
+        _ => Needs::Text,
+    }
 }
 
 /// The response to a request.
@@ -66,12 +80,12 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }),
         "textDocument/documentSymbol" => with(params, |it: lsp::DocumentSymbolParams| {
             let uri = &it.text_document.uri;
-            let symbols = session.good(uri).map(outline::symbols).unwrap_or_default();
+            let symbols = session.tree(uri).map(outline::symbols).unwrap_or_default();
             let nested = session.client.nested_symbols;
             Ok(if nested { json!(symbols) } else { json!(outline::flat(symbols, uri)) })
         }),
         "textDocument/foldingRange" => with(params, |it: lsp::FoldingRangeParams| {
-            Ok(session.good(&it.text_document.uri).map(outline::folds).unwrap_or_default())
+            Ok(session.tree(&it.text_document.uri).map(outline::folds).unwrap_or_default())
         }),
         "textDocument/inlayHint" => with(params, |it: lsp::InlayHintParams| {
             Ok(session.job(&it.text_document.uri).map(|job| hints::inlay(job, it.range)).unwrap_or_default())
@@ -79,8 +93,8 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "textDocument/codeLens" => with(params, |it: lsp::CodeLensParams| {
             let uri = &it.text_document.uri;
             let is_job = session.documents.get(uri).is_some_and(|open| open.kind == Kind::Job);
-            let good = session.good(uri).filter(|_| is_job);
-            Ok(good.map(|good| hints::lenses(good, uri)).unwrap_or_default())
+            let tree = session.tree(uri).filter(|_| is_job);
+            Ok(tree.map(|tree| hints::lenses(tree, uri)).unwrap_or_default())
         }),
         "textDocument/formatting" => with(params, |it: lsp::DocumentFormattingParams| {
             let open = session.documents.get(&it.text_document.uri).filter(|open| open.kind != Kind::Other);

@@ -2,6 +2,7 @@
 
 mod conversation;
 mod features;
+mod pipe;
 mod sync;
 
 use jobc_compiler::files::MemoryFiles;
@@ -54,7 +55,7 @@ impl Fixture {
         for (name, text) in open {
             let uri = Uri(format!("file:///w/{name}"));
             let (text, range) = cut(&text);
-            session.open(&uri, 1, text);
+            session.open(&uri, "yaml", 1, text);
             match range {
                 Some(range) => cursor = Some((uri, range)),
                 None if cursor.is_none() => cursor = Some((uri, Range::default())),

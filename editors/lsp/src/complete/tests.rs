@@ -168,12 +168,12 @@ fn a_text_that_is_broken_elsewhere() {
 }
 
 #[test]
-fn names_of_the_last_text_that_parsed() {
+fn names_of_a_text_that_has_become_broken() {
     let text = format!("{ROLES}  evaluate:\n    needs: [$0]\n");
     let mut fixture = Fixture::with(&text, Settings { schema_features: false, ..Settings::default() });
     let broken = text.replace("name: x", "name: [x").replace("  prepare:", "  {");
     fixture.becomes(&broken);
-    shown("last_good_names", &broken, &fixture);
+    shown("broken_names", &broken, &fixture);
 }
 
 #[test]
