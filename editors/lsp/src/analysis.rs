@@ -40,6 +40,8 @@ pub(crate) struct Analysis {
     pub(crate) findings: Vec<Diagnostic>,
     /// The resolved jobs; none if the job has errors.
     pub(crate) planned: Option<Planned>,
+    /// Whether there is a targets file.
+    pub(crate) has_targets: bool,
 }
 
 impl Analysis {
@@ -57,7 +59,7 @@ impl Analysis {
         if let Some(planned) = &planned {
             compile::check_all(planned, &request, &mut sink);
         }
-        Self { sources, job, findings: sink.finish(), planned }
+        Self { sources, job, findings: sink.finish(), planned, has_targets: targets.is_some() }
     }
 
     /// The findings of a targets file that do not depend on a job.
@@ -69,7 +71,7 @@ impl Analysis {
             validate::targets(&document, &mut sink);
             sink.locate(DocumentId::Targets, &document);
         }
-        Self { sources, job: id, findings: sink.finish(), planned: None }
+        Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
     }
 
     /// The URI of a source; none for a built-in template.

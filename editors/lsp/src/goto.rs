@@ -1,7 +1,6 @@
 //! Definition, references and rename of names.
 
 use camino::Utf8Path;
-use jobc_compiler::document::{Document, Node};
 use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
 
 use crate::actions::workspace_edit;
@@ -11,7 +10,7 @@ use crate::place::{self, Place};
 use crate::session::Session;
 use crate::text::Text;
 use crate::tree::Tree;
-use crate::uri;
+use crate::{links, uri, variables};
 
 /// The declaration of the item at a position: a name, a template, a file.
 pub(crate) fn definition(session: &Session<'_>, at: &Uri, position: Position) -> Vec<Location> {
@@ -82,7 +81,18 @@ pub(crate) fn rename(
         let range = tree.text.range(mention.range.clone());
         (at.clone(), TextEdit { range, new_text: new.to_owned() })
     };
-    Ok(workspace_edit(mentions.iter().filter(|mention| mention.name == name).map(edit).collect()))
+    let mut edits: Vec<_> = mentions.iter().filter(|mention| mention.name == name).map(edit).collect();
+    for variable in variables::renamed(&name, new, mentions, &tree.document, tree.text.as_str()) {
+        let variables::Renamed { old, new, places } = variable;
+        session.warn(format!(
+            "`{old}` is now `{new}`; it is renamed in this file, and scripts that read it must be changed too"
+        ));
+        edits.extend(places.into_iter().map(|place| {
+            let range = tree.text.range(place);
+            (at.clone(), TextEdit { range, new_text: new.clone() })
+        }));
+    }
+    Ok(workspace_edit(session, edits))
 }
 
 /// Why a new name is not allowed.
@@ -179,27 +189,10 @@ fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)>
 fn file_at(session: &Session<'_>, at: &Uri, tree: &Tree, offset: usize) -> Option<Location> {
     let Place { path, node, is_key: false } = place::at(&tree.document, offset)? else { return None };
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
-    let names_a_file = match &steps[..] {
-        ["uses"]
-        | ["roles", _, "uses"]
-        | ["roles", _, "files", _, "from"]
-        | [.., "dockerfile"]
-        | [.., "python", "requirements"]
-        | [.., "requirements", _]
-        | [.., "conda", "file"] => true,
-        [.., "copy", _, "from"] => sibling(&tree.document, &path, "image").is_none(),
-        _ => false,
-    };
-    let name = node.as_str().filter(|name| names_a_file && !name.starts_with("std/"))?;
+    let name = node.as_str().filter(|_| links::names_a_file(&tree.document, &steps))?;
     let directory = session.documents.get(at)?.path.as_deref()?.parent()?;
     let file = uri::normal(&directory.join(Utf8Path::new(name)));
     session.exists(&file).then(|| Location { uri: uri::of(&file), range: Range::default() })
-}
-
-/// Another key of the map that contains a value.
-fn sibling<'d>(document: &'d Document, path: &[String], key: &str) -> Option<&'d Node> {
-    let above = &path[..path.len().checked_sub(1)?];
-    above.iter().try_fold(&document.root, |node, step| node.get(step))?.get(key)
 }
 
 #[cfg(test)]

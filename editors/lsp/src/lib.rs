@@ -6,7 +6,7 @@
 //!
 //! Reading order: `transport` (bytes), `server` (messages), `session` (state), `tree` (a parsed text), `analysis` (a
 //! compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -22,6 +22,7 @@ mod format;
 mod goto;
 mod hints;
 mod hover;
+mod links;
 mod names;
 mod outline;
 mod overlay;
@@ -29,12 +30,15 @@ mod place;
 mod recover;
 mod requests;
 mod schema;
+mod select;
 mod server;
 mod session;
 mod text;
+mod tokens;
 mod transport;
 mod tree;
 mod uri;
+mod variables;
 
 pub use lsp_server::Connection;
 pub use server::{Ended, serve};

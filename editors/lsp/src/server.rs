@@ -173,11 +173,11 @@ impl Server<'_> {
                 }
                 Needs::Findings => {
                     if self.session.is_stale() {
-                        if !self.may_compile() {
-                            self.waiting.push(request);
-                            return;
+                        self.waiting.push(request);
+                        if self.may_compile() {
+                            self.refresh();
                         }
-                        self.refresh();
+                        return;
                     }
                 }
             }
@@ -202,6 +202,10 @@ impl Server<'_> {
             Ok(result) => Response::new_ok(id, result),
             Err(Failure { code, message }) => Response::new_err(id, code as i32, message),
         };
+        for message in self.session.take_warnings() {
+            let params = json!({"type": 2, "message": message});
+            send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
+        }
         send(self.connection, response.into());
     }
 
@@ -264,7 +268,20 @@ impl Server<'_> {
     fn refresh(&mut self) {
         let start = Instant::now();
         if let Ok(changed) = catch_unwind(AssertUnwindSafe(|| self.session.refresh())) {
-            for params in changed {
+            let pulls = self.session.client.pulls;
+            let (pulled, pushed): (Vec<_>, Vec<_>) =
+                changed.into_iter().partition(|it| pulls && self.session.documents.get(&it.uri).is_some());
+            let requested = |uri: &str| {
+                let about = |request: &Request| request.params["textDocument"]["uri"] == *uri;
+                self.waiting.iter().any(|it| it.method == "textDocument/diagnostic" && about(it))
+            };
+            if pulled.iter().any(|it| !requested(&it.uri.0)) {
+                // A text that another depends on has changed, or the client has not requested yet.
+                let id = RequestId::from("jobc-diagnostics".to_owned());
+                let request = Request::new(id, "workspace/diagnostic/refresh".to_owned(), Value::Null);
+                send(self.connection, request.into());
+            }
+            for params in pushed {
                 let note = Notification::new("textDocument/publishDiagnostics".to_owned(), params);
                 send(self.connection, note.into());
             }

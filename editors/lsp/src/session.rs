@@ -30,6 +30,8 @@ pub(crate) struct Session<'a> {
     caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
     /// The findings that the client shows.
     shown: BTreeMap<String, Vec<Diagnostic>>,
+    /// Messages for the user that belong to the next response.
+    warnings: RefCell<Vec<String>>,
     /// Plans to drop later: dropping a large one would delay the findings.
     gone: Vec<Planned>,
 }
@@ -59,6 +61,7 @@ impl<'a> Session<'a> {
             stale: BTreeSet::new(),
             caused: BTreeMap::new(),
             shown: BTreeMap::new(),
+            warnings: RefCell::default(),
             gone: vec![],
         }
     }
@@ -231,6 +234,21 @@ impl<'a> Session<'a> {
     /// Work that can wait until the findings are shown: dropping old plans.
     pub(crate) fn settle(&mut self) {
         self.gone.clear();
+    }
+
+    /// Shows the user a message with the response to the current request.
+    pub(crate) fn warn(&self, message: String) {
+        self.warnings.borrow_mut().push(message);
+    }
+
+    /// The messages since the last call.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
+    }
+
+    /// The findings of a text.
+    pub(crate) fn findings(&self, uri: &Uri) -> &[Diagnostic] {
+        self.shown.get(&uri.0).map_or(&[], Vec::as_slice)
     }
 
     /// Every compiled text with its URI.

@@ -1,6 +1,7 @@
 //! Shared by the tests of the features: files in memory, open in a session, with a cursor.
 
 mod conversation;
+mod editing;
 mod features;
 mod pipe;
 mod sync;
@@ -47,6 +48,8 @@ impl Fixture {
             snippets: true,
             adjusts_indentation: true,
             nested_symbols: true,
+            versioned_edits: false,
+            pulls: false,
             watches_files: false,
         };
         let disk: &'static MemoryFiles = Box::leak(Box::new(disk));

@@ -5,12 +5,15 @@
 //! the cursor is left out. If that does not parse either, only the lines that lead to the cursor by their indentation are
 //! kept.
 
+mod json;
+
 use std::ops::Range;
 
 use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node, Value};
 
 use crate::analysis::parse_alone;
+use crate::recover::is_json;
 use crate::text::Text;
 
 /// A private-use character, which is never typed.
@@ -39,6 +42,10 @@ pub(super) struct Cursor {
 pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<Cursor> {
     let line = text.line(text.line_of(offset));
     let whole = text.as_str();
+    let offset = offset.min(whole.len());
+    if is_json(path, whole) {
+        return json::find(path, whole, offset);
+    }
     let before = &whole[line.start..offset.max(line.start)];
     let rest = &whole[offset.min(line.end)..line.end];
     let (above, below) = near(whole, line.clone());

@@ -278,9 +278,13 @@ fn settings_choose_what_is_offered() {
     talk(&json!({"initializationOptions": options}), |client| {
         assert_eq!(offered(client), (false, false, false));
     });
-    talk(&json!({"initializationOptions": null}), |client| assert_eq!(offered(client), (true, true, true)));
-    talk(&json!({"initializationOptions": {"codeLens": "no"}}), |client| {
+    // Only a client that says so has the commands of the lenses.
+    talk(&json!({"initializationOptions": null}), |client| assert_eq!(offered(client), (false, true, true)));
+    talk(&json!({"initializationOptions": {"codeLens": true}}), |client| {
         assert_eq!(offered(client), (true, true, true));
+    });
+    talk(&json!({"initializationOptions": {"codeLens": "no"}}), |client| {
+        assert_eq!(offered(client), (false, true, true));
     });
 }
 
