@@ -53,7 +53,7 @@ pub(super) fn in_json(schema: &Schema, key: &str, property: &Value) -> String {
         "{$0}"
     } else if all("array") {
         "[$0]"
-    } else if all("string") {
+    } else if all("string") && !["integer", "number", "boolean"].iter().any(|kind| all(kind)) {
         "\"$0\""
     } else {
         "$0"
