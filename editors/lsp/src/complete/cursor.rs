@@ -71,8 +71,8 @@ fn near(whole: &str, line: Range<usize>) -> (String, String) {
     let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
     // The section: from a line that begins in the first column to the next.
     let current = &whole[line.clone()];
-    if begins(current) || whole.trim_start().starts_with('{') {
-        return everything();
+    if begins(current) {
+        return (heads(&whole[..line.start], false), heads(&whole[line.end..], true));
     }
     let mut start = line.start;
     let mut head = None;
@@ -132,6 +132,23 @@ fn near(whole: &str, line: Range<usize>) -> (String, String) {
     }
     below.push_str(&whole[at..]);
     (above, below)
+}
+
+/// Lines without what is under the keys of the first column; what comes before the first of them is kept if it is of
+/// the line above.
+fn heads(lines: &str, keep_first: bool) -> String {
+    let mut dropping = !keep_first && lines.starts_with(char::is_whitespace);
+    let mut kept = String::new();
+    for line in lines.split_inclusive('\n') {
+        let begins = line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']'));
+        if begins {
+            dropping = line.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
+        }
+        if begins || !dropping {
+            kept.push_str(line);
+        }
+    }
+    kept
 }
 
 /// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.
