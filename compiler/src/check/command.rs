@@ -60,7 +60,7 @@ impl Command {
     /// The file of `python FILE.py`.
     pub(crate) fn python_file(&self) -> Option<&str> {
         let first = self.arguments().iter().find(|word| !word.starts_with('-'))?;
-        (self.is_python() && first.ends_with(".py")).then_some(first)
+        (self.is_python() && camino::Utf8Path::new(first).extension() == Some("py")).then_some(first)
     }
 
     /// Whether it is PyTorch's launcher.

@@ -258,7 +258,9 @@ fn ten_thousand_task_roles_are_read() {
 #[test]
 fn empty_fields_that_protocol_v2_lacks_are_ignored() {
     let ignored = Code::parse("J0529");
-    for (value, said) in [("{}", false), ("[]", false), ("\"\"", false), ("null", false), ("{\"A\": \"1\"}", true)] {
+    for (value, said) in
+        [("{}", false), ("[]", false), ("\"\"", false), ("null", false), ("{\"A\": \"1\"}", true)]
+    {
         let text = EXAMPLE.replacen('{', &format!("{{\"jobEnvs\":{value},"), 1);
         let (_, _, sink) = run(&text);
         let found = sink.diagnostics().iter().any(|d| Some(d.code) == ignored);

@@ -25,7 +25,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 Piece::Literal(text) => Some(text.as_str()),
                 Piece::Reference(_) => None,
             });
-            let Some((used, whole)) = pieces.filter_map(|text| used(text)).next() else { continue };
+            let Some((used, whole)) = pieces.into_iter().find_map(used) else { continue };
             let free = SECRETS.iter().any(|part| name.contains(part)) && !whole;
             let inner = role.text.contains("-c") && role.uses(name);
             if free || inner || TEMPLATES.contains(&name.as_str()) {

@@ -13,6 +13,10 @@ use crate::resolve::framework_name;
 const STARTS: [&str; 7] =
     ["torchrun", "torch.distributed", "mpirun", "mpiexec", "horovodrun", "PET_", "srun"];
 
+/// Programs that may come after the one that does the work.
+const AFTER: [&str; 14] =
+    ["echo", "printf", "wait", "exit", "ls", "true", "date", "fi", "done", "}", "tee", "cp", "mv", "cat"];
+
 /// Refuses a member's command that would run as separate jobs, or that waits for instances which never start it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let Some(distributed) = &view.plan.distributed else { return };
@@ -60,7 +64,7 @@ fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
 ///
 /// A module may be a launcher of its own, and `python` beside MPI may start `mpirun` itself: a warning there.
 fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
-    let command = role.commands.iter().rfind(|command| command.is_python())?;
+    let command = role.commands.iter().rfind(|command| !AFTER.contains(&command.program()))?;
     if role.commands.iter().any(|c| c.launcher().is_some()) || role.mentions(&STARTS) || role.knows_index() {
         return None;
     }

@@ -33,11 +33,25 @@ const VARIABLES: [&str; 8] = [
     "DMLC_PS_ROOT_URI",
 ];
 
+/// Words that show that several instances are to meet.
+const MEETS: [&str; 10] = [
+    "nnodes",
+    "num_nodes",
+    "num-nodes",
+    "num_machines",
+    "num-machines",
+    "world_size",
+    "world-size",
+    "WORLD_SIZE",
+    "PET_NNODES",
+    "JOBC_INDEX",
+];
+
 /// Warns of `localhost` where the processes of several instances must meet.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.peers(view) > 1) {
-        // Instances that are not to meet may each use their own address.
-        if role.mentions(&["standalone"]) {
+        // Instances that are not to meet may each use their own address; J0301 speaks of those that should.
+        if role.mentions(&["standalone"]) || (role.member.is_none() && !role.mentions(&MEETS)) {
             continue;
         }
         let in_command = role.commands.iter().find_map(|command| in_command(role, command));
@@ -64,13 +78,6 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 /// The flag or variable of a command that holds an address of its own, and the address.
 fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)> {
     let launcher = command.launcher();
-    // torchrun that counts one node meets nobody; J0301 says so.
-    let alone = launcher == Some(Launcher::Torchrun)
-        && !role.has_variable("PET_NNODES")
-        && !role.mentions(&["nnodes", "PET_NNODES"]);
-    if alone {
-        return None;
-    }
     let own = |word: &str| {
         // Of a variable that holds the address, the finding is at the variable.
         let variable = command::variables(word).any(|(name, _)| VARIABLES.contains(&name));
@@ -85,7 +92,7 @@ fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)
         let hosts = role.value(hosts)?;
         return hosts.split(',').all(is_local).then(|| (flag.to_owned(), hosts.to_owned()));
     }
-    let exported = (command.program() == "export").then(|| command.arguments()).unwrap_or_default();
+    let exported = if command.program() == "export" { command.arguments() } else { &[] };
     let exported = exported.iter().filter_map(|word| word.split_once('='));
     let set = command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(exported);
     let (name, address) =

@@ -80,7 +80,7 @@ fn targets(command: &Command) -> Vec<&str> {
             |path: &&str| program == "mkdir" && command.has("-p") && path.matches('/').count() < 2;
         found.extend(plain().filter(|path| !is_parent(path)));
     } else if WRITE_LAST.contains(&program) {
-        found.extend(plain().last().filter(|last| words.last().is_some_and(|word| word == last)));
+        found.extend(words.last().map(String::as_str).filter(|word| word.starts_with('/')));
     } else if program == "dd" {
         found.extend(words.iter().filter_map(|word| word.strip_prefix("of=")));
     } else if program == "tar" && words.first().is_some_and(|mode| mode.contains('x')) {

@@ -34,14 +34,13 @@ fn rank<'c>(role: &RoleView<'_>, command: &'c Command) -> Option<(&'c str, &'c s
         Some(Launcher::Torchrun) if role.mentions(&["standalone"]) => return None,
         Some(Launcher::Torchrun | Launcher::Deepspeed) => &["--node_rank"],
         Some(Launcher::Accelerate) => &["--machine_rank"],
-        Some(Launcher::Mpirun | Launcher::Horovodrun) => return None,
         // PyTorch's own examples: `python main.py --world-size 2 --rank 0`.
         None if command.is_python()
             && command.one_of(&["--world-size", "--num-nodes", "--nnodes"]).is_some() =>
         {
             &["--rank", "--node_rank"]
         }
-        None => return None,
+        Some(Launcher::Mpirun | Launcher::Horovodrun) | None => return None,
     };
     let (flag, number) = command.one_of(flags)?;
     number.parse::<u32>().is_ok().then_some((flag, number))

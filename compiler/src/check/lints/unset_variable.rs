@@ -20,7 +20,9 @@ const OF_GPU_IMAGES: [&str; 2] = ["LD_LIBRARY_PATH", "LIBRARY_PATH"];
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let CommandPlan::Script { shell, setup, script } = &role.plan.command else { continue };
-        if !shell.iter().any(|word| is_nounset(word)) || role.text.contains("set +u") {
+        // A file that is read into the shell may set anything.
+        let reads = role.commands.iter().any(|command| ["source", "."].contains(&command.program()));
+        if !shell.iter().any(|word| is_nounset(word)) || reads || role.text.contains("set +u") {
             continue;
         }
         let mut set = known(view, role);
@@ -57,6 +59,11 @@ fn known(view: &View<'_>, role: &RoleView<'_>) -> BTreeSet<String> {
     let mut set: BTreeSet<String> = ALWAYS.iter().map(|&name| name.to_owned()).collect();
     set.extend(role.plan.env.keys().cloned());
     set.extend(role.plan.provided_env.keys().cloned());
+    for command in
+        role.commands.iter().filter(|command| ["read", "for", "getopts"].contains(&command.program()))
+    {
+        set.extend(command.arguments().iter().cloned());
+    }
     let Some(image) = view.plan.image_of(role.plan) else { return set };
     match &image.source {
         ImageSource::Build { steps, args, .. } => {
