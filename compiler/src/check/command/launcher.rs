@@ -1,6 +1,6 @@
 //! Programs that start the processes of a training job.
 
-use super::Command;
+use super::program::Command;
 
 /// A program that starts other processes, here or on other hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,11 @@ impl Launcher {
 }
 
 impl Command {
+    /// Whether it is PyTorch's launcher.
+    pub(crate) fn is_torchrun(&self) -> bool {
+        self.launcher() == Some(Launcher::Torchrun)
+    }
+
     /// Which launcher it is.
     pub(crate) fn launcher(&self) -> Option<Launcher> {
         let module = self.python_module();

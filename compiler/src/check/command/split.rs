@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::{Command, base_name, is_shell, wrapper};
+use super::program::{Command, base_name, is_shell};
+use super::wrapper;
 
 /// How many scripts may stand in each other: `bash -c "bash -c '…'"`.
 const MAX_DEPTH: usize = 4;

@@ -1,6 +1,6 @@
 //! Programs that start the program in their arguments: `timeout 1h torchrun …`, `uv run torchrun …`.
 
-use super::base_name;
+use super::program::base_name;
 
 /// How to find the program behind a wrapper.
 struct Wrapper {
