@@ -134,8 +134,15 @@ fn note_absent(job: &Fields<'_>, sink: &mut Sink) {
     ];
     for (name, instead) in absent {
         let Some(field) = job.entry(name) else { continue };
-        // OpenPAI reads an empty text as nothing, and so it has no effect here.
-        if matches!(&field.value.value, Value::Null) || field.value.as_str().is_some_and(str::is_empty) {
+        // OpenPAI reads an empty text as nothing, and an empty map sets nothing.
+        let empty = match &field.value.value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Mapping(entries) => entries.is_empty(),
+            Value::Sequence(items) => items.is_empty(),
+            Value::Bool(_) | Value::Number { .. } => false,
+        };
+        if empty {
             continue;
         }
         sink.push(
