@@ -17,6 +17,7 @@ mod launcher_disagrees;
 mod little_memory;
 mod many_cpus;
 mod mig_profile;
+mod mount;
 mod mutable_tag;
 mod needs_endless;
 mod no_shm;
@@ -73,4 +74,5 @@ pub(super) const TABLE: &[Lint] = &[
     job_never_ends::check,
     background::check,
     sudo::check,
+    mount::check,
 ];
