@@ -81,27 +81,25 @@ fn known(name: &str, field: &Entry, prefix: &str, sink: &mut Sink) {
         return;
     }
     let at = field.value.span;
-    sink.push(match suggest::nearest(name, KNOWN_PLUGINS) {
-        Some(near) => {
-            let message =
-                format!("unknown runtime plugin `{name}`: OpenPAI fails the task before its command");
-            let text = format!("{prefix}{near}");
-            Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(at, "").fix(
-                format!("write `{text}`"),
-                Place::Span(at),
-                text,
-                Safety::Safe,
-            )
-        }
-        None => {
-            let message = format!(
-                "unknown runtime plugin `{name}`: where a cluster lacks it, the task fails before its command"
-            );
+    let Some(near) = suggest::nearest(name, KNOWN_PLUGINS) else {
+        let message = format!(
+            "unknown runtime plugin `{name}`: where a cluster lacks it, the task fails before its command"
+        );
+        sink.push(
             Diagnostic::warning(codes::OPENPAI_REFERENCE, message)
                 .at_span(at, "")
-                .note(format!("OpenPAI itself has {}", suggest::list(KNOWN_PLUGINS)))
-        }
-    });
+                .note(format!("OpenPAI itself has {}", suggest::list(KNOWN_PLUGINS))),
+        );
+        return;
+    };
+    let message = format!("unknown runtime plugin `{name}`: OpenPAI fails the task before its command");
+    let text = format!("{prefix}{near}");
+    sink.push(Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(at, "").fix(
+        format!("write `{text}`"),
+        Place::Span(at),
+        text,
+        Safety::Safe,
+    ));
 }
 
 impl<'a> Plugin<'a> {
