@@ -21,6 +21,7 @@ mod little_memory;
 mod local_rendezvous;
 mod many_cpus;
 mod mig_profile;
+mod mount;
 mod mutable_tag;
 mod needs_endless;
 mod no_cuda_compiler;
@@ -89,4 +90,5 @@ pub(super) const TABLE: &[Lint] = &[
     sudo::check,
     env_literal::check,
     unset_variable::check,
+    mount::check,
 ];

@@ -263,6 +263,8 @@ codes! {
     OPENPAI_IGNORED "J0529" "OpenPAI ignores a setting of the job";
     OPENPAI_SECRET "J0530" "the value of a secret is in an OpenPAI job";
     OPENPAI_THRESHOLD "J0531" "a threshold of an OpenPAI job that can never be reached";
+    OPENPAI_CODE "J0550" "nothing copies the code of an OpenPAI job into its tasks";
+    OPENPAI_MOUNT "J0551" "a command of an OpenPAI job needs a capability that only OpenPAI gives";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
     DOCKERFILE_SYNTAX "J0601" "invalid Dockerfile";

@@ -1,5 +1,8 @@
 //! The result of a template, and the findings for one that cannot be read.
 
+mod openpai_0_14;
+mod plugins;
+
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Code, Diagnostic, Severity, Sink};

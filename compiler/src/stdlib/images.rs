@@ -107,7 +107,7 @@ fn look_up(reference: &str) -> Option<ImageFacts> {
 
 fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
     let hole = |name: &str| holes.get(name).cloned();
-    let looked_up = || form.cuda_by.iter().find_map(|(name, table)| look_up(table, holes.get(name)?));
+    let looked_up = || form.cuda_by.iter().find_map(|(name, table)| cuda_of_release(table, holes.get(name)?));
     let os = form.os.as_ref().map(|os| {
         holes.iter().fold(os.clone(), |os, (name, value)| os.replace(&format!("{{{name}}}"), value))
     });
@@ -122,7 +122,7 @@ fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
 }
 
 /// The CUDA version of a release: that of `2.16` counts for `2.16.1`.
-fn look_up(table: &IndexMap<String, String>, release: &str) -> Option<String> {
+fn cuda_of_release(table: &IndexMap<String, String>, release: &str) -> Option<String> {
     let minor = || release.match_indices('.').nth(1).and_then(|(at, _)| table.get(&release[..at]));
     table.get(release).or_else(minor).cloned()
 }
