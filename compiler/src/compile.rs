@@ -142,6 +142,7 @@ fn decide(
     let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
     sink.append(schema);
     if sound {
+        validate::check_written(document, sources, sink);
         check::check_document(document, sink);
     }
     let (places, on_refusal) = choose_targets(targets, request, sink)?;

@@ -1,7 +1,7 @@
 //! `extras` and its runtime plugins: what runs around the commands, and what only a cluster of OpenPAI's understands.
 
 use super::script::{Around, Text};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::openpai::PLUGINS;
@@ -40,7 +40,8 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
                     )
                     .at_span(node.span, "");
                     if let Some(near) = suggest::nearest(role, roles.iter().copied()) {
-                        diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+                        let place = Place::Span(unquoted(node.span, role));
+                        diagnostic = diagnostic.note(format!("did you mean `{near}`?")).write(place, near);
                     }
                     sink.push(diagnostic);
                 }
