@@ -92,7 +92,7 @@ pub struct Output {
 
 /// Runs the passes up to the plan.
 ///
-/// Returns nothing where the job has errors; they are in the sink, located.
+/// Returns nothing where the job has errors besides files that are absent; they are in the sink, located.
 pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planned> {
     let document = parse::parse(sources, request.job, sink);
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
@@ -113,7 +113,7 @@ pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Op
         sink.locate(DocumentId::Targets, document);
     }
     template::show_uses(sources, sink);
-    if sink.has_errors() {
+    if sink.stops_the_plan() {
         return None;
     }
     let Decided { jobs, on_refusal, scaled } = planned?;

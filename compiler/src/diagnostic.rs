@@ -175,6 +175,17 @@ impl Diagnostic {
         self
     }
 
+    /// Gives the sources that it points into other numbers.
+    pub fn move_to(&mut self, number: impl Fn(SourceId) -> SourceId) {
+        let edits = self.fixes.iter_mut().flat_map(|fix| &mut fix.edits);
+        let places = self.labels.iter_mut().map(|label| &mut label.place);
+        for place in places.chain(edits.map(|edit| &mut edit.place)) {
+            if let Place::Span(span) = place {
+                span.source = number(span.source);
+            }
+        }
+    }
+
     /// Adds a sentence below.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
@@ -279,6 +290,13 @@ impl Sink {
     /// Whether anything so far stops the build.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
+    }
+
+    /// Whether any error so far leaves nothing to plan; that a file is absent hides neither the plan nor what the
+    /// backends find.
+    pub fn stops_the_plan(&self) -> bool {
+        let stops = |d: &Diagnostic| d.severity == Severity::Error && d.code != codes::MISSING_FILE;
+        self.has_errors() && self.diagnostics.iter().any(stops)
     }
 
     /// How many errors so far; a pass compares before and after.
