@@ -88,6 +88,11 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
     builder.finish()
 }
 
+/// Whether a text is YAML, whatever it means.
+fn is_yaml(text: &str) -> bool {
+    Parser::new_from_str(text).all(|event| event.is_ok())
+}
+
 /// Whether nothing is written: the parser makes up a `~` there.
 fn absent(value: &str, style: Style, tag: Option<&Tag>, empty: bool) -> bool {
     style == Style::Plain && empty && (value == "~" || tag.is_some())

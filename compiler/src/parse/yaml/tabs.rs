@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use granit_parser::Parser;
+use super::is_yaml;
 
 /// The indentation to write in place of one with tabs.
 pub(super) type Replacement = (Range<usize>, String);
@@ -31,7 +31,7 @@ pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
     for (range, spaces) in replacements.iter().rev() {
         mended.replace_range(range.clone(), spaces);
     }
-    Parser::new_from_str(&mended).all(|event| event.is_ok()).then_some(replacements)
+    is_yaml(&mended).then_some(replacements)
 }
 
 /// The least indentation in spaces, by which the file indents; two where it has none.
