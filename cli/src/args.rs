@@ -78,7 +78,7 @@ impl Args {
 pub(crate) enum Command {
     /// Compile a job file into the files of each target
     Build(BuildArgs),
-    /// Check a job file without writing anything
+    /// Check job files without writing anything
     Check(CheckArgs),
     #[cfg(target_os = "linux")]
     #[command(about = ABOUT_RUN)]
@@ -95,9 +95,9 @@ pub(crate) enum Command {
     /// Record the digests of a job's images in jobc.lock
     #[cfg(target_os = "linux")]
     Lock(LockArgs),
-    /// Print the resolved plan, with all defaults
+    /// Print a summary of the resolved plan, or the plan with all defaults
     ///
-    /// The plan is YAML. With `--format json` it is the content of plan.json.
+    /// `--format json` prints the content of plan.json, `--format yaml` the same as YAML.
     Plan(PlanArgs),
     /// Print a JSON Schema
     Schema {
@@ -105,9 +105,9 @@ pub(crate) enum Command {
         #[arg(value_enum, default_value_t = SchemaArg::Job)]
         name: SchemaArg,
     },
-    /// Explain a diagnostic code, or list all codes
+    /// Explain a diagnostic code or a field, or list all codes
     Explain {
-        /// Diagnostic code, such as `J0101` [default: list all codes]
+        /// Diagnostic code, such as `J0101`, or a field, such as `memory` or `resources.gpu` [default: list all codes]
         code: Option<String>,
     },
     /// Show which fields each backend supports
@@ -176,7 +176,7 @@ pub(crate) struct RunCommand {
 }
 
 /// Arguments of `build`, `check` and `plan`.
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct JobArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     ///
@@ -235,6 +235,11 @@ pub(crate) struct BuildArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub job: JobArgs,
+    /// More job files
+    ///
+    /// A directory without a job file of its own stands for all job files below it.
+    #[arg(value_name = "JOB")]
+    pub more: Vec<Utf8PathBuf>,
     /// Exit with status 1 if there are warnings
     #[arg(long)]
     pub deny_warnings: bool,
@@ -244,6 +249,12 @@ pub(crate) struct CheckArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub job: JobArgs,
+    /// Output format of the plan; `short`, `sarif` and `github` are formats of the findings
+    #[arg(long, value_parser = format::of_plan(), default_value = "text")]
+    pub format: FormatArg,
+    /// Print the `docker run` command of the first instance of each role instead
+    #[arg(long)]
+    pub docker: bool,
 }
 
 #[derive(Debug, ClapArgs)]

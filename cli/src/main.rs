@@ -17,7 +17,6 @@ mod quantity;
 #[cfg(target_os = "linux")]
 mod registries;
 mod report;
-#[cfg(target_os = "linux")]
 mod table;
 mod terminal;
 
@@ -55,7 +54,7 @@ fn main() -> ExitCode {
     let outcome = match &args.command {
         Command::Build(build) => commands::build::run(build, &args),
         Command::Check(check) => commands::check::run(check, &args),
-        Command::Plan(plan) => commands::plan::run(plan, &args),
+        Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name } => commands::schema::run(*name),
         Command::Explain { code } => commands::explain::run(code.as_deref()),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),

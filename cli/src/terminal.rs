@@ -23,7 +23,6 @@ fn columns() -> usize {
 }
 
 /// The width of the terminal of stdout; none if it is a pipe or a file.
-#[cfg(target_os = "linux")]
 pub(crate) fn columns_of_stdout() -> Option<usize> {
     io::stdout().is_terminal().then(|| columns_of(io::stdout()).unwrap_or(100))
 }

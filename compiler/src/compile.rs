@@ -94,7 +94,7 @@ pub struct Output {
 
 /// Runs the passes up to the plan.
 ///
-/// Returns nothing where the job has errors; they are in the sink, located.
+/// Returns nothing where the job has errors besides files that are absent; they are in the sink, located.
 pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planned> {
     let document = parse::parse(sources, request.job, sink);
     plan_document(document, sources, request, sink)
@@ -130,7 +130,7 @@ pub fn plan_document(
         sink.locate(DocumentId::Targets, document);
     }
     template::show_uses(sources, sink);
-    if sink.has_errors() {
+    if sink.stops_the_plan() {
         return None;
     }
     let Decided { jobs, on_refusal, scaled } = planned?;
@@ -159,6 +159,7 @@ fn decide(
     let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
     sink.append(schema);
     if sound {
+        validate::check_written(document, sources, sink);
         check::check_document(document, sink);
     }
     let (places, on_refusal) = choose_targets(targets, request, sink)?;

@@ -175,6 +175,17 @@ impl Diagnostic {
         self
     }
 
+    /// Gives the sources that it points into other numbers.
+    pub fn move_to(&mut self, number: impl Fn(SourceId) -> SourceId) {
+        let edits = self.fixes.iter_mut().flat_map(|fix| &mut fix.edits);
+        let places = self.labels.iter_mut().map(|label| &mut label.place);
+        for place in places.chain(edits.map(|edit| &mut edit.place)) {
+            if let Place::Span(span) = place {
+                span.source = number(span.source);
+            }
+        }
+    }
+
     /// Adds a sentence below.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
@@ -195,6 +206,38 @@ impl Diagnostic {
         self.fixes.push(Fix { message: message.into(), edits, safety });
         self
     }
+}
+
+/// What a misspelling is said with.
+fn did_you_mean(near: &str) -> String {
+    format!("did you mean `{near}`?")
+}
+
+impl Diagnostic {
+    /// Points at the value of a path of the job file, a misspelling of another text, and offers that one.
+    #[must_use]
+    pub fn meant(self, pointer: &Pointer, wrong: &str, near: &str) -> Self {
+        let inside = Place::inside(pointer, wrong, 0..wrong.len());
+        self.at(pointer, did_you_mean(near)).write(inside, near)
+    }
+
+    /// The same for the key of a path, or an item of a list.
+    #[must_use]
+    pub fn meant_key(self, pointer: &Pointer, near: &str) -> Self {
+        self.at_key(pointer, did_you_mean(near)).write(Place::key(pointer), near)
+    }
+
+    /// Offers another text in a place that is pointed at already: `write \`near\``.
+    #[must_use]
+    pub fn write(self, place: Place, near: &str) -> Self {
+        self.fix(format!("write `{near}`"), place, near, Safety::Unsafe)
+    }
+}
+
+/// The bytes of a text of the file without the quotes around it, if it has some.
+pub fn unquoted(span: Span, text: &str) -> Span {
+    let quoted = span.range().len() == text.len() + 2;
+    if quoted { Span { start: span.start + 1, end: span.end - 1, ..span } } else { span }
 }
 
 impl Place {
@@ -249,6 +292,13 @@ impl Sink {
         self.errors > 0
     }
 
+    /// Whether any error so far leaves nothing to plan; that a file is absent hides neither the plan nor what the
+    /// backends find.
+    pub fn stops_the_plan(&self) -> bool {
+        let stops = |d: &Diagnostic| d.severity == Severity::Error && d.code != codes::MISSING_FILE;
+        self.has_errors() && self.diagnostics.iter().any(stops)
+    }
+
     /// How many errors so far; a pass compares before and after.
     pub fn error_count(&self) -> usize {
         self.errors
@@ -289,13 +339,30 @@ impl Sink {
                 _ => return,
             });
         };
+        // A text that the file does not have letter by letter cannot be edited in part.
+        let editable = |edit: &Edit| match &edit.place {
+            Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
+                document.span_inside(pointer, text, *start..*end).is_some()
+            }
+            _ => true,
+        };
         for diagnostic in &mut self.diagnostics {
             diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place));
-            diagnostic
-                .fixes
-                .iter_mut()
-                .flat_map(|fix| &mut fix.edits)
-                .for_each(|edit| settle(&mut edit.place));
+            diagnostic.fixes.retain(|fix| fix.edits.iter().all(editable));
+            for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
+                let key = match &edit.place {
+                    Place::Path { document: of, pointer, part: Part::Key }
+                        if *of == id && !edit.text.starts_with('"') =>
+                    {
+                        document.name_at(pointer)
+                    }
+                    _ => None,
+                };
+                settle(&mut edit.place);
+                if let (Some(name), Place::Span(span)) = (key, &mut edit.place) {
+                    *span = unquoted(*span, &name);
+                }
+            }
         }
     }
 

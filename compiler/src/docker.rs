@@ -1,4 +1,4 @@
-//! The `docker run` command that gives an instance the same GPUs, for people who know Docker.
+//! The `docker run` command of an instance, and its GPU options alone, for people who know Docker.
 //!
 //! Sources: docker/cli `opts/gpus.go` (the value of `--gpus` is a record of comma-separated fields, so that a field
 //! with commas is in quotes of its own); NVIDIA's MPS guide; ROCm's container toolkit.
@@ -6,7 +6,12 @@
 use std::fmt::Write as _;
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
-use jobc_schema::plan::{CommandPlan, GpuPlan, ImageSource, JobPlan, RolePlan, SharePlan};
+use jobc_schema::job::Network;
+use jobc_schema::plan::{
+    CommandPlan, EnvPlan, GpuPlan, ImageSource, JobPlan, PortPlan, Reference, RolePlan, SharePlan, Text,
+    VolumeSource,
+};
+use jobc_schema::resources::Publish;
 
 use crate::shell;
 
@@ -23,19 +28,156 @@ const BY_OPTION: [DriverCapability; 6] = [
 /// What of the driver a container gets unless it asks.
 const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
-/// The command that runs the role's first instance by Docker with the same GPUs; `None` for a role without GPUs, a role
-/// that runs on the files of the host, and cards that Docker does not support.
-pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
+/// The options of `docker run` that give a container the same GPUs as the role's first instance: GPUs alone, and what the
+/// GPUs need. `None` for a role without GPUs, a role that runs on the files of the host, and cards that Docker does not
+/// support.
+pub fn gpu_options(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let gpu = role.resources.gpu.as_ref()?;
+    job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host {}))?;
+    Some(options(gpu)?.join(" "))
+}
+
+/// The whole command that runs the role's first instance by Docker, an option a line, and what it leaves out.
+///
+/// `None` for a role that runs on the files of the host.
+pub fn command(job: &JobPlan, role: &RolePlan) -> Option<String> {
     let image = job.image_of(role).filter(|image| !matches!(image.source, ImageSource::Host {}))?;
-    let mut words = vec!["docker run --rm".to_owned()];
-    words.extend(options(gpu)?);
-    if let Some(bytes) = role.resources.shm_bytes.filter(|_| !shares_memory(gpu)) {
+    let mut options = vec!["docker run --rm".to_owned()];
+    let mut left_out = Vec::new();
+    let resources = &role.resources;
+    let gpu = resources.gpu.as_ref();
+    match gpu.map(self::options) {
+        Some(Some(words)) => options.extend(words),
+        Some(None) => left_out.push("GPUs that Docker has no option for".to_owned()),
+        None => {}
+    }
+    options.extend(limits(role, gpu.is_some_and(shares_memory)));
+    options.extend(network(job, role));
+    options.extend(mounts(job, role, &mut left_out));
+    options.extend(environment(job, role));
+    options.extend(rights(role));
+    if !role.files.is_empty() || !role.provided_files.is_empty() {
+        let files = role.files.iter().chain(&role.provided_files).map(|file| file.path.as_str());
+        left_out.push(format!("the files {}", files.collect::<Vec<_>>().join(", ")));
+    }
+    options.push(shell::word(&image.reference).into_owned());
+    let program = program(job, &role.command);
+    let last = options.pop().into_iter().chain(program).collect::<Vec<_>>().join(" ");
+    options.push(last);
+    let text = options.join(" \\\n  ");
+    let left_out: String = left_out.iter().map(|what| format!("# left out: {what}\n")).collect();
+    Some(format!("{left_out}{text}\n"))
+}
+
+/// CPUs, memory and the limits of processes.
+fn limits(role: &RolePlan, shares_memory: bool) -> Vec<String> {
+    let resources = &role.resources;
+    let mut words = Vec::new();
+    if let Some(millis) = resources.cpu_millis {
+        words.push(format!("--cpus {}.{:03}", millis / 1000, millis % 1000));
+    }
+    if let Some(bytes) = resources.memory_bytes {
+        words.push(format!("--memory {bytes}"));
+    }
+    if let Some(bytes) = resources.shm_bytes.filter(|_| !shares_memory) {
         words.push(format!("--shm-size {bytes}"));
     }
-    words.push(shell::word(&image.reference).into_owned());
-    words.extend(program(&role.command));
-    Some(words.join(" "))
+    if let Some(pids) = resources.pids {
+        words.push(format!("--pids-limit {pids}"));
+    }
+    for (name, limit) in &resources.ulimits {
+        let limit = limit.map_or("-1".to_owned(), |limit| limit.to_string());
+        words.push(format!("--ulimit {name}={limit}"));
+    }
+    words.push(format!("--stop-timeout {}", role.grace_period_seconds));
+    words
+}
+
+fn network(job: &JobPlan, role: &RolePlan) -> Vec<String> {
+    match job.network {
+        Network::Host => return vec!["--network host".to_owned()],
+        Network::None => return vec!["--network none".to_owned()],
+        Network::Auto | Network::Job => {}
+    }
+    let numbers = |port: &PortPlan| {
+        let first = u32::from(port.number);
+        if port.count > 1 { format!("{first}-{}", first + port.count - 1) } else { first.to_string() }
+    };
+    let published = role.ports.iter().filter(|port| port.publish != Publish::None);
+    published.map(|port| format!("-p {0}:{0}", numbers(port))).collect()
+}
+
+/// Directories of the host; what else data comes from, Docker cannot mount.
+fn mounts(job: &JobPlan, role: &RolePlan, left_out: &mut Vec<String>) -> Vec<String> {
+    let mut words = Vec::new();
+    for mount in &role.mounts {
+        let Some(volume) = job.volumes.get(&mount.volume) else { continue };
+        let VolumeSource::Path { path } = &volume.source else {
+            left_out.push(format!("`{}` at {}, which is no directory of the host", mount.volume, mount.path));
+            continue;
+        };
+        let relative = path.strip_prefix("./").unwrap_or(path);
+        let from = if path.starts_with('/') { String::new() } else { "\"$PWD\"/".to_owned() };
+        let rest = format!("{relative}:{}{}", mount.path, if mount.writable { "" } else { ":ro" });
+        words.push(format!("-v {from}{}", shell::word(&rest)));
+    }
+    words
+}
+
+/// The variables of the job, and those that jobc sets; a secret is handed on from the caller's environment by name.
+fn environment(job: &JobPlan, role: &RolePlan) -> Vec<String> {
+    let given = role.env.iter().map(|(name, value)| match value {
+        EnvPlan::Secret { .. } => format!("-e {name}"),
+        EnvPlan::Text(text) => variable(name, &first(job, text)),
+    });
+    let provided = role.provided_env.iter().map(|(name, text)| variable(name, &first(job, text)));
+    given.chain(provided).collect()
+}
+
+fn variable(name: &str, value: &str) -> String {
+    format!("-e {}", shell::word(&format!("{name}={value}")))
+}
+
+/// User, directory and security settings.
+fn rights(role: &RolePlan) -> Vec<String> {
+    let mut words = Vec::new();
+    if let Some(user) = &role.user {
+        words.push(format!("--user {}", shell::word(user)));
+    }
+    if let Some(workdir) = &role.workdir {
+        words.push(format!("--workdir {}", shell::word(workdir)));
+    }
+    if role.security.privileged {
+        words.push("--privileged".to_owned());
+    } else {
+        words.push("--security-opt no-new-privileges".to_owned());
+    }
+    if role.security.read_only_root {
+        words.push("--read-only".to_owned());
+    }
+    if let Some(capabilities) = &role.security.capabilities {
+        words.extend(capabilities.drop.iter().map(|name| format!("--cap-drop {name}")));
+        words.extend(capabilities.add.iter().map(|name| format!("--cap-add {name}")));
+    }
+    words
+}
+
+/// A text for the first instance, with all instances on this host.
+fn first(job: &JobPlan, text: &Text) -> String {
+    let number = |role: &str, label: &str| {
+        let port = job.role(role).and_then(|role| role.port(label));
+        port.map_or_else(String::new, |port| port.number.to_string())
+    };
+    text.render(|reference| match reference {
+        Reference::Index {} => "0".to_owned(),
+        Reference::Rank { offset } => offset.to_string(),
+        Reference::Host { .. } => "localhost".to_owned(),
+        Reference::Port { role, label, .. } | Reference::Ports { role, label, .. } => number(role, label),
+        Reference::Hosts { role, label, before, after, .. } => {
+            let port = label.as_ref().map(|label| format!(":{}", number(role, label))).unwrap_or_default();
+            format!("{before}localhost{port}{after}")
+        }
+    })
 }
 
 /// The options that ask for an instance's GPUs.
@@ -112,29 +254,32 @@ fn shares_memory(gpu: &GpuPlan) -> bool {
     gpu.share.as_ref().is_some_and(|share| share.profile.is_none())
 }
 
-/// The program, if it is known exactly and fits on one line.
-fn program(command: &CommandPlan) -> Vec<String> {
-    let words: Option<Vec<&str>> = match command {
-        CommandPlan::Image {} => Some(vec![]),
-        CommandPlan::Args(args) | CommandPlan::Argv { argv: args, setup: None } => {
-            args.iter().map(|text| text.as_literal()).collect()
+/// The program with its arguments; a script with its set-up before it.
+fn program(job: &JobPlan, command: &CommandPlan) -> Vec<String> {
+    let list = |words: &[Text]| words.iter().map(|text| first(job, text)).collect::<Vec<_>>();
+    let words = match command {
+        CommandPlan::Image {} => vec![],
+        CommandPlan::Args(args) => list(args),
+        CommandPlan::Argv { argv, setup: None } => list(argv),
+        CommandPlan::Argv { argv, setup: Some(setup) } => {
+            let own: Vec<String> = list(argv).iter().map(|word| shell::word(word).into_owned()).collect();
+            let script = format!("{}\nexec {}", first(job, setup).trim_end(), own.join(" "));
+            vec!["/bin/sh".to_owned(), "-euc".to_owned(), script]
         }
-        CommandPlan::Script { shell, setup: None, script } => script
-            .as_literal()
-            .map(|script| shell.iter().map(String::as_str).chain([script.trim_end()]).collect()),
-        _ => None,
+        CommandPlan::Script { shell, setup, script } => {
+            let setup = setup.as_ref().map(|setup| format!("{}\n", first(job, setup).trim_end()));
+            let script = format!("{}{}", setup.unwrap_or_default(), first(job, script).trim_end());
+            shell.iter().cloned().chain([script]).collect()
+        }
     };
-    match words.filter(|words| words.iter().all(|word| !word.contains('\n'))) {
-        Some(words) => words.into_iter().map(|word| shell::word(word).into_owned()).collect(),
-        None => vec!["…".to_owned()],
-    }
+    words.iter().map(|word| shell::word(word).into_owned()).collect()
 }
 
 #[cfg(all(test, any(feature = "oci", feature = "cgroup", feature = "kubernetes")))]
 mod tests {
     use serde_json::{Value, json};
 
-    use super::command;
+    use super::{command, gpu_options};
     use crate::backends::fixture;
 
     #[test]
@@ -149,10 +294,7 @@ mod tests {
                 "resources": {"gpu": whole}
             }}});
             let job = fixture::job(&changes);
-            let line = command(&job, &job.roles[0]).unwrap_or_default();
-            let (options, rest) = line.split_once(" busybox:1.35").unwrap_or_default();
-            assert_eq!(options.strip_prefix("docker run --rm ").unwrap_or_default(), expected);
-            assert!(expected.is_empty() || rest == " python 'a b.py'", "{line}");
+            assert_eq!(gpu_options(&job, &job.roles[0]).unwrap_or_default(), expected);
         };
         check(json!({}), "--gpus device=0");
         check(json!({"count": 2}), "--gpus '\"device=0,1\"'");
@@ -188,5 +330,33 @@ mod tests {
             "--device /dev/dri/renderD128 --device /dev/dri/renderD129",
         );
         check(json!({"vendor": "google"}), "");
+    }
+
+    #[test]
+    fn a_whole_command_leaves_nothing_out_in_silence() {
+        let changes = json!({
+            "network": "none",
+            "volumes": {
+                "set": {"kind": "data", "source": {"kind": "path", "path": "./my data"}},
+                "far": {"kind": "data", "source": {"kind": "nfs", "host": "nas", "path": "/x"}},
+            },
+            "roles": {"main": {
+                "command": {"script": {"shell": ["bash", "-c"], "setup": "cd /w", "script": "echo it's $A\n"}},
+                "env": {"A": "1 2", "TOKEN": {"secret": "token"}},
+                "user": "1000", "workdir": "/w",
+                "mounts": [
+                    {"volume": "set", "path": "/set", "writable": false},
+                    {"volume": "far", "path": "/far", "writable": true},
+                ],
+                "files": [{"path": "/etc/a", "content": "a", "mode": 420}],
+                "resources": {
+                    "cpu_millis": 1500, "memory_bytes": 1024, "shm_bytes": 512, "pids": 10,
+                    "ulimits": {"nofile": 1024, "memlock": null},
+                    "gpu": {"count": 1, "first": 0, "vendor": "nvidia"},
+                },
+            }},
+        });
+        let job = fixture::job(&changes);
+        insta::assert_snapshot!(command(&job, &job.roles[0]).unwrap());
     }
 }

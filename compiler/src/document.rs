@@ -107,6 +107,14 @@ impl Document {
         Some(Span::new(node.span.source, start + range.start, start + range.end))
     }
 
+    /// The text of a path's key, or of the item that is there.
+    pub fn name_at(&self, pointer: &Pointer) -> Option<String> {
+        let last = pointer.segments().last()?;
+        let node = self.at(pointer)?;
+        let item = last.bytes().all(|b| b.is_ascii_digit()).then(|| node.as_str()).flatten();
+        Some(item.map_or(last, str::to_owned))
+    }
+
     /// The document as plain JSON.
     pub fn to_json(&self) -> Json {
         self.root.to_json()

@@ -19,6 +19,7 @@
 pub mod adjust;
 pub mod backend;
 pub mod backends;
+mod blank;
 pub mod check;
 pub mod compile;
 pub mod diagnostic;

@@ -137,7 +137,7 @@ fn decide(
         };
         roles.push(plan);
     }
-    if sink.has_errors() {
+    if sink.stops_the_plan() {
         return None;
     }
     let totals = totals::add_up(&roles);

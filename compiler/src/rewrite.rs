@@ -93,10 +93,16 @@ fn with_comments(text: String, document: &Document, original: &Document, source:
     let mut made = Sources::new();
     let id = made.add(Source::new("job.yaml", text.as_str()));
     let Some(written) = parse(&made, id, &mut Sink::new()) else { return text };
-    let mut comments =
-        Comments { lines: comment_lines(original, source), source, used: BTreeSet::new(), placed: vec![] };
+    let mut comments = Comments {
+        lines: comment_lines(original, source),
+        source,
+        used: BTreeSet::new(),
+        keys: vec![],
+        placed: vec![],
+    };
     comments.walk(&document.root, &written.root, made.get(id));
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    comments.take_rest(lines.len());
     // From the end, so that lines keep their numbers; after a line before above it, for the same reason.
     comments.placed.sort_by_key(|comment| (std::cmp::Reverse(comment.line), !comment.behind));
     for comment in comments.placed {
@@ -117,14 +123,34 @@ fn comment_lines(original: &Document, source: &Source) -> IndexMap<usize, (Strin
     collect_scalars(&original.root, &mut scalars);
     let mut comments = IndexMap::new();
     let mut start = 0;
+    // The line where a comment of several lines begins.
+    let mut open: Option<usize> = None;
     for (number, line) in source.text().split_inclusive('\n').enumerate() {
+        if let Some((text, _)) = open.and_then(|first| comments.get_mut(&first)) {
+            let part =
+                line.split("*/").next().unwrap_or_default().trim().trim_start_matches('*').trim_start();
+            let text: &mut String = text;
+            if !part.is_empty() {
+                text.push('\n');
+                text.push_str(part);
+            }
+            open = open.filter(|_| !line.contains("*/"));
+            start += line.len();
+            continue;
+        }
         let inside =
             |at: usize| scalars.iter().any(|range: &std::ops::Range<usize>| range.contains(&(start + at)));
-        let marks = line.match_indices('#').chain(line.match_indices("//"));
+        let marks = line.match_indices('#').chain(line.match_indices("//")).chain(line.match_indices("/*"));
         let blank_before = |at: usize| line[..at].chars().next_back().is_none_or(char::is_whitespace);
         if let Some((at, mark)) = marks.filter(|(at, _)| blank_before(*at) && !inside(*at)).min() {
-            let text = line[at + mark.len()..].trim().to_owned();
-            comments.insert(number, (text, line[..at].trim().is_empty()));
+            let rest = &line[at + mark.len()..];
+            let (text, after) =
+                if mark == "/*" { rest.split_once("*/").unwrap_or((rest, "")) } else { (rest, "") };
+            if mark == "/*" && !rest.contains("*/") {
+                open = Some(number);
+            }
+            let whole = line[..at].trim().is_empty() && after.trim().is_empty();
+            comments.insert(number, (text.trim_start_matches('*').trim().to_owned(), whole));
         }
         start += line.len();
     }
@@ -146,6 +172,8 @@ struct Comments<'a> {
     lines: IndexMap<usize, (String, bool)>,
     source: &'a Source,
     used: BTreeSet<usize>,
+    /// The line of each key in the original, with its line and indentation in the output.
+    keys: Vec<(usize, usize, usize)>,
     placed: Vec<Placed>,
 }
 
@@ -154,6 +182,8 @@ impl Comments<'_> {
         for (entry, to) in ours.entries().iter().zip(written.entries()) {
             let place = made.line_column(to.key_span.start);
             let (line, indent) = (place.line as usize - 1, place.column as usize - 1);
+            let from = self.source.line_column(entry.key_span.start).line as usize - 1;
+            self.keys.push((from, line, indent));
             self.take(entry, line, indent, single(&entry.value));
             self.walk(&entry.value, &to.value, made);
         }
@@ -185,6 +215,28 @@ impl Comments<'_> {
         {
             self.placed.push(Placed { line, indent, text: self.lines[&key].0.clone(), behind: true });
         }
+    }
+
+    /// Places the comments that are left, those of fields that have no counterpart here: above the next key that has,
+    /// else at the end.
+    fn take_rest(&mut self, end: usize) {
+        let rest: Vec<usize> =
+            self.lines.keys().copied().filter(|number| !self.used.contains(number)).collect();
+        let mut placed: Vec<Placed> = Vec::new();
+        for number in rest {
+            let next = self
+                .keys
+                .iter()
+                .filter(|(from, ..)| *from >= number)
+                .min_by_key(|(from, line, _)| (*from, *line));
+            let (line, indent) = next.map_or((end, 0), |(_, line, indent)| (*line, *indent));
+            let text = &self.lines[&number].0;
+            match placed.last_mut().filter(|last| last.line == line) {
+                Some(last) => last.text = format!("{}\n{text}", last.text),
+                None => placed.push(Placed { line, indent, text: text.clone(), behind: false }),
+            }
+        }
+        self.placed.extend(placed);
     }
 
     fn is_whole(&self, number: usize) -> bool {

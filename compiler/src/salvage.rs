@@ -7,7 +7,7 @@
 use jobc_schema::Pointer;
 
 use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Severity, codes};
-use crate::document::{Document, Node, Value};
+use crate::document::{Document, Node, Part, Value};
 
 /// Findings about names, which are true whatever was taken out: names that are not there, and names that cannot be any.
 const NAMES: &[Code] = &[
@@ -22,6 +22,8 @@ const NAMES: &[Code] = &[
     codes::VOLUME_UNKNOWN,
     codes::SECRET_UNKNOWN,
     codes::PORT_UNKNOWN,
+    codes::PORT_CLASH,
+    codes::PORT_RANGE,
     codes::NEED_UNKNOWN,
     codes::NEED_CYCLE,
     codes::MEMBER_UNKNOWN,
@@ -39,17 +41,33 @@ pub fn is_about_names(diagnostic: &Diagnostic) -> bool {
 pub fn salvage(document: &Document, errors: &[Diagnostic]) -> Option<Document> {
     let mut left = document.clone();
     for error in errors.iter().filter(|d| d.severity == Severity::Error) {
-        let Place::Path { document: DocumentId::Job, pointer, .. } = &error.labels.first()?.place else {
+        let Place::Path { document: DocumentId::Job, pointer, part } = &error.labels.first()?.place else {
             return None;
         };
         let parent = pointer.parent()?.last().unwrap_or_default();
         let own = pointer.last()?;
+        // A port whose number is wrong is declared all the same.
+        if parent == "ports" && *part == Part::Value {
+            put(&mut left, pointer, Value::String("auto".to_owned()));
+            continue;
+        }
         if DECLARATIONS.contains(&parent.as_str()) || DECLARATIONS.contains(&own.as_str()) {
             return None;
         }
         remove(&mut left, pointer);
     }
     Some(left)
+}
+
+/// Puts another value in the place of one.
+fn put(document: &mut Document, pointer: &Pointer, value: Value) {
+    let mut node: &mut Node = &mut document.root;
+    for segment in pointer.segments() {
+        let Value::Mapping(entries) = &mut node.value else { return };
+        let Some(entry) = entries.iter_mut().find(|entry| entry.key == segment) else { return };
+        node = &mut entry.value;
+    }
+    node.value = value;
 }
 
 /// Takes a key with its value, or a list with its item, out of a document; a list would count differently without
@@ -95,6 +113,17 @@ mod tests {
             ),
             r#"{"version":1,"name":"a","image":"b:1","roles":{"r":{"run":"x","resources":{"cpu":1}}}}"#
         );
+    }
+
+    #[test]
+    fn a_port_without_a_number_is_still_declared() {
+        let ports = |text: &str| {
+            check(&format!(
+                "version: 1\nname: a\nimage: b:1\nroles: {{r: {{resources: {{ports: {text}}}}}}}\n"
+            ))
+        };
+        assert!(ports("{a: 0, b: 80}").contains(r#""ports":{"a":"auto","b":80}"#));
+        assert_eq!(ports("{A: 80}"), "-");
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod values;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Document, Entry, Node, Value};
 use crate::files::Files;
 use crate::parse::parse;
@@ -133,10 +133,14 @@ impl Pass<'_> {
             }
             let names = || built_in().map(|(name, _)| name);
             let message = format!("unknown built-in template `{key}`");
-            let near = suggest::nearest(name, names()).map(|near| format!("did you mean `std/{near}`?"));
             let known = format!("known: {}", suggest::list(names()));
-            let diagnostic = Diagnostic::error(codes::TEMPLATE_ABSENT, message);
-            near.into_iter().fold(diagnostic, Diagnostic::note).note(known)
+            let mut diagnostic = Diagnostic::error(codes::TEMPLATE_ABSENT, message);
+            if let Some(near) = suggest::nearest(name, names()).map(|near| format!("std/{near}")) {
+                diagnostic = diagnostic
+                    .note(format!("did you mean `{near}`?"))
+                    .write(Place::Span(unquoted(span, key)), &near);
+            }
+            diagnostic.note(known)
         } else if key.contains("${{") {
             Diagnostic::error(
                 codes::TEMPLATE_ABSENT,

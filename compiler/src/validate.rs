@@ -15,6 +15,7 @@ mod foreign;
 mod forms;
 mod keys;
 mod kinds;
+mod modes;
 mod names;
 mod place;
 mod refused;
@@ -22,6 +23,7 @@ mod report;
 mod rules;
 mod schema;
 mod texts;
+mod written;
 
 use std::collections::BTreeMap;
 
@@ -30,6 +32,8 @@ use jsonschema::ErrorIterator;
 
 use crate::diagnostic::{DocumentId, Sink, codes};
 use crate::document::Document;
+
+pub use written::check_written;
 
 use report::{Report, SHOWN};
 use schema::Schema;

@@ -167,7 +167,7 @@ for (const [i, [added, wanted]] of COMPLETIONS.entries()) {
 const example = join(REPOSITORY, "examples", "torchrun-4x8", "job.yaml");
 const exampleUri = await client.open(example, readFileSync(example, "utf8"));
 const plan = await client.ask("jobc/plan", { uri: exampleUri });
-check.equal(plan.text, printed(jobc, "plan", example), "jobc/plan");
+check.equal(plan.text, printed(jobc, "plan", "--format", "yaml", example), "jobc/plan");
 const lab = await client.ask("jobc/plan", { uri: exampleUri, target: "lab", format: "json" });
 check.equal([JSON.parse(lab.text).jobs.length > 0, lab.languageId, lab.targets], [true, "json", ["local", "lab", "pai"]], "jobc/plan for a target");
 const manifest = await client.ask("jobc/artifact", { uri: exampleUri, backend: "kubernetes" });

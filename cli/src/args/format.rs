@@ -16,12 +16,15 @@ pub(crate) enum FormatArg {
     Sarif,
     /// Annotations for GitHub Actions
     Github,
+    /// YAML, for a plan
+    #[value(skip)]
+    Yaml,
 }
 
 impl From<FormatArg> for Format {
     fn from(format: FormatArg) -> Self {
         match format {
-            FormatArg::Text => Self::Text,
+            FormatArg::Text | FormatArg::Yaml => Self::Text,
             FormatArg::Short => Self::Short,
             FormatArg::Json => Self::Json,
             FormatArg::Sarif => Self::Sarif,
@@ -43,6 +46,26 @@ pub(crate) struct OutputArgs {
 pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
         .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
+}
+
+/// The formats of `jobc plan`: a summary, or the plan as a file; and the formats of findings, with a plan in YAML.
+pub(crate) fn of_plan() -> impl TypedValueParser<Value = FormatArg> {
+    PossibleValuesParser::new([
+        PossibleValue::new("text").help("Summary on one screen"),
+        PossibleValue::new("yaml").help("The plan as YAML"),
+        PossibleValue::new("json").help("The plan as JSON"),
+        PossibleValue::new("short"),
+        PossibleValue::new("sarif"),
+        PossibleValue::new("github"),
+    ])
+    .map(|word| match word.as_str() {
+        "yaml" => FormatArg::Yaml,
+        "json" => FormatArg::Json,
+        "short" => FormatArg::Short,
+        "sarif" => FormatArg::Sarif,
+        "github" => FormatArg::Github,
+        _ => FormatArg::Text,
+    })
 }
 
 /// The formats `yaml` and `json`, for a file.

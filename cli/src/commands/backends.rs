@@ -1,7 +1,10 @@
-//! `jobc backends`: what each backend can express, according to the backends.
+//! `jobc backends`: what each backend can express: the answers that a build gets.
+
+mod ask;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::backend::capability::needs;
 use jobc_compiler::backend::{Backend, Capability, Support};
 use jobc_compiler::backends::table;
 use jobc_compiler::compile::{Request, plan};
@@ -11,53 +14,120 @@ use jobc_compiler::lock::Locking;
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::{Args, FormatArg};
 use crate::input::{InputError, find_targets, read};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
-/// A job with two roles that requests nothing special: support depends only on the target.
-const JOB: &str = "version: 1\nname: example\nimage: busybox:1.36\nroles:\n  a: {run: [\"true\"], instances: 2}\n  b: {run: [\"true\"]}\n";
+/// The targets that are asked.
+pub(super) enum Ask {
+    /// The built-in ones.
+    BuiltIn,
+    /// Those with every setting that a built-in one lacks.
+    Equipped,
+    /// One of a targets file, or a built-in one.
+    Named(Option<Source>, String),
+}
+
+/// An answer of a backend: for its plain target, and whether settings of a target change it.
+struct Answer {
+    support: Support,
+    with_setting: bool,
+}
+
+/// The answers for one capability, for the backends of the columns.
+type Answers = Vec<(BackendName, Answer)>;
 
 pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
-    let jobs = match target {
-        None => plans(None, &[]),
+    let ask = match target {
+        None => Ask::BuiltIn,
         Some(target) => {
             let here = crate::input::absolute(Utf8Path::new(".")).ok();
             match here.as_deref().and_then(find_targets) {
-                None => plans(None, &[target.to_owned()]),
+                None => Ask::Named(None, target.to_owned()),
                 Some(path) => match read(&path) {
-                    Ok(text) => plans(Some(Source::new(path, text)), &[target.to_owned()]),
+                    Ok(text) => Ask::Named(Some(Source::new(path, text)), target.to_owned()),
                     Err(InputError(why)) => return super::report_input_error(&InputError(why)),
                 },
             }
         }
     };
-    let jobs = match jobs {
+    let first = match plans(&ask::job(Capability::Shm), &ask) {
         Ok(jobs) => jobs,
         Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
     };
     let columns: Vec<(&dyn Backend, &JobPlan)> = table()
         .iter()
         .filter_map(|backend| {
-            let job = jobs.iter().find(|job| job.target.settings.backends.contains(&backend.name()))?;
+            let job = first.iter().find(|job| job.target.settings.backends.contains(&backend.name()))?;
             Some((*backend, job))
         })
         .collect();
+    let rows: Vec<(&str, Answers)> = Capability::TABLE
+        .iter()
+        .map(|(capability, words)| (*words, answers(*capability, &ask, &columns)))
+        .collect();
     if args.format == FormatArg::Json {
-        terminal::print(&as_json(&columns));
+        terminal::print(&as_json(&columns, &rows));
     } else {
-        terminal::print(&as_text(&columns));
+        terminal::print(&as_text(&columns, &rows));
     }
     Outcome::Success
 }
 
-/// The plan of the example job for each target.
-fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sources, Sink)> {
+/// What each backend says to a job that asks for a capability.
+fn answers(capability: Capability, ask: &Ask, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
+    let job = ask::job(capability);
+    let plain = plans(&job, ask).unwrap_or_default();
+    let equipped = match ask {
+        Ask::BuiltIn => plans(&job, &Ask::Equipped).unwrap_or_default(),
+        _ => vec![],
+    };
+    columns
+        .iter()
+        .map(|(backend, _)| {
+            let of = |jobs: &[JobPlan]| -> Option<Support> {
+                let has = |job: &&JobPlan| job.target.settings.backends.contains(&backend.name());
+                jobs.iter().filter(has).map(|job| support(*backend, capability, job)).max_by_key(rank)
+            };
+            let support =
+                of(&plain).unwrap_or_else(|| Support::None("no such job can be planned".to_owned()));
+            let with_setting = of(&equipped).is_some_and(|better| rank(&better) >= 2) && rank(&support) < 2;
+            (backend.name(), Answer { support, with_setting })
+        })
+        .collect()
+}
+
+/// The answer that a build of the job gets: the least of those for the places that ask.
+fn support(backend: &dyn Backend, capability: Capability, job: &JobPlan) -> Support {
+    let places = needs(job).into_iter().filter(|(asked, _)| *asked == capability);
+    let answers = places.map(|(_, place)| backend.support_at(capability, &place, job));
+    answers.min_by_key(rank).unwrap_or_else(|| backend.support(capability, job))
+}
+
+fn rank(support: &Support) -> u8 {
+    match support {
+        Support::None(_) => 0,
+        Support::Lossy(_) => 1,
+        Support::Plan => 2,
+        Support::Full => 3,
+    }
+}
+
+/// The plan of a job for each target.
+pub(super) fn plans(job: &Value, ask: &Ask) -> Result<Vec<JobPlan>, (Sources, Sink)> {
     let mut sources = Sources::new();
-    let job = sources.add(Source::new("example.yaml", JOB));
+    let job = sources.add(Source::new("example.json", job.to_string()));
+    let (targets, only) = match ask {
+        Ask::BuiltIn => (None, vec![]),
+        Ask::Equipped => {
+            let text = json!({"version": 1, "targets": ask::equipped()}).to_string();
+            (Some(Source::new("targets.json", text)), vec![])
+        }
+        Ask::Named(targets, name) => (targets.clone(), vec![name.clone()]),
+    };
     let targets = targets.map(|source| sources.add(source));
     let files = MemoryFiles::default();
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
@@ -66,7 +136,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         targets,
         set: vec![],
         params: vec![],
-        only_targets: only.to_vec(),
+        only_targets: only,
         run_here: false,
         gpus_here: None,
         only_backends: vec![],
@@ -82,8 +152,9 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
     planned.map(|planned| planned.jobs).ok_or((sources, sink))
 }
 
-fn support_word(support: &Support) -> &'static str {
-    match support {
+fn word(answer: &Answer) -> &'static str {
+    match &answer.support {
+        _ if answer.with_setting => "setting",
         Support::Full => "yes",
         Support::Plan => "plan",
         Support::Lossy(_) => "lossy",
@@ -91,8 +162,8 @@ fn support_word(support: &Support) -> &'static str {
     }
 }
 
-fn as_text(columns: &[(&dyn Backend, &JobPlan)]) -> String {
-    let width = Capability::TABLE.iter().map(|(_, words)| words.len()).max().unwrap_or(0);
+fn as_text(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> String {
+    let width = rows.iter().map(|(words, _)| words.len()).max().unwrap_or(0);
     let mut out = String::new();
     for (backend, _) in columns {
         out += &format!("{:11} {}\n", backend.name().as_str(), backend.about());
@@ -102,32 +173,32 @@ fn as_text(columns: &[(&dyn Backend, &JobPlan)]) -> String {
         out += &format!("  {:10}", backend.name().as_str());
     }
     out = format!("{}\n", out.trim_end());
-    for (capability, words) in Capability::TABLE {
+    for (words, answers) in rows {
         let mut line = format!("{words:width$}");
-        for (backend, job) in columns {
-            line += &format!("  {:10}", support_word(&backend.support(*capability, job)));
+        for (_, answer) in answers {
+            line += &format!("  {:10}", word(answer));
         }
         out += line.trim_end();
         out.push('\n');
     }
-    out + "\nyes: exactly; plan: by the runtime, from plan.json; lossy: only with --allow-lossy; -: refused\n\
-           `jobc backends --format json` gives the reasons\n"
+    out + "\nyes: exactly; plan: by the runtime, from plan.json; setting: with a setting of the target;\n\
+           lossy: only with --allow-lossy; -: refused\n\
+           `jobc backends --format json` gives the reasons and the settings\n"
 }
 
-fn as_json(columns: &[(&dyn Backend, &JobPlan)]) -> String {
-    let rows: Vec<_> = Capability::TABLE
+fn as_json(columns: &[(&dyn Backend, &JobPlan)], rows: &[(&str, Answers)]) -> String {
+    let rows: Vec<_> = rows
         .iter()
-        .map(|(capability, words)| {
-            let answers: serde_json::Map<String, serde_json::Value> = columns
+        .map(|(words, answers)| {
+            let answers: serde_json::Map<String, Value> = answers
                 .iter()
-                .map(|(backend, job)| {
-                    let support = backend.support(*capability, job);
-                    let why = match &support {
+                .map(|(backend, answer)| {
+                    let why = match &answer.support {
                         Support::Lossy(why) | Support::None(why) => Some(why.clone()),
                         Support::Full | Support::Plan => None,
                     };
-                    let support = if support_word(&support) == "-" { "no" } else { support_word(&support) };
-                    (backend.name().to_string(), json!({"support": support, "why": why}))
+                    let support = if word(answer) == "-" { "no" } else { word(answer) };
+                    (backend.to_string(), json!({"support": support, "why": why}))
                 })
                 .collect();
             json!({"feature": words, "backends": answers})

@@ -9,7 +9,7 @@ use jobc_schema::BackendName;
 use jobc_schema::plan::RolePlan;
 use similar::TextDiff;
 
-use crate::args::{Args, BuildArgs, FormatArg};
+use crate::args::{Args, BuildArgs, FormatArg, JobArgs};
 use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
@@ -43,7 +43,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         print_files(&outputs, !build_args.job.backend.is_empty());
         Outcome::Success
     } else if build_args.check {
-        compare(&outputs, &place)
+        compare(&outputs, &place, &build_args.job)
     } else {
         write_all(&outputs, &place, args)
     };
@@ -66,6 +66,12 @@ impl OutputDirectory {
     fn new(given: Option<&Utf8Path>, job_directory: &Utf8Path) -> Result<Self, crate::input::InputError> {
         let here = || crate::input::absolute(Utf8Path::new("."));
         let given = given.map(|path| Ok(normalize(&here()?.join(path)))).transpose()?;
+        if let Some(path) = given.as_deref().filter(|path| path.exists() && !path.is_dir()) {
+            return Err(crate::input::InputError(format!(
+                "`-o {}` is a file, and a build writes directories; name a directory, or use `--stdout`",
+                shorten(path)
+            )));
+        }
         Ok(Self { output_option: given, default_directory: job_directory.join("out"), several: false })
     }
 
@@ -126,22 +132,47 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, args: &Args) -> Outcom
     Outcome::Success
 }
 
-/// Maximum number of `docker run` commands that a build prints; a job may have thousands of roles.
+/// Maximum number of lines about Docker that a build prints; a job may have thousands of roles.
 const MAX_DOCKER_LINES: usize = 8;
 
-/// Prints the equivalent `docker run` for each role with GPUs of a target with the oci backend.
+/// Prints the GPU options of `docker run` for each role with GPUs of a target with the oci backend.
 fn print_docker_commands(outputs: &[Output]) {
     let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
     let Some(output) = outputs.iter().find(of_machine) else { return };
     let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
     let said = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
-        Some(format!("{} with Docker: {}\n", role.name, jobc_compiler::docker::command(&output.job, role)?))
+        Some(format!("{}: {}\n", role.name, jobc_compiler::docker::gpu_options(&output.job, role)?))
     });
-    said.take(MAX_DOCKER_LINES).for_each(|line| terminal::print(&line));
+    let lines: Vec<String> = said.take(MAX_DOCKER_LINES).collect();
+    if !lines.is_empty() {
+        terminal::print(
+            "the same GPUs with Docker (options of `docker run`; `jobc plan --docker` prints all of it):\n",
+        );
+        lines.iter().for_each(|line| terminal::print(&format!("  {line}")));
+        terminal::print(
+            "  `jobc run` assigns free GPUs of the host; with Docker, choose the numbers yourself\n",
+        );
+    }
+}
+
+/// The directory of the outputs, if none of them is there: a diff would print every file whole.
+fn never_built(outputs: &[Output], place: &OutputDirectory) -> Option<Utf8PathBuf> {
+    let directory = |output: &Output| place.directory(&output.job.name, &output.job.target.name);
+    let first = directory(outputs.first()?);
+    let absent = outputs.iter().all(|output| !directory(output).exists());
+    let above = first.parent().filter(|_| outputs.len() > 1).unwrap_or(&first);
+    absent.then(|| shorten(above))
 }
 
 /// Compares the outputs with the files on disk and prints the differences.
-fn compare(outputs: &[Output], place: &OutputDirectory) -> Outcome {
+fn compare(outputs: &[Output], place: &OutputDirectory, args: &JobArgs) -> Outcome {
+    if let Some(nothing) = never_built(outputs, place) {
+        let job = args.job.as_ref().map_or(String::new(), |job| format!(" {job}"));
+        terminal::eprint(&format!(
+            "jobc: nothing is built in `{nothing}` yet; run `jobc build{job}` to write it\n"
+        ));
+        return Outcome::Errors;
+    }
     let mut differs = false;
     for output in outputs {
         let directory = place.directory(&output.job.name, &output.job.target.name);

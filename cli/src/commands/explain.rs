@@ -1,4 +1,6 @@
-//! `jobc explain`: prints the page of a diagnostic code.
+//! `jobc explain`: prints the page of a diagnostic code, or what a field means.
+
+mod field;
 
 use jobc_compiler::diagnostic::Code;
 use jobc_compiler::suggest;
@@ -16,9 +18,25 @@ pub(crate) fn run(code: Option<&str>) -> Outcome {
         terminal::print(code.page());
         return Outcome::Success;
     }
-    let near = suggest::nearest(&text.to_ascii_uppercase(), Code::all().map(|(code, _)| code.as_str()))
-        .map(|near| format!("; did you mean `{near}`?"))
-        .unwrap_or_default();
-    terminal::eprint(&format!("jobc: unknown code `{text}`{near} (`jobc explain` lists all codes)\n"));
+    if let Some(page) = field::describe(text) {
+        terminal::print(&page);
+        return Outcome::Success;
+    }
+    terminal::eprint(&unknown(text));
     Outcome::UsageError
+}
+
+fn unknown(text: &str) -> String {
+    let looks_like_code = text.starts_with(['J', 'j']) && text.bytes().any(|b| b.is_ascii_digit());
+    let (what, near, list) = if looks_like_code {
+        let upper = text.to_ascii_uppercase();
+        let near = suggest::nearest(&upper, Code::all().map(|(code, _)| code.as_str()));
+        ("code", near.map(str::to_owned), "`jobc explain` lists all codes")
+    } else {
+        let names = field::names();
+        let near = suggest::nearest(text, names.iter().map(String::as_str)).map(str::to_owned);
+        ("code or field", near, "`jobc explain` lists all codes, `jobc schema` all fields")
+    };
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    format!("jobc: unknown {what} `{text}`{near} ({list})\n")
 }

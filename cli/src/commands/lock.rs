@@ -45,6 +45,9 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
     let (Some(known), Some(planned)) = (known, planned) else {
         return report::findings(&sources, sink, args.format, false);
     };
+    if sink.has_errors() {
+        return report::findings(&sources, sink, args.format, false);
+    }
     let (names, old) = (planned.images, known.into_digests());
     let path = input.directory.join(FILE_NAME);
     if lock.check {

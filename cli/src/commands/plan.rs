@@ -1,4 +1,6 @@
-//! `jobc plan`: prints the resolved plan, with all defaults.
+//! `jobc plan`: prints the resolved plan: a summary for people, or all of it with all defaults.
+
+mod summary;
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{plan, plan_json};
@@ -6,13 +8,17 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::emit;
 use jobc_compiler::lower::OnRefusal;
 use jobc_schema::Plan;
+use jobc_schema::plan::JobPlan;
 
-use crate::args::{Args, FormatArg, PlanArgs};
+use crate::args::{FormatArg, PlanArgs};
 use crate::input::Input;
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
-pub(crate) fn run(plan_args: &PlanArgs, args: &Args) -> Outcome {
+/// Maximum number of further jobs of a matrix that a summary names.
+const MAX_JOBS: usize = 10;
+
+pub(crate) fn run(plan_args: &PlanArgs) -> Outcome {
     let mut input = match Input::read(&plan_args.job) {
         Ok(input) => input,
         Err(why) => return super::report_input_error(&why),
@@ -22,19 +28,71 @@ pub(crate) fn run(plan_args: &PlanArgs, args: &Args) -> Outcome {
     let mut sources = std::mem::take(&mut input.sources);
     let request = input.request(&plan_args.job, &to_job);
     let planned = plan(&mut sources, &request, &mut sink);
-    let outcome = report::findings(&sources, sink, args.format, true);
+    let outcome = report::findings(&sources, sink, plan_args.format, true);
     let Some(mut planned) = planned else { return outcome };
-    if planned.on_refusal == OnRefusal::Skip {
+    let for_people = matches!(plan_args.format, FormatArg::Text | FormatArg::Short);
+    if planned.on_refusal == OnRefusal::Skip && !for_people {
         // No target was chosen, and the plans differ only in the name of the target: print one.
         let first = planned.jobs.first().map(|job| job.target.name.clone()).unwrap_or_default();
         planned.jobs.retain(|job| job.target.name == first);
     }
+    if plan_args.docker {
+        let first = planned.jobs.first();
+        terminal::print(&first.map(docker).unwrap_or_default());
+        return outcome;
+    }
+    if for_people {
+        terminal::print(&summarized(&planned.jobs));
+        return outcome;
+    }
     let plan = Plan { version: 1, jobs: planned.jobs };
-    if args.format == FormatArg::Json {
+    if plan_args.format == FormatArg::Json {
         terminal::print(&plan_json(&plan));
     } else {
         let value = serde_json::to_value(&plan).expect("a plan is plain JSON");
         terminal::print(&emit::to_yaml(&value));
     }
     outcome
+}
+
+/// The `docker run` commands of a job, one for each role.
+fn docker(job: &JobPlan) -> String {
+    let mut out = String::new();
+    for role in &job.roles {
+        out += &format!("# {}, instance 0 of {}\n", role.name, role.instances);
+        if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
+            out += "# `jobc run` assigns free GPUs of the host; choose the numbers yourself here\n";
+        }
+        match jobc_compiler::docker::command(job, role) {
+            Some(command) => out += &command,
+            None => out += "# it runs on the files of the host, without a container image\n",
+        }
+    }
+    out
+}
+
+/// The first job in full, and the names of the others of a matrix.
+fn summarized(jobs: &[JobPlan]) -> String {
+    let Some(first) = jobs.first() else { return String::new() };
+    let targets = jobs.iter().filter(|job| job.name == first.name).map(|job| &*job.target.name);
+    let mut out = summary::of_job(first, &targets.collect::<Vec<_>>(), terminal::columns_of_stdout());
+    let mut others: Vec<&JobPlan> = Vec::new();
+    for job in jobs.iter().filter(|job| job.name != first.name) {
+        if !others.iter().any(|known| known.name == job.name) {
+            others.push(job);
+        }
+    }
+    if others.is_empty() {
+        return out;
+    }
+    out += "\nother jobs of the matrix\n";
+    for job in others.iter().take(MAX_JOBS) {
+        let values: Vec<String> =
+            job.matrix.iter().map(|(name, value)| format!("{name}={}", value.text)).collect();
+        out += &format!("  {}  {}\n", job.name, values.join(" "));
+    }
+    if let Some(more) = others.len().checked_sub(MAX_JOBS).filter(|more| *more > 0) {
+        out += &format!("  and {more} more\n");
+    }
+    out
 }

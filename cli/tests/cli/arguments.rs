@@ -10,7 +10,9 @@ fn parameters_are_set_in_order() {
     let directory = Directory::with_job(HELLO);
     directory.write("params.yaml", "greeting: from a file\ncount: 5\n");
     directory.write("params.json", r#"{"greeting": "from JSON"}"#);
-    let plan = |arguments: &[&str]| directory.jobc(&[&["plan"], arguments].concat()).exits(0).out;
+    let plan = |arguments: &[&str]| {
+        directory.jobc(&[&["plan", "--format", "yaml"], arguments].concat()).exits(0).out
+    };
     assert!(plan(&[]).contains("echo hello"));
     assert!(plan(&["--set", "greeting=good day"]).contains("echo good day"));
     assert!(plan(&["--set", "greeting=a=b"]).contains("echo a=b"));

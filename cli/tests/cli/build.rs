@@ -70,12 +70,7 @@ fn a_second_build_changes_nothing_and_says_so() {
 #[test]
 fn check_is_silent_until_something_differs_and_then_shows_how() {
     let directory = Directory::with_job(HELLO);
-    let run = directory.jobc(&["build", "--check", "--backend", "cgroup"]).exits(1);
-    assert!(
-        run.out.contains("--- /dev/null\n+++ out/hello/local/cgroup/main-0/v2/memory.max\n"),
-        "{}",
-        run.out
-    );
+    directory.jobc(&["build", "--check", "--backend", "cgroup"]).exits(1).says("nothing is built");
     assert!(directory.out().is_empty(), "`--check` writes nothing");
 
     directory.jobc(&["build"]).exits(0);
@@ -226,6 +221,23 @@ fn an_edited_file_is_written_again() {
 }
 
 #[test]
+fn a_check_before_any_build_is_one_line() {
+    let directory = Directory::with_job(HELLO);
+    let run = directory.jobc(&["build", "--check", "--target", "local"]).exits(1);
+    assert_eq!(run.out, "");
+    assert_eq!(run.err, "jobc: nothing is built in `out/hello/local` yet; run `jobc build` to write it\n");
+    directory.jobc(&["build", "--target", "local"]).exits(0);
+    directory.jobc(&["build", "--check", "--target", "local"]).exits(0);
+}
+
+#[test]
+fn an_output_that_is_a_file_is_wrong_use() {
+    let directory = Directory::with_job(HELLO);
+    directory.write("file", "");
+    directory.jobc(&["build", "-o", "file"]).exits(2).says("`-o file` is a file");
+}
+
+#[test]
 fn the_example_builds_as_its_golden_output() {
     let directory = Directory::example("torchrun-4x8");
     let run = directory.jobc(&["build"]).exits(0);
@@ -239,7 +251,9 @@ local   cgroup         48  out/gpt-small/local/cgroup
 lab     kubernetes      2  out/gpt-small/lab/kubernetes
 pai     openpai         1  out/gpt-small/pai/openpai
 gpt-small: 4 instances, 256 CPUs, 2 TiB of memory, 32 GPUs
-train with Docker: docker run --rm --gpus '"device=0,1,2,3,4,5,6,7"' --shm-size 68719476736 gpt-small-main:d260c6c75fd9 bash -euo pipefail -c 'torchrun train.py --data /data --output /output --batch-size 32 --lr 3e-4'
+the same GPUs with Docker (options of `docker run`; `jobc plan --docker` prints all of it):
+  train: --gpus '"device=0,1,2,3,4,5,6,7"'
+  `jobc run` assigns free GPUs of the host; with Docker, choose the numbers yourself
 
 "#]]
     );

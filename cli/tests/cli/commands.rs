@@ -21,10 +21,10 @@ Usage: jobc [OPTIONS] <COMMAND>
 
 Write:
   init         Create a starter job from an example
-  check        Check a job file without writing anything
+  check        Check job files without writing anything
   build        Compile a job file into the files of each target
-  plan         Print the resolved plan, with all defaults
-  explain      Explain a diagnostic code, or list all codes
+  plan         Print a summary of the resolved plan, or the plan with all defaults
+  explain      Explain a diagnostic code or a field, or list all codes
   import       Convert an OpenPAI job to a job file
   backends     Show which fields each backend supports
 
@@ -228,11 +228,21 @@ fn backends_shows_a_table_and_its_reasons() {
     for feature in features {
         for (backend, answer) in feature["backends"].as_object().unwrap() {
             let support = answer["support"].as_str().unwrap();
-            assert!(["yes", "plan", "lossy", "no"].contains(&support), "{backend}: {support}");
+            assert!(["yes", "plan", "setting", "lossy", "no"].contains(&support), "{backend}: {support}");
             let reason = answer["why"].as_str().is_some_and(|why| !why.is_empty());
-            assert_eq!(reason, matches!(support, "lossy" | "no"), "{backend}: {feature}");
+            assert_eq!(reason, matches!(support, "setting" | "lossy" | "no"), "{backend}: {feature}");
         }
     }
+    let answer = |feature: &str, backend: &str| {
+        let row = features.iter().find(|row| row["feature"] == feature).unwrap();
+        row["backends"][backend]["support"].as_str().unwrap().to_owned()
+    };
+    // What a build refuses without a setting, and takes with one.
+    for feature in ["data: https://", "data: git+https://", "data and outputs: s3://"] {
+        assert_eq!((&*answer(feature, "kubernetes"), &*answer(feature, "openpai")), ("setting", "setting"));
+    }
+    assert_eq!(answer("gang: required", "kubernetes"), "setting");
+    assert_eq!(answer("gang: {min}", "kubernetes"), "no");
     directory.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
     let lab: Value = serde_json::from_str(
         &directory.jobc(&["backends", "--target", "lab", "--format", "json"]).exits(0).out,
@@ -361,9 +371,70 @@ fn the_manual_pages_render() {
 }
 
 #[test]
+fn a_field_is_explained() {
+    let directory = Directory::new();
+    let memory = directory.jobc(&["explain", "memory"]).exits(0).out;
+    assert!(memory.starts_with("# `roles.<name>.resources.memory` of the job file\n"), "{memory}");
+    assert!(memory.contains("32GiB"), "{memory}");
+    let share = directory.jobc(&["explain", "gpu.share"]).exits(0).out;
+    assert!(share.starts_with("# `roles.<name>.resources.gpu.share` of the job file\n"), "{share}");
+    directory.jobc(&["explain", "memry"]).exits(2).says("did you mean `memory`?");
+}
+
+#[test]
+fn several_files_and_directories_are_checked() {
+    let directory = Directory::with_job(HELLO);
+    let wrong = HELLO.replace("version: 1", "version: 2");
+    for path in ["jobs/a/job.yaml", "jobs/b/deep/job.yml", "jobs/out/hello/job.yaml"] {
+        directory.write(path, &wrong);
+    }
+    let run = directory.jobc(&["check", "--format", "short", "job.yaml", "jobs"]).exits(1);
+    let files: Vec<&str> = run.err.lines().filter_map(|line| line.split(':').next()).collect();
+    assert!(files.contains(&"jobs/a/job.yaml") && files.contains(&"jobs/b/deep/job.yml"), "{}", run.err);
+    assert!(!run.err.contains("jobs/out"), "{}", run.err);
+    directory.write("empty/readme", "");
+    directory.jobc(&["check", "empty"]).exits(2).says("`empty` is a directory without a job.yaml");
+}
+
+#[test]
+fn an_absent_file_does_not_hide_the_plan() {
+    let directory = Directory::with_job(
+        "version: 1\nname: x\nroles: {a: {image: \"busybox:1.36\", run: \"true\", files: {/a: {from: absent}}}}\n",
+    );
+    let run = directory.jobc(&["plan"]).exits(1).says("`absent` cannot be read");
+    assert!(run.out.starts_with("x for "), "{}", run.out);
+    let built = directory.jobc(&["build"]).exits(1).says("`absent` cannot be read");
+    assert_eq!(built.out, "");
+    directory.jobc(&["check", "--target", "openpai"]).exits(1).says("OpenPAI requires a number of CPUs");
+}
+
+#[test]
+fn a_plan_as_a_command_of_docker_is_whole() {
+    let directory = Directory::with_job(
+        "version: 1\nname: x\nroles: {a: {image: \"busybox:1.36\", run: [echo, hi], env: {A: \"1 2\"}, resources: {gpu: 1, memory: 1GiB, ports: {p: {port: 80, publish: host}}}}}\n",
+    );
+    let out = directory.jobc(&["plan", "--docker"]).exits(0).out;
+    for part in [
+        "--gpus device=0",
+        "--memory 1073741824",
+        "-p 80:80",
+        "-e 'A=1 2'",
+        "busybox:1.36 echo hi",
+        "free GPUs",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+}
+
+#[test]
 fn a_plan_shows_the_defaults() {
     let directory = Directory::with_job(HELLO);
-    let yaml = directory.jobc(&["plan"]).exits(0).out;
+    let summary = directory.jobc(&["plan"]).exits(0).out;
+    assert!(summary.starts_with("hello for local, kubernetes, openpai\n"), "{summary}");
+    for word in ["role ", "instances", "images\n", "order ", "hello"] {
+        assert!(summary.contains(word), "{word}: {summary}");
+    }
+    let yaml = directory.jobc(&["plan", "--format", "yaml"]).exits(0).out;
     let json: Value =
         serde_json::from_str(&directory.jobc(&["plan", "--format", "json"]).exits(0).out).unwrap();
     assert_eq!(json["version"], 1);

@@ -34,6 +34,11 @@ error[J0601]: unknown instruction `RUNN`
   | ^^^^
   |
   = note: did you mean `RUN`? A line that ends with `/` continues on the next line
+help: write `RUN`
+  |
+2 - RUNN x
+2 + RUN x
+  |
 
 error[J0601]: `B` is not `NAME=VALUE`
  --> ./Dockerfile:4:9

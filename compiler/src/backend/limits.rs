@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::plan::{JobPlan, RolePlan};
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
 /// The usual length of a CPU period, in microseconds.
 const PERIOD: u64 = 100_000;
@@ -171,15 +171,26 @@ pub fn check_settings(job: &JobPlan, sink: &mut Sink) {
         if let Some(list) = list
             && let Err(why) = check_list(list)
         {
-            sink.push(
-                Diagnostic::error(
-                    codes::KERNEL_LIST,
-                    format!("invalid list of CPUs or memory nodes `{list}`"),
-                )
+            let message = format!("invalid list of CPUs or memory nodes `{list}`");
+            let diagnostic = Diagnostic::error(codes::KERNEL_LIST, message)
                 .at_place(Place::target(&at.key(key)), why)
-                .note("write numbers and ranges in ascending order, such as `0-7,16`"),
-            );
+                .note("write numbers and ranges in ascending order, such as `0-7,16`");
+            let mended = list.split(',').map(ascending).collect::<Vec<_>>().join(",");
+            sink.push(if check_list(&mended).is_ok() {
+                let place = Place::target(&at.key(key));
+                diagnostic.fix(format!("write `{mended}`"), place, format!("\"{mended}\""), Safety::Unsafe)
+            } else {
+                diagnostic
+            });
         }
+    }
+}
+
+/// A range from its lower number to its higher one.
+fn ascending(part: &str) -> String {
+    match part.split_once('-').map(|(first, last)| (first.parse::<u16>(), last.parse::<u16>())) {
+        Some((Ok(first), Ok(last))) if first > last => format!("{last}-{first}"),
+        _ => part.to_owned(),
     }
 }
 

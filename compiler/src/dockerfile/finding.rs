@@ -2,7 +2,7 @@
 
 use jobc_dockerfile::{Refusal, Rule};
 
-use crate::diagnostic::{Code, Diagnostic, Severity, codes};
+use crate::diagnostic::{Code, Diagnostic, Place, Severity, codes};
 use crate::source::{SourceId, Span};
 
 /// The code that findings of a rule have.
@@ -27,7 +27,11 @@ pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes
         let (start, end) = (refusal.span.start, refusal.span.end);
         // Bytes that are not text are one character in the excerpt; nothing before them is reported.
         let end = if std::str::from_utf8(bytes).is_ok() { end } else { start + '\u{fffd}'.len_utf8() };
-        found = found.at_span(Span::new(source, start, end), "");
+        let span = Span::new(source, start, end);
+        found = found.at_span(span, "");
+        if let Some(near) = &refusal.near {
+            found = found.write(Place::Span(span), near);
+        }
     }
     match &refusal.help {
         Some(help) => found.note(help),

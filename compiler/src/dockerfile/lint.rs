@@ -3,7 +3,7 @@
 use jobc_dockerfile::{Copy, From, Instruction, Kind, Run, Runs, Source, Span, Stage, Word};
 use jobc_schema::reference::Parts;
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
 use super::facts::{Stages, plain};
@@ -146,7 +146,8 @@ impl Lints<'_> {
         let mut found =
             Diagnostic::warning(codes::DOCKERFILE_FROM, message).at_span(self.request.span(span), "");
         if let Some(near) = suggest::nearest(reference, names.iter().copied()) {
-            found = found.note(format!("did you mean `{near}`?"));
+            let place = Place::Span(self.request.span(span));
+            found = found.note(format!("did you mean `{near}`?")).write(place, near);
         }
         sink.push(found.note(format!("for an image write its tag: `{reference}:VERSION`")));
     }

@@ -3,7 +3,7 @@
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -181,7 +181,9 @@ fn unknown_axis<'a>(name: &str, at: Span, axes: impl Iterator<Item = &'a str> + 
     let diagnostic =
         Diagnostic::error(codes::MATRIX_COMBINATION, format!("unknown axis `{name}` in the matrix"));
     match suggest::nearest(name, axes.clone()) {
-        Some(near) => diagnostic.at_span(at, format!("did you mean `{near}`?")),
+        Some(near) => diagnostic
+            .at_span(at, format!("did you mean `{near}`?"))
+            .write(Place::Span(unquoted(at, name)), near),
         None => diagnostic.at_span(at, "").note(format!("its axes are {}", suggest::list(axes))),
     }
 }

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Document, Entry, Node, Value};
 use crate::source::{SourceId, Span};
 use crate::suggest;
@@ -206,10 +206,14 @@ fn checked(
         sink.push(diagnostic);
         return None;
     };
-    let mut refuse = |why: String, help: String| {
+    let mut refuse = |why: String, help: String, near: Option<&str>| {
         let message = format!("{what} `{value}` of the parameter `{}` is not allowed", param.name);
         let mut diagnostic =
             Diagnostic::error(codes::PARAM_RANGE, message).at_place(at.clone(), why).note(help);
+        // What an option gives is in no file.
+        if let (Some(near), Place::Span(span), true) = (near, &at, notes.is_empty()) {
+            diagnostic = diagnostic.write(Place::Span(unquoted(*span, &value.text)), near);
+        }
         diagnostic.notes.extend_from_slice(notes);
         sink.push(diagnostic);
     };
@@ -218,7 +222,7 @@ fn checked(
         let near = suggest::nearest(&value.text, names.iter().copied());
         let label =
             near.map_or("not one of the choices".to_owned(), |near| format!("did you mean `{near}`?"));
-        refuse(label, format!("the choices are {}", suggest::list(names)));
+        refuse(label, format!("the choices are {}", suggest::list(names)), near);
         return None;
     }
     // Bounds that no value can meet have been reported themselves.
@@ -227,13 +231,13 @@ fn checked(
     if let (Some((min, _)), Some(number)) = (param.min, number)
         && number < min
     {
-        refuse(format!("less than {min}"), format!("the minimum is {min}"));
+        refuse(format!("less than {min}"), format!("the minimum is {min}"), None);
         return None;
     }
     if let (Some((max, _)), Some(number)) = (param.max, number)
         && number > max
     {
-        refuse(format!("more than {max}"), format!("the maximum is {max}"));
+        refuse(format!("more than {max}"), format!("the maximum is {max}"), None);
         return None;
     }
     Some(value)

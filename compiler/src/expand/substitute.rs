@@ -219,8 +219,13 @@ impl<'a, 's> Walk<'a, 's> {
                 None => Some(self.not_defined(path, allowed)),
             };
             if let Some((diagnostic, label)) = problem {
-                let span = at.part(code, Some(&path.steps[0].range));
-                self.sink.push(diagnostic.at_span(span, label));
+                let range = &path.steps[0].range;
+                let near = scope.is_none().then(|| self.near(path, allowed)).flatten();
+                let mut diagnostic = diagnostic.at_span(at.part(code, Some(range)), label);
+                if let Some((place, near)) = at.name(code, range).zip(near) {
+                    diagnostic = diagnostic.write(place, near);
+                }
+                self.sink.push(diagnostic);
             }
         }
         late
@@ -281,14 +286,18 @@ impl<'a, 's> Walk<'a, 's> {
 
     fn not_defined(&self, path: &Path, allowed: &[Scope]) -> (Diagnostic, String) {
         let name = path.root();
-        let known: Vec<&str> = self.scopes(allowed).map(Scope::as_str).collect();
         let diagnostic = Diagnostic::error(codes::EXPRESSION_NAME, format!("`{name}` is not defined"));
-        if let Some(near) = suggest::nearest(name, known.iter().copied()) {
+        if let Some(near) = self.near(path, allowed) {
             return (diagnostic, format!("did you mean `{near}`?"));
         }
-        let list = suggest::list(known);
+        let list = self.known(allowed);
         let note = format!("names begin with {list}; text goes in quotes: `\"{name}\"`");
         (diagnostic.note(note), "not defined".to_owned())
+    }
+
+    /// The scope whose name is nearest to a path's first.
+    fn near(&self, path: &Path, allowed: &[Scope]) -> Option<&'static str> {
+        suggest::nearest(path.root(), self.scopes(allowed).map(Scope::as_str))
     }
 
     fn known(&self, allowed: &[Scope]) -> String {

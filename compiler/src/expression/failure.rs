@@ -23,11 +23,13 @@ pub struct Failure {
     pub label: String,
     /// What else helps.
     pub notes: Vec<String>,
+    /// The name that was meant, to write at that place.
+    pub near: Option<String>,
 }
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { code, message: message.into(), range: None, label: label.into(), notes: vec![] }
+        Self { code, message: message.into(), range: None, label: label.into(), notes: vec![], near: None }
     }
 
     pub(super) fn at(mut self, range: Range<usize>) -> Self {
@@ -105,7 +107,10 @@ pub(super) fn undefined<'a>(
     } else {
         format!("names begin with {list}; text goes in quotes: `\"{name}\"`")
     };
-    Failure::new(codes::EXPRESSION_NAME, format!("`{whole}` is not defined"), label).note(note)
+    let mut failure =
+        Failure::new(codes::EXPRESSION_NAME, format!("`{whole}` is not defined"), label).note(note);
+    failure.near = near.map(str::to_owned);
+    failure
 }
 
 /// The first steps of a path as one would write them.

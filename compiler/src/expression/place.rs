@@ -61,6 +61,14 @@ impl CodeSpan {
         }
     }
 
+    /// Where a name of the code can be replaced, if it is there letter by letter and not in quotes.
+    pub fn name(self, code: &str, range: &Range<usize>) -> Option<Place> {
+        let span = self.part(code, Some(range));
+        let alone =
+            self.exact && span.range().len() == range.len() && !code[range.clone()].contains(['"', '\'']);
+        alone.then_some(Place::Span(span))
+    }
+
     /// The span of a range of the code.
     pub fn part(self, code: &str, range: Option<&Range<usize>>) -> Span {
         let lead = code.len() - code.trim_start().len();
@@ -77,9 +85,13 @@ impl CodeSpan {
 impl Failure {
     /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
     pub fn diagnose(self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+        let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
         let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
         let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
         diagnostic.notes = self.notes;
-        diagnostic
+        match (name, self.near) {
+            (Some(name), Some(near)) => diagnostic.write(name, &near),
+            _ => diagnostic,
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! YAML text to a tree: the parser's events, and nothing of the parser's names beyond this file.
 
+mod blank;
 mod build;
 mod flow;
 mod lines;
 mod quotes;
 mod syntax;
+mod tabs;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, StructureStyle, Tag, options};
 
@@ -18,6 +20,9 @@ use syntax::Fault;
 
 /// Reads a YAML text; `None` where its syntax is broken or it holds nothing.
 pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
+    if blank::report_odd(text, report) {
+        return None;
+    }
     let options = options! {
         emit_comments: false,
         emit_anchor_events: true,
@@ -81,6 +86,11 @@ pub(super) fn load(text: &str, report: &mut Report<'_>) -> Option<Node> {
         }
     }
     builder.finish()
+}
+
+/// Whether a text is YAML, whatever it means.
+fn is_yaml(text: &str) -> bool {
+    Parser::new_from_str(text).all(|event| event.is_ok())
 }
 
 /// Whether nothing is written: the parser makes up a `~` there.

@@ -5,7 +5,7 @@ use jobc_schema::plan::CommandPlan;
 use jobc_schema::role::{KnownShell, Role, Run, Shell};
 
 use super::text::Texts;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 /// The command of a role.
 pub(super) fn resolve_command(texts: &Texts<'_>, role: &Role, at: &Pointer, sink: &mut Sink) -> CommandPlan {
@@ -39,13 +39,12 @@ pub(super) fn resolve_workdir(
     let at = at.key("workdir");
     let workdir = texts.literal(role.workdir.as_ref()?, &at, sink);
     if !workdir.starts_with('/') {
+        let instead = format!("/{}", workdir.trim_start_matches("./"));
         sink.push(
             Diagnostic::error(codes::COMMAND, format!("the directory `{workdir}` is not absolute"))
                 .at(&at, "")
-                .note(format!(
-                    "write `/{}`: a relative directory is not allowed",
-                    workdir.trim_start_matches("./")
-                )),
+                .note(format!("write `{instead}`: a relative directory is not allowed"))
+                .write(Place::inside(&at, &workdir, 0..workdir.len()), &instead),
         );
     }
     Some(workdir)

@@ -5,7 +5,7 @@ use jobc_schema::plan::{CompletionPlan, RetryPlan};
 use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
 
 use super::context::Context;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
 /// The thresholds of a role: by default never by success, and at the first failure.
 pub(super) fn resolve_completion(
@@ -24,17 +24,18 @@ pub(super) fn resolve_completion(
         Some(Threshold::Word(ThresholdWord::All)) => Some(instances),
         Some(Threshold::Count(count)) => {
             if count > instances {
+                let word = if key == "min_succeeded" { "all" } else { "none" };
+                let message = format!("{count} instances of `{name}` can never have {done}");
                 sink.push(
-                    Diagnostic::error(
-                        codes::COMPLETION,
-                        format!("{count} instances of `{name}` can never have {done}"),
-                    )
-                    .at(&at.key(key), format!("the role has {instances}"))
-                    .note(if key == "min_succeeded" {
-                        "write `all`, or a smaller number"
-                    } else {
-                        "write `none`, or a smaller number"
-                    }),
+                    Diagnostic::error(codes::COMPLETION, message)
+                        .at(&at.key(key), format!("the role has {instances}"))
+                        .note(format!("write `{word}`, or a smaller number"))
+                        .fix(
+                            format!("write `{word}`"),
+                            Place::value(&at.key(key)),
+                            format!("\"{word}\""),
+                            Safety::Unsafe,
+                        ),
                 );
             }
             Some(count)

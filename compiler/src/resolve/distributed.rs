@@ -183,7 +183,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
         let diagnostic = Diagnostic::error(codes::MEMBER_UNKNOWN, format!("unknown role `{role}`"));
         let roles = || context.table.keys().map(String::as_str);
         sink.push(match suggest::nearest(&role, roles()) {
-            Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
+            Some(near) => diagnostic.meant_key(&place, near),
             None => diagnostic.at_key(&place, "").note(format!("the roles are {}", suggest::list(roles()))),
         });
     }

@@ -9,7 +9,7 @@ use jobc_schema::target::{BackendName, Target};
 
 use super::context::Context;
 use super::graph::Graph;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::stdlib::providers;
 
 /// Above so many roles with GPUs they are simply numbered one after the other.
@@ -85,7 +85,8 @@ fn report_rules_for_none(rules: &GpuRules, at: &Pointer, sink: &mut Sink) {
             Diagnostic::error(codes::GPU_RULES, format!("`{key}` is about GPUs, but `count` is 0"))
                 .at_key(&at.key(key), "")
                 .at(&at.key("count"), "no GPU")
-                .note("write `gpu: 0` to hide all GPUs, or a `count` above 0"),
+                .note("write `gpu: 0` to hide all GPUs, or a `count` above 0")
+                .fix("write `gpu: 0`", Place::value(at), "0", Safety::Unsafe),
         );
     }
 }

@@ -82,7 +82,7 @@ fn resolve_needs(
             let diagnostic = Diagnostic::error(codes::NEED_UNKNOWN, format!("unknown role `{other}`"));
             let near = suggest::nearest(other, context.table.keys().map(String::as_str));
             sink.push(match near {
-                Some(near) => diagnostic.at_key(&at, format!("did you mean `{near}`?")),
+                Some(near) => diagnostic.meant_key(&at, near),
                 None => diagnostic.at_key(&at, "").note(format!(
                     "the roles are {}",
                     suggest::list(context.table.keys().map(String::as_str))

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::context::Context;
 use super::image_build::{self, Built};
 use super::scope;
-use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::expression::Names;
 use crate::suggest;
 
@@ -141,7 +141,7 @@ fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink
         let diagnostic =
             Diagnostic::error(codes::IMAGE_UNKNOWN, format!("unknown image `{wanted}` in `images`"));
         sink.push(match suggest::nearest(wanted, names()) {
-            Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
+            Some(near) => diagnostic.meant(at, wanted, near),
             None => diagnostic.at(at, "").note(format!("known: {}", suggest::list(names()))),
         });
         return None;
@@ -255,9 +255,21 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     };
     // A path is wrong as a whole.
     let range = if is_path(text) { 0..text.len() } else { error.span.clone() };
-    sink.push(
-        Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
-            .at_place(Place::inside(at, text, range), "")
-            .note(note),
-    );
+    let mut diagnostic = Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
+        .at_place(Place::inside(at, text, range), "")
+        .note(note);
+    if let Some(mended) = mended(text) {
+        let place = Place::inside(at, text, 0..text.len());
+        diagnostic = diagnostic.fix(format!("write `{mended}`"), place, mended, Safety::Safe);
+    }
+    sink.push(diagnostic);
+}
+
+/// The reference that is meant by one with a scheme in front, or with capitals in its name.
+fn mended(text: &str) -> Option<String> {
+    let bare = text.split_once("://").map_or(text, |(_, bare)| bare);
+    let (name, digest) = bare.split_at(bare.find('@').unwrap_or(bare.len()));
+    let tag = name.rfind(':').filter(|at| !name[*at..].contains('/')).unwrap_or(name.len());
+    let mended = format!("{}{}{digest}", name[..tag].to_ascii_lowercase(), &name[tag..]);
+    (mended != text && !is_path(bare) && mended.parse::<Reference>().is_ok()).then_some(mended)
 }

@@ -7,7 +7,7 @@ use regex::bytes::Regex;
 
 use super::scope::RoleScope;
 use super::text::Texts;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
 /// The probe of a role with its times.
@@ -28,10 +28,12 @@ pub(super) fn resolve_ready(
     if let Some(http) = &ready.http {
         check_label(&http.port, scope, &at.keys(["http", "port"]), sink);
         if !http.path.starts_with('/') {
+            let (at, instead) = (at.keys(["http", "path"]), format!("/{}", http.path));
             sink.push(
                 Diagnostic::error(codes::READY, format!("the path `{}` does not begin with `/`", http.path))
-                    .at(&at.keys(["http", "path"]), "")
-                    .note(format!("write `/{}`", http.path)),
+                    .at(&at, "")
+                    .note(format!("write `{instead}`"))
+                    .write(Place::inside(&at, &http.path, 0..http.path.len()), &instead),
             );
         }
         probes.push(ProbePlan::Http { port: http.port.clone(), path: http.path.clone() });
@@ -76,7 +78,7 @@ fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink
     }
     let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("unknown port `{label}` of the role"));
     sink.push(match suggest::nearest(label, labels()) {
-        Some(near) => diagnostic.at(at, format!("did you mean `{near}`?")),
+        Some(near) => diagnostic.meant(at, label, near),
         None => diagnostic.at(at, "").note(format!(
             "its ports are {}; add it as `resources: {{ports: {{{label}: 8080}}}}`",
             suggest::list(labels())

@@ -8,7 +8,7 @@ use jobc_schema::target::Target;
 use jobc_schema::{Bytes, Pointer};
 
 use super::gpu;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
 /// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU.
 pub(super) fn resolve_resources(
@@ -51,7 +51,13 @@ fn resolve_hugepages(resources: &Resources, at: &Pointer, sink: &mut Sink) -> In
                     format!("{amount} is not a whole number of pages of {page}"),
                 )
                 .at(&at.key(page), "")
-                .note(format!("write `{up}`")),
+                .note(format!("write `{up}`"))
+                .fix(
+                    format!("write `{up}`"),
+                    Place::value(&at.key(page)),
+                    format!("\"{up}\""),
+                    Safety::Unsafe,
+                ),
             );
         }
     }

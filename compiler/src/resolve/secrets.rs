@@ -46,16 +46,25 @@ pub(super) fn resolve_registries(context: &Context<'_>, sink: &mut Sink) -> Inde
 /// Reports a secret that is named but not declared.
 pub(super) fn check_secret(context: &Context<'_>, name: &str, at: &Pointer, sink: &mut Sink) {
     if !context.job.secrets.contains_key(name) {
-        report_unknown(context, name, Place::value(at), sink);
+        report_unknown(context, name, Place::value(at), Some(Place::inside(at, name, 0..name.len())), sink);
     }
 }
 
 /// Reports a secret that is not declared.
-pub(super) fn report_unknown(context: &Context<'_>, name: &str, place: Place, sink: &mut Sink) {
+///
+/// `text` is where its name alone is written, if that is known.
+pub(super) fn report_unknown(
+    context: &Context<'_>,
+    name: &str,
+    place: Place,
+    text: Option<Place>,
+    sink: &mut Sink,
+) {
     let known = || context.job.secrets.keys().map(String::as_str);
     let diagnostic = Diagnostic::error(codes::SECRET_UNKNOWN, format!("unknown secret `{name}`"));
     if let Some(near) = suggest::nearest(name, known()) {
-        sink.push(diagnostic.at_place(place, format!("did you mean `{near}`?")));
+        let diagnostic = diagnostic.at_place(place, format!("did you mean `{near}`?"));
+        sink.push(text.into_iter().fold(diagnostic, |diagnostic, text| diagnostic.write(text, near)));
         return;
     }
     let there = match suggest::list(known()) {

@@ -78,11 +78,12 @@ impl<'a> Texts<'a> {
         let name = path.name(1)?;
         let secrets = &self.context.job.secrets;
         if !secrets.contains_key(name) {
-            let place = match self.span(&expression, at) {
-                Some(span) => Place::Span(span.part(expression.code, Some(&path.steps[1].range))),
-                None => Place::value(at),
-            };
-            super::secrets::report_unknown(self.context, name, place, sink);
+            let (code, range) = (expression.code, &path.steps[1].range);
+            let span = self.span(&expression, at);
+            let place =
+                span.map_or_else(|| Place::value(at), |span| Place::Span(span.part(code, Some(range))));
+            let text = span.and_then(|span| span.name(code, range));
+            super::secrets::report_unknown(self.context, name, place, text, sink);
         }
         Some(name.to_owned())
     }

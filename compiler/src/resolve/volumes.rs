@@ -148,7 +148,7 @@ fn pick<'a>(
             let diagnostic =
                 Diagnostic::error(codes::VOLUME_UNKNOWN, format!("the job's `{key}` has no `{name}`"));
             sink.push(match suggest::nearest(name, names()) {
-                Some(near) => diagnostic.at_key(&place, format!("did you mean `{near}`?")),
+                Some(near) => diagnostic.meant_key(&place, near),
                 None => diagnostic.at_key(&place, "").note(format!("known: {}", suggest::list(names()))),
             });
             continue;

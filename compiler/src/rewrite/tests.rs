@@ -58,6 +58,46 @@ fn a_job_in_json_with_its_comments() {
 }
 
 #[test]
+fn no_comment_is_lost() {
+    let text = r#"# 1 the head
+
+protocolVersion: 2 # 2 behind a field that is gone
+name: bench
+type: job
+# 3 above a list that is gone
+prerequisites:
+  # 4 in it
+  - {name: tools, type: dockerimage, uri: "python:3.12-slim"} # 5 behind its item
+taskRoles:
+  main:
+    dockerImage: tools # 6 behind a reference
+    resourcePerInstance: # 7 behind a map
+      cpu: 1
+      # 8 above a number
+      memoryMB: 1024
+      gpu: 0
+    commands: [python bench.py] # 9 behind a list
+# 10 the end
+"#;
+    let Rewritten::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    for number in 1..=10 {
+        assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
+    }
+    let text = r#"{
+  /* 1 the
+   * 2 head */
+  "jobName": "count", /* 3 a name */ "image": "python:3.12-slim",
+  "taskRoles": [{"cpuNumber": 1, "memoryMB": 1024, /* 4 of two */ "command": "python count.py"}]
+  // 5 the end
+}
+"#;
+    let Rewritten::Job(job) = run("pai.json", text) else { panic!("no job") };
+    for number in 1..=5 {
+        assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
+    }
+}
+
+#[test]
 fn what_is_not_rewritten() {
     assert_eq!(run("job.yaml", "version: 1\nname: x\nroles: {a: {run: x}}\n"), Rewritten::Own);
     assert_eq!(run("job.yaml", "protocolVersion: 2\nname: x\n"), Rewritten::Refused);

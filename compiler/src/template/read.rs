@@ -5,7 +5,7 @@ use std::fmt;
 use jobc_schema::job::ParamRules;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::suggest;
 
@@ -98,11 +98,13 @@ impl Template {
 fn unknown_keys(node: &Node, known: &[&'static str], sink: &mut Sink) {
     for entry in node.entries().iter().filter(|entry| !known.contains(&entry.key.as_str())) {
         let message = format!("unknown key `{}` of a template", entry.key);
-        let advice = match suggest::nearest(&entry.key, known.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known: {}", suggest::list(known.iter().copied())),
-        };
-        sink.push(Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(entry.key_span, "").note(advice));
+        let diagnostic = Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(entry.key_span, "");
+        sink.push(match suggest::nearest(&entry.key, known.iter().copied()) {
+            Some(near) => diagnostic
+                .note(format!("did you mean `{near}`?"))
+                .write(Place::Span(unquoted(entry.key_span, &entry.key)), near),
+            None => diagnostic.note(format!("known: {}", suggest::list(known.iter().copied()))),
+        });
     }
 }
 

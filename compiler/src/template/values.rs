@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jobc_schema::scalar::{Scalar, ScalarKind};
 
 use super::read::{Parameter, Template, kind_of};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::suggest;
 
@@ -31,9 +31,13 @@ pub(super) fn read(
         if !names().any(|known| known == entry.key) {
             let message = format!("unknown parameter `{}` of `{name}`", entry.key);
             let diagnostic = Diagnostic::error(codes::TEMPLATE_PARAM, message).at_span(entry.key_span, "");
-            let near = suggest::nearest(&entry.key, names()).map(|near| format!("did you mean `{near}`?"));
+            let near = suggest::nearest(&entry.key, names());
             let known = format!("its parameters: {}", suggest::list(names()));
-            sink.push(near.into_iter().fold(diagnostic, Diagnostic::note).note(known));
+            let place = Place::Span(unquoted(entry.key_span, &entry.key));
+            let diagnostic = near.into_iter().fold(diagnostic, |diagnostic, near| {
+                diagnostic.note(format!("did you mean `{near}`?")).write(place.clone(), near)
+            });
+            sink.push(diagnostic.note(known));
         }
     }
     let mut values = Values::new();

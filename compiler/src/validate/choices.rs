@@ -29,15 +29,36 @@ pub(super) fn report_word(refused: &Refused<'_>, text: &str, choices: &[String],
     // The words of the whole place: `gang` also takes a map.
     let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
     let kinds = place::either(&expected(refused.schema, part));
-    let near = nearest(text, choices.iter().map(String::as_str));
+    let other = other_word(refused.last(), text);
+    let near = nearest(text, choices.iter().map(String::as_str)).or(other);
     let message = format!("{subject} must be {kinds}, not `{text}`");
     let mut diagnostic =
         Diagnostic::error(codes::NOT_ONE_OF, message).at_place(report.value(&refused.at), "");
     if let Some(near) = near {
         diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
-        diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(near), Safety::Safe);
+        let safety = if other.is_some() { Safety::Unsafe } else { Safety::Safe };
+        diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(near), safety);
+    }
+    for note in kinds::advice(refused) {
+        diagnostic = diagnostic.note(note);
     }
     report.push(diagnostic);
+}
+
+/// What other tools call one of our words.
+fn other_word(key: &str, text: &str) -> Option<&'static str> {
+    let text = text.to_ascii_lowercase();
+    match (key, text.as_str()) {
+        (
+            "framework",
+            "pytorch" | "torch" | "pytorchjob" | "pytorch-ddp" | "accelerate" | "lightning" | "fsdp"
+            | "elastic",
+        ) => Some("torchrun"),
+        ("framework", "tf" | "tfjob" | "tf2" | "keras") => Some("tensorflow"),
+        ("framework", "openmpi" | "mpijob" | "mpirun" | "intelmpi") => Some("mpi"),
+        ("framework", "flax") => Some("jax"),
+        _ => None,
+    }
 }
 
 fn other_kind(refused: &Refused<'_>, choices: &[String], report: &mut Report<'_>) {
@@ -48,7 +69,7 @@ fn other_kind(refused: &Refused<'_>, choices: &[String], report: &mut Report<'_>
             Diagnostic::error(codes::NOT_ONE_OF, format!("{subject} must be {only}, not {text}"))
                 .at_place(report.value(&refused.at), "")
                 .note(format!("this version of jobc supports version {only} of the format"));
-        return report.push(diagnostic);
+        return report.push(report.rewrite(diagnostic, &refused.at, only, Safety::Unsafe));
     }
     // Where the part names a type as well, that keyword's own error reports it.
     if refused.part.get("type").is_none() {

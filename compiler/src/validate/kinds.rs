@@ -8,10 +8,10 @@ use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::{Node, Value};
 use crate::suggest;
 
-use super::accepted::{accepted, expected, takes_scalars};
+use super::accepted::{accepted, allowed, expected, takes_scalars};
 use super::refused::Refused;
 use super::report::{Report, quoted, written};
-use super::{amounts, expression, place};
+use super::{amounts, expression, modes, place};
 
 /// Reports a value of a kind that is not allowed at its place.
 pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
@@ -24,6 +24,12 @@ pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
         Value::Number { text, .. } if amounts::is_amount(refused.part) => {
             return amounts::refused(refused, text, report);
         }
+        // `version: 3.8`: that it is none of the numbers says it all.
+        Value::Number { .. }
+            if accepted.contains("integer") && !allowed(refused.schema, refused.part).is_empty() =>
+        {
+            return;
+        }
         _ => {}
     }
     let subject = place::subject(&refused.segments);
@@ -32,6 +38,45 @@ pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
     let diagnostic = Diagnostic::error(codes::WRONG_KIND, message).at_place(report.value(&refused.at), "");
     let free_text = kinds.iter().any(|kind| kind == "a string");
     report.push(advise(diagnostic, refused, &accepted, free_text, report));
+}
+
+/// Whether the place is a number of GPUs.
+fn is_gpu(refused: &Refused<'_>) -> bool {
+    matches!(&refused.segments[..], [.., resources, gpu] if resources == "resources" && gpu == "gpu")
+        || matches!(&refused.segments[..], [.., gpu, count] if gpu == "gpu" && count == "count")
+}
+
+/// What else helps where people write what other tools take.
+pub(super) fn advice(refused: &Refused<'_>) -> Vec<&'static str> {
+    match &refused.node.value {
+        Value::Number { number, .. } if is_gpu(refused) && refused.last() == "count" && number.is_f64() => {
+            vec![
+                "a part of a GPU is a slice: a whole `count`, with `share: {cores: 50}` or `share: {memory: 10GiB}`",
+            ]
+        }
+        Value::Number { number, .. } if is_gpu(refused) && number.is_f64() => {
+            vec![
+                "a part of a GPU is a slice: write `gpu: {count: 1, share: {cores: 50}}`, or `share: {memory: 10GiB}`",
+            ]
+        }
+        Value::String(text) if is_gpu(refused) && text.eq_ignore_ascii_case("all") => {
+            vec!["write the number of GPUs that an instance needs; `jobc gpu ls` lists those of this host"]
+        }
+        Value::String(text)
+            if refused.segments.iter().rev().nth(1).is_some_and(|key| key == "ports")
+                && text.contains(':') =>
+        {
+            vec![
+                "write the number inside the container; to reach it from outside, `{port: 80, publish: host}`",
+            ]
+        }
+        _ => vec![],
+    }
+}
+
+/// Whether the place is the mode of a file.
+fn is_mode(refused: &Refused<'_>) -> bool {
+    matches!(&refused.segments[..], [.., files, _, mode] if files == "files" && mode == "mode")
 }
 
 fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {
@@ -93,7 +138,20 @@ fn advise(
     report: &Report<'_>,
 ) -> Diagnostic {
     let at = &refused.at;
+    let diagnostic = advice(refused).into_iter().fold(diagnostic, Diagnostic::note);
     match &refused.node.value {
+        Value::Number { number, .. } if is_gpu(refused) && number.is_f64() => {
+            let percent = number.as_f64().filter(|n| *n > 0.0 && *n < 1.0).map(|n| (n * 100.0).round());
+            let Some(percent) = percent.filter(|_| refused.last() == "gpu") else { return diagnostic };
+            let (count, share, cores) =
+                (report.string("count"), report.string("share"), report.string("cores"));
+            let text = format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}");
+            report.rewrite(diagnostic, at, &text, Safety::Unsafe)
+        }
+        Value::Number { text, .. } if is_mode(refused) => match modes::mended(text) {
+            Some((mode, safety)) => report.rewrite(diagnostic, at, &quoted(&mode), safety),
+            None => diagnostic.note("write octal digits as a string, such as `\"0644\"`"),
+        },
         Value::Number { .. } | Value::Bool(_) if free_text => {
             let text = quoted(&written(refused.node));
             let diagnostic = diagnostic.note("quote it to keep it as text");
@@ -108,7 +166,16 @@ fn advise(
             if (accepted.contains("number") || accepted.contains("integer"))
                 && text.trim().parse::<f64>().is_ok() =>
         {
-            report.rewrite(diagnostic, at, text.trim(), Safety::Safe)
+            let text = text.trim();
+            match &allowed(refused.schema, refused.part)[..] {
+                [] => report.rewrite(diagnostic, at, text, Safety::Safe),
+                [only] if text.parse::<f64>().ok() == only.parse().ok() => {
+                    report.rewrite(diagnostic, at, only, Safety::Safe)
+                }
+                choices => choices.iter().fold(diagnostic, |diagnostic, choice| {
+                    report.rewrite(diagnostic, at, choice, Safety::Unsafe)
+                }),
+            }
         }
         Value::String(text) if accepted.contains("array") && !text.is_empty() => {
             let list = format!("[{}]", report.string(text));

@@ -8,8 +8,8 @@ use crate::document::Value;
 use super::accepted::expected;
 use super::forms::{self, Form, WHOLE_EXPRESSION};
 use super::refused::Refused;
-use super::report::Report;
-use super::{amounts, choices, expression, names, place};
+use super::report::{Report, quoted};
+use super::{amounts, choices, expression, kinds, modes, names, place};
 
 /// Reports a string that does not match its pattern.
 pub(super) fn malformed(refused: &Refused<'_>, pattern: &str, report: &mut Report<'_>) {
@@ -50,6 +50,9 @@ fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
     } else if expression::has(text) {
         diagnostic = diagnostic.note("only a whole expression is allowed: `${{ params.n }}`");
     }
+    for note in kinds::advice(refused) {
+        diagnostic = diagnostic.note(note);
+    }
     report.push(diagnostic);
 }
 
@@ -59,7 +62,10 @@ fn no_such_form(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
     let mut diagnostic = Diagnostic::error(codes::MALFORMED, format!("{shown} is not {what}"))
         .at_place(report.value(&refused.at), "")
         .note(form.rule);
-    if let Some(better) = names::mended(text, form) {
+    let mode = (form.what == "a file mode").then(|| modes::mended(text)).flatten();
+    if let Some((mode, safety)) = mode {
+        diagnostic = report.rewrite(diagnostic, &refused.at, &quoted(&mode), safety);
+    } else if let Some(better) = names::mended(text, form) {
         diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(&better), Safety::Unsafe);
     } else if let Some(longest) = names::longest(form).filter(|longest| text.chars().count() > *longest) {
         let count = text.chars().count();

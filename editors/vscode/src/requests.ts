@@ -7,7 +7,7 @@ export interface Request<P, R> {
     types?: (parameters: P) => R;
 }
 
-/** The plan of an open job file, as `jobc plan` prints it. */
+/** The plan of an open job file, as `jobc plan --format yaml` prints it. */
 export const PLAN: Request<{ uri: string; target?: string }, Shown> = { method: "jobc/plan" };
 
 /** What a backend writes for an open job file, all files in one text. */

@@ -12,6 +12,7 @@ mod scope;
 
 use super::forms::{Arg, Instruction, Kind, Word};
 use super::line::{Line, Part, Raw};
+use super::refusal::Refusal;
 use super::words;
 
 use jobc_schema::signal;
@@ -55,15 +56,14 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
     let (keyword, rest) = part.split_first();
     let name = keyword.text().to_ascii_uppercase();
     if !KEYWORDS.contains(&name.as_str()) {
-        let known = match nearest(&name) {
+        let near = nearest(&name);
+        let known = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("an instruction is one of {}.", KEYWORDS.join(", ")),
         };
-        scope.problems.wrong(
-            keyword.span(),
-            format!("unknown instruction `{}`", keyword.text()),
-            &format!("{known} A line that ends with `{}` continues on the next line", scope.escape),
-        );
+        let message = format!("unknown instruction `{}`", keyword.text());
+        let help = format!("{known} A line that ends with `{}` continues on the next line", scope.escape);
+        scope.problems.wrong.push(Refusal::new(keyword.span(), message).help(help).near(near));
         return None;
     }
     match name.as_str() {

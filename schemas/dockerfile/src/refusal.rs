@@ -19,6 +19,8 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
+    /// The word that was meant, in place of what is there.
+    pub near: Option<String>,
     /// What it is about.
     pub rule: Rule,
 }
@@ -48,13 +50,20 @@ pub enum Rule {
 impl Refusal {
     /// A refusal of the text at a place.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Self { span, message: message.into(), help: None, rule: Rule::Syntax }
+        Self { span, message: message.into(), help: None, near: None, rule: Rule::Syntax }
     }
 
     /// Says what it is about.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rule = rule;
+        self
+    }
+
+    /// Says which word was meant.
+    #[must_use]
+    pub fn near(mut self, near: Option<impl Into<String>>) -> Self {
+        self.near = near.map(Into::into);
         self
     }
 

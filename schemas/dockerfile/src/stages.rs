@@ -303,14 +303,15 @@ impl Reader {
         let found = named.or_else(|| wanted.parse().ok().filter(|number| *number < self.stages.len()));
         if found.is_none() && !self.stages.is_empty() {
             let list: Vec<String> = self.names.iter().flatten().map(|name| format!("`{name}`")).collect();
+            let near = self.names.iter().flatten().find(|name| instruction::is_near(name, &lower));
             let list = if list.is_empty() {
                 "no stage has a name".to_owned()
             } else {
-                let near = self.names.iter().flatten().find(|name| instruction::is_near(name, &lower));
                 let near = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
                 format!("stages: {}{near}", list.join(", "))
             };
-            problems.wrong_by(Rule::Target, 0..0, format!("unknown stage `{wanted}`"), &list);
+            let refusal = Refusal::new(0..0, format!("unknown stage `{wanted}`")).help(list);
+            problems.wrong.push(refusal.rule(Rule::Target).near(near));
         }
         found
     }
@@ -329,6 +330,7 @@ impl Reader {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "declare it, or leave it out".to_owned(),
                 });
+                let found = found.near(self.nearest(name));
                 problems.remarks.push(found.rule(Rule::Argument(name.clone())));
             }
         }

@@ -159,7 +159,7 @@ const PLAN = {
         await editor.press("Escape");
 
         await editor.command("jobc: Show Plan Beside");
-        const plan = printed(JOBC, "plan", path).split("\n");
+        const plan = printed(JOBC, "plan", "--format", "yaml", path).split("\n");
         await until("the plan is not shown", async () => (await editor.textOf("job.plan.yaml")).includes(plan[1]));
         const seen = (await editor.textOf("job.plan.yaml")).split("\n").filter((line) => line.trim() !== "");
         check.equal(seen, plan.filter((line) => line.trim() !== "").slice(0, seen.length), "the plan beside");

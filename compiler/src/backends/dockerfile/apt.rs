@@ -31,8 +31,8 @@ impl Build<'_> {
         .at_key(at, "requested here")
         .at(&self.at.key("from"), "this base has no apt");
         if !instead.is_empty() {
-            found =
-                found.note(format!("write `run: [\"{instead} {}\"]` instead of `apt`", packages.join(" ")));
+            let run = format!("[\"{instead} {}\"]", packages.join(" "));
+            found = found.note(format!("write `run: {run}` instead of `apt`"));
         }
         self.sink.push(
             found.note("or build on a base that has apt, such as `debian:12-slim` or `python:3.11-slim`"),

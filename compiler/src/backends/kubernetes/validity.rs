@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::VolumeKind;
 use jobc_schema::target::KubernetesKind;
 
-use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Severity, Sink, codes};
 
 use super::cluster::Cluster;
 use super::gpu;
@@ -76,7 +76,8 @@ fn kind(cluster: &Cluster<'_>, sink: &mut Sink) {
     sink.push(
         Diagnostic::error(codes::KUBERNETES_KIND, format!("this version does not support `kind: {name}`"))
             .at_place(Place::target(&setting_at(cluster.job, ["kind"])), "")
-            .note("write `auto`, `job` or `jobset`"),
+            .note("write `auto`, `job` or `jobset`")
+            .fix("write `auto`", Place::target(&setting_at(cluster.job, ["kind"])), "auto", Safety::Unsafe),
     );
 }
 
@@ -113,7 +114,13 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
                     format!("jobc writes for {product} {} and later, not {}", written(oldest), written(has)),
                 )
                 .at_place(Place::target(&setting_at(cluster.job, [key])), "")
-                .note(format!("write `{key}: \"{}\"` or later if the cluster has it", written(oldest))),
+                .note(format!("write `{key}: \"{}\"` or later if the cluster has it", written(oldest)))
+                .fix(
+                    format!("write `{key}: \"{}\"`", written(oldest)),
+                    Place::target(&setting_at(cluster.job, [key])),
+                    format!("\"{}\"", written(oldest)),
+                    Safety::Unsafe,
+                ),
             );
         }
     };

@@ -1,5 +1,6 @@
 //! J0329: GPUs in an image that cannot use them.
 
+use jobc_schema::Pointer;
 use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
@@ -7,6 +8,9 @@ use crate::check::gpu::gpu_at;
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::stdlib::images::{self, ImageFacts};
+
+/// Maximum number of roles that one finding points at.
+const MAX_ROLES: usize = 3;
 
 /// Words of packages and commands that bring a GPU library into an image.
 const BRINGS: [&str; 16] = [
@@ -30,8 +34,10 @@ const BRINGS: [&str; 16] = [
 
 /// Warns where a GPU would lie idle because the image has no CUDA, or another vendor's library.
 ///
-/// Silent wherever something could bring a library: pip's wheels carry their own CUDA.
+/// Silent wherever something could bring a library: pip's wheels carry their own CUDA. An image is reported once, with
+/// all roles that request GPUs in it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    let mut found: Vec<Mismatch<'_>> = Vec::new();
     for role in view.roles.iter().filter(|role| role.gpus() > 0) {
         let Some(image) = view.plan.image_of(role.plan) else { continue };
         let Some((reference, at)) = view.base(image) else { continue };
@@ -41,10 +47,36 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         if facts.vendor.is_none() && may_bring(role, image) {
             continue;
         }
-        let message = format!("role `{}` requests GPUs, but {what}", role.plan.name);
-        sink.push(
-            Diagnostic::warning(codes::CPU_IMAGE, message).at(&at, "").at(&gpu_at(role), "").note(advice),
-        );
+        match found.iter_mut().find(|known| known.at == at && known.what == what) {
+            Some(known) => known.roles.push(role),
+            None => found.push(Mismatch { at, what, advice, roles: vec![role] }),
+        }
+    }
+    found.into_iter().for_each(|mismatch| sink.push(mismatch.report()));
+}
+
+/// An image, and the roles whose GPUs would lie idle in it.
+struct Mismatch<'a> {
+    at: Pointer,
+    what: String,
+    advice: String,
+    roles: Vec<&'a RoleView<'a>>,
+}
+
+impl Mismatch<'_> {
+    fn report(self) -> Diagnostic {
+        let names: Vec<String> = self.roles.iter().map(|role| format!("`{}`", role.plan.name)).collect();
+        let who = match &names[..] {
+            [only] => format!("role {only} requests"),
+            [first, second] => format!("roles {first} and {second} request"),
+            _ => format!("role {} and {} others request", names[0], names.len() - 1),
+        };
+        let mut diagnostic =
+            Diagnostic::warning(codes::CPU_IMAGE, format!("{who} GPUs, but {}", self.what)).at(&self.at, "");
+        for role in self.roles.iter().take(MAX_ROLES) {
+            diagnostic = diagnostic.at(&gpu_at(role), "");
+        }
+        diagnostic.note(self.advice)
     }
 }
 

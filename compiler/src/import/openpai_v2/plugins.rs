@@ -2,7 +2,7 @@
 
 use super::parameters::{self, EVENTS};
 use super::script::{Around, Text};
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::openpai::{KNOWN_PLUGINS, PLUGIN_PREFIX, PLUGINS, is_on};
@@ -50,7 +50,8 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
                     )
                     .at_span(node.span, "");
                     if let Some(near) = suggest::nearest(role, roles.iter().copied()) {
-                        diagnostic = diagnostic.note(format!("did you mean `{near}`?"));
+                        let place = Place::Span(unquoted(node.span, role));
+                        diagnostic = diagnostic.note(format!("did you mean `{near}`?")).write(place, near);
                     }
                     sink.push(diagnostic);
                 }

@@ -2,7 +2,7 @@
 
 use super::findings::note_kept;
 use super::plugins::Plugin;
-use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
 use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
 use crate::suggest;
@@ -118,8 +118,7 @@ impl<'a> Pool<'a> {
         let names = || self.0.iter().filter(|p| fits(p)).map(|p| p.name);
         let mut diagnostic = Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(node.span, "");
         if let Some(near) = suggest::nearest(name, names()) {
-            let at = Place::Span(node.span);
-            diagnostic = diagnostic.fix(format!("write `{near}`"), at, near, Safety::Unsafe);
+            diagnostic = diagnostic.write(Place::Span(unquoted(node.span, name)), near);
         }
         if names().next().is_some() {
             diagnostic = diagnostic.note(format!("known: {}", suggest::list(names())));
@@ -131,12 +130,15 @@ impl<'a> Pool<'a> {
 fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<Prerequisite<'a>> {
     let (field, kind) = fields.required("type", sink).and_then(|_| fields.text("type", sink))?;
     let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
-        let hint = suggest::nearest(kind, KINDS).map(|near| format!("; did you mean `{near}`?"));
+        let near = suggest::nearest(kind, KINDS);
+        let hint = near.map(|near| format!("; did you mean `{near}`?"));
         let message = format!("unknown prerequisite type `{kind}`{}", hint.unwrap_or_default());
+        let diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message)
+            .at_span(field.value.span, "")
+            .note("the types are `dockerimage`, `data`, `output` and `script`");
+        let place = Place::Span(unquoted(field.value.span, kind));
         sink.push(
-            Diagnostic::error(codes::OPENPAI_VALUE, message)
-                .at_span(field.value.span, "")
-                .note("the types are `dockerimage`, `data`, `output` and `script`"),
+            near.into_iter().fold(diagnostic, |diagnostic, near| diagnostic.write(place.clone(), near)),
         );
         return None;
     };

@@ -4,13 +4,8 @@ use std::ops::Range;
 
 /// A tab in a line's indentation.
 pub(super) struct Tab {
-    /// The indentation.
-    pub(super) start: usize,
-    pub(super) end: usize,
     /// The first tab in it.
     pub(super) at: usize,
-    /// The indentation with two spaces for each tab.
-    pub(super) spaces: String,
     /// How many lines below begin with a tab as well.
     pub(super) more: usize,
 }
@@ -40,8 +35,7 @@ impl<'t> Lines<'t> {
                 let (start, end) = (line.start, line.start + indent.len());
                 let below = self.text[end..].lines().skip(1);
                 let more = below.filter(|line| line.starts_with('\t') && !line.trim().is_empty()).count();
-                let spaces = indent.replace('\t', "  ");
-                return Some(Tab { start, end, at: start + tab, spaces, more });
+                return Some(Tab { at: start + tab, more });
             }
             line = line_at(self.text, self.next(line.end)?);
         }

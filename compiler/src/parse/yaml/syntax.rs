@@ -3,13 +3,13 @@
 //! A parser stops where it can go no further, which is often a line after the mistake: an unclosed quote, a tab,
 //! a blank that is missing after a colon. This file looks back for the mistake itself.
 
-use crate::diagnostic::{Code, Diagnostic, Place, Safety, codes};
+use crate::diagnostic::{Code, Diagnostic, Edit, Fix, Place, Safety, codes};
 use crate::source::Span;
 
 use super::build::Builder;
 use super::flow::{quote, unquoted_expression};
 use super::lines::{Lines, Tab, missing_blanks};
-use super::quotes;
+use super::{quotes, tabs};
 
 /// Why the parser stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,10 +141,15 @@ impl Scene<'_> {
     }
 
     fn tab(&self, tab: Tab) -> Diagnostic {
-        let span = self.span(tab.start, tab.end);
         let mut diagnostic = Diagnostic::error(codes::TAB, "a tab indents this line: use spaces")
-            .at_span(self.span(tab.at, tab.at + 1), "a tab")
-            .fix("use two spaces for each tab", Place::Span(span), tab.spaces, Safety::Unsafe);
+            .at_span(self.span(tab.at, tab.at + 1), "a tab");
+        if let Some(replaced) = tabs::replaced(self.text) {
+            let place = |range: std::ops::Range<usize>| Place::Span(self.span(range.start, range.end));
+            let edits =
+                replaced.into_iter().map(|(range, text)| Edit { place: place(range), text }).collect();
+            let message = "indent with spaces, as the lines around it are".to_owned();
+            diagnostic.fixes.push(Fix { message, edits, safety: Safety::Unsafe });
+        }
         if tab.more > 0 {
             let lines = if tab.more == 1 { "line begins" } else { "lines begin" };
             diagnostic = diagnostic.note(format!("{} more {lines} with a tab", tab.more));

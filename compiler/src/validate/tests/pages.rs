@@ -12,11 +12,12 @@ fn blocks(page: &str) -> Vec<&str> {
 
 fn findings(text: &str) -> Vec<Diagnostic> {
     let is_targets = text.contains("\ntargets:");
-    let (_, document) = read(if is_targets { "targets.yaml" } else { "job.yaml" }, text);
+    let (sources, document) = read(if is_targets { "targets.yaml" } else { "job.yaml" }, text);
     let mut sink = Sink::new();
     if is_targets {
         crate::validate::targets(&document, &mut sink);
     } else if crate::validate::validate(&document, &mut sink) {
+        crate::validate::check_written(&document, &sources, &mut sink);
         crate::validate::job(&document, &mut sink);
     }
     sink.finish()

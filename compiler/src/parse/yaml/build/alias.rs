@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::diagnostic::{Diagnostic, codes};
+use crate::diagnostic::{Diagnostic, Place, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 use crate::suggest;
@@ -45,7 +45,9 @@ impl Builder<'_, '_, '_> {
             let mut diagnostic = Diagnostic::error(codes::ALIAS, message).at_span(span, "");
             let known = || self.names.iter().rev().take(200).map(|(_, name)| name.as_str());
             if let Some(near) = suggest::nearest(name, known()) {
-                diagnostic = diagnostic.note(format!("did you mean `*{near}`?"));
+                let near = format!("*{near}");
+                diagnostic =
+                    diagnostic.note(format!("did you mean `{near}`?")).write(Place::Span(span), &near);
             }
             self.report.push(
                 diagnostic

@@ -107,9 +107,14 @@ impl Builder<'_, '_, '_> {
         let message =
             format!("the number {} begins with a zero: write `{}`", shorten(text), shorten(&quoted));
         let place = Place::Span(span);
-        let mut diagnostic = Diagnostic::error(codes::LEADING_ZERO, message)
-            .at_span(span, "octal to some tools, decimal to others")
-            .fix("quote it if it is text, such as a file mode", place.clone(), quoted, Safety::Unsafe);
+        let diagnostic = Diagnostic::error(codes::LEADING_ZERO, message)
+            .at_span(span, "octal to some tools, decimal to others");
+        if bare.len() == 4 && self.pending_key().is_some_and(|(key, _)| key == "mode") {
+            // A file mode has one form.
+            self.report.push(diagnostic.fix("quote it", place, quoted, Safety::Safe));
+            return;
+        }
+        let mut diagnostic = diagnostic.fix("quote it if it is text", place.clone(), quoted, Safety::Unsafe);
         if let Ok(value) = u64::from_str_radix(bare, 8)
             && !text.starts_with(['-', '+'])
             && value > 7

@@ -1,0 +1,205 @@
+//! The smallest job that asks for a capability, so that the answer is the one that a build of such a job gets.
+
+use jobc_compiler::backend::Capability;
+use jobc_schema::gpu::Vendor;
+use jobc_schema::job::Network;
+use jobc_schema::role::{NeedState, RetryScope};
+use serde_json::{Value, json};
+
+/// The name of the data of such a job; targets that provide it name it.
+pub(super) const DATA: &str = "d";
+/// The name of the role that asks.
+pub(super) const ROLE: &str = "a";
+
+/// A job of two roles that asks for one thing besides CPUs and memory.
+pub(super) fn job(capability: Capability) -> Value {
+    let mut job = json!({
+        "version": 1,
+        "name": "example",
+        "image": "busybox:1.36",
+        "roles": {
+            ROLE: {"run": ["true"], "instances": 2, "resources": {"cpu": 1, "memory": "1GiB"}},
+            "b": {"run": ["true"], "resources": {"cpu": 1, "memory": "1GiB"}},
+        },
+    });
+    if matches!(capability, Capability::NoCpu | Capability::NoMemory) {
+        let without = if capability == Capability::NoCpu { "cpu" } else { "memory" };
+        job["roles"][ROLE]["resources"].as_object_mut().expect("a map").remove(without);
+    }
+    merge(&mut job, whole(capability));
+    merge(&mut job["roles"][ROLE], role(capability));
+    merge(&mut job["roles"][ROLE], json!({"resources": resources(capability)}));
+    if capability == Capability::NeedsMin {
+        job["roles"]["b"]["instances"] = json!(2);
+    }
+    if capability == Capability::Needs(NeedState::Ready) {
+        job["roles"]["b"]["ready"] = json!({"exec": ["true"]});
+    }
+    job
+}
+
+/// What is asked for at the top of the job.
+fn whole(capability: Capability) -> Value {
+    let data = |source: &str| json!({"data": {DATA: {"source": source, "mount": "/d"}}});
+    let secret = json!({"s": {"env": "S"}});
+    match capability {
+        Capability::ImageBuild => json!({"image": {"from": "debian:12", "apt": ["git"]}}),
+        Capability::ImageHost => json!({"image": "host"}),
+        Capability::ImageFile => json!({"image": "./rootfs.tar"}),
+        Capability::RegistryLogin => json!({
+            "registries": {"example.com": {"username": "u", "password": {"secret": "s"}}}, "secrets": secret
+        }),
+        Capability::FileSecret | Capability::EnvSecret | Capability::SecretFromStarter => {
+            json!({"secrets": secret})
+        }
+        Capability::SecretFromStore => json!({"secrets": {"s": {"store": {"name": "n", "key": "k"}}}}),
+        Capability::VolumePath => data("/d"),
+        Capability::VolumeNfs => data("nfs://nas/d"),
+        Capability::VolumeS3 => data("s3://bucket/d"),
+        Capability::VolumePvc => data("pvc:d"),
+        Capability::VolumeHttps => data("https://example.com/d"),
+        Capability::VolumeGit => data("git+https://example.com/d"),
+        Capability::VolumeTarget => json!({"data": {DATA: {"mount": "/d"}}}),
+        Capability::VolumeOptions => {
+            json!({"data": {DATA: {"source": "nfs://nas/d", "mount": "/d", "options": {"vers": "4"}}}})
+        }
+        Capability::JobTimeout => json!({"timeout": "1h"}),
+        Capability::Retry(RetryScope::Job) => json!({"retry": {"max": 1, "scope": "job"}}),
+        Capability::GangRequired => json!({"gang": "required"}),
+        Capability::GangMin => json!({"gang": {"min": 2}}),
+        Capability::MaxParallel => json!({"matrix": {"axes": {"x": [1, 2]}, "max_parallel": 1}}),
+        Capability::Network(Network::Host) => json!({"network": "host"}),
+        Capability::Network(Network::Job) => json!({"network": "job"}),
+        Capability::Network(Network::None) => json!({"network": "none"}),
+        Capability::Ssh => json!({"distributed": {"framework": "mpi", "roles": [ROLE], "ssh": true}}),
+        _ => json!({}),
+    }
+}
+
+/// What is asked for by the role.
+fn role(capability: Capability) -> Value {
+    let needs = |state: &str| json!({"needs": {"b": state}});
+    match capability {
+        Capability::ImageCommand => json!({"run": null}),
+        Capability::Files => json!({"files": {"/f": {"content": "x"}}}),
+        Capability::FileIndex => json!({"files": {"/f": {"content": "${{ instance.index }}"}}}),
+        Capability::FileSecret => json!({"files": {"/f": {"secret": "s"}}}),
+        Capability::EnvSecret | Capability::SecretFromStarter | Capability::SecretFromStore => {
+            json!({"env": {"S": "${{ secrets.s }}"}})
+        }
+        Capability::Needs(NeedState::Started) => needs("started"),
+        Capability::Needs(NeedState::Succeeded) => needs("succeeded"),
+        Capability::Needs(NeedState::Ready) => needs("ready"),
+        Capability::NeedsMin => json!({"needs": {"b": {"state": "succeeded", "min": 1}}}),
+        Capability::ReadyProbe => json!({"ready": {"exec": ["true"]}}),
+        Capability::ReadyLog => json!({"ready": {"log": "ready"}}),
+        Capability::ReadyKeep => json!({"ready": {"exec": ["true"], "keep": true}}),
+        Capability::MinSucceeded => json!({"completion": {"min_succeeded": 1}}),
+        Capability::MinFailed => json!({"completion": {"min_failed": 2}}),
+        Capability::Retry(RetryScope::Task) => json!({"retry": {"max": 1, "scope": "task"}}),
+        Capability::Retry(RetryScope::Role) => json!({"retry": {"max": 1, "scope": "role"}}),
+        Capability::RetryExitCodes => json!({"retry": {"max": 1, "on_exit_codes": [3]}}),
+        Capability::RetryBackoff => json!({"retry": {"max": 1, "backoff": "10s"}}),
+        Capability::RoleTimeout => json!({"timeout": "1h"}),
+        Capability::GracePeriod => json!({"grace_period": "10s"}),
+        Capability::Parallel => json!({"parallel": 1}),
+        Capability::User => json!({"user": "1000:1000"}),
+        Capability::Workdir => json!({"workdir": "/w"}),
+        Capability::Labels => json!({"labels": {"team": "x"}}),
+        Capability::ReadOnlyRoot => json!({"security": {"read_only_root": true}}),
+        Capability::LinuxCapabilities => json!({"security": {"capabilities": {"add": ["SYS_NICE"]}}}),
+        Capability::Privileged => json!({"security": {"privileged": true}}),
+        _ => json!({}),
+    }
+}
+
+/// What is asked for under `resources` of the role.
+fn resources(capability: Capability) -> Value {
+    let gpu = |more: Value| {
+        let mut gpu = json!({"count": 1});
+        merge(&mut gpu, more);
+        json!({"gpu": gpu})
+    };
+    match capability {
+        Capability::Shm => json!({"shm": "64MiB"}),
+        Capability::Disk => json!({"disk": "1GiB"}),
+        Capability::Pids => json!({"pids": 100}),
+        Capability::Hugepages => json!({"hugepages": {"2MiB": "2MiB"}}),
+        Capability::Rdma => json!({"rdma": 1}),
+        Capability::Ulimits => json!({"ulimits": {"nofile": 1024}}),
+        Capability::PublishHost => json!({"ports": {"p": {"port": 80, "publish": "host"}}}),
+        Capability::PublishService => json!({"ports": {"p": {"port": 80, "publish": "service"}}}),
+        Capability::Gpu(Vendor::Nvidia) => gpu(json!({})),
+        Capability::Gpu(vendor) => gpu(json!({"vendor": vendor})),
+        Capability::GpuNone => json!({"gpu": 0}),
+        Capability::GpuModel => gpu(json!({"model": "A100"})),
+        Capability::GpuMemory => gpu(json!({"memory": "40GB"})),
+        Capability::GpuVersion => gpu(json!({"cuda": "12.4"})),
+        Capability::GpuShare => gpu(json!({"share": {"memory": "10GiB"}})),
+        Capability::GpuProfile => gpu(json!({"share": {"profile": "1g.10gb"}})),
+        _ => json!({}),
+    }
+}
+
+/// Puts the entries of one map into another; `null` removes.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                if value.is_null() {
+                    into.remove(&key);
+                } else {
+                    merge(into.entry(key).or_insert(Value::Null), value);
+                }
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// Targets whose settings a plain target lacks, each with the backend it has them for.
+pub(super) fn equipped() -> Value {
+    let kubernetes = |settings: Value| json!({"backends": ["kubernetes"], "registry": "example.com/team", "kubernetes": settings});
+    let provider = |name: &str| kubernetes(json!({"gpu": {"provider": name}}));
+    json!({
+        "local": {"backends": ["dockerfile", "oci", "cgroup"], "registry": "example.com/team"},
+        "cluster": kubernetes(json!({
+            "queue": {"kueue": "q"}, "storage": {DATA: {"pvc": "d"}}, "rdma": "rdma/hca"
+        })),
+        "hami": provider("hami"),
+        "mig": provider("nvidia-mig-mixed"),
+        "amd": provider("amd"),
+        "intel": provider("intel"),
+        "gaudi": provider("gaudi"),
+        "ascend": provider("ascend"),
+        "cambricon": provider("cambricon"),
+        "tpu": provider("tpu"),
+        "pai": {
+            "backends": ["openpai"],
+            "registry": "example.com/team",
+            "openpai": {
+                "storages": [{"name": "s", "provides": DATA}], "roles": {ROLE: {"sku_type": "V100"}}
+            },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use jobc_compiler::backend::capability;
+
+    use super::super::{Ask, plans};
+    use super::*;
+
+    #[test]
+    fn every_capability_is_asked_for() {
+        for (wanted, words) in Capability::TABLE {
+            for ask in [Ask::BuiltIn, Ask::Equipped] {
+                let found = plans(&job(*wanted), &ask).map_err(|(_, sink)| sink.finish());
+                let jobs = found.unwrap_or_else(|findings| panic!("{words}: {findings:?}"));
+                let asked = |job| capability::needs(job).iter().any(|(asked, _)| asked == wanted);
+                assert!(jobs.iter().all(asked), "{words} is not asked for");
+            }
+        }
+    }
+}

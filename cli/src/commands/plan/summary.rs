@@ -1,0 +1,250 @@
+//! A plan on one screen: roles, resources, order, images, data and environment.
+
+use jobc_schema::Bytes;
+use jobc_schema::plan::{
+    CommandPlan, EnvPlan, GangPlan, ImageSource, JobPlan, Piece, RolePlan, Text, VolumeKind, VolumeSource,
+};
+
+use crate::report;
+use crate::table::Table;
+
+/// Maximum number of names in a list.
+const MAX_NAMES: usize = 6;
+/// Maximum number of characters of a value.
+const MAX_VALUE: usize = 60;
+
+/// The summary of a job; `targets` are the names of all targets it is the same for.
+pub(super) fn of_job(job: &JobPlan, targets: &[&str], columns: Option<usize>) -> String {
+    let mut out = format!("{} for {}\n", job.name, targets.join(", "));
+    if let Some(description) = &job.description {
+        out += &format!("{description}\n");
+    }
+    out += "\n";
+    out += &facts(job);
+    out += "\n";
+    out += &roles(job, columns);
+    for (heading, lines) in
+        [("images", images(job)), ("data and outputs", volumes(job)), ("environment", environment(job))]
+    {
+        if !lines.is_empty() {
+            let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+            out += &format!("\n{heading}\n{lines}");
+        }
+    }
+    out
+}
+
+fn facts(job: &JobPlan) -> String {
+    let mut facts: Vec<(&str, String)> = Vec::new();
+    let pairs = |map: &indexmap::IndexMap<String, jobc_schema::Scalar>| {
+        map.iter().map(|(name, value)| format!("{name}={}", value.text)).collect::<Vec<_>>().join(" ")
+    };
+    if !job.matrix.is_empty() {
+        facts.push(("matrix", pairs(&job.matrix)));
+    }
+    if !job.params.is_empty() {
+        facts.push(("params", pairs(&job.params)));
+    }
+    let total = report::totals(&job.name, &job.totals);
+    facts.push(("total", total.trim_end().split_once(": ").map_or("", |(_, total)| total).to_owned()));
+    let order = job.stages.iter().map(|stage| some(stage)).collect::<Vec<_>>().join(", then ");
+    facts.push(("order", order));
+    if let Some(distributed) = &job.distributed {
+        let word = serde_json::to_value(distributed.framework).unwrap_or_default();
+        let ssh = if distributed.ssh.is_some() { ", ssh" } else { "" };
+        facts.push((
+            "distributed",
+            format!(
+                "{}: {} processes in {} instances, port {}{ssh}",
+                word.as_str().unwrap_or_default(),
+                distributed.world_size,
+                distributed.instances,
+                distributed.port
+            ),
+        ));
+    }
+    match job.gang {
+        GangPlan::Required => facts.push(("gang", "all instances start together".to_owned())),
+        GangPlan::Min(min) => facts.push(("gang", format!("at least {min} instances start together"))),
+        GangPlan::Auto | GangPlan::None => {}
+    }
+    if let Some(seconds) = job.timeout_seconds {
+        facts.push(("timeout", jobc_schema::Seconds(seconds).to_string()));
+    }
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    facts.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect()
+}
+
+fn roles(job: &JobPlan, columns: Option<usize>) -> String {
+    let mut table = Table::new([
+        "role",
+        "instances",
+        "cpu",
+        "memory",
+        "shm",
+        "gpu",
+        "image",
+        "ports",
+        "waits for",
+        "command",
+    ]);
+    let bytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| Bytes(bytes).to_string());
+    for role in &job.roles {
+        let resources = &role.resources;
+        let needs: Vec<String> = role.needs.iter().map(|need| need.role.clone()).collect();
+        let ports: Vec<String> = role
+            .ports
+            .iter()
+            .map(
+                |port| if port.auto { port.label.clone() } else { format!("{}:{}", port.label, port.number) },
+            )
+            .collect();
+        table.row([
+            role.name.clone(),
+            role.instances.to_string(),
+            resources.cpu_millis.map_or("-".to_owned(), cpus),
+            bytes(resources.memory_bytes),
+            bytes(resources.shm_bytes),
+            gpus(role),
+            role.image.clone(),
+            if ports.is_empty() { "-".to_owned() } else { some(&ports) },
+            if needs.is_empty() { "-".to_owned() } else { some(&needs) },
+            command(&role.command),
+        ]);
+    }
+    table.render(columns)
+}
+
+fn cpus(millis: u64) -> String {
+    let text = format!("{}.{:03}", millis / 1000, millis % 1000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn gpus(role: &RolePlan) -> String {
+    let Some(gpu) = &role.resources.gpu else { return "-".to_owned() };
+    let mut text = gpu.count.to_string();
+    if !gpu.models.is_empty() {
+        text += &format!(" {}", gpu.models.join("/"));
+    }
+    if let Some(share) = &gpu.share {
+        let memory = share.memory_bytes.map(|bytes| Bytes(bytes).to_string());
+        let cores = share.cores_percent.map(|percent| format!("{percent}%"));
+        let parts: Vec<String> = share.profile.iter().cloned().chain(memory).chain(cores).collect();
+        text += &format!(" × {}", parts.join(" "));
+    }
+    text
+}
+
+/// The first line of what an instance runs.
+fn command(command: &CommandPlan) -> String {
+    let list = |words: &[Text]| words.iter().map(text).collect::<Vec<_>>().join(" ");
+    let whole = match command {
+        CommandPlan::Image {} => "the image's own".to_owned(),
+        CommandPlan::Args(args) => format!("the image's own, with {}", list(args)),
+        CommandPlan::Argv { argv, .. } => list(argv),
+        CommandPlan::Script { script, .. } => text(script),
+    };
+    let mut lines = whole.trim().lines();
+    let first = lines.next().unwrap_or_default().to_owned();
+    if lines.next().is_some() { first + " …" } else { first }
+}
+
+/// A text; what is known only when the job runs in the words of a job file.
+fn text(text: &Text) -> String {
+    use jobc_schema::plan::Reference::{Host, Hosts, Index, Port, Ports, Rank};
+    let piece = |piece: &Piece| match piece {
+        Piece::Literal(text) => text.clone(),
+        Piece::Reference(Index {}) => "${{ instance.index }}".to_owned(),
+        Piece::Reference(Rank { .. }) => "$JOBC_RANK".to_owned(),
+        Piece::Reference(Host { role, .. } | Hosts { role, .. }) => format!("${{{{ hosts.{role} }}}}"),
+        Piece::Reference(Port { label, .. } | Ports { label, .. }) => format!("${{{{ ports.{label} }}}}"),
+    };
+    text.pieces().iter().map(piece).collect()
+}
+
+fn images(job: &JobPlan) -> Vec<String> {
+    let one = |(name, image): (&String, &jobc_schema::plan::ImagePlan)| {
+        let what = match &image.source {
+            ImageSource::Reference {} => image.reference.clone(),
+            ImageSource::Host {} => "the files of the host".to_owned(),
+            ImageSource::File { path } => path.clone(),
+            ImageSource::Build { from, .. } => format!("{} (built on {from})", image.reference),
+            _ => format!("{} (built from a Dockerfile)", image.reference),
+        };
+        format!("{name}: {what}")
+    };
+    job.images.iter().map(one).collect()
+}
+
+fn volumes(job: &JobPlan) -> Vec<String> {
+    let one = |(name, volume): (&String, &jobc_schema::plan::VolumePlan)| {
+        let source = match &volume.source {
+            VolumeSource::Path { path } => path.clone(),
+            VolumeSource::Nfs { host, path } => format!("nfs://{host}{path}"),
+            VolumeSource::S3 { bucket, path } => format!("s3://{bucket}/{path}"),
+            VolumeSource::Pvc { name } => format!("pvc:{name}"),
+            VolumeSource::Https { url, .. } => url.clone(),
+            VolumeSource::Git { url, .. } => format!("git+{url}"),
+            VolumeSource::Target {} => "of the target".to_owned(),
+        };
+        let kind = if volume.kind == VolumeKind::Data { "data" } else { "output" };
+        let mounts = job.roles.iter().flat_map(|role| role.mounts.iter().map(move |mount| (role, mount)));
+        let mut places: Vec<(String, Vec<String>)> = Vec::new();
+        for (role, mount) in mounts.filter(|(_, mount)| mount.volume == *name) {
+            let place = format!("{}{}", mount.path, if mount.writable { "" } else { " read-only" });
+            match places.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, roles)) => roles.push(role.name.clone()),
+                None => places.push((place, vec![role.name.clone()])),
+            }
+        }
+        let places: Vec<String> =
+            places.iter().map(|(place, roles)| format!("{place} in {}", some(roles))).collect();
+        let places = if places.is_empty() { "in no role".to_owned() } else { places.join("; ") };
+        format!("{name} ({kind}): {source} at {places}")
+    };
+    job.volumes.iter().map(one).collect()
+}
+
+/// The variables that the job sets, those alike in all roles once, and how many jobc adds.
+fn environment(job: &JobPlan) -> Vec<String> {
+    let value = |value: &EnvPlan| match value {
+        EnvPlan::Secret { secret } => format!("(secret {secret})"),
+        EnvPlan::Text(value) => {
+            crate::table::truncate(&crate::table::escape_control(&text(value)), MAX_VALUE)
+        }
+    };
+    let mut variables: Vec<(String, Vec<String>)> = Vec::new();
+    for role in &job.roles {
+        for (name, plan) in &role.env {
+            let line = format!("{name}={}", value(plan));
+            match variables.iter_mut().find(|(known, _)| *known == line) {
+                Some((_, roles)) => roles.push(role.name.clone()),
+                None => variables.push((line, vec![role.name.clone()])),
+            }
+        }
+    }
+    let everywhere = |roles: &[String]| roles.len() == job.roles.len();
+    let mut lines: Vec<String> = variables
+        .iter()
+        .map(
+            |(line, roles)| {
+                if everywhere(roles) { line.clone() } else { format!("{line} in {}", some(roles)) }
+            },
+        )
+        .collect();
+    let provided = job.roles.iter().map(|role| role.provided_env.len()).max().unwrap_or_default();
+    if provided > 0 {
+        lines.push(format!(
+            "and up to {provided} variables that jobc sets in each role (`--format yaml` shows them)"
+        ));
+    }
+    lines
+}
+
+/// Several names, not all where they are many.
+fn some(names: &[String]) -> String {
+    match names.len().checked_sub(MAX_NAMES).filter(|more| *more > 0) {
+        Some(more) => format!("{}, and {more} more", names[..MAX_NAMES].join(", ")),
+        None => names.join(", "),
+    }
+}

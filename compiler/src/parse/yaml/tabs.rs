@@ -1,0 +1,127 @@
+//! Which spaces stand for the tabs that indent a text: those that the lines around them have.
+
+use std::ops::Range;
+
+use super::is_yaml;
+
+/// The indentation to write in place of one with tabs.
+pub(super) type Replacement = (Range<usize>, String);
+
+/// Replaces the tabs in the indentation of all lines; `None` where the lines around leave open what was meant, or where
+/// the text would still not be YAML.
+pub(super) fn replaced(text: &str) -> Option<Vec<Replacement>> {
+    let mut levels = Levels { step: step(text), ..Levels::default() };
+    let mut replacements = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let indent = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+        let content = line[indent.len()..].trim_end();
+        if !content.is_empty() {
+            let spaces = levels.of(indent, content.starts_with("- "))?;
+            if indent.contains('\t') {
+                replacements.push((start..start + indent.len(), " ".repeat(spaces)));
+            }
+            if !content.starts_with('#') {
+                levels.enter(indent, spaces, content);
+            }
+        }
+        start += line.len();
+    }
+    let mut mended = text.to_owned();
+    for (range, spaces) in replacements.iter().rev() {
+        mended.replace_range(range.clone(), spaces);
+    }
+    is_yaml(&mended).then_some(replacements)
+}
+
+/// The least indentation in spaces, by which the file indents; two where it has none.
+fn step(text: &str) -> usize {
+    let widths = text.lines().filter_map(|line| {
+        let content = line.trim_start_matches(' ');
+        let width = line.len() - content.len();
+        (width > 0 && !content.is_empty() && !content.starts_with(['\t', '#'])).then_some(width)
+    });
+    widths.min().unwrap_or(2)
+}
+
+/// What stands for the indentation of the keys of an item.
+const ITEM: &str = "- ";
+
+/// The indentation of the lines above that the next line can belong to.
+#[derive(Default)]
+struct Levels<'t> {
+    /// Spaces for one level.
+    step: usize,
+    /// Indentation as written, and in spaces.
+    open: Vec<(&'t str, usize)>,
+    /// Whether the last line opens a level: a key without a value, or the head of a block.
+    opens: bool,
+}
+
+impl<'t> Levels<'t> {
+    /// The spaces for a line's indentation.
+    fn of(&self, indent: &str, item: bool) -> Option<usize> {
+        if !indent.contains('\t') {
+            return Some(indent.len());
+        }
+        let last = self.open.last().map_or(0, |(_, spaces)| *spaces);
+        if let Some((_, spaces)) = self.open.iter().rev().find(|(written, _)| *written == indent) {
+            return Some(*spaces);
+        }
+        if self.opens {
+            return Some(last + self.step);
+        }
+        let widths = [self.step, 8, 4, 2].into_iter().map(|tab| width(indent, tab));
+        let items = |spaces: usize| self.open.contains(&(ITEM, spaces + 2));
+        let fitting =
+            |spaces: &usize| self.open.iter().any(|(_, open)| open == spaces) && (item || !items(*spaces));
+        widths.into_iter().find(fitting)
+    }
+
+    /// Notes a line.
+    fn enter(&mut self, indent: &'t str, spaces: usize, content: &str) {
+        self.open.retain(|(_, open)| *open < spaces);
+        self.open.push((indent, spaces));
+        if content.starts_with("- ") {
+            // The keys of a map in a list stand below its first one.
+            self.open.push((ITEM, spaces + 2));
+        }
+        let code = content.split(" #").next().unwrap_or_default().trim_end();
+        self.opens = code.ends_with([':', '|', '>']) || code.ends_with("|-") || code == "-";
+    }
+}
+
+/// The column after an indentation, with tab stops at multiples of `tab`.
+fn width(indent: &str, tab: usize) -> usize {
+    indent.chars().fold(0, |column, c| if c == '\t' { (column / tab + 1) * tab } else { column + 1 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mended(text: &str) -> Option<String> {
+        let mut mended = text.to_owned();
+        for (range, spaces) in replaced(text)?.into_iter().rev() {
+            mended.replace_range(range, &spaces);
+        }
+        Some(mended)
+    }
+
+    #[test]
+    fn tabs_become_the_indentation_of_their_neighbours() {
+        let check = |text: &str, expected: &str| assert_eq!(mended(text).as_deref(), Some(expected));
+        check("a:\n\tb:\n\t\tc: 1\n\t\td: 2\n", "a:\n  b:\n    c: 1\n    d: 2\n");
+        check("a:\n    b:\n\tc: 1\n", "a:\n    b:\n        c: 1\n");
+        check("a:\n    b: 1\n\tc: 1\n", "a:\n    b: 1\n    c: 1\n");
+        check("a:\n    b:\n        c: 1\n\t\td: 1\n", "a:\n    b:\n        c: 1\n        d: 1\n");
+        check("a:\n  - b: 1\n\tc: 1\n", "a:\n  - b: 1\n    c: 1\n");
+        check("a:\n  run: |\n\techo\n\techo\n  b: 1\n", "a:\n  run: |\n    echo\n    echo\n  b: 1\n");
+    }
+
+    #[test]
+    fn nothing_is_guessed() {
+        assert_eq!(mended("a:\n   b: 1\n\tc: 1\n\t\td: 1\n"), None);
+        assert_eq!(mended("a: 1\n\tb: [\n"), None);
+    }
+}

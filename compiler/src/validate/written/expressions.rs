@@ -1,0 +1,92 @@
+//! J0151: an expression as other tools write it.
+
+use std::ops::Range;
+
+use super::Written;
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::document::{Document, Node};
+
+/// How other tools, and people in a hurry, mark an expression.
+const MARKS: [(&str, &str); 3] = [("${", "}"), ("{{", "}}"), ("$(", ")")];
+
+pub(super) fn check(written: &Written<'_>, document: &Document, sink: &mut Sink) {
+    for (range, path) in found(written.text) {
+        if !is_known(&path, document) {
+            continue;
+        }
+        let shown = &written.text[range.clone()];
+        let instead = format!("${{{{ {path} }}}}");
+        let message = format!("`{shown}` stays as it is: write `{instead}`");
+        let parts = std::slice::from_ref(&range);
+        let place = written.places(parts).and_then(|places| places.first().copied());
+        let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
+        let mut diagnostic = Diagnostic::warning(codes::OTHER_EXPRESSION, message).at_place(place, "");
+        let fix = written.fix(format!("write `{instead}`"), parts, Safety::Safe, |_| instead.clone());
+        diagnostic.fixes.extend(fix);
+        sink.push(diagnostic);
+    }
+}
+
+/// The expressions of a text in other marks, each with the path in it.
+fn found(text: &str) -> Vec<(Range<usize>, String)> {
+    let mut found = Vec::new();
+    for (open, close) in MARKS {
+        for (at, _) in text.match_indices(open) {
+            let rest = &text[at + open.len()..];
+            // `${{` is ours.
+            if rest.starts_with('{') || text[..at].ends_with(['$', '{', '\\']) {
+                continue;
+            }
+            let Some(end) = rest.find(close) else { continue };
+            let path = rest[..end].trim();
+            let is_path = path.contains('.')
+                && path.starts_with(|c: char| c.is_ascii_alphabetic())
+                && path
+                    .bytes()
+                    .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b'[' | b']'));
+            if is_path {
+                found.push((at..at + open.len() + end + close.len(), path.to_owned()));
+            }
+        }
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    found
+}
+
+/// Whether the job declares what a path names.
+fn is_known(path: &str, document: &Document) -> bool {
+    let Some((scope, rest)) = path.split_once('.') else { return false };
+    let name = rest.split(['.', '[']).next().unwrap_or_default();
+    let root = &document.root;
+    let in_map = |key: &str| root.get(key).is_some_and(|map| map.get(name).is_some());
+    let roles = || root.get("roles").map_or(&[][..], Node::entries).iter();
+    match scope {
+        "params" | "matrix" | "secrets" | "data" | "outputs" => in_map(scope),
+        "hosts" | "roles" => in_map("roles"),
+        "ports" => roles().any(|role| {
+            let ports = role.value.get("resources").and_then(|resources| resources.get("ports"));
+            ports.is_some_and(|ports| ports.get(name).is_some())
+        }),
+        "role" => matches!(name, "name" | "instances" | "gpu"),
+        "job" => name == "name",
+        "instance" => name == "index",
+        "distributed" => name == "world_size",
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_marks_are_found_and_ours_are_not() {
+        let check = |text: &str, expected: &[&str]| {
+            let paths: Vec<String> = found(text).into_iter().map(|(_, path)| path).collect();
+            assert_eq!(paths, expected, "{text}");
+        };
+        check("a ${params.n} {{ params.m }} $(job.name)", &["params.n", "params.m", "job.name"]);
+        check("${{ params.n }} \\${params.n} $${params.n}", &[]);
+        check("${HOME} ${x:-a.b} {{ a b }} ${#a[@]}", &[]);
+    }
+}

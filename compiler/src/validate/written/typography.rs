@@ -1,0 +1,131 @@
+//! J0150: quotes and blanks of a word processor or a web page.
+
+use std::ops::Range;
+
+use super::super::report::quoted;
+use super::Written;
+use crate::blank;
+use crate::diagnostic::{Diagnostic, Fix, Place, Safety, Severity, Sink, codes};
+
+/// Quotes that are letters to YAML and to a shell.
+fn straight(c: char) -> Option<char> {
+    match c {
+        '“' | '”' | '„' | '‟' | '«' | '»' => Some('"'),
+        '‘' | '’' | '‚' | '‛' => Some('\''),
+        _ => None,
+    }
+}
+
+pub(super) fn check(written: &Written<'_>, sink: &mut Sink) {
+    if written.text.is_ascii() {
+        return;
+    }
+    if let Some(inner) = enclosed(written.text.trim()) {
+        return sink.push(whole(written, inner));
+    }
+    if !written.is_command() {
+        return;
+    }
+    let (quotes, blanks) = unquoted(written.text);
+    if let Some(first) = quotes.first() {
+        let shown = &written.text[first.clone()];
+        let instead = shown.chars().next().and_then(straight).unwrap_or('"');
+        let message = format!("`{shown}` is a letter to a shell, not a quote: write `{instead}`");
+        let safety = Safety::Unsafe;
+        let inside = written.raw.chars().next().unwrap_or_default();
+        let fix = written.fix("write straight quotes".to_owned(), &quotes, safety, |found| {
+            match (inside, found.chars().next().and_then(straight).unwrap_or('"')) {
+                ('"', '"') => "\\\"".to_owned(),
+                ('\'', '\'') => "''".to_owned(),
+                (_, quote) => quote.to_string(),
+            }
+        });
+        sink.push(report(written, message, first, fix));
+    }
+    if let Some(first) = blanks.first() {
+        let c = written.text[first.clone()].chars().next().unwrap_or_default();
+        let name = blank::name(c).unwrap_or("blank");
+        let message = format!("a {name} (U+{:04X}) is a letter to a shell, and not a space", u32::from(c));
+        let instead = |found: &str| found.chars().map(blank::instead).collect::<String>();
+        let fix = written.fix("write spaces".to_owned(), &blanks, Safety::Unsafe, instead);
+        sink.push(report(written, message, first, fix));
+    }
+}
+
+fn report(written: &Written<'_>, message: String, first: &Range<usize>, fix: Option<Fix>) -> Diagnostic {
+    let place = written.places(std::slice::from_ref(first)).and_then(|places| places.first().copied());
+    let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
+    let mut diagnostic = Diagnostic::warning(codes::TYPOGRAPHY, message).at_place(place, "");
+    diagnostic.fixes.extend(fix);
+    diagnostic
+}
+
+/// A whole text in such quotes: to YAML they are part of it.
+fn whole(written: &Written<'_>, inner: &str) -> Diagnostic {
+    let quote = written.text.trim().chars().next().unwrap_or('“');
+    // No program has such a name.
+    let severity = if written.is_command() { Severity::Error } else { Severity::Warning };
+    let message = format!("the quotes `{quote}` are part of the text: YAML's own are `\"` and `'`");
+    Diagnostic::new(codes::TYPOGRAPHY, severity, message).at(&written.at, "").fix(
+        "write straight quotes",
+        Place::value(&written.at),
+        quoted(inner),
+        Safety::Safe,
+    )
+}
+
+/// The text inside typographic quotes, if it is all in one pair of them.
+fn enclosed(text: &str) -> Option<&str> {
+    let mut chars = text.chars();
+    let (first, last) = (chars.next()?, chars.next_back()?);
+    let alike = straight(first)? == straight(last)?;
+    let inner = chars.as_str();
+    (alike && !inner.contains(|c| straight(c).is_some())).then_some(inner)
+}
+
+/// The typographic quotes and blanks of a script outside of quotes and comments.
+fn unquoted(script: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
+    let (mut quotes, mut blanks) = (Vec::new(), Vec::new());
+    let mut open: Option<char> = None;
+    let mut before = ' ';
+    let mut comment = false;
+    for (at, c) in script.char_indices() {
+        let range = at..at + c.len_utf8();
+        match open {
+            _ if c == '\n' => comment = false,
+            _ if comment || before == '\\' => {}
+            Some(quote) => open = (c != quote).then_some(quote),
+            None if c == '"' || c == '\'' => open = Some(c),
+            None if c == '#' && before.is_whitespace() => comment = true,
+            None if straight(c).is_some() => quotes.push(range),
+            None if blank::name(c).is_some() => blanks.push(range),
+            None => {}
+        }
+        before = if before == '\\' { ' ' } else { c };
+    }
+    (quotes, blanks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_shell_would_misread_is_found() {
+        let check = |script: &str, counts: (usize, usize)| {
+            let (quotes, blanks) = unquoted(script);
+            assert_eq!((quotes.len(), blanks.len()), counts, "{script}");
+        };
+        check("python -c “print(1)”", (2, 0));
+        check("echo \"he said “hi”\" # “no”\necho ‘a’", (2, 0));
+        check("python\u{a0}t.py 'a\u{a0}b'", (0, 1));
+        check("echo it\\’s", (0, 0));
+    }
+
+    #[test]
+    fn one_pair_encloses() {
+        assert_eq!(enclosed("“python t.py”"), Some("python t.py"));
+        assert_eq!(enclosed("“a” and “b”"), None);
+        assert_eq!(enclosed("“"), None);
+    }
+}
