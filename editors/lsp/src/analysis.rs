@@ -24,10 +24,10 @@ pub(crate) struct Input<'a> {
     pub(crate) files: &'a dyn Files,
 }
 
-/// Options of one request; none for diagnostics, which are those of `jobc check FILE`.
+/// The chosen targets and backend; none for the findings of `jobc check FILE`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
-    pub(crate) target: Option<String>,
+    pub(crate) targets: Vec<String>,
     pub(crate) backend: Option<BackendName>,
 }
 
@@ -44,11 +44,10 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     /// Runs all passes but the last, as `jobc check` does.
-    pub(crate) fn new(input: &Input<'_>) -> Self {
+    pub(crate) fn new(input: &Input<'_>, choice: &Choice) -> Self {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
-        let choice = Choice::default();
-        let request = request(input, job, targets, &choice);
+        let request = request(input, job, targets, choice);
         let planned = compile::plan(&mut sources, &request, &mut sink);
         if let Some(planned) = &planned {
             compile::check_all(planned, &request, &mut sink);
@@ -104,7 +103,7 @@ pub(crate) fn request<'a>(
         targets,
         set: vec![],
         params: vec![],
-        only_targets: choice.target.iter().cloned().collect(),
+        only_targets: choice.targets.clone(),
         only_backends: choice.backend.into_iter().collect(),
         allow_lossy: false,
         gpu_injection: None,

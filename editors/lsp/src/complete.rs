@@ -4,11 +4,13 @@ mod context;
 mod cursor;
 mod expression;
 mod item;
+mod json;
 mod keys;
 mod snippet;
 mod template;
 mod values;
 
+use camino::Utf8Path;
 use lsp_types::{
     CompletionItem, CompletionItemTextEdit, InsertTextFormat, InsertTextMode, MarkupContent, MarkupKind,
     Position, TextEdit, Uri,
@@ -30,27 +32,45 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
     let offset = open.text.offset(position);
     let cursors = cursor::find(open.path.as_deref(), &open.text, offset);
     let last = session.good(uri).map(|good| &good.document);
-    let json = is_json(&open.text);
+    let json = json::is_json(open.path.as_deref().and_then(Utf8Path::extension), open.text.as_str());
     let mut items: Vec<(Item, std::ops::Range<usize>)> = vec![];
+    let mut in_expression = false;
     for cursor in &cursors {
         let context =
             Context { session, uri, kind: open.kind, cursor, names: last.unwrap_or(&cursor.document) };
         if let Some((found, from)) = expression::items(&context, open.text.as_str(), offset) {
             items.extend(found.into_iter().map(|item| (item, from..offset)));
+            in_expression = true;
             break;
         }
         let mut found = values::items(&context);
-        // A JSON language server provides these from the schema, with JSON quotes.
         if session.client.settings.schema_features && !json {
             found.extend(keys::items(&context, &open.text));
         }
-        for item in found {
+        for mut item in found {
+            if json && !open.text.as_str()[..cursor.replace.start].ends_with('"') {
+                item.insert = format!("\"{}\"", item.insert);
+            }
             if !items.iter().any(|(known, _)| known.label == item.label) {
                 items.push((item, cursor.replace.clone()));
             }
         }
     }
-    items.into_iter().map(|(item, replace)| finished(item, replace, &open.text, &session.client)).collect()
+    let mut all: Vec<CompletionItem> = items
+        .into_iter()
+        .map(|(item, replace)| finished(item, replace, &open.text, &session.client))
+        .collect();
+    if json && !in_expression && session.client.settings.schema_features {
+        for json::Placed { item, replace, comma } in json::items(open.kind, open.text.as_str(), offset) {
+            if !all.iter().any(|known| known.label == item.label) {
+                let mut item = finished(item, replace, &open.text, &session.client);
+                let edit = |at| TextEdit { range: open.text.range(at..at), new_text: ",".to_owned() };
+                item.additional_text_edits = comma.map(|at| vec![edit(at)]);
+                all.push(item);
+            }
+        }
+    }
+    all
 }
 
 fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &Client) -> CompletionItem {
@@ -73,10 +93,6 @@ fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &C
         text_edit: Some(CompletionItemTextEdit::TextEdit(TextEdit { range: text.range(replace), new_text })),
         ..CompletionItem::default()
     }
-}
-
-fn is_json(text: &Text) -> bool {
-    text.as_str().trim_start().starts_with('{')
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! are those of the compiler, unchanged. docs/reference/language-server.md lists the features.
 //!
 //! Reading order: `server` (messages), `session` (state), `analysis` (a compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`, `targets`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -29,6 +29,7 @@ mod requests;
 mod schema;
 mod server;
 mod session;
+mod targets;
 mod text;
 mod uri;
 

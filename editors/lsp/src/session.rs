@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::diagnostics;
 use crate::documents::{Documents, Kind, Open};
 use crate::overlay::Overlay;
+use crate::targets;
 use crate::text::Text;
 
 /// The state of one client's session.
@@ -86,6 +87,14 @@ impl<'a> Session<'a> {
             self.jobs.remove(&uri.0);
             self.caused.remove(&uri.0);
             self.touched(uri);
+        }
+    }
+
+    /// Shows jobs for another target.
+    pub(crate) fn show_target(&mut self, target: String) {
+        if self.client.settings.target != target {
+            self.client.settings.target = target;
+            self.everything_may_have_changed();
         }
     }
 
@@ -168,7 +177,7 @@ impl<'a> Session<'a> {
     fn compile(&mut self, uri: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
         let Some(open) = self.documents.get(uri) else { return BTreeMap::new() };
         let overlay = self.overlay(open);
-        let analysis = Analysis::new(&self.input(open, &overlay));
+        let analysis = Analysis::new(&self.input(open, &overlay), &targets::choice(self, open, None));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
         self.keep(uri, analysis);
         caused

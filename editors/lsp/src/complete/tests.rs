@@ -154,7 +154,26 @@ fn json_has_names_inside_its_quotes() {
     let head =
         "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"prepare\": {\"run\": \"x\"},\n";
     names("json_needs", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\"]}}}}}}\n"));
-    check("json_keys_are_left_to_its_own_server", &format!("{head}\"train\": {{\"$0\"}}}}}}\n"));
+}
+
+#[test]
+fn json_has_keys_and_words_with_their_quotes() {
+    let role = |text: &str| {
+        format!("==== job.json\n// a job\n{{\"version\": 1, \"roles\": {{\"a\": {{\n{text}\n}}}}}}\n")
+    };
+    check("json_keys", &role("\"run\": \"x\",\n$0"));
+    check("json_keys_in_quotes", &role("\"$0\"\n"));
+    check("json_keys_half_typed", &role("\"inst$0\n"));
+    check("json_keys_without_a_comma", &role("\"run\": \"x\"\n$0"));
+    check("json_keys_before_others", &role("$0\n\"run\": \"x\""));
+    check("json_a_key_with_its_colon", &role("\"na$0\": 1"));
+    check("json_words", &role("\"shell\": $0"));
+    check("json_words_in_quotes", &role("\"shell\": \"$0\",\n\"run\": \"x\""));
+    check("json_bools", &role("\"security\": {\"privileged\": $0}"));
+    check("json_after_a_value", &role("\"run\": \"x\" $0"));
+    check("json_comment", &role("// $0"));
+    check("json_expression", &role("\"run\": \"echo ${{ $0 }}\""));
+    check("json_new_job", "==== job.json\n{\n  $0\n}\n");
 }
 
 #[test]
