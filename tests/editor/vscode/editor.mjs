@@ -236,6 +236,41 @@ export class Editor {
         await this.page.locator(".action-widget").waitFor({ state: "hidden" });
     }
 
+    /** The titles of the code lenses, as soon as there are any. */
+    async lenses() {
+        const links = this.page.locator(".codelens-decoration a");
+        return await until("there are no lenses", async () => (await links.count()) > 0 && (await links.allInnerTexts()));
+    }
+
+    takeLens(title) {
+        return this.page.locator(".codelens-decoration a", { hasText: title }).first().click();
+    }
+
+    /** The target in the status bar; undefined where there is none. */
+    async target() {
+        const [words] = await this.#target().allInnerTexts();
+        return words?.trim() || undefined;
+    }
+
+    /** Waits for a target in the status bar. */
+    async targetIs(words) {
+        await until(async () => `the target is ${await this.target()} in place of ${words}`, async () => (await this.target()) === words);
+    }
+
+    /** Clicks on the target in the status bar and picks another; gives the list. */
+    async pickTarget(label) {
+        await this.#target().click();
+        const rows = this.page.locator(`.quick-input-list ${ROW}`);
+        await rows.first().waitFor();
+        const labels = await rows.evaluateAll((rows) => rows.map((row) => row.querySelector(".label-name").textContent.trim()));
+        await this.#choose(label);
+        return labels;
+    }
+
+    #target() {
+        return this.page.locator('.statusbar-item[id$="jobc.target"]');
+    }
+
     /** The lines that an editor shows, by the name of its tab. Only what is on the screen exists. */
     async textOf(name) {
         const group = this.page.locator(".editor-group-container").filter({ has: this.page.locator(".tab.active", { hasText: name }) });

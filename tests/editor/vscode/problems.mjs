@@ -3,9 +3,12 @@
 import { JOBC, until } from "../check.mjs";
 import { compilerFindings } from "../compiler.mjs";
 
+/** Whether a finding is about a target that was just tried: such notes are dots in the text, and not in the panel. */
+const isQuiet = ({ severity, code }) => severity === "note" && /^J04/.test(code);
+
 /** The panel's rows for a job, as they are read: message, source and code, place. */
 export const wantedProblems = (path) =>
-    compilerFindings(JOBC, path).map(({ message, code, start }) => `${message} jobc ${code} [Ln ${start.line}, Col ${start.column}]`).sort();
+    compilerFindings(JOBC, path).filter((finding) => !isQuiet(finding)).map(({ message, code, start }) => `${message} jobc ${code} [Ln ${start.line}, Col ${start.column}]`).sort();
 
 /** Waits until the panel shows exactly these rows, or tells how it differs. */
 export async function problemsBecome(editor, wanted) {
