@@ -11,7 +11,8 @@ import { compilerFindings, positions, printed } from "./compiler.mjs";
 const check = new Check("server");
 const jobc = check.program(JOBC);
 const rpc = await check.module("vscode-jsonrpc/node");
-const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY });
+// Lenses are only for clients that know their commands.
+const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY, options: { codeLens: true } });
 
 // --- findings and repairs
 

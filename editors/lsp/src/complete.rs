@@ -3,14 +3,15 @@
 mod context;
 mod cursor;
 mod expression;
+mod field;
 mod item;
 mod json;
 mod keys;
+mod order;
 mod snippet;
 mod template;
 mod values;
 
-use camino::Utf8Path;
 use lsp_types::{
     CompletionItem, CompletionItemTextEdit, InsertTextFormat, InsertTextMode, MarkupContent, MarkupKind,
     Position, TextEdit, Uri,
@@ -18,11 +19,13 @@ use lsp_types::{
 
 use crate::client::Client;
 use crate::documents::Kind;
+use crate::recover::is_json;
 use crate::session::Session;
 use crate::text::Text;
 
 use context::Context;
 use item::Item;
+use json::Commas;
 
 /// What may be inserted at a position.
 pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> Vec<CompletionItem> {
@@ -31,46 +34,47 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
     };
     let offset = open.text.offset(position);
     let cursors = cursor::find(open.path.as_deref(), &open.text, offset);
-    let last = session.good(uri).map(|good| &good.document);
-    let json = json::is_json(open.path.as_deref().and_then(Utf8Path::extension), open.text.as_str());
+    let last = session.tree(uri).map(|tree| &tree.document);
+    let json = is_json(open.path.as_deref(), open.text.as_str());
     let mut items: Vec<(Item, std::ops::Range<usize>)> = vec![];
     let mut in_expression = false;
     for cursor in &cursors {
-        let context =
-            Context { session, uri, kind: open.kind, cursor, names: last.unwrap_or(&cursor.document) };
+        let names = last.unwrap_or(&cursor.document);
+        let context = Context { session, uri, kind: open.kind, cursor, names, json };
         if let Some((found, from)) = expression::items(&context, open.text.as_str(), offset) {
             items.extend(found.into_iter().map(|item| (item, from..offset)));
             in_expression = true;
             break;
         }
         let mut found = values::items(&context);
-        if session.client.settings.schema_features && !json {
+        if session.client.settings.schema_features {
             found.extend(keys::items(&context, &open.text));
         }
-        for mut item in found {
-            if json && !open.text.as_str()[..cursor.replace.start].ends_with('"') {
-                item.insert = format!("\"{}\"", item.insert);
-            }
+        // On a line of its own a field is more likely than the value that stands for the whole block.
+        let same = |other: &cursor::Cursor| other.is_key && other.path == cursor.path;
+        let later = u8::from(!cursor.is_key && cursor.on_own_line && cursors.iter().any(same)) * 5;
+        for item in found {
+            let rank = item.rank + later;
+            let item = item.rank(rank);
             if !items.iter().any(|(known, _)| known.label == item.label) {
-                items.push((item, cursor.replace.clone()));
+                let replace = cursor.replace.clone();
+                items.push(if json {
+                    json::quoted(item, cursor, replace, open.text.as_str())
+                } else {
+                    (item, replace)
+                });
             }
         }
     }
-    let mut all: Vec<CompletionItem> = items
-        .into_iter()
-        .map(|(item, replace)| finished(item, replace, &open.text, &session.client))
-        .collect();
-    if json && !in_expression && session.client.settings.schema_features {
-        for json::Placed { item, replace, comma } in json::items(open.kind, open.text.as_str(), offset) {
-            if !all.iter().any(|known| known.label == item.label) {
-                let mut item = finished(item, replace, &open.text, &session.client);
-                let edit = |at| TextEdit { range: open.text.range(at..at), new_text: ",".to_owned() };
-                item.additional_text_edits = comma.map(|at| vec![edit(at)]);
-                all.push(item);
-            }
-        }
-    }
-    all
+    let commas =
+        if json && !in_expression { json::commas(open.text.as_str(), offset) } else { Commas::default() };
+    let comma = |at: usize| TextEdit { range: open.text.range(at..at), new_text: ",".to_owned() };
+    let with_commas = |(mut item, replace): (Item, std::ops::Range<usize>)| {
+        item.insert.push_str(commas.after);
+        let item = finished(item, replace, &open.text, &session.client);
+        CompletionItem { additional_text_edits: commas.before.map(|at| vec![comma(at)]), ..item }
+    };
+    items.into_iter().map(with_commas).collect()
 }
 
 fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &Client) -> CompletionItem {
@@ -79,7 +83,8 @@ fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &C
     let multiline = new_text.contains('\n') && client.adjusts_indentation;
     let markdown = MarkupContent { kind: MarkupKind::Markdown, value: item.documentation };
     CompletionItem {
-        sort_text: Some(format!("{}{}", item.rank, item.label)),
+        sort_text: Some(format!("{}{:03}{}", item.rank, item.order, item.label)),
+        filter_text: item.filter,
         label: item.label,
         kind: Some(item.kind),
         detail: Some(item.detail).filter(|detail| !detail.is_empty()),

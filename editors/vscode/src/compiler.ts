@@ -13,7 +13,7 @@ import {
 import { JSON, YAML } from "./language";
 import { locate, type Found } from "./locate";
 import { explainFromLightbulb } from "./explain";
-import { quieter } from "./notes";
+import { asWanted, type TargetNotes } from "./notes";
 import type { Request } from "./requests";
 
 /**
@@ -129,7 +129,7 @@ export class Compiler implements vscode.Disposable {
             diagnosticCollectionName: "jobc",
             middleware: {
                 provideCodeActions: explainFromLightbulb,
-                handleDiagnostics: (uri, diagnostics, next) => next(uri, quieter(diagnostics, setting("targetNotes", "quiet"))),
+                handleDiagnostics: (uri, diagnostics, next) => next(uri, asWanted(diagnostics, setting<TargetNotes>("targetNotes", "quiet"))),
             },
         });
         client.registerFeature(SENT_FINDINGS);

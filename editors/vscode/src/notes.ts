@@ -2,25 +2,22 @@
 
 import * as vscode from "vscode";
 
-/** What becomes of these notes: dots below the text; what they are on the command line; nothing. */
+/** What becomes of these notes: dots below the text, as the server sends them; what they are on the command line; nothing. */
 export type TargetNotes = "quiet" | "show" | "hide";
 
-/** Findings with such notes made quieter. Errors, warnings and notes of other passes stay what they are. */
-export function quieter(diagnostics: vscode.Diagnostic[], notes: TargetNotes | string): vscode.Diagnostic[] {
-    if (notes === "show") {
-        return diagnostics;
+/** Findings with such notes as the user wants them. */
+export function asWanted(diagnostics: vscode.Diagnostic[], notes: TargetNotes): vscode.Diagnostic[] {
+    if (notes === "hide") {
+        return diagnostics.filter((diagnostic) => !isTargetNote(diagnostic));
     }
-    return diagnostics.flatMap((diagnostic) => {
-        if (!isTargetNote(diagnostic)) {
-            return [diagnostic];
-        }
-        diagnostic.severity = vscode.DiagnosticSeverity.Hint;
-        return notes === "hide" ? [] : [diagnostic];
-    });
+    for (const diagnostic of notes === "show" ? diagnostics.filter(isTargetNote) : []) {
+        diagnostic.severity = vscode.DiagnosticSeverity.Information;
+    }
+    return diagnostics;
 }
 
-/** Whether a finding is a note of the last pass, whose findings are notes only for targets that were just tried. */
+/** Whether a finding is one of the last pass that the server has made quiet. */
 function isTargetNote({ severity, code }: vscode.Diagnostic): boolean {
-    const isNote = severity === vscode.DiagnosticSeverity.Information || severity === vscode.DiagnosticSeverity.Hint;
-    return isNote && /^J04/.test(String(typeof code === "object" ? code.value : code));
+    const text = String(typeof code === "object" ? code.value : code);
+    return severity === vscode.DiagnosticSeverity.Hint && text.startsWith("J04");
 }

@@ -1,8 +1,11 @@
 //! The position of the cursor in an incomplete text: the path of keys, and whether a key or a value is expected.
 //!
-//! The text is parsed with a mark at the cursor, once as a key and once as a value. If the whole text does not parse,
-//! the text after the cursor is left out. If that does not parse either, only the lines that lead to the cursor by
-//! their indentation are kept.
+//! The text is parsed with a mark at the cursor, once as a key and once as a value, without the roles that the cursor is
+//! not in: they are most of a long text, and the place does not depend on them. If that does not parse, the text after
+//! the cursor is left out. If that does not parse either, only the lines that lead to the cursor by their indentation are
+//! kept.
+
+mod json;
 
 use std::ops::Range;
 
@@ -10,6 +13,7 @@ use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node, Value};
 
 use crate::analysis::parse_alone;
+use crate::recover::is_json;
 use crate::text::Text;
 
 /// A private-use character, which is never typed.
@@ -38,21 +42,96 @@ pub(super) struct Cursor {
 pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<Cursor> {
     let line = text.line(text.line_of(offset));
     let whole = text.as_str();
+    let offset = offset.min(whole.len());
+    if is_json(path, whole) {
+        return json::find(path, whole, offset);
+    }
     let before = &whole[line.start..offset.max(line.start)];
     let rest = &whole[offset.min(line.end)..line.end];
-    let lead = lines_above(text, line.start, before);
-    let bases = [
-        (whole[..line.start].to_owned(), whole[line.end..].to_owned(), 0),
-        (whole[..line.start].to_owned(), "\n".to_owned(), 0),
-        (lead.0, "\n".to_owned(), lead.1),
-    ];
-    for (above, below, moved) in bases {
-        let found = parsed(path, &above, before, rest, &below, offset, moved);
-        if !found.is_empty() {
-            return found;
+    let (above, below) = near(whole, line.clone());
+    let moved = line.start - above.len();
+    let found = parsed(path, &above, before, rest, &below, offset, moved);
+    if !found.is_empty() {
+        return found;
+    }
+    let found = parsed(path, &above, before, rest, "\n", offset, moved);
+    if !found.is_empty() {
+        return found;
+    }
+    let (above, moved) = lines_above(text, line.start, before);
+    parsed(path, &above, before, rest, "\n", offset, moved)
+}
+
+/// The lines above and below a line, without what is under the other keys of its section: a job has many roles.
+fn near(whole: &str, line: Range<usize>) -> (String, String) {
+    let everything = || (whole[..line.start].to_owned(), whole[line.end..].to_owned());
+    let begins =
+        |line: &str| line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']'));
+    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    // The section: from a line that begins in the first column to the next.
+    let current = &whole[line.clone()];
+    if begins(current) || whole.trim_start().starts_with('{') {
+        return everything();
+    }
+    let mut start = line.start;
+    let mut head = None;
+    for above in whole[..line.start].split_inclusive('\n').rev() {
+        start -= above.len();
+        if begins(above) {
+            head = Some(above);
+            break;
         }
     }
-    vec![]
+    let Some(head) = head else { return everything() };
+    let opens = |line: &str| line.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
+    let first = whole[start + head.len()..].lines().find(|line| is_content(line));
+    let Some(column) = first.filter(|_| opens(head)).map(indent).filter(|column| *column > 0) else {
+        return everything();
+    };
+    // The key of the section that the line is under; a line that may begin a key is under none.
+    let under = (indent(current) > column || !is_content(current)).then_some(());
+    let mut own = line.start;
+    if under.is_some() {
+        for above in whole[start + head.len()..line.start].split_inclusive('\n').rev() {
+            own -= above.len();
+            if is_content(above) && indent(above) <= column {
+                break;
+            }
+        }
+    }
+    let mut kept = String::new();
+    let mut at = start + head.len();
+    let mut dropping = false;
+    for line in whole[at..own].split_inclusive('\n') {
+        at += line.len();
+        if is_content(line) && indent(line) <= column {
+            dropping = opens(line);
+            kept.push_str(line);
+        } else if !dropping {
+            kept.push_str(line);
+        }
+    }
+    let above = format!("{}{head}{kept}{}", &whole[..start], &whole[at..line.start]);
+    let mut below = String::new();
+    let mut at = line.end;
+    let mut dropping = false;
+    let mut in_own = true;
+    for line in whole[line.end..].split_inclusive('\n') {
+        if begins(line) {
+            break;
+        }
+        at += line.len();
+        if is_content(line) && indent(line) <= column {
+            in_own = false;
+            dropping = opens(line);
+            below.push_str(line);
+        } else if in_own || !dropping {
+            below.push_str(line);
+        }
+    }
+    below.push_str(&whole[at..]);
+    (above, below)
 }
 
 /// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.

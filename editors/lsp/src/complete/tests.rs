@@ -154,26 +154,7 @@ fn json_has_names_inside_its_quotes() {
     let head =
         "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"prepare\": {\"run\": \"x\"},\n";
     names("json_needs", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\"]}}}}}}\n"));
-}
-
-#[test]
-fn json_has_keys_and_words_with_their_quotes() {
-    let role = |text: &str| {
-        format!("==== job.json\n// a job\n{{\"version\": 1, \"roles\": {{\"a\": {{\n{text}\n}}}}}}\n")
-    };
-    check("json_keys", &role("\"run\": \"x\",\n$0"));
-    check("json_keys_in_quotes", &role("\"$0\"\n"));
-    check("json_keys_half_typed", &role("\"inst$0\n"));
-    check("json_keys_without_a_comma", &role("\"run\": \"x\"\n$0"));
-    check("json_keys_before_others", &role("$0\n\"run\": \"x\""));
-    check("json_a_key_with_its_colon", &role("\"na$0\": 1"));
-    check("json_words", &role("\"shell\": $0"));
-    check("json_words_in_quotes", &role("\"shell\": \"$0\",\n\"run\": \"x\""));
-    check("json_bools", &role("\"security\": {\"privileged\": $0}"));
-    check("json_after_a_value", &role("\"run\": \"x\" $0"));
-    check("json_comment", &role("// $0"));
-    check("json_expression", &role("\"run\": \"echo ${{ $0 }}\""));
-    check("json_new_job", "==== job.json\n{\n  $0\n}\n");
+    names("json_needs_not_closed", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\n"));
 }
 
 #[test]
@@ -187,12 +168,12 @@ fn a_text_that_is_broken_elsewhere() {
 }
 
 #[test]
-fn names_of_the_last_text_that_parsed() {
+fn names_of_a_text_that_has_become_broken() {
     let text = format!("{ROLES}  evaluate:\n    needs: [$0]\n");
     let mut fixture = Fixture::with(&text, Settings { schema_features: false, ..Settings::default() });
     let broken = text.replace("name: x", "name: [x").replace("  prepare:", "  {");
     fixture.becomes(&broken);
-    shown("last_good_names", &broken, &fixture);
+    shown("broken_names", &broken, &fixture);
 }
 
 #[test]
@@ -201,4 +182,21 @@ fn a_client_without_snippets_gets_plain_text() {
     assert_eq!(plain("${1:a}: ${2|b,c|}$0"), "a: b");
     assert_eq!(plain("a\\$b\\}$1"), "a$b}");
     assert_eq!(super::snippet::escaped("${x}"), "\\${x\\}");
+}
+
+#[test]
+fn fields_of_json_have_their_quotes() {
+    let job = "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"a\": {\"run\": \"x\"},\n";
+    check("json_key_in_quotes", &format!("{job}\"train\": {{\"$0\"}}}}}}\n"));
+    check("json_key_half_typed", &format!("{job}\"train\": {{\"run\": \"x\", \"res$0}}}}}}\n"));
+    check("json_key_without_quotes", &format!("{job}\"train\": {{\"run\": \"x\", $0}}}}}}\n"));
+    check("json_word", &format!("{job}\"b\": {{}}}}, \"distributed\": {{\"framework\": \"$0\"}}}}\n"));
+    check("json_bool", &format!("{job}\"b\": {{\"security\": {{\"privileged\": $0}}}}}}}}\n"));
+}
+
+#[test]
+fn fields_have_tab_stops() {
+    check("fields_of_a_job", "version: 1\nname: x\n$0");
+    check("fields_of_resources", &format!("{ROLES}  a:\n    resources:\n      $0\n"));
+    check("fields_of_an_image", "version: 1\nname: x\nimage:\n  $0\n");
 }
