@@ -244,7 +244,9 @@ impl Server<'_> {
             }
             "workspace/didChangeWatchedFiles" => {
                 if let Some(DidChangeWatchedFilesParams { changes }) = read(&method, params) {
-                    changes.iter().for_each(|change| self.session.file_changed(&change.uri));
+                    for change in changes {
+                        self.session.file_changed(&change.uri);
+                    }
                 }
             }
             "workspace/didChangeConfiguration" => {

@@ -88,9 +88,15 @@ fn parts(node: &Node, sources: &Sources, source: SourceId, found: &mut Vec<Token
             }
         }
         Value::Mapping(entries) => {
-            entries.iter().for_each(|entry| parts(&entry.value, sources, source, found));
+            for entry in entries {
+                parts(&entry.value, sources, source, found);
+            }
         }
-        Value::Sequence(items) => items.iter().for_each(|item| parts(item, sources, source, found)),
+        Value::Sequence(items) => {
+            for item in items {
+                parts(item, sources, source, found);
+            }
+        }
         _ => {}
     }
 }

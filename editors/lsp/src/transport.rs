@@ -43,7 +43,7 @@ pub(crate) fn connect(
         let mut input = io::BufReader::with_capacity(1 << 16, input);
         while let Some(frame) = Frame::read(&mut input)? {
             if let Some(why) = frame.broken {
-                refuse(&errors, ErrorCode::ParseError, Value::Null, &why)?;
+                refuse(&errors, ErrorCode::ParseError, &Value::Null, &why)?;
             }
             let Some(body) = frame.body else { continue };
             match message(&body) {
@@ -53,7 +53,7 @@ pub(crate) fn connect(
                         break;
                     }
                 }
-                Err((code, id, why)) => refuse(&errors, code, id, &why)?,
+                Err((code, id, why)) => refuse(&errors, code, &id, &why)?,
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ fn message(body: &[u8]) -> Result<Message, (ErrorCode, Value, String)> {
 }
 
 /// Answers what is no message; the protocol wants the id `null` where none is known.
-fn refuse(output: &Mutex<impl Write>, code: ErrorCode, id: Value, why: &str) -> io::Result<()> {
+fn refuse(output: &Mutex<impl Write>, code: ErrorCode, id: &Value, why: &str) -> io::Result<()> {
     eprintln!("jobc lsp: {why}");
     let body =
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code as i32, "message": why}}).to_string();

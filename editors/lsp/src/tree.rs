@@ -48,10 +48,10 @@ impl Tree {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(path.unwrap_or("job.yaml".into()), new));
         let mut sink = Sink::new();
-        let parsed = parse::parse(&sources, id, &mut sink);
-        let (parses, is_clean) = (parsed.is_some(), sink.diagnostics().is_empty());
+        let root = parse::parse(&sources, id, &mut sink);
+        let (parses, is_clean) = (root.is_some(), sink.diagnostics().is_empty());
         let recovered = || if yaml { recover(new) } else { None };
-        let document = parsed.or_else(recovered).or_else(|| before.map(|tree| moved(tree, new)))?;
+        let document = root.or_else(recovered).or_else(|| before.map(|tree| moved(tree, new)))?;
         Some(Self { text: text.clone(), document, parses, is_clean, mentions: OnceCell::new() })
     }
 }

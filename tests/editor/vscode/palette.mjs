@@ -1,11 +1,11 @@
-// Makes a screenshot small: a PNG of at most 256 colors, as many bytes fewer as text on plain grounds allows.
+// Makes screenshots smaller: reduces a PNG to a palette of at most 256 colors.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { crc32, deflateSync, inflateSync } from "node:zlib";
 
 const SIGNATURE = Buffer.from("89504e470d0a1a0a", "hex");
 
-/** Rewrites a PNG as Chromium makes them: 8 bits, RGB or RGBA, not interlaced. */
+/** Rewrites a PNG of Chromium in place: 8 bits, RGB or RGBA, not interlaced. */
 export function shrink(path) {
     const { width, height, pixels } = decode(readFileSync(path));
     const counts = new Map();
@@ -59,7 +59,7 @@ function paeth(left, up, corner) {
     return a <= b && a <= c ? left : b <= c ? up : corner;
 }
 
-/** The most frequent colors that are far enough from each other to be 256 at most. */
+/** The most frequent colors, at most 256, with a minimum distance between them. */
 function choose(colors) {
     for (let apart = 4; ; apart *= 1.3) {
         const palette = [];

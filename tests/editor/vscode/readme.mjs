@@ -1,5 +1,5 @@
-// The pictures in the extension's README and the guide: completion, a repair offered, and the manifest beside the job. Taken
-// anew by `node tests/editor/vscode.mjs readme`, looked at, and copied to docs/images by hand.
+// Takes the screenshots for the extension's README and the guide: completion, a quick fix, and the manifest next to the job. Run
+// `node tests/editor/vscode.mjs readme`, and copy them to docs/images by hand.
 
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ export const README = {
         writeFileSync(job, text.replace("instances: 4", "intances: 4").replace("memory: 512GiB", "memory: 512"));
     },
     settings: { "workbench.statusBar.visible": false, "workbench.activityBar.location": "hidden", "breadcrumbs.enabled": false },
-    async play(editor, check) {
+    async run(editor, check) {
         await editor.page.setViewportSize({ width: 1080, height: 620 });
         await editor.openFile("job.yaml", null);
         await editor.command("View: Toggle Primary Side Bar Visibility");
@@ -30,7 +30,7 @@ export const README = {
         await editor.goTo(22, 6);
         await editor.quickFixes();
         await editor.takeFix("write `instances`");
-        await until("the problems stay", async () => (await editor.problems()).length === 0);
+        await until("the problems do not disappear", async () => (await editor.problems()).length === 0);
         await editor.command("View: Toggle Panel Visibility");
         await editor.focusEditor();
         await editor.command("jobc: Show Kubernetes Manifest Beside");
@@ -45,7 +45,7 @@ export const README = {
         await editor.goTo(22, 99);
         await editor.press("Enter");
         await editor.suggestions();
-        // With the documentation beside the list.
+        // With the documentation next to the list.
         if (!(await editor.page.locator(".suggest-details-container:visible").count())) {
             await editor.press("Control+Space");
         }
@@ -56,7 +56,7 @@ export const README = {
     },
 };
 
-/** A picture of the upper part of the window, as small as a page wants it. */
+/** Takes a screenshot of the upper part of the window, and makes the file smaller. */
 async function small(editor, name, height) {
     await editor.picture(name, { clip: { x: 0, y: 0, width: 1080, height } });
     shrink(join(editor.pictures, `${name}.png`));

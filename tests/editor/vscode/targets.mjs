@@ -1,4 +1,4 @@
-// The target in the status bar: its list, and what follows it.
+// The target in the status bar: its list, and that findings, plan and builds follow it.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { JOBC, until } from "../check.mjs";
 import { compilerFindings } from "../compiler.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
 
-/** OpenPAI builds no images, so that one target cannot express the job. */
+/** OpenPAI builds no images, so one target cannot run this job. */
 const JOB = `version: 1
 name: demo
 image: {from: "python:3.12-slim", env: {A: b}}
@@ -25,7 +25,7 @@ targets:
   pai: {backends: [openpai]}
 `;
 
-/** The rows for a job that is compiled for some targets. */
+/** The panel's rows for a job that is compiled for these targets. */
 function rowsFor(path, ...targets) {
     const found = targets.flatMap((target) => compilerFindings(JOBC, path, "--target", target));
     return found.map(({ message, code, start }) => `${message} jobc ${code} [Ln ${start.line}, Col ${start.column}]`).sort();
@@ -37,7 +37,7 @@ export const TARGETS = {
         writeFileSync(join(folder, "targets.yaml"), TARGETS_FILE);
         writeFileSync(join(folder, "notes.md"), "");
     },
-    async play(editor, check, folder) {
+    async run(editor, check, folder) {
         const path = join(folder, "job.yaml");
         await editor.openFile("job.yaml");
         await editor.targetIs("default targets");
@@ -53,14 +53,14 @@ export const TARGETS = {
         await editor.picture("target");
         check.equal(JSON.parse(readFileSync(join(folder, ".vscode", "settings.json"), "utf8")), { "jobc.target": "pai" }, "the settings of the workspace");
 
-        // The plan beside and a build follow it.
+        // The plan next to the job and a build follow the target.
         await editor.focusEditor();
         await editor.pickTarget("lab");
         await editor.targetIs("lab");
         await problemsBecome(editor, rowsFor(path, "lab"));
         await editor.focusEditor();
         await editor.command("jobc: Show Plan Beside");
-        await until("the plan is not of the target", async () => /name: lab/.test(await editor.textOf("job.plan.yaml")));
+        await until("the plan is not the one of the target", async () => /name: lab/.test(await editor.textOf("job.plan.yaml")));
         await editor.focusEditor();
         await editor.pickTarget("here");
         await until("the plan does not follow the target", async () => /name: here/.test(await editor.textOf("job.plan.yaml")));
@@ -74,9 +74,9 @@ export const TARGETS = {
         await editor.targetIs("default targets");
         await problemsBecome(editor, wantedProblems(path));
 
-        // Only beside a job.
+        // The target is shown only for a job.
         await editor.openFile("notes.md", "Markdown");
-        await until("the target is shown beside Markdown", async () => (await editor.target()) === undefined);
+        await until("the target is shown for Markdown", async () => (await editor.target()) === undefined);
         check.expect(true, "hidden");
         check.equal(await editor.notifications(), [], "messages in the corner");
     },

@@ -1,4 +1,4 @@
-// The first suggestion, taken by Enter, in a window without another server: it never brings an error with it.
+// Accepting the first suggestion with Enter, without another language server, never causes an error.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ const TRAIN = `${HEAD}  train:
     resources: {cpu: 1, memory: 1GiB}
 `;
 
-/** Files by name; what is suggested at the end of the text must contain a word. */
+/** The text of each file, and a label that must be suggested at its end. */
 const PLACES = {
     "empty.job.yaml": ["", "a new job"],
     "needs.job.yaml": [`${TRAIN}    needs: [`, "prepare"],
@@ -36,7 +36,7 @@ export const TYPING = {
         }
         writeFileSync(join(folder, "quiet.job.yaml"), HEAD.replace("python:3.12-slim", '{from: "python:3.12-slim", env: {A: b}}'));
     },
-    async play(editor, check, folder) {
+    async run(editor, check, folder) {
         for (const [name, [text, wanted]] of Object.entries(PLACES)) {
             await editor.openFile(name);
             await editor.press("Control+End");
@@ -55,7 +55,7 @@ export const TYPING = {
             await editor.command("View: Close All Editors");
         }
 
-        // Without a targets file, what a kind of place cannot run is dots in the text and no row in the panel.
+        // Without a targets file, notes about built-in targets are dots in the text and not in the panel.
         const path = join(folder, "quiet.job.yaml");
         check.expect(compilerFindings(JOBC, path).some(({ code }) => code === "J0404"), "no note about a target in the sample");
         await editor.openFile("quiet.job.yaml");
@@ -66,7 +66,7 @@ export const TYPING = {
     },
 };
 
-/** What still closes the last line. */
+/** The text that closes the last line. */
 function closing(text) {
     return text.endsWith("[") ? "]" : text.endsWith("params.") ? ` }}"}` : "";
 }

@@ -6,6 +6,7 @@
 //! kept.
 
 mod json;
+mod near;
 
 use std::ops::Range;
 
@@ -15,6 +16,8 @@ use jobc_compiler::document::{Document, Node, Value};
 use crate::analysis::parse_alone;
 use crate::recover::is_json;
 use crate::text::Text;
+
+use near::{lines_above, near};
 
 /// A private-use character, which is never typed.
 pub(super) const MARK: char = '\u{e0f3}';
@@ -60,78 +63,6 @@ pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<C
     }
     let (above, moved) = lines_above(text, line.start, before);
     parsed(path, &above, before, rest, "\n", offset, moved)
-}
-
-/// The lines above and below a line, without what is under the other keys of its section: a job has many roles.
-fn near(whole: &str, line: Range<usize>) -> (String, String) {
-    let everything = || (whole[..line.start].to_owned(), whole[line.end..].to_owned());
-    let begins =
-        |line: &str| line.starts_with(|c: char| !c.is_whitespace() && !matches!(c, '#' | '-' | '}' | ']'));
-    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let is_content = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-    // The section: from a line that begins in the first column to the next.
-    let current = &whole[line.clone()];
-    if begins(current) || whole.trim_start().starts_with('{') {
-        return everything();
-    }
-    let mut start = line.start;
-    let mut head = None;
-    for above in whole[..line.start].split_inclusive('\n').rev() {
-        start -= above.len();
-        if begins(above) {
-            head = Some(above);
-            break;
-        }
-    }
-    let Some(head) = head else { return everything() };
-    let opens = |line: &str| line.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
-    let first = whole[start + head.len()..].lines().find(|line| is_content(line));
-    let Some(column) = first.filter(|_| opens(head)).map(indent).filter(|column| *column > 0) else {
-        return everything();
-    };
-    // The key of the section that the line is under; a line that may begin a key is under none.
-    let under = (indent(current) > column || !is_content(current)).then_some(());
-    let mut own = line.start;
-    if under.is_some() {
-        for above in whole[start + head.len()..line.start].split_inclusive('\n').rev() {
-            own -= above.len();
-            if is_content(above) && indent(above) <= column {
-                break;
-            }
-        }
-    }
-    let mut kept = String::new();
-    let mut at = start + head.len();
-    let mut dropping = false;
-    for line in whole[at..own].split_inclusive('\n') {
-        at += line.len();
-        if is_content(line) && indent(line) <= column {
-            dropping = opens(line);
-            kept.push_str(line);
-        } else if !dropping {
-            kept.push_str(line);
-        }
-    }
-    let above = format!("{}{head}{kept}{}", &whole[..start], &whole[at..line.start]);
-    let mut below = String::new();
-    let mut at = line.end;
-    let mut dropping = false;
-    let mut in_own = true;
-    for line in whole[line.end..].split_inclusive('\n') {
-        if begins(line) {
-            break;
-        }
-        at += line.len();
-        if is_content(line) && indent(line) <= column {
-            in_own = false;
-            dropping = opens(line);
-            below.push_str(line);
-        } else if in_own || !dropping {
-            below.push_str(line);
-        }
-    }
-    below.push_str(&whole[at..]);
-    (above, below)
 }
 
 /// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.
@@ -278,24 +209,4 @@ fn closing(before: &str, rest: &str) -> String {
     let there = rest.chars().filter(|c| matches!(c, '}' | ']')).count();
     closing.extend(open.into_iter().rev().skip(there));
     closing
-}
-
-/// The lines that lead to a line by their indentation, without the values of their keys; and the number of bytes
-/// removed above.
-fn lines_above(text: &Text, start: usize, before: &str) -> (String, usize) {
-    let mut indent = before.len() - before.trim_start().len();
-    let mut kept: Vec<&str> = vec![];
-    for line in text.as_str()[..start].lines().rev() {
-        let depth = line.len() - line.trim_start().len();
-        let content = line.trim();
-        let ends_open = content.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
-        if content.is_empty() || content.starts_with('#') || depth >= indent || !ends_open {
-            continue;
-        }
-        indent = depth;
-        kept.push(line);
-    }
-    let above: String = kept.iter().rev().map(|line| format!("{line}\n")).collect();
-    let moved = start - above.len().min(start);
-    (above, moved)
 }

@@ -197,6 +197,7 @@ fn fields_of_json_have_their_quotes() {
 #[test]
 fn fields_have_tab_stops() {
     check("fields_of_a_job", "version: 1\nname: x\n$0");
+    check("fields_below_the_roles", &format!("{ROLES}dist$0\nenv:\n  A: b\n"));
     check("fields_of_resources", &format!("{ROLES}  a:\n    resources:\n      $0\n"));
     check("fields_of_an_image", "version: 1\nname: x\nimage:\n  $0\n");
 }

@@ -47,7 +47,7 @@ fn names_and_expressions_are_tokens() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|n| n.as_u64().expect("a number") as usize)
+        .map(|n| usize::try_from(n.as_u64().expect("a number")).expect("small"))
         .collect();
     let lines: Vec<&str> = JOB.lines().collect();
     let (mut line, mut column) = (0, 0);

@@ -38,7 +38,7 @@ impl Client {
                     return serde_json::from_slice(&body).expect("JSON");
                 }
             }
-            let mut piece = [0; 65536];
+            let mut piece = vec![0; 65536];
             let read = self.from.read(&mut piece).expect("the server writes");
             assert!(read > 0, "the server is gone");
             self.buffer.extend(&piece[..read]);
@@ -80,10 +80,12 @@ fn talk(script: impl FnOnce(&mut Client)) -> Ended {
     server.join().expect("the server does not panic")
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is made for the call")]
 fn request(id: i32, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is made for the call")]
 fn note(method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "method": method, "params": params})
 }
