@@ -1,7 +1,7 @@
-// Bundles the extension into dist/: its own code, the servers for fields, schemas, and the licences of what is bundled.
+// Bundles the extension into dist/: its own code, the plan's schema, and the licences of what is bundled.
 // `--tests` bundles the tests instead.
 
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -23,17 +23,6 @@ const common = {
     legalComments: "none",
 };
 
-/** Formatting is jobc's, so the formatter that yaml-language-server would bring, most of its weight, is left out. */
-const withoutPrettier = {
-    name: "without-prettier",
-    setup(build) {
-        build.onResolve({ filter: /^prettier\// }, ({ path }) => ({ path, namespace: "left-out" }));
-        build.onLoad({ filter: /.*/, namespace: "left-out" }, () => ({
-            contents: 'exports.format = () => { throw new Error("there is no formatter in this package"); };',
-        }));
-    },
-};
-
 /** The licence of every package in a bundle, each once. */
 function licences(metafiles) {
     const folders = metafiles.flatMap(({ inputs }) =>
@@ -53,21 +42,18 @@ async function bundleTests() {
 }
 
 async function bundleExtension() {
-    const results = await Promise.all([
-        build({ ...common, entryPoints: ["src/extension.ts"], outfile: join(dist, "extension.js"), external: ["vscode"], minify: true }),
-        build({ ...common, entryPoints: ["src/yamlFieldServer.ts"], outfile: join(dist, "yaml-field-server.js"), plugins: [withoutPrettier], minify: true }),
-        build({ ...common, entryPoints: ["src/jsonFieldServer.ts"], outfile: join(dist, "json-field-server.js"), minify: true }),
-    ]);
-    for (const name of ["job.v1", "targets.v1", "plan.v1"]) {
-        cpSync(join("..", "..", "schemas", `${name}.schema.json`), join(dist, "schemas", `${name}.schema.json`));
-    }
-    mkdirSync(join(dist, "l10n"), { recursive: true });
-    cpSync("node_modules/yaml-language-server/l10n/bundle.l10n.json", join(dist, "l10n", "bundle.l10n.json"));
+    const { metafile } = await build({ ...common, entryPoints: ["src/extension.ts"], outfile: join(dist, "extension.js"), external: ["vscode"], minify: true });
+    // For `plan.json`; jobs and targets are the server's.
+    const schema = "plan.v1.schema.json";
+    cpSync(join("..", "..", "schemas", schema), join(dist, "schemas", schema));
     for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) {
         cpSync(join("..", "..", name), join(dist, name));
     }
+    // A page of an extension shows pictures of the web alone; the documentation's site has them.
+    const readme = readFileSync("README.md", "utf8").replaceAll("../../docs/images/", "https://jobc.dev/images/");
+    writeFileSync(join(dist, "README.md"), readme);
     const line = `${"-".repeat(80)}\n`;
-    writeFileSync(join(dist, "third-party-licences.txt"), licences(results.map(({ metafile }) => metafile)).join(line));
+    writeFileSync(join(dist, "third-party-licences.txt"), licences([metafile]).join(line));
 }
 
 const tests = process.argv.includes("--tests");

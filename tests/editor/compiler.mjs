@@ -2,9 +2,9 @@
 
 import { spawnSync } from "node:child_process";
 
-/** The findings of `jobc check`, from its JSON output. */
-export function compilerFindings(jobc, job) {
-    const { stdout, stderr } = spawnSync(jobc, ["check", "--format", "json", job], { encoding: "utf8" });
+/** The findings of `jobc check`, from its JSON output; `options` are passed to it. */
+export function compilerFindings(jobc, job, ...options) {
+    const { stdout, stderr } = spawnSync(jobc, ["check", "--format", "json", ...options, job], { encoding: "utf8" });
     try {
         return JSON.parse(stdout).diagnostics;
     } catch {

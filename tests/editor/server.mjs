@@ -135,6 +135,9 @@ const hints = await client.ask("textDocument/inlayHint", { textDocument: { uri }
 check.expect(/4 GPUs/.test(JSON.stringify(hints)) && /32/.test(JSON.stringify(hints)), `the hints do not show the total of train: ${JSON.stringify(hints)}`);
 const lenses = await client.ask("textDocument/codeLens", { textDocument: { uri } });
 check.equal([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["jobc.build", "jobc.run", "jobc.showPlan"], "code lenses");
+const manifest = JSON.parse(readFileSync(join(REPOSITORY, "editors", "vscode", "package.json"), "utf8"));
+const registered = manifest.contributes.commands.map(({ command }) => command);
+check.equal(lenses.map(({ command }) => command.command).filter((name) => !registered.includes(name)), [], "lenses that VS Code has no command for");
 check.expect(lenses.every(({ command }) => command.arguments?.[0] === uri), "a lens does not name its file");
 const untidy = JOB.replace("    run: train\n", "    run: train   # last  \n\n\n");
 await client.change(uri, 2, untidy);
@@ -162,6 +165,31 @@ for (const [i, [added, wanted]] of COMPLETIONS.entries()) {
     check.equal(labels.filter((label, i) => labels.indexOf(label) !== i), [], `offered twice in ${JSON.stringify(added)}`);
 }
 
+// --- completion in JSON: with its quotes and commas, the result parses
+
+const JSON_PLACES = ['"run": "x",\n|', '"run": "x"\n|', '|\n"run": "x"', '"|",\n"run": "x"'];
+for (const [i, place] of JSON_PLACES.entries()) {
+    const text = `{"version": 1, "name": "x", "image": "a:1", "roles": {"train": {${place}}}}`;
+    const [above] = text.split("|");
+    const path = join(directory, "json", `${i}.job.json`);
+    const jsonUri = await client.open(path, text.replace("|", ""));
+    const answer = await client.at("textDocument/completion", jsonUri, above.split("\n").length - 1, above.split("\n").at(-1).length);
+    const labels = (answer?.items ?? answer ?? []).map(({ label }) => label);
+    check.expect(labels.includes("instances"), `not offered in ${JSON.stringify(place)}, offered: ${labels}`);
+    check.equal(labels.filter((label, i) => labels.indexOf(label) !== i), [], `offered twice in ${JSON.stringify(place)}`);
+    const item = (answer?.items ?? answer ?? []).find(({ label }) => label === "instances");
+    const written = item && apply(text.replace("|", ""), [item.textEdit, ...(item.additionalTextEdits ?? [])]).replace(/"?(\$\{\d[^}]*\}|\$\d)"?/, "2");
+    check.expect(isJson(written), () => `\`instances\` in ${JSON.stringify(place)} gives ${written}`);
+}
+
+function isJson(text) {
+    try {
+        return JSON.parse(text) !== null;
+    } catch {
+        return false;
+    }
+}
+
 // --- our own requests, which return the text of the command line
 
 const example = join(REPOSITORY, "examples", "torchrun-4x8", "job.yaml");
@@ -170,10 +198,22 @@ const plan = await client.ask("jobc/plan", { uri: exampleUri });
 check.equal(plan.text, printed(jobc, "plan", "--format", "yaml", example), "jobc/plan");
 const lab = await client.ask("jobc/plan", { uri: exampleUri, target: "lab", format: "json" });
 check.equal([JSON.parse(lab.text).jobs.length > 0, lab.languageId, lab.targets], [true, "json", ["local", "lab", "pai"]], "jobc/plan for a target");
-const manifest = await client.ask("jobc/artifact", { uri: exampleUri, backend: "kubernetes" });
-check.equal(manifest.text, printed(jobc, "build", "--stdout", "--backend", "kubernetes", example), "jobc/artifact");
+const artifact = await client.ask("jobc/artifact", { uri: exampleUri, backend: "kubernetes" });
+check.equal(artifact.text, printed(jobc, "build", "--stdout", "--backend", "kubernetes", example), "jobc/artifact");
 const page = await client.ask("jobc/explain", { code: "j0101" });
 check.equal([page.code, page.markdown.trim()], ["J0101", printed(jobc, "explain", "J0101").trim()], "jobc/explain");
+
+// --- the target that is shown
+
+const known = await client.ask("jobc/targets", { uri: exampleUri });
+check.equal([known.targets.map(({ name }) => name), known.shown], [["local", "lab", "pai"], ["local", "lab", "pai"]], "jobc/targets");
+check.equal(known.file, exampleUri.replace("job.yaml", "targets.yaml"), "the targets file");
+await client.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: "pai" } } });
+check.equal((await client.ask("jobc/targets", { uri: exampleUri })).shown, ["pai"], "the target of the settings");
+const pai = await client.ask("jobc/plan", { uri: exampleUri });
+check.equal(pai.text, printed(jobc, "plan", "--target", "pai", example), "jobc/plan for the target of the settings");
+await client.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: "" } } });
+
 const refused = await client.ask("jobc/plan", { uri: exampleUri, target: "nowhere" }).catch((error) => error);
 check.equal(refused.code, -32803, "the error about an unknown target");
 check.expect(/nowhere/.test(refused.message), `the message does not name the target: ${refused.message}`);

@@ -24,10 +24,10 @@ pub(crate) struct Input<'a> {
     pub(crate) files: &'a dyn Files,
 }
 
-/// Options of one request; none for diagnostics, which are those of `jobc check FILE`.
+/// The chosen targets and backend; none for the findings of `jobc check FILE`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
-    pub(crate) target: Option<String>,
+    pub(crate) targets: Vec<String>,
     pub(crate) backend: Option<BackendName>,
 }
 
@@ -47,11 +47,10 @@ pub(crate) struct Analysis {
 impl Analysis {
     /// Runs all passes but the last, as `jobc check` does; the first only without the tree of a text in which it finds
     /// nothing.
-    pub(crate) fn new(input: &Input<'_>, tree: Option<Document>) -> Self {
+    pub(crate) fn new(input: &Input<'_>, choice: &Choice, tree: Option<Document>) -> Self {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
-        let choice = Choice::default();
-        let request = request(input, job, targets, &choice);
+        let request = request(input, job, targets, choice);
         let planned = match tree {
             Some(tree) => compile::plan_document(Some(tree), &mut sources, &request, &mut sink),
             None => compile::plan(&mut sources, &request, &mut sink),
@@ -110,7 +109,7 @@ pub(crate) fn request<'a>(
         targets,
         set: vec![],
         params: vec![],
-        only_targets: choice.target.iter().cloned().collect(),
+        only_targets: choice.targets.clone(),
         only_backends: choice.backend.into_iter().collect(),
         allow_lossy: false,
         gpu_injection: None,

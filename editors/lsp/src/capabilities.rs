@@ -18,7 +18,7 @@ pub(crate) fn initialize(client: &Client) -> Value {
         save: Some(SaveOptions { include_text: Some(false) }.into()),
         ..TextDocumentSyncOptions::default()
     };
-    let settings = client.settings;
+    let settings = &client.settings;
     let capabilities = ServerCapabilities {
         position_encoding: Some(client.encoding.kind()),
         text_document_sync: Some(sync.into()),

@@ -30,7 +30,7 @@ pub(crate) struct Client {
 }
 
 /// `initializationOptions`; unknown options are ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Settings {
     /// Whether to complete and explain what the schema contains.
@@ -39,11 +39,13 @@ pub(crate) struct Settings {
     pub(crate) inlay_hints: bool,
     /// Whether to show Build, Run and Show plan above a job: only if the client knows the commands.
     pub(crate) code_lens: bool,
+    /// The target that jobs are shown for: a name, or `*` for all; empty: those that the command line uses.
+    pub(crate) target: String,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { schema_features: true, inlay_hints: true, code_lens: false }
+        Self { schema_features: true, inlay_hints: true, code_lens: false, target: String::new() }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::text::Text;
 
 use context::Context;
 use item::Item;
+use json::Commas;
 
 /// What may be inserted at a position.
 pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> Vec<CompletionItem> {
@@ -36,11 +37,13 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
     let last = session.tree(uri).map(|tree| &tree.document);
     let json = is_json(open.path.as_deref(), open.text.as_str());
     let mut items: Vec<(Item, std::ops::Range<usize>)> = vec![];
+    let mut in_expression = false;
     for cursor in &cursors {
         let names = last.unwrap_or(&cursor.document);
         let context = Context { session, uri, kind: open.kind, cursor, names, json };
         if let Some((found, from)) = expression::items(&context, open.text.as_str(), offset) {
             items.extend(found.into_iter().map(|item| (item, from..offset)));
+            in_expression = true;
             break;
         }
         let mut found = values::items(&context);
@@ -63,7 +66,15 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
             }
         }
     }
-    items.into_iter().map(|(item, replace)| finished(item, replace, &open.text, &session.client)).collect()
+    let commas =
+        if json && !in_expression { json::commas(open.text.as_str(), offset) } else { Commas::default() };
+    let comma = |at: usize| TextEdit { range: open.text.range(at..at), new_text: ",".to_owned() };
+    let with_commas = |(mut item, replace): (Item, std::ops::Range<usize>)| {
+        item.insert.push_str(commas.after);
+        let item = finished(item, replace, &open.text, &session.client);
+        CompletionItem { additional_text_edits: commas.before.map(|at| vec![comma(at)]), ..item }
+    };
+    items.into_iter().map(with_commas).collect()
 }
 
 fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &Client) -> CompletionItem {

@@ -6,7 +6,8 @@
 //!
 //! Reading order: `transport` (bytes), `server` (messages), `session` (state), `tree` (a parsed text), `analysis` (a
 //! compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`.
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`,
+//! `targets`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -33,6 +34,7 @@ mod schema;
 mod select;
 mod server;
 mod session;
+mod targets;
 mod text;
 mod tokens;
 mod transport;

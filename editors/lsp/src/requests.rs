@@ -10,9 +10,10 @@ use jobc_schema::{BackendName, Plan};
 use lsp_types::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::analysis::{self, Choice, parse_alone};
+use crate::analysis::{self, Choice};
 use crate::documents::Kind;
 use crate::session::Session;
+use crate::targets::{self, Known};
 
 /// The parameters of `jobc/plan`.
 #[derive(Debug, Deserialize)]
@@ -82,7 +83,7 @@ pub(crate) struct ExplainResult {
 
 /// The resolved plan of a job.
 pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanResult, String> {
-    let choice = Choice { target: params.target.clone(), backend: None };
+    let choice = choice(session, &params.uri, params.target.as_ref(), None);
     let text = with_plan(session, &params.uri, &choice, |mut planned, _, _, _| {
         if planned.on_refusal == OnRefusal::Skip {
             // No target was chosen, and the plans differ only in the name of the target: return one.
@@ -100,7 +101,7 @@ pub(crate) fn plan(session: &Session<'_>, params: &PlanParams) -> Result<PlanRes
 
 /// The files that a backend writes.
 pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result<ArtifactResult, String> {
-    let choice = Choice { target: params.target.clone(), backend: Some(params.backend) };
+    let choice = choice(session, &params.uri, params.target.as_ref(), Some(params.backend));
     let outputs = with_plan(session, &params.uri, &choice, |planned, sources, request, sink| {
         compile::build(sources, planned, request, sink)
     })?;
@@ -162,17 +163,17 @@ fn errors(sink: Sink) -> String {
     }
 }
 
+/// The targets of a request: the requested one, else those that jobs are shown for.
+fn choice(session: &Session<'_>, uri: &Uri, target: Option<&String>, backend: Option<BackendName>) -> Choice {
+    match (target, session.documents.get(uri)) {
+        (None, Some(open)) => targets::choice(session, open, backend),
+        (target, _) => Choice { targets: target.into_iter().cloned().collect(), backend },
+    }
+}
+
 /// The targets for which a job can be planned.
 fn targets(session: &Session<'_>, uri: &Uri) -> Vec<String> {
-    let file = session.documents.get(uri).and_then(|open| session.targets_of(open));
-    let document = file.and_then(|path| parse_alone(Some(&path), &session.text_of(&path)?));
-    match document {
-        Some(document) => {
-            let targets = document.root.get("targets");
-            targets.map(|it| it.entries().iter().map(|entry| entry.key.clone()).collect()).unwrap_or_default()
-        }
-        None => compile::built_in_targets().iter().map(|(name, _)| (*name).to_owned()).collect(),
-    }
+    session.documents.get(uri).map(|open| Known::of(session, open).names()).unwrap_or_default()
 }
 
 /// The backend's files, without the plan and the source map.

@@ -249,6 +249,12 @@ impl Server<'_> {
                     }
                 }
             }
+            "workspace/didChangeConfiguration" => {
+                // The other settings are those of `initialize`.
+                if let Some(Value::String(target)) = params.pointer("/settings/jobc/target") {
+                    self.session.show_target(target.clone());
+                }
+            }
             // Other notifications may be ignored; the protocol allows it for names that begin with `$/`.
             _ => return,
         }

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::diagnostics;
 use crate::documents::{Documents, Kind, Open};
 use crate::overlay::Overlay;
+use crate::targets;
 use crate::tree::Tree;
 use crate::uri;
 
@@ -87,6 +88,15 @@ impl<'a> Session<'a> {
         self.stale.insert(uri.0.clone());
         if open.kind != Kind::Job {
             self.affects(uri);
+        }
+    }
+
+    /// Shows jobs for another target.
+    pub(crate) fn show_target(&mut self, target: String) {
+        if self.client.settings.target != target {
+            self.client.settings.target = target;
+            let jobs = self.documents.iter().filter(|(_, open)| open.kind == Kind::Job);
+            self.stale.extend(jobs.map(|(uri, _)| uri.0));
         }
     }
 
@@ -189,7 +199,9 @@ impl<'a> Session<'a> {
         let overlay = self.overlay(open);
         let tree = self.tree(uri).filter(|tree| tree.parses && tree.is_clean);
         let tree = tree.filter(|tree| tree.text.as_str() == open.text.as_str());
-        let analysis = Analysis::new(&self.input(open, &overlay), tree.map(|tree| tree.document.clone()));
+        let choice = targets::choice(self, open, None);
+        let analysis =
+            Analysis::new(&self.input(open, &overlay), &choice, tree.map(|tree| tree.document.clone()));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
         let reads = overlay.asked.into_inner();
         self.keep(uri, analysis, reads);

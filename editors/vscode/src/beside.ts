@@ -60,15 +60,14 @@ export class Beside implements vscode.TextDocumentContentProvider {
         }
     }
 
+    /** Of the target that the server shows. */
     private ask(view: string, job: vscode.TextDocument): Promise<Shown> {
-        const target = vscode.workspace.getConfiguration("jobc", job).get("target", "");
-        const about = { uri: job.uri.toString(), ...(target !== "" && { target }) };
-        return view === "plan"
-            ? this.compiler.ask(PLAN, about, job)
-            : this.compiler.ask(ARTIFACT, { ...about, backend: view }, job);
+        const uri = job.uri.toString();
+        return view === "plan" ? this.compiler.ask(PLAN, { uri }) : this.compiler.ask(ARTIFACT, { uri, backend: view });
     }
 
-    private refreshSoon(): void {
+    /** Makes them again, once the user pauses. */
+    refreshSoon(): void {
         clearTimeout(this.timer);
         this.timer = setTimeout(() => {
             for (const { uri } of vscode.workspace.textDocuments) {

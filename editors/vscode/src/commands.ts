@@ -5,18 +5,20 @@ import * as vscode from "vscode";
 import type { Beside } from "./beside";
 import type { Explain } from "./explain";
 import { isOurs } from "./language";
+import type { TargetPicker } from "./target";
 import type { Tasks } from "./tasks";
 
 /** The parts that commands are about. */
 export interface Parts {
     beside: Beside;
     explain: Explain;
+    target: TargetPicker;
     tasks: Tasks;
     output: vscode.LogOutputChannel;
     lookAgain(): Promise<void>;
 }
 
-export function registerCommands({ beside, explain, tasks, output, lookAgain }: Parts): vscode.Disposable {
+export function registerCommands({ beside, explain, target, tasks, output, lookAgain }: Parts): vscode.Disposable {
     /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
     const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (given?: unknown) => {
@@ -34,6 +36,7 @@ export function registerCommands({ beside, explain, tasks, output, lookAgain }: 
         aboutJob("jobc.run", (job) => tasks.run("run", job)),
         aboutJob("jobc.showPlan", (job) => beside.open("plan", job)),
         aboutJob("jobc.showKubernetes", (job) => beside.open("kubernetes", job)),
+        aboutJob("jobc.selectTarget", (job) => target.select(job)),
         vscode.commands.registerCommand("jobc.explain", (given?: unknown) => explain.open(given)),
         vscode.commands.registerCommand("jobc.newJob", newJob),
         vscode.commands.registerCommand("jobc.restart", lookAgain),

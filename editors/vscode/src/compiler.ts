@@ -1,21 +1,37 @@
-// `jobc lsp`: the compiler's findings, fixes, names and plans.
+// `jobc lsp`: completion, and the compiler's findings, fixes, names and plans.
 
 import * as vscode from "vscode";
-import { LanguageClient, State, type ServerOptions } from "vscode-languageclient/node";
+import {
+    DidChangeConfigurationNotification,
+    InlayHintRequest,
+    LanguageClient,
+    State,
+    type ServerOptions,
+    type StaticFeature,
+} from "vscode-languageclient/node";
 
 import { JSON, YAML } from "./language";
 import { locate, type Found } from "./locate";
 import { explainFromLightbulb } from "./explain";
+import { asWanted, type TargetNotes } from "./notes";
 import type { Request } from "./requests";
 
 /**
- * The server, if there is one: a process for YAML and one for JSON, each started with the first file of its kind, and
- * again whenever what it depends on has changed.
+ * Has the server send findings rather than wait for requests: those that are requested are kept under a name of their
+ * own, and a task's findings would stand beside them.
  */
+const SENT_FINDINGS: StaticFeature = {
+    fillClientCapabilities: ({ textDocument }) => delete textDocument?.diagnostic,
+    initialize: () => undefined,
+    getState: () => ({ kind: "static" }),
+    clear: () => undefined,
+};
+
+/** The server, if there is one: started with the first of our files, and again whenever what it depends on has changed. */
 export class Compiler implements vscode.Disposable {
     private located: Promise<Found> | undefined;
     private found: string | undefined;
-    private readonly clients = new Map<string, Promise<LanguageClient | undefined>>();
+    private client: Promise<LanguageClient | undefined> | undefined;
 
     constructor(
         private readonly extension: vscode.ExtensionContext,
@@ -27,45 +43,52 @@ export class Compiler implements vscode.Disposable {
         return this.found ?? (setting("path", "").trim() || "jobc");
     }
 
-    /** The server for one of our modes, started unless it runs. What stands in the way is told to the user once. */
-    start(language: string): Promise<LanguageClient | undefined> {
-        let client = this.clients.get(language);
-        if (client === undefined) {
-            client = this.startOnce(language);
-            this.clients.set(language, client);
-        }
-        return client;
+    /** The server, started unless it runs. What stands in the way is told to the user once. */
+    start(): Promise<LanguageClient | undefined> {
+        return (this.client ??= this.startOnce());
     }
 
-    /** Stops the servers; the next start looks for the program anew. */
+    /** Stops the server; the next start looks for the program anew. */
     async stop(): Promise<void> {
-        const clients = [...this.clients.values()];
-        this.clients.clear();
+        const client = this.client;
+        this.client = undefined;
         this.located = undefined;
         this.found = undefined;
-        await Promise.all(clients.map(async (client) => (await client)?.dispose().catch(() => undefined)));
+        await (await client)?.dispose().catch(() => undefined);
     }
 
-    /** Sends a request of ours about a document; an error with a sentence for the user where no server runs. */
-    async ask<P, R>(request: Request<P, R>, parameters: P, about?: vscode.TextDocument): Promise<R> {
-        const client = await this.start(about?.languageId === JSON ? JSON : YAML);
+    /** Sends a request of ours; an error with a sentence for the user where no server runs. */
+    async ask<P, R>(request: Request<P, R>, parameters: P): Promise<R> {
+        const client = await this.start();
         if (client?.state !== State.Running) {
             throw new Error("`jobc lsp` is not running; run the command `jobc: Restart the Language Server`");
         }
         return await client.sendRequest<R>(request.method, parameters);
     }
 
+    /** Tells the server that runs which target to show. */
+    async showTarget(): Promise<void> {
+        const client = await this.client;
+        if (client?.state === State.Running) {
+            const settings = { jobc: { target: setting("target", "") } };
+            await client.sendNotification(DidChangeConfigurationNotification.type, { settings });
+            const hints = client.getFeature(InlayHintRequest.method);
+            for (const document of vscode.workspace.textDocuments) {
+                hints.getProvider(document)?.onDidChangeInlayHints.fire();
+            }
+        }
+    }
+
     dispose(): void {
         void this.stop();
     }
 
-    private async startOnce(language: string): Promise<LanguageClient | undefined> {
+    private async startOnce(): Promise<LanguageClient | undefined> {
         const found = await (this.located ??= this.locate());
         if ("problem" in found) {
             return undefined;
         }
-        const schemaFeatures = language === YAML && !setting("yamlLanguageServer", true);
-        const client = this.client(found.program, language, schemaFeatures);
+        const client = this.make(found.program);
         try {
             await client.start();
             return client;
@@ -89,30 +112,35 @@ export class Compiler implements vscode.Disposable {
         return found;
     }
 
-    private client(program: string, language: string, schemaFeatures: boolean): LanguageClient {
+    private make(program: string): LanguageClient {
         const server: ServerOptions = { command: program, args: ["lsp"] };
-        return new LanguageClient("jobc", `jobc lsp (${language})`, server, {
-            documentSelector: [
+        const client = new LanguageClient("jobc", "jobc lsp", server, {
+            documentSelector: [YAML, JSON].flatMap((language) => [
                 { language, scheme: "file" },
                 { language, scheme: "untitled" },
-            ],
+            ]),
             initializationOptions: {
-                schemaFeatures,
                 inlayHints: setting("inlayHints", true),
                 codeLens: setting("codeLens", true),
+                target: setting("target", ""),
             },
             outputChannel: this.output,
             // The problem matcher's owner too: what a task has found in a closed file goes when the file is opened.
-            diagnosticCollectionName: language,
-            middleware: { provideCodeActions: explainFromLightbulb },
+            diagnosticCollectionName: "jobc",
+            middleware: {
+                provideCodeActions: explainFromLightbulb,
+                handleDiagnostics: (uri, diagnostics, next) => next(uri, asWanted(diagnostics, setting<TargetNotes>("targetNotes", "quiet"))),
+            },
         });
+        client.registerFeature(SENT_FINDINGS);
+        return client;
     }
 
     private async complain(problem: string): Promise<void> {
         const set = "Set the Path";
         const again = "Look Again";
         const chosen = await vscode.window.showErrorMessage(
-            `jobc: ${problem}. Install jobc, or name it by \`jobc.path\`; until then fields are completed, but nothing is checked`,
+            `jobc: ${problem}. Install jobc, or name it by \`jobc.path\`; until then nothing is completed or checked`,
             set,
             again,
         );

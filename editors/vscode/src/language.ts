@@ -3,7 +3,7 @@
 
 import * as vscode from "vscode";
 
-import { isForeign, recognise, type Kind } from "./recognise";
+import { isForeign, recognise } from "./recognise";
 
 /** The mode of files in YAML. */
 export const YAML = "jobc";
@@ -15,12 +15,10 @@ export function isOurs(document: vscode.TextDocument): boolean {
     return document.languageId === YAML || document.languageId === JSON;
 }
 
-/** What a document in one of our modes is; a job where nothing says otherwise, since somebody chose the mode. */
-export function kindOf(document: vscode.TextDocument): Kind {
-    return recognise(document.uri.path, document.getText()) ?? "job";
-}
-
 const WRITTEN = ["file", "untitled"];
+
+/** How often a document is given back to another extension, so that it takes back its findings. */
+const PATIENCE = 5;
 
 /** Which mode a document should be in that nobody has chosen one for; undefined where it is in that mode. */
 function wanted(document: vscode.TextDocument): string | undefined {
@@ -44,35 +42,53 @@ export function adoptDocuments(): vscode.Disposable {
     const closed = new Map<string, string>();
     // Documents whose mode was changed by hand, or by us for being somebody else's.
     const declined = new Set<string>();
-    // Documents that another YAML extension has seen before us and may still report about.
-    const taken = new Set<string>();
+    // Documents that were put into one of our modes by hand: they stay there, whatever their name and text.
+    const chosen = new Set<string>();
+    // Documents whose mode we are about to change.
+    const changing = new Set<string>();
+    // Documents that another YAML extension has seen before us and may still report about, with how often we ask it not to.
+    const taken = new Map<string, number>();
+
+    const change = async (document: vscode.TextDocument, mode: string): Promise<vscode.TextDocument> => {
+        const uri = document.uri.toString();
+        changing.add(uri);
+        return await Promise.resolve(vscode.languages.setTextDocumentLanguage(document, mode)).finally(() => changing.delete(uri));
+    };
 
     const adopt = async (document: vscode.TextDocument): Promise<void> => {
         const uri = document.uri.toString();
         const mode = wanted(document);
-        if (mode === undefined || declined.has(uri)) {
+        if (mode === undefined || declined.has(uri) || chosen.has(uri)) {
             return;
         }
         if (mode === YAML) {
-            taken.add(uri);
+            taken.set(uri, PATIENCE);
         }
-        await vscode.languages.setTextDocumentLanguage(document, mode);
+        await change(document, mode);
     };
 
     /** Lets the other extension open and close a document once more, at which it takes back what it has reported too late. */
     const clear = async (document: vscode.TextDocument): Promise<void> => {
         const uri = document.uri.toString();
         const late = vscode.languages.getDiagnostics(document.uri).some(({ source }) => /^yaml/i.test(source ?? ""));
-        if (late && document.languageId === YAML && taken.delete(uri)) {
-            const yaml = await vscode.languages.setTextDocumentLanguage(document, "yaml");
+        const left = taken.get(uri) ?? 0;
+        if (late && document.languageId === YAML && left > 0 && !changing.has(uri)) {
+            // On a slow machine it may begin anew while the document is its own again, so once may not be enough.
+            taken.set(uri, left - 1);
+            const yaml = await change(document, "yaml");
             declined.delete(uri);
-            await vscode.languages.setTextDocumentLanguage(yaml, YAML);
+            await change(yaml, YAML);
         }
     };
 
     const opened = (document: vscode.TextDocument): void => {
         const uri = document.uri.toString();
         const before = closed.get(uri);
+        if (before !== undefined && isOurs(document) && !changing.has(uri)) {
+            chosen.add(uri);
+        } else if (!isOurs(document)) {
+            chosen.delete(uri);
+        }
         if (before === undefined || isOurs(document)) {
             declined.delete(uri);
         } else if (before === YAML || before === JSON) {
@@ -94,8 +110,9 @@ export function adoptDocuments(): vscode.Disposable {
         }),
         vscode.workspace.onDidChangeTextDocument(({ document }) => {
             // An empty job.yaml may become a Kubernetes Job: then it goes back, before much of it is written.
-            if (isOurs(document) && document.lineCount < 100 && isForeign(document.getText())) {
-                void vscode.languages.setTextDocumentLanguage(document, document.languageId === YAML ? "yaml" : "json");
+            const byHand = chosen.has(document.uri.toString());
+            if (isOurs(document) && !byHand && document.lineCount < 100 && isForeign(document.getText())) {
+                void change(document, document.languageId === YAML ? "yaml" : "json");
             }
         }),
         vscode.languages.onDidChangeDiagnostics(({ uris }) => {

@@ -8,10 +8,13 @@ export interface Request<P, R> {
 }
 
 /** The plan of an open job file, as `jobc plan --format yaml` prints it. */
-export const PLAN: Request<{ uri: string; target?: string }, Shown> = { method: "jobc/plan" };
+export const PLAN: Request<{ uri: string }, Shown> = { method: "jobc/plan" };
 
 /** What a backend writes for an open job file, all files in one text. */
-export const ARTIFACT: Request<{ uri: string; backend: string; target?: string }, Shown> = { method: "jobc/artifact" };
+export const ARTIFACT: Request<{ uri: string; backend: string }, Shown> = { method: "jobc/artifact" };
+
+/** The targets of an open job file. */
+export const TARGETS: Request<{ uri: string }, Targets> = { method: "jobc/targets" };
 
 /** The page of a diagnostic code, as `jobc explain` prints it. */
 export const EXPLAIN: Request<{ code: string }, { code: string; title: string; markdown: string }> = { method: "jobc/explain" };
@@ -20,4 +23,15 @@ export const EXPLAIN: Request<{ code: string }, { code: string; title: string; m
 export interface Shown {
     text: string;
     languageId: string;
+}
+
+/** The targets that a job may be shown for. */
+export interface Targets {
+    /** The targets file; null: the built-in targets. */
+    file: string | null;
+    targets: { name: string; description: string; backends: string[] }[];
+    /** Those that the command line uses if none is requested; empty: all. */
+    default: string[];
+    /** Those that the job is shown for. */
+    shown: string[];
 }

@@ -5,6 +5,7 @@ import { relative } from "node:path";
 import * as vscode from "vscode";
 
 import type { Compiler } from "./compiler";
+import type { TargetPicker } from "./target";
 
 const TYPE = "jobc";
 
@@ -25,7 +26,10 @@ const AT_MOST = 200;
 
 /** Offers tasks. */
 export class Tasks implements vscode.TaskProvider {
-    constructor(private readonly compiler: Compiler) {}
+    constructor(
+        private readonly compiler: Compiler,
+        private readonly target: TargetPicker,
+    ) {}
 
     register(): vscode.Disposable {
         return vscode.tasks.registerTaskProvider(TYPE, this);
@@ -47,20 +51,23 @@ export class Tasks implements vscode.TaskProvider {
         return this.make(command, uri, more, task.definition as Definition);
     }
 
-    /** Runs a command of the program about a file in a terminal, after saving the file. */
+    /** Runs a command of the program about a file in a terminal, after saving the file; for the target of the status bar. */
     async run(action: Action, document: vscode.TextDocument): Promise<void> {
         if (document.isUntitled || !(await document.save())) {
             void vscode.window.showErrorMessage("jobc: save the job to a file first: what it names is looked for beside it");
             return;
         }
-        await vscode.tasks.executeTask(this.make(action, document.uri));
+        const settings = moreArguments(document.uri);
+        const ownTarget = settings.some((word) => /^(--target(=|$)|-t)/.test(word));
+        const names = action === "run" || ownTarget ? [] : await this.target.chosen(document);
+        const more = [...names.flatMap((name) => ["--target", name]), ...(action === "run" ? [] : settings)];
+        await vscode.tasks.executeTask(this.make(action, document.uri, more));
     }
 
     private make(action: Action, file: vscode.Uri, more?: string[], definition?: Definition): vscode.Task {
         const folder = vscode.workspace.getWorkspaceFolder(file);
         const path = folder === undefined ? file.fsPath : relative(folder.uri.fsPath, file.fsPath);
-        const settings = vscode.workspace.getConfiguration("jobc", file).get<string[]>("arguments", []);
-        const words = commandLine(action, path, more ?? (action === "run" ? [] : settings));
+        const words = commandLine(action, path, more ?? (action === "run" ? [] : moreArguments(file)));
         const task = new vscode.Task(
             definition ?? { type: TYPE, command: action, file: path },
             folder ?? vscode.TaskScope.Workspace,
@@ -75,6 +82,11 @@ export class Tasks implements vscode.TaskProvider {
         task.presentationOptions = { clear: true, reveal: vscode.TaskRevealKind.Always };
         return task;
     }
+}
+
+/** The setting for a file. */
+function moreArguments(file: vscode.Uri): string[] {
+    return vscode.workspace.getConfiguration("jobc", file).get<string[]>("arguments", []);
 }
 
 /** The words after the program's name. One line a finding is what the problem matcher reads. */

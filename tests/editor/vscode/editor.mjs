@@ -236,6 +236,42 @@ export class Editor {
         await this.page.locator(".action-widget").waitFor({ state: "hidden" });
     }
 
+    /** The titles of the code lenses, once there are any. */
+    async lenses() {
+        const links = this.page.locator(".codelens-decoration a");
+        return await until("there are no lenses", async () => (await links.count()) > 0 && (await links.allInnerTexts()));
+    }
+
+    /** Clicks on a code lens. */
+    takeLens(title) {
+        return this.page.locator(".codelens-decoration a", { hasText: title }).first().click();
+    }
+
+    /** The target in the status bar, or undefined. */
+    async target() {
+        const [label] = await this.#target().allInnerTexts();
+        return label?.trim() || undefined;
+    }
+
+    /** Waits for a target in the status bar. */
+    async targetIs(label) {
+        await until(async () => `the target is ${await this.target()} instead of ${label}`, async () => (await this.target()) === label);
+    }
+
+    /** Clicks on the target in the status bar, picks another, and returns the list. */
+    async pickTarget(label) {
+        await this.#target().click();
+        const rows = this.page.locator(`.quick-input-list ${ROW}`);
+        await rows.first().waitFor();
+        const labels = await rows.evaluateAll((rows) => rows.map((row) => row.querySelector(".label-name").textContent.trim()));
+        await this.#choose(label);
+        return labels;
+    }
+
+    #target() {
+        return this.page.locator('.statusbar-item[id$="jobc.target"]');
+    }
+
     /** The visible lines of an editor, by the name of its tab. */
     async textOf(name) {
         const group = this.page.locator(".editor-group-container").filter({ has: this.page.locator(".tab.active", { hasText: name }) });

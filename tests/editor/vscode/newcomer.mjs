@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { JOBC } from "../check.mjs";
-import { compilerFindings } from "../compiler.mjs";
+import { compilerFindings, printed } from "../compiler.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
 
 /** The roles after the first: a block from the list, its name, and the role that it needs. */
@@ -39,8 +39,6 @@ export const NEWCOMER = {
             await editor.newLine(4);
             await editor.suggestions();
             await editor.accept("needs");
-            // The field is inserted with a selected example.
-            await editor.press("Backspace");
             const roles = await editor.suggestions();
             check.expect(roles.includes(needed), `offered in \`needs\` of ${name}: ${roles}`);
             await editor.picture(`newcomer-${name}`);
@@ -52,7 +50,9 @@ export const NEWCOMER = {
         const errors = compilerFindings(JOBC, path).filter(({ severity }) => severity === "error");
         check.equal(errors, [], `the job written from completions has errors:\n${text}`);
         check.equal(text.match(/^  \w+:$/gm), ["  prepare:", "  train:", "  evaluate:", "  serve:"], "the roles");
-        check.equal(text.match(/- \w+/g), ["- prepare", "- train", "- evaluate"], "what the roles need");
+        const [job] = JSON.parse(printed(JOBC, "plan", "--format", "json", path)).jobs;
+        const needs = job.roles.map((role) => (role.needs ?? []).map(({ role }) => role));
+        check.equal(needs, [[], ["prepare"], ["train"], ["evaluate"]], "what the roles need");
         check.equal(text.match(/run: .*/g)?.filter((line) => !/[\w.]$/.test(line)), [], "commands that lost their end");
         await problemsBecome(editor, expected);
 

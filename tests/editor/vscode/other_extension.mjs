@@ -10,6 +10,7 @@ import { REPOSITORY, scratch, until } from "../check.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
 
 const PACKAGES = join(REPOSITORY, "editors", "vscode", "node_modules");
+const SERVER = join(REPOSITORY, "tests", "editor", "node_modules", "yaml-language-server", "out", "server", "src", "server.js");
 const SCHEMA = join(REPOSITORY, "schemas", "job.v1.schema.json");
 
 const MANIFEST = {
@@ -22,12 +23,12 @@ const MANIFEST = {
     contributes: { configuration: { properties: { "yaml.validate": { type: "boolean", default: true } } } },
 };
 
-/** Its server is the yaml-language-server in our packages, with validation. */
+/** Its server is the yaml-language-server in the packages of the tests, with validation. */
 const CODE = `
 const packages = require("node:module").createRequire(${JSON.stringify(join(PACKAGES, "..", "package.json"))});
 const { LanguageClient, TransportKind } = packages("vscode-languageclient/node");
 exports.activate = async () => {
-    const module = ${JSON.stringify(join(PACKAGES, "yaml-language-server", "out", "server", "src", "server.js"))};
+    const module = ${JSON.stringify(SERVER)};
     const settings = { validate: true, hover: true, completion: true, format: { enable: true }, schemaStore: { enable: false } };
     const client = new LanguageClient("yaml", "YAML", { module, transport: TransportKind.ipc }, {
         documentSelector: [{ language: "yaml" }, { pattern: "*.y(a)ml" }],

@@ -1,10 +1,11 @@
-// Takes the two screenshots for the README: a quick fix, and the manifest next to the job. Run `node
-// tests/editor/vscode.mjs readme`, and copy them to docs/images by hand.
+// Takes the screenshots for the extension's README and the guide: completion, a quick fix, and the manifest next to the job. Run
+// `node tests/editor/vscode.mjs readme`, and copy them to docs/images by hand.
 
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { REPOSITORY, until } from "../check.mjs";
+import { shrink } from "./palette.mjs";
 
 export const README = {
     files(folder) {
@@ -14,7 +15,7 @@ export const README = {
         writeFileSync(job, text.replace("instances: 4", "intances: 4").replace("memory: 512GiB", "memory: 512"));
     },
     settings: { "workbench.statusBar.visible": false, "workbench.activityBar.location": "hidden", "breadcrumbs.enabled": false },
-    async run(editor) {
+    async run(editor, check) {
         await editor.page.setViewportSize({ width: 1080, height: 620 });
         await editor.openFile("job.yaml", null);
         await editor.command("View: Toggle Primary Side Bar Visibility");
@@ -24,7 +25,7 @@ export const README = {
         await editor.goTo(23, 57);
         await editor.quickFixes();
         await editor.page.waitForTimeout(500);
-        await editor.picture("editor-fix", { clip: { x: 0, y: 0, width: 1080, height: 480 } });
+        await small(editor, "editor-fix", 480);
         await editor.takeFix("write `512GiB`");
         await editor.goTo(22, 6);
         await editor.quickFixes();
@@ -35,6 +36,28 @@ export const README = {
         await editor.command("jobc: Show Kubernetes Manifest Beside");
         await until("no manifest is shown", async () => /kind: JobSet/.test(await editor.textOf("job.kubernetes.yaml")));
         await editor.page.waitForTimeout(500);
-        await editor.picture("editor-manifest");
+        await small(editor, "editor-manifest", 620);
+
+        await editor.focusEditor();
+        await editor.save();
+        await editor.command("View: Close All Editors");
+        await editor.openFile("job.yaml", null);
+        await editor.goTo(22, 99);
+        await editor.press("Enter");
+        await editor.suggestions();
+        // With the documentation next to the list.
+        if (!(await editor.page.locator(".suggest-details-container:visible").count())) {
+            await editor.press("Control+Space");
+        }
+        await editor.page.locator(".suggest-details-container:visible").waitFor();
+        await editor.page.waitForTimeout(500);
+        await small(editor, "editor-complete", 620);
+        check.expect(true, "pictures");
     },
 };
+
+/** Takes a screenshot of the upper part of the window, and makes the file smaller. */
+async function small(editor, name, height) {
+    await editor.picture(name, { clip: { x: 0, y: 0, width: 1080, height } });
+    shrink(join(editor.pictures, `${name}.png`));
+}

@@ -9,6 +9,8 @@ import { OTHER_EXTENSION } from "./other_extension.mjs";
 import { NEWCOMER } from "./newcomer.mjs";
 import { problemsBecome, wantedProblems } from "./problems.mjs";
 import { README } from "./readme.mjs";
+import { TARGETS } from "./targets.mjs";
+import { TYPING } from "./typing.mjs";
 
 const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
 
@@ -60,6 +62,17 @@ const FILES = {
         await editor.save();
         await editor.page.waitForTimeout(500);
         check.equal(await editor.mode(), "YAML", "the mode that was chosen by hand");
+        // The mode of a job that was chosen by hand is kept too, whatever its name and content.
+        await editor.openFile("values.yaml", "YAML");
+        await editor.pick("Change Language Mode", "jobc job");
+        await editor.modeIs("jobc job");
+        await editor.press("Control+Home");
+        await editor.type("kind: values\n");
+        await editor.save();
+        await editor.page.waitForTimeout(500);
+        check.equal(await editor.mode(), "jobc job", "the mode of a job that was chosen by hand");
+        await editor.pick("Change Language Mode", "YAML");
+        await editor.modeIs("YAML");
         const rows = await editor.problems();
         check.equal(rows.filter((row) => !/ jobc J\d{4} /.test(row)), [], "findings that are not jobc's");
         check.equal(rows.filter((row) => row.includes("J0122")), [], "findings about a Kubernetes manifest");
@@ -95,7 +108,7 @@ const MISTAKES = {
         await editor.goTo(10, 14);
         await editor.command("jobc: Explain This Error");
         const page = await until("no page is shown", () => editor.webview("J0250"));
-        check.expect(page.includes(printed(JOBC, "explain", "J0250").split("\n")[0].replace(/^# /, "")), `the page of J0250: ${page.slice(0, 200)}`);
+        check.expect(page.includes(printed(JOBC, "explain", "J0250").split("\n")[0].replace(/^# |`/g, "")), `the page of J0250: ${page.slice(0, 200)}`);
         await editor.picture("explain");
     },
 };
@@ -124,7 +137,7 @@ const IN_JSON = {
         await problemsBecome(editor, expected);
         await editor.focusEditor();
         await editor.goTo(9, 10);
-        await editor.hover("What each instance gets of the machine");
+        await editor.hover("Resources of each instance");
         await editor.press("Escape");
         await editor.command("View: Close All Editors");
 
@@ -151,14 +164,16 @@ const PLAN = {
     async run(editor, check, folder) {
         await editor.openFile("job.yaml");
         const path = join(folder, "job.yaml");
+        check.equal(await editor.lenses(), ["Build", "Run", "Show plan"], "the lenses");
         await editor.goTo(24, 7);
-        // One from the schema, one from the compiler.
-        const hover = await editor.hover("What each instance gets of the machine", "32 GPUs");
-        check.equal(hover.length, 2, `the hover of \`resources\`: ${hover}`);
+        // The documentation and the amounts, in one hover.
+        const hover = await editor.hover("Resources of each instance", "32 GPUs");
+        check.equal(hover.length, 1, `the hover of \`resources\`: ${hover}`);
         await editor.picture("hover");
         await editor.press("Escape");
 
-        await editor.command("jobc: Show Plan Beside");
+        await editor.goTo(1);
+        await editor.takeLens("Show plan");
         const plan = printed(JOBC, "plan", "--format", "yaml", path).split("\n");
         await until("the plan is not shown", async () => (await editor.textOf("job.plan.yaml")).includes(plan[1]));
         const seen = (await editor.textOf("job.plan.yaml")).split("\n").filter((line) => line.trim() !== "");
@@ -207,16 +222,14 @@ const TASKS = {
 };
 
 const ABSENT = {
-    files: write("job.yaml", "version: 1\nroles:\n  train:\n    run: x\n    "),
+    files: write("job.yaml", "version: 1\nroles:\n  train:\n    run: x\n"),
     settings: { "jobc.path": "/nowhere/jobc" },
     async run(editor, check) {
         await editor.openFile("job.yaml");
         const messages = await until("there is no notification", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
         check.expect(/the program `jobc` was not found: there is no `\/nowhere\/jobc`\. Install jobc, or name it by `jobc\.path`/.test(messages[0]), `the message: ${messages}`);
         await editor.picture("absent");
-        await editor.press("Control+End");
-        const offered = await editor.suggestions();
-        check.expect(offered.includes("env"), `offered without a program: ${offered}`);
+        check.equal(await editor.target(), undefined, "the target in the status bar");
     },
 };
 
@@ -231,4 +244,7 @@ function exists(path) {
 /** Scenarios that run only when they are named. */
 export const ON_DEMAND = { readme: README };
 
-export const SCENARIOS = { files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, "other-extension": OTHER_EXTENSION };
+export const SCENARIOS = {
+    files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, targets: TARGETS,
+    typing: TYPING, "other-extension": OTHER_EXTENSION,
+};

@@ -49,11 +49,14 @@ pub(super) fn opening(schema: &Schema, key: &str, property: &Value, on_own_line:
 pub(super) fn in_json(schema: &Schema, key: &str, property: &Value) -> String {
     let forms = schema.forms(property);
     let all = |kind: &str| !forms.is_empty() && forms.iter().all(|form| is_type(form, kind));
+    // A number or a boolean may also be a string with an expression.
+    let unquoted =
+        forms.iter().any(|form| ["integer", "number", "boolean"].iter().any(|kind| is_type(form, kind)));
     let value = if all("object") {
         "{$0}"
     } else if all("array") {
         "[$0]"
-    } else if all("string") && !["integer", "number", "boolean"].iter().any(|kind| all(kind)) {
+    } else if all("string") && !unquoted {
         "\"$0\""
     } else {
         "$0"

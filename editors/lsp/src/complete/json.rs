@@ -1,10 +1,14 @@
 //! Items in JSON: with their quotes, whether some are there or not.
 
+mod commas;
+
 use std::ops::Range;
 
 use super::cursor::Cursor;
 use super::item::Item;
 use super::snippet;
+
+pub(super) use commas::{Commas, commas};
 
 /// The item and the range that it replaces, which includes the quotes that are there.
 pub(super) fn quoted(item: Item, cursor: &Cursor, replace: Range<usize>, text: &str) -> (Item, Range<usize>) {

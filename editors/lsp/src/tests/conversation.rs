@@ -299,3 +299,25 @@ fn a_client_that_watches_is_asked_to() {
         end(client);
     });
 }
+
+#[test]
+fn a_setting_of_the_client_changes_the_target() {
+    let options = json!({"initializationOptions": {"target": "local"}});
+    talk(&options, |client| {
+        client.open("job.yaml", GOOD);
+        let plan = |client: &mut Client| {
+            let plan = client.request("jobc/plan", json!({"uri": uri("job.yaml")})).expect("a plan");
+            plan["text"].as_str().expect("a text").contains("name: kubernetes")
+        };
+        assert!(!plan(client));
+        client.notify(
+            "workspace/didChangeConfiguration",
+            json!({"settings": {"jobc": {"target": "kubernetes"}}}),
+        );
+        assert!(plan(client));
+        // A client that only says that something has changed is not asked for it.
+        client.notify("workspace/didChangeConfiguration", json!({"settings": null}));
+        assert!(plan(client));
+        end(client);
+    });
+}

@@ -1,6 +1,8 @@
 //! Several files: an open file takes precedence over the disk, and a change affects all jobs that read the file.
 
 use super::Fixture;
+use crate::{dispatch, targets};
+use jobc_schema::BackendName;
 use lsp_types::{TextDocumentContentChangeWholeDocument, Uri};
 
 /// The findings that would be published for each file, `code line:column`, after a change of one.
@@ -91,4 +93,48 @@ fn a_file_of_no_job_is_left_alone() {
     // It becomes one while it is typed.
     let found = published(&mut fixture, "deployment.yaml", "version: 1\nname: x\nroles: {}\n");
     assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn the_chosen_target_is_the_one_that_is_shown() {
+    let targets = "version: 1\ndefault: [lab]\ntargets:\n  lab: {description: the lab, backends: [oci]}\n  pai: {backends: [openpai]}\n";
+    let mut fixture =
+        Fixture::new(&format!("==== job.yaml\n{JOB}==== [targets.yaml]\n{targets}==== [reqs.txt]\na==1\n"));
+    let shown = |fixture: &Fixture| {
+        let params = serde_json::json!({"uri": fixture.uri});
+        let Ok(found) = dispatch::answer(&fixture.session, "jobc/targets", params) else {
+            panic!("an answer")
+        };
+        found
+    };
+    let mut choose = |target: &str| {
+        fixture.session.show_target(target.to_owned());
+        (lines(&mut fixture), shown(&fixture)["shown"].to_string())
+    };
+    let refused = vec!["job.yaml: J0401 2:0".to_owned()];
+    assert_eq!(choose("pai"), (refused, r#"["pai"]"#.to_owned()));
+    assert_eq!(choose("lab"), (vec!["job.yaml: nothing".to_owned()], r#"["lab"]"#.to_owned()));
+    let (all, names) = choose("*");
+    assert_eq!((all.len(), names), (1, r#"["lab","pai"]"#.to_owned()));
+    // A job without such a target is shown as if nothing was chosen.
+    assert_eq!(choose("nowhere"), (vec!["job.yaml: nothing".to_owned()], r#"["lab"]"#.to_owned()));
+    assert_eq!(
+        shown(&fixture)["targets"][0],
+        serde_json::json!({"name": "lab", "description": "the lab", "backends": ["oci"]})
+    );
+    // A view of another backend than the target's is what it is without the choice.
+    fixture.session.show_target("pai".to_owned());
+    let open = fixture.session.documents.get(&fixture.uri).expect("it is open");
+    assert_eq!(targets::choice(&fixture.session, open, Some(BackendName::Oci)).targets, Vec::<String>::new());
+}
+
+#[test]
+fn built_in_targets_can_be_chosen() {
+    let mut fixture = Fixture::new(JOB);
+    let params = serde_json::json!({"uri": fixture.uri});
+    let Ok(found) = dispatch::answer(&fixture.session, "jobc/targets", params) else { panic!("an answer") };
+    assert_eq!(found["file"], serde_json::Value::Null);
+    assert_eq!(found["shown"], serde_json::json!(["local", "kubernetes", "openpai"]));
+    fixture.session.show_target("openpai".to_owned());
+    assert!(fixture.session.is_stale(), "it is compiled again");
 }

@@ -1,0 +1,115 @@
+//! The targets that a job can be shown for, and the choice of the client.
+
+use jobc_compiler::compile;
+use jobc_compiler::document::{Entry, Node};
+use jobc_schema::BackendName;
+use lsp_types::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::analysis::{Choice, parse_alone};
+use crate::documents::{Kind, Open};
+use crate::session::Session;
+use crate::uri;
+
+/// The choice of all targets of a file, also those that are not in its `default`.
+const ALL: &str = "*";
+
+/// The parameters of `jobc/targets`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TargetsParams {
+    uri: Uri,
+}
+
+/// The targets of a job, and the result of `jobc/targets`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Known {
+    /// The URI of the targets file; none for the built-in targets.
+    file: Option<Uri>,
+    targets: Vec<Target>,
+    /// The names that the command line uses if none is requested; empty: all.
+    default: Vec<String>,
+    /// The names that the job is shown for.
+    shown: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Target {
+    name: String,
+    description: String,
+    backends: Vec<String>,
+}
+
+/// The targets of an open job.
+pub(crate) fn targets(session: &Session<'_>, params: &TargetsParams) -> Result<Known, String> {
+    match session.documents.get(&params.uri) {
+        Some(open) if open.kind == Kind::Job => {
+            let mut known = Known::of(session, open);
+            known.shown = known.chosen(&session.client.settings.target, None);
+            if known.shown.is_empty() {
+                known.shown = if known.default.is_empty() { known.names() } else { known.default.clone() };
+            }
+            Ok(known)
+        }
+        Some(_) => Err(format!("`{}` is not a job file", params.uri.0)),
+        None => Err(format!("`{}` is not open", params.uri.0)),
+    }
+}
+
+/// The targets that an open job is shown for. The client's choice counts for the jobs that have such a target, and, if
+/// a backend is requested, such a target with the backend.
+pub(crate) fn choice(session: &Session<'_>, open: &Open, backend: Option<BackendName>) -> Choice {
+    let chosen = &session.client.settings.target;
+    let targets = match chosen.as_str() {
+        "" => vec![],
+        _ => Known::of(session, open).chosen(chosen, backend),
+    };
+    Choice { targets, backend }
+}
+
+impl Known {
+    /// Reads the targets file of a job. It need not be valid.
+    pub(crate) fn of(session: &Session<'_>, open: &Open) -> Self {
+        let file = session.targets_of(open);
+        let document = file.as_deref().and_then(|path| parse_alone(Some(path), &session.text_of(path)?));
+        let Some(document) = document else {
+            let built_in = compile::built_in_targets();
+            let target = |(name, target): &(&str, jobc_schema::target::Target)| Target {
+                name: (*name).to_owned(),
+                description: String::new(),
+                backends: target.backends.iter().map(|backend| backend.as_str().to_owned()).collect(),
+            };
+            let targets = built_in.iter().map(target).collect();
+            return Self { file: None, targets, default: vec![], shown: vec![] };
+        };
+        let entries = document.root.get("targets").map(Node::entries).unwrap_or_default();
+        let target = |entry: &Entry| Target {
+            name: entry.key.clone(),
+            description: entry.value.get("description").and_then(Node::as_str).unwrap_or_default().to_owned(),
+            backends: words(entry.value.get("backends")),
+        };
+        let targets: Vec<Target> = entries.iter().map(target).collect();
+        let known = |name: &String| targets.iter().any(|target| target.name == *name);
+        let default = words(document.root.get("default")).into_iter().filter(known).collect();
+        Self { file: file.map(|path| uri::of(&path)), targets, default, shown: vec![] }
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.targets.iter().map(|target| target.name.clone()).collect()
+    }
+
+    /// The names that a choice stands for; none if the job has no such target.
+    fn chosen(&self, choice: &str, backend: Option<BackendName>) -> Vec<String> {
+        if choice == ALL && self.file.is_some() {
+            return self.names();
+        }
+        let has = |target: &Target| backend.is_none_or(|it| target.backends.iter().any(|b| b == it.as_str()));
+        let fits = |target: &&Target| target.name == choice && has(target);
+        self.targets.iter().filter(fits).map(|target| target.name.clone()).collect()
+    }
+}
+
+/// The strings of a list.
+fn words(list: Option<&Node>) -> Vec<String> {
+    let items = list.map(Node::items).unwrap_or_default();
+    items.iter().filter_map(Node::as_str).map(str::to_owned).collect()
+}
