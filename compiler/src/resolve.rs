@@ -20,6 +20,7 @@ mod launch;
 mod listed;
 mod openpai_env;
 mod openpai_ssh;
+mod port_names;
 mod ports;
 mod provided;
 mod ready;
@@ -95,14 +96,14 @@ fn decide(
     let volumes = volumes::resolve_volumes(&context, sink);
     let (images, image_of) = images::resolve_images(&context, sink);
     let gpus = gpu::number_gpus(&context, &graph);
-    let ports = ports::resolve_ports(&context, rendezvous.as_ref(), sink);
+    let ports = Arc::new(ports::resolve_ports(&context, rendezvous.as_ref(), sink));
     let secrets = secrets::resolve_secrets(&context);
     let registries = secrets::resolve_registries(&context, sink);
     let base = scope::shared_names(&context, rendezvous.as_ref());
     let mut roles = Vec::with_capacity(job.roles.len());
     for (number, (name, role)) in job.roles.iter().enumerate() {
         let mounts = volumes::resolve_mounts(&context, name, role, sink);
-        let scope = scope::RoleScope::new(&context, &base, number, &ports[number], &mounts);
+        let scope = scope::RoleScope::new(&context, &base, number, &ports, &mounts);
         let texts = text::Texts::new(&context, &scope);
         let at = Pointer::ROOT.keys(["roles", name]);
         let plan = RolePlan {

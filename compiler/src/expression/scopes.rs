@@ -19,7 +19,7 @@ pub enum Scope {
     Distributed,
     /// The addresses of each role's instances.
     Hosts,
-    /// The numbers of the role's own ports.
+    /// The numbers of the role's own ports, and of those of other roles below their names.
     Ports,
     /// The data the role sees: `mount` and `source` of each.
     Data,

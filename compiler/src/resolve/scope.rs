@@ -9,6 +9,7 @@ use minijinja::value::{Enumerator, Object};
 
 use super::context::{Context, RoleTable};
 use super::distributed::Rendezvous;
+use super::port_names::PortNames;
 use crate::expression::holes::{HoleList, mark};
 use crate::expression::{Names, Scope};
 
@@ -41,7 +42,8 @@ pub(super) struct RoleScope<'a> {
     base: &'a Names,
     /// The role's number in the table.
     number: usize,
-    pub(super) ports: &'a [PortPlan],
+    /// The ports of every role, by its number.
+    all_ports: &'a Arc<Vec<Vec<PortPlan>>>,
     mounts: &'a [MountPlan],
     names: OnceCell<Names>,
 }
@@ -51,10 +53,15 @@ impl<'a> RoleScope<'a> {
         context: &'a Context<'a>,
         base: &'a Names,
         number: usize,
-        ports: &'a [PortPlan],
+        all_ports: &'a Arc<Vec<Vec<PortPlan>>>,
         mounts: &'a [MountPlan],
     ) -> Self {
-        Self { context, base, number, ports, mounts, names: OnceCell::new() }
+        Self { context, base, number, all_ports, mounts, names: OnceCell::new() }
+    }
+
+    /// The role's own ports.
+    pub(super) fn ports(&self) -> &'a [PortPlan] {
+        &self.all_ports[self.number]
     }
 
     /// The names with their values.
@@ -73,10 +80,9 @@ impl<'a> RoleScope<'a> {
             names.insert(Scope::Role, Value::from_pairs(role));
         }
         names.insert(Scope::Instance, Value::from_pairs([("index", Value::from(mark("0")))]));
-        let ports = self.ports.iter().enumerate();
         let ports =
-            ports.map(|(number, port)| (port.label.as_str(), Value::from(mark(&format!("2.{number}")))));
-        names.insert(Scope::Ports, Value::from_pairs(ports));
+            PortNames { own: self.number, table: self.context.table.clone(), ports: self.all_ports.clone() };
+        names.insert(Scope::Ports, Value::from_object(ports));
         let job = self.context.job;
         let seen = |source: &dyn Fn(&str) -> Option<Option<String>>| {
             let volumes = self.mounts.iter().filter_map(|mount| {
@@ -101,7 +107,7 @@ impl<'a> RoleScope<'a> {
             0 => Some(Reference::Index {}),
             1 => Some(Reference::Host { role: role(next()?)?, index: Some(next()?) }),
             2 => {
-                let label = self.ports.get(next()? as usize)?.label.clone();
+                let label = self.ports().get(next()? as usize)?.label.clone();
                 let role = role(u32::try_from(self.number).ok()?)?;
                 Some(Reference::Port { role, label, index: None })
             }
@@ -110,6 +116,11 @@ impl<'a> RoleScope<'a> {
                 let separator = fields.map(|c| char::from_u32(c.ok()?)).collect::<Option<String>>()?;
                 let (label, before, after) = (None, String::new(), String::new());
                 Some(Reference::Hosts { role, label, before, after, separator })
+            }
+            4 => {
+                let (number, port, index) = (next()?, next()?, next()?);
+                let label = self.all_ports.get(number as usize)?.get(port as usize)?.label.clone();
+                Some(Reference::Port { role: role(number)?, label, index: Some(index) })
             }
             _ => None,
         }
@@ -141,10 +152,10 @@ impl Object for Hosts {
         Some(Value::from_object(HoleList {
             length: facts.instances as usize,
             item: Box::new(move |index| format!("1.{number}.{index}")),
-            joined: Box::new(move |separator| {
+            joined: Some(Box::new(move |separator| {
                 let letters = separator.chars().map(|c| format!(".{}", u32::from(c)));
                 format!("3.{number}{}", letters.collect::<String>())
-            }),
+            })),
         }))
     }
 
