@@ -44,6 +44,9 @@ pub struct Request<'a> {
     pub allow_lossy: bool,
     /// What of the GPU set-up OCI bundles carry.
     pub gpu_injection: Option<GpuInjection>,
+    /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
+    /// will build or start the job.
+    pub environment: Option<&'a dyn Fn(&str) -> Option<String>>,
     /// What is made of `jobc.lock`.
     pub locking: Locking,
     /// What runs of the job, where that is less than all.
@@ -147,7 +150,7 @@ fn decide(
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     let params =
         request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
-    let overrides = Overrides { set: request.set.clone(), params };
+    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment };
     if let Some(left) = salvaged {
         let mut aside = Sink::new();
         plans(
@@ -173,7 +176,7 @@ fn decide(
 fn plans(
     document: &Document,
     places: &[TargetPlan],
-    overrides: &Overrides,
+    overrides: &Overrides<'_>,
     lock: &Lock,
     sources: &mut Sources,
     request: &Request<'_>,

@@ -38,8 +38,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use jobc_schema::Job;
 use jobc_schema::job::{Gang, GangWord};
-use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
-use jobc_schema::{BackendName, Pointer};
+use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RolePlan, TargetPlan};
+use jobc_schema::{BackendName, Pointer, Scalar};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expand::Variant;
@@ -146,7 +146,7 @@ fn decide(
         description: job.description.clone(),
         matrix: variant.matrix.clone(),
         max_parallel: variant.max_parallel,
-        params: variant.params.clone(),
+        params: params(variant),
         target: with_job_settings(target, job),
         images,
         volumes,
@@ -163,6 +163,15 @@ fn decide(
     };
     provided::provide(&mut plan, job, &Names::new(job.openpai.as_ref()));
     Some(plan)
+}
+
+/// The parameters as the plan records them: where a value comes from the environment, by the variable's name.
+fn params(variant: &Variant) -> IndexMap<String, ParamPlan> {
+    let plan = |name: &str, value: &Scalar| match variant.from_environment.get(name) {
+        Some(env) => ParamPlan::Environment { env: env.clone() },
+        None => ParamPlan::Value(value.clone()),
+    };
+    variant.params.iter().map(|(name, value)| (name.clone(), plan(name, value))).collect()
 }
 
 /// The target, with the OpenPAI settings of the job beneath its own.

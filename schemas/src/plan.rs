@@ -10,6 +10,8 @@ pub mod order;
 mod role;
 mod text;
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,9 +54,9 @@ pub struct JobPlan {
     /// Maximum number of jobs of the matrix that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
-    /// Parameters and their values.
+    /// Parameters and their values. A value from an environment variable is recorded by the name of the variable.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub params: IndexMap<String, Scalar>,
+    pub params: IndexMap<String, ParamPlan>,
     /// Target of the plan.
     pub target: TargetPlan,
     /// Images of the roles, by name: `main` for `image` of the job, the same name for entries of `images`, the name of
@@ -99,6 +101,28 @@ impl JobPlan {
     /// The image a role runs in.
     pub fn image_of(&self, role: &RolePlan) -> Option<&ImagePlan> {
         self.images.get(&role.image)
+    }
+}
+
+/// A parameter of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ParamPlan {
+    /// Its value.
+    Value(Scalar),
+    /// The environment variable that its value comes from.
+    Environment {
+        /// Name of the variable.
+        env: String,
+    },
+}
+
+impl fmt::Display for ParamPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => value.fmt(f),
+            Self::Environment { env } => write!(f, "${env}"),
+        }
     }
 }
 

@@ -69,6 +69,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
         only_targets: only.to_vec(),
         run_here: false,
         gpus_here: None,
+        environment: None,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,

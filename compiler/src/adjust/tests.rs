@@ -24,6 +24,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         only_backends: vec![],
         run_here: false,
         gpus_here: None,
+        environment: None,
         allow_lossy: false,
         gpu_injection: None,
         locking: Locking::Ignored,

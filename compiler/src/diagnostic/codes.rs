@@ -141,6 +141,7 @@ codes! {
     DEADLOCK "J0254" "instances that must run together cannot";
     COMPLETION "J0255" "a threshold that can never be reached";
     GANG_MIN "J0256" "a gang is larger than the job";
+    PARAM_UNSET "J0260" "the environment variable of a parameter is not set";
     MEMBER_UNKNOWN "J0270" "unknown role in `distributed`";
     MEMBER_PART "J0271" "unknown or missing part of a framework";
     LAUNCH "J0272" "a command of `distributed` would never run, or is missing";
