@@ -208,6 +208,8 @@ pub enum VolumeSource {
         #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
         reference: Option<String>,
     },
+    /// A directory that lives as long as the job.
+    Job {},
     /// A volume that the target provides under this name.
     Target {},
 }

@@ -23,7 +23,7 @@ SECONDS = 60
 def main():
     judge = Judge("examples", __doc__)
     with jobs_of(judge) as jobs:
-        for case in (pipeline, servers, smaller, limits, sweep):
+        for case in (pipeline, servers, handoff, smaller, limits, sweep):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs))
     judge.end()
@@ -113,6 +113,17 @@ def servers(jobs):
     losses = [line.rpartition(" ")[2] for line in answer.stdout.splitlines() if "step 200: loss" in line]
     if len(losses) != 3 or any(float(loss) > 0.1 for loss in losses):
         yield f"losses: {losses}"
+
+
+def handoff(jobs):
+    """Files of one role, served by the next at its port, with a parameter from the environment."""
+    unenforced = ["--allow-unenforced"] if jobs.account else []
+    answer = jobs.call("run", *unenforced, str(placed(jobs, "local-handoff")), seconds=SECONDS, SAMPLES="500")
+    yield from ended(answer)
+    yield from told(jobs.record("local-handoff"), "local-handoff")
+    for shard in (0, 1):
+        if f"shard {shard}: 250 points, y = 3.0" not in answer.stdout:
+            yield f"shard {shard} was not fitted: {answer.stdout[-800:]}"
 
 
 def smaller(jobs):

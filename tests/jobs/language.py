@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges parts of the language with real tasks: another role's port.
+"""Judges parts of the language with real tasks: another role's port, a directory of the job.
 
 With `--user range` or `--user single` everything is done as an unprivileged user.
 """
@@ -17,7 +17,7 @@ from judge import Judge  # noqa: E402
 def main():
     judge = Judge("language", __doc__)
     with jobs_of(judge) as jobs:
-        for case in (ports,):
+        for case in (ports, job_volume):
             if judge.wants(case.__name__):
                 judge.judge(case.__name__, problems(case, jobs))
     judge.end()
@@ -43,6 +43,24 @@ def ports(jobs):
         said = logs(jobs, name, "client-0")
         if "answer 0" not in said or "answer 1" not in said:
             yield f"{network}: {said}"
+
+
+def job_volume(jobs):
+    """A role finds what another wrote, also at a later attempt of the job, and nothing is left of it; a second job begins empty."""
+    prepare = "test -e /work/first || { begin=$(ls /work | wc -l); echo $begin >/work/begin; echo 7 >/work/first; exit 1; }; echo again >>/work/first"
+    roles = {
+        "prepare": {"run": prepare, "retry": {"max": 1, "scope": "job"}},
+        "train": {"run": "cat /data/first /data/begin; ! (echo x >/data/y) 2>/dev/null", "needs": ["prepare"],
+                  "data": {"work": {"mount": "/data", "writable": False}}},
+    }
+    data = {"work": {"source": "job:", "mount": "/work", "writable": True}}
+    for _ in range(2):
+        run(jobs, "judged-volume", roles, 0, "succeeded: all 2 tasks ended well", data=data)
+        said = logs(jobs, "judged-volume", "train-0").split()
+        if said[-3:] != ["7", "again", "0"]:
+            yield f"the second role saw {said}"
+        left = [path for place in (jobs.home, Path("/run/jobc")) for path in place.rglob("fetched") if any(path.rglob("first"))]
+        yield from (f"{path} is left" for path in left)
 
 
 if __name__ == "__main__":

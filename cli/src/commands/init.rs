@@ -30,6 +30,13 @@ const EXAMPLES: &[Example] = &[
         "code/compare.py"
     ),
     example!(
+        "local-handoff",
+        "files from one role to the next, served by its port; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py"
+    ),
+    example!(
         "local-image",
         "an image built on this host, and two tasks that use it",
         "job.yaml",

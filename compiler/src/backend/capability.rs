@@ -74,6 +74,8 @@ pub enum Capability {
     VolumeHttps,
     /// A git repository.
     VolumeGit,
+    /// A directory that lives as long as the job.
+    VolumeJob,
     /// A volume that the target provides.
     VolumeTarget,
     /// Volume options.
@@ -156,6 +158,7 @@ impl Capability {
         (Self::VolumePvc, "data and outputs: pvc:"),
         (Self::VolumeHttps, "data: https://"),
         (Self::VolumeGit, "data: git+https://"),
+        (Self::VolumeJob, "data: job:"),
         (Self::VolumeTarget, "data and outputs of the target"),
         (Self::VolumeOptions, "options of data and outputs"),
         (Self::NoCpu, "no cpu stated"),
@@ -298,6 +301,7 @@ fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
             VolumeSource::Pvc { .. } => Capability::VolumePvc,
             VolumeSource::Https { .. } => Capability::VolumeHttps,
             VolumeSource::Git { .. } => Capability::VolumeGit,
+            VolumeSource::Job {} => Capability::VolumeJob,
             VolumeSource::Target {} => Capability::VolumeTarget,
         };
         let place = if capability == Capability::VolumeTarget { at.clone() } else { at.key("source") };

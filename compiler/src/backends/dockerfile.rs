@@ -75,6 +75,7 @@ impl Backend for DockerfileBackend {
             | Capability::VolumePvc
             | Capability::VolumeHttps
             | Capability::VolumeGit
+            | Capability::VolumeJob
             | Capability::VolumeTarget
             | Capability::VolumeOptions
             | Capability::NoCpu

@@ -142,6 +142,7 @@ codes! {
     COMPLETION "J0255" "a threshold that can never be reached";
     GANG_MIN "J0256" "a gang is larger than the job";
     PARAM_UNSET "J0260" "the environment variable of a parameter is not set";
+    JOB_VOLUME "J0261" "a directory of the job that hands nothing on";
     MEMBER_UNKNOWN "J0270" "unknown role in `distributed`";
     MEMBER_PART "J0271" "unknown or missing part of a framework";
     LAUNCH "J0272" "a command of `distributed` would never run, or is missing";

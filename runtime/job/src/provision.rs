@@ -47,6 +47,7 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
         notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
     }
     paths::make_outputs(job, &roles, told, &mut notes)?;
+    volumes::make_of_job(job, &roles, told, &mut notes)?;
     let provided = put_together(job, roles, notes, stopped)?;
     volumes::fetch(job, told, stopped)?;
     Ok(provided)

@@ -51,6 +51,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::SecretFromStarter
         | C::VolumeHttps
         | C::VolumeGit
+        | C::VolumeJob
         | C::Disk
         | C::Rdma
         | C::GpuModel

@@ -60,6 +60,12 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::VolumePvc => provided(job, |source| matches!(source, VolumeSource::Pvc { .. })),
         Capability::VolumeHttps => provided(job, |source| matches!(source, VolumeSource::Https { .. })),
         Capability::VolumeGit => provided(job, |source| matches!(source, VolumeSource::Git { .. })),
+        Capability::VolumeJob => match provided(job, |source| matches!(source, VolumeSource::Job {})) {
+            Support::None(_) => none(
+                "OpenPAI has no directory that ends with a job; name a storage of the cluster in the target, such as `storages: [{name: confignfs, provides: NAME}]` with the name of the data; its files stay",
+            ),
+            provided => provided,
+        },
         Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
         Capability::VolumeOptions => none("the cluster administrator sets the mount options of a storage"),
         Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),
