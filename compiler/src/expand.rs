@@ -46,6 +46,7 @@ pub fn expand(
             matrix: combination.clone(),
             params: (*params).clone(),
             from_environment: from_environment.clone(),
+            all_gpus: BTreeSet::new(),
             max_parallel: matrix.max_parallel,
             broken: BTreeSet::new(),
             late: BTreeMap::new(),

@@ -8,6 +8,7 @@ mod command;
 mod completion;
 mod context;
 mod distributed;
+mod elastic;
 mod env;
 mod files;
 mod framework;
@@ -20,9 +21,9 @@ mod launch;
 mod listed;
 mod openpai_env;
 mod openpai_ssh;
-mod port_names;
 mod ports;
 mod provided;
+mod ray;
 mod ready;
 mod rendezvous;
 mod resources;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use jobc_schema::Job;
+use jobc_schema::distributed::Framework;
 use jobc_schema::job::{Gang, GangWord};
 use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RolePlan, TargetPlan};
 use jobc_schema::{BackendName, Pointer, Scalar};
@@ -106,27 +108,41 @@ fn decide(
         let scope = scope::RoleScope::new(&context, &base, number, &ports, &mounts);
         let texts = text::Texts::new(&context, &scope);
         let at = Pointer::ROOT.keys(["roles", name]);
+        let own = command::resolve_command(&texts, role, &at, sink);
+        let command = match rendezvous.as_ref().and_then(|r| r.member(name)) {
+            Some((plan, member)) if plan.framework == Framework::Ray => {
+                ray::command(plan, member, role, context.table[name].gpus, own)
+            }
+            _ => own,
+        };
         let plan = RolePlan {
             name: name.clone(),
             instances: context.table[name].instances,
             parallel: role.parallel,
             image: image_of[number].clone().unwrap_or_default(),
-            command: command::resolve_command(&texts, role, &at, sink),
+            command,
             launch: rendezvous.as_ref().map(|r| r.launch(name)).unwrap_or_default(),
             env: env::resolve_env(&context, &texts, role, &at, sink),
             provided_env: IndexMap::new(),
             workdir: command::resolve_workdir(&texts, role, &at, sink),
             user: role.user.clone(),
             labels: role.labels.clone(),
-            resources: resources::resolve_resources(role, gpus[number], &target.settings, &at, sink),
+            resources: resources::resolve_resources(
+                role,
+                gpus[number],
+                variant.all_gpus.contains(name),
+                &target.settings,
+                &at,
+                sink,
+            ),
             ports: ports[number].clone(),
             needs: graph.needs[number].clone(),
             ready: ready::resolve_ready(&texts, role, &scope, &at, sink),
-            completion: completion::resolve_completion(&context, name, role, &at, sink),
+            completion: completion::resolve_completion(&context, name, role, rendezvous.as_ref(), &at, sink),
             retry: completion::resolve_retry(
                 &context,
                 role,
-                rendezvous.as_ref().is_some_and(|r| r.has(name)),
+                rendezvous.as_ref().is_some_and(|r| r.has(name) && r.plan.elastic.is_none()),
             ),
             timeout_seconds: role.timeout.map(|t| t.0),
             grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),

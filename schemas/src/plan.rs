@@ -16,7 +16,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::distributed::{Framework, MemberPart};
+use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
 use crate::scalar::Scalar;
 use crate::target::Target;
@@ -255,9 +255,31 @@ pub struct DistributedPlan {
     pub world_size: u32,
     /// The rendezvous port of the first ranked instance.
     pub port: u16,
+    /// Numbers of an elastic rendezvous.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticPlan>,
     /// Passwordless SSH between the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPlan>,
+}
+
+/// An elastic rendezvous.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ElasticPlan {
+    /// Minimum number of instances.
+    pub min: u32,
+    /// Maximum number of instances.
+    pub max: u32,
+    /// Number of restarts of the workers on each instance.
+    pub max_restarts: u32,
+    /// Store of the rendezvous.
+    pub backend: ElasticBackend,
+    /// Address of a store outside of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Name of the rendezvous in the store.
+    pub id: String,
 }
 
 /// A role that takes part in a rendezvous.

@@ -186,6 +186,23 @@ def other_cards(machine):
         yield "a job with no GPU sees one"
 
 
+def all_of_them(machine):
+    """`gpu: all` is as many as the machine has whole: the plan says how many, and the task sees them."""
+    path = machine.file("all", gpu="all", run=f"{NODES} > /told/nodes")
+    yield from expect(machine.run(path), 0)
+    if machine.said("nodes").split() != ["nvidia0", "nvidia1"]:
+        yield f"it saw {machine.said('nodes')}"
+    plans = [json.loads(plan.read_text()) for plan in machine.jobs.home.rglob("plan.json") if "all." in str(plan)]
+    plans += [json.loads(plan.read_text()) for plan in Path("/run/jobc").rglob("plan.json") if "/all." in str(plan)]
+    gpus = [plan["jobs"][0]["roles"][0]["resources"]["gpu"] for plan in plans]
+    if not gpus or any((gpu["count"], gpu.get("all")) != (2, True) for gpu in gpus):
+        yield f"the plan has {gpus}"
+    holder = machine.start(machine.file("holder", run="sleep 30"), "--devices", "1")
+    machine.runs(holder)
+    yield from expect(machine.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`holder.1` has GPU 1")
+    yield from expect(machine.run(path, "--no-gpu"), 0)
+
+
 def all_or_none(machine):
     """A gang has all of its cards or none, and keeps none while it waits."""
     holder = machine.start(machine.file("holder", run="sleep 30"), "--devices", "1")
@@ -408,7 +425,7 @@ def main():
     judge = Judge("leases", __doc__)
     with jobs_of(judge) as jobs:
         machine = Machine(jobs, judge)
-        cases = (one_after_the_other, other_cards, all_or_none, killed, names, seats, crowd, instances, mps, mps_killed, mps_fails, hami,
+        cases = (one_after_the_other, other_cards, all_of_them, all_or_none, killed, names, seats, crowd, instances, mps, mps_killed, mps_fails, hami,
                  nothing, looked_at)
         for case in cases:
             if judge.wants(case.__name__):

@@ -98,6 +98,8 @@ pub enum Capability {
     Ulimits,
     /// GPUs of this vendor.
     Gpu(Vendor),
+    /// All GPUs of the host.
+    GpuAll,
     /// All GPUs hidden.
     GpuNone,
     /// GPUs of a model.
@@ -132,6 +134,8 @@ pub enum Capability {
     ImageBuild,
     /// A log-in of a registry.
     RegistryLogin,
+    /// A rendezvous that instances leave and join.
+    Elastic,
     /// ssh between instances.
     Ssh,
     /// A time between SIGTERM and SIGKILL.
@@ -176,6 +180,7 @@ impl Capability {
         (Self::Gpu(Vendor::Huawei), "gpu: Ascend"),
         (Self::Gpu(Vendor::Cambricon), "gpu: MLU"),
         (Self::Gpu(Vendor::Google), "gpu: TPU"),
+        (Self::GpuAll, "gpu: all"),
         (Self::GpuNone, "gpu: 0"),
         (Self::GpuModel, "gpu.model"),
         (Self::GpuMemory, "gpu.memory"),
@@ -208,6 +213,7 @@ impl Capability {
         (Self::Network(Network::None), "network: none"),
         (Self::PublishHost, "ports published on the host"),
         (Self::PublishService, "ports published as a service"),
+        (Self::Elastic, "distributed.elastic"),
         (Self::Ssh, "distributed.ssh"),
         (Self::User, "user"),
         (Self::Workdir, "workdir"),
@@ -251,6 +257,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     for host in job.registries.keys() {
         found.push((Capability::RegistryLogin, root.keys(["registries", host])));
+    }
+    if job.distributed.as_ref().is_some_and(|d| d.elastic.is_some()) {
+        found.push((Capability::Elastic, root.keys(["distributed", "elastic"])));
     }
     if job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) {
         found.push((Capability::Ssh, root.key("distributed")));
@@ -423,8 +432,13 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut Found) {
     ask(resources.rdma.is_some_and(|n| n > 0), Capability::Rdma, "rdma");
     ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
     let Some(gpu) = &resources.gpu else { return };
+    if gpu.all {
+        found.push((Capability::GpuAll, at.key("gpu")));
+    }
     if gpu.count == 0 {
-        found.push((Capability::GpuNone, at.key("gpu")));
+        if !gpu.all {
+            found.push((Capability::GpuNone, at.key("gpu")));
+        }
         return;
     }
     let at = at.key("gpu");

@@ -87,6 +87,7 @@ impl Backend for DockerfileBackend {
             | Capability::Rdma
             | Capability::Ulimits
             | Capability::Gpu(_)
+            | Capability::GpuAll
             | Capability::GpuNone
             | Capability::GpuModel
             | Capability::GpuMemory
@@ -103,6 +104,7 @@ impl Backend for DockerfileBackend {
             | Capability::ImageHost
             | Capability::ImageFile
             | Capability::RegistryLogin
+            | Capability::Elastic
             | Capability::Ssh
             | Capability::GracePeriod => Support::Plan,
         }

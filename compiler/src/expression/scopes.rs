@@ -130,6 +130,7 @@ pub fn keeps_type(path: &[&str]) -> bool {
                 | "cores"
                 | "port"
                 | "max"
+                | "max_restarts"
                 | "processes_per_instance"
                 | "min_succeeded"
                 | "min_failed"

@@ -160,6 +160,7 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         | Capability::SecretFromStarter
         | Capability::SecretFromStore
         | Capability::ImageBuild
+        | Capability::Elastic
         | Capability::Ssh => Full,
         Capability::VolumePath
         | Capability::VolumeNfs
@@ -172,6 +173,9 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         Capability::VolumeOptions => Lossy(
             "Kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
                 .to_owned(),
+        ),
+        Capability::GpuAll => none(
+            "a pod gets a number of GPUs, and the nodes of a cluster may have different ones; write for example `gpu: 8`",
         ),
         Capability::Network(Network::None) => none(
             "a pod always has a network; the closest setting is a NetworkPolicy that denies all traffic in the namespace",
