@@ -12,7 +12,7 @@ use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, PartOf};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
-use crate::expand::{Overrides, expand};
+use crate::expand::{Environment, Overrides, expand};
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
 use crate::lower::{Lowered, OnRefusal};
@@ -46,7 +46,7 @@ pub struct Request<'a> {
     pub gpu_injection: Option<GpuInjection>,
     /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
     /// will build or start the job.
-    pub environment: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub environment: Option<Environment<'a>>,
     /// What is made of `jobc.lock`.
     pub locking: Locking,
     /// What runs of the job, where that is less than all.

@@ -19,7 +19,7 @@ use crate::expression::Engine;
 use crate::source::Sources;
 
 pub use matrix::MAX_COMBINATIONS;
-pub use params::Overrides;
+pub use params::{Environment, Overrides};
 pub use variant::Variant;
 
 /// Fills in parameters, matrix values and the job's name wherever `${{ … }}` asks for them.

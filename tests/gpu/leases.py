@@ -194,7 +194,7 @@ def all_of_them(machine):
         yield f"it saw {machine.said('nodes')}"
     plans = [json.loads(plan.read_text()) for plan in machine.jobs.home.rglob("plan.json") if "all." in str(plan)]
     plans += [json.loads(plan.read_text()) for plan in Path("/run/jobc").rglob("plan.json") if "/all." in str(plan)]
-    gpus = [plan["jobs"][0]["roles"][0]["resources"]["gpu"] for plan in plans]
+    gpus = [plan.get("jobs", [plan])[0]["roles"][0]["resources"]["gpu"] for plan in plans]
     if not gpus or any((gpu["count"], gpu.get("all")) != (2, True) for gpu in gpus):
         yield f"the plan has {gpus}"
     holder = machine.start(machine.file("holder", run="sleep 30"), "--devices", "1")

@@ -240,8 +240,8 @@ fn a_parameter_from_the_environment_is_recorded_by_its_name() {
         let job = &plan["jobs"][0];
         (job["params"]["batch"].clone(), job["roles"][0]["env"]["BATCH"].clone())
     };
-    use serde_json::json;
-    assert_eq!(plan(&[], Some("512")), (json!({"env": "JOBC_TEST_BATCH"}), json!("512")));
-    assert_eq!(plan(&[], None), (json!(256), json!("256")));
-    assert_eq!(plan(&["--set", "batch=64"], Some("512")), (json!(64), json!("64")));
+    let json = serde_json::Value::from;
+    assert_eq!(plan(&[], Some("512")), (serde_json::json!({"env": "JOBC_TEST_BATCH"}), json("512")));
+    assert_eq!(plan(&[], None), (serde_json::json!(256), json("256")));
+    assert_eq!(plan(&["--set", "batch=64"], Some("512")), (serde_json::json!(64), json("64")));
 }

@@ -11,6 +11,9 @@ use crate::document::{Document, Entry, Node, Value};
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
+/// Looks up an environment variable of the user by its name.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Values of parameters from outside the job file; where several name one parameter, the last wins, and `set` wins
 /// over `params`.
 #[derive(Clone, Default)]
@@ -20,7 +23,7 @@ pub struct Overrides<'a> {
     /// `--params FILE`, in order: each a map of names to values.
     pub params: Vec<(SourceId, Document)>,
     /// Looks up an environment variable; absent where the environment is not known, as in an editor.
-    pub environment: Option<&'a dyn Fn(&str) -> Option<String>>,
+    pub environment: Option<Environment<'a>>,
 }
 
 /// The parameters with their values.

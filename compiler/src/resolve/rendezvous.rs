@@ -76,14 +76,13 @@ fn elastic_torchrun(elastic: &ElasticPlan, first: &MemberPlan, member: &MemberPl
     text("PET_NNODES", format!("{}:{}", elastic.min, elastic.max));
     text("PET_RDZV_BACKEND", elastic.backend.as_str().to_owned());
     text("PET_RDZV_ID", elastic.id.clone());
-    let endpoint = match &elastic.endpoint {
-        Some(endpoint) => Text::literal(endpoint.clone()),
-        None => {
-            let mut both = address(first);
-            both.push_str(":");
-            both.push_text(&port(first));
-            both
-        }
+    let endpoint = if let Some(endpoint) = &elastic.endpoint {
+        Text::literal(endpoint.clone())
+    } else {
+        let mut both = address(first);
+        both.push_str(":");
+        both.push_text(&port(first));
+        both
     };
     env.insert("PET_RDZV_ENDPOINT".to_owned(), endpoint);
     put(env, "PET_NPROC_PER_NODE", member.processes);
