@@ -67,6 +67,9 @@ def job_volume(jobs):
         yield from (f"{path} is left" for path in left)
 
 
+# Where stand-ins for programs are: a user cannot add files to the host's own directories.
+STAND_INS = {"PATH": "/judged:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
 # Meets the others in the directory of the job as torchrun meets them in its store, and trains on with those who are left.
 TORCHRUN = """\
 #!/usr/bin/env python3
@@ -95,7 +98,7 @@ def elastic(jobs):
     program = jobs.directory / "torchrun"
     program.write_text(TORCHRUN)
     roles = {"train": {"instances": 3, "run": "torchrun train.py", "shell": "bash",
-                       "files": {"/usr/local/bin/torchrun": {"from": "torchrun", "mode": "0755"}}}}
+                       "env": STAND_INS, "files": {"/judged/torchrun": {"from": "torchrun", "mode": "0755"}}}}
     more = {"data": {"store": {"source": "job:", "mount": "/store", "writable": True}}}
     for name, retry, least in (("judged-elastic", 0, 2), ("judged-rejoin", 1, 2), ("judged-least", 0, 3)):
         distributed = {"framework": "torchrun", "roles": ["train"], "elastic": {"min": least, "max": 4}}
@@ -175,19 +178,19 @@ def ray(jobs):
     """The head's command finds all nodes with what they may use, and the job ends with it; so does a head that fails."""
     for name, text in (("ray", RAY), ("driver.py", DRIVER)):
         (jobs.directory / name).write_text(text)
-    files = {"/usr/local/bin/ray": {"from": "ray", "mode": "0755"}}
+    files = {"/judged/ray": {"from": "ray", "mode": "0755"}}
     distributed = {"framework": "ray", "roles": ["head", "worker"]}
     for network in ("host", "job"):
         name = f"judged-ray-{network}"
         roles = {
-            "worker": {"instances": 2, "files": files, "resources": {"cpu": 0.5, "memory": "64MiB", "gpu": 0}},
-            "head": {"files": {**files, "/driver.py": {"from": "driver.py"}}, "run": "python3 /driver.py", "shell": "bash",
+            "worker": {"instances": 2, "env": STAND_INS, "files": files, "resources": {"cpu": 0.5, "memory": "64MiB", "gpu": 0}},
+            "head": {"files": {**files, "/judged/driver.py": {"from": "driver.py"}}, "run": "", "shell": "bash", "env": STAND_INS,
                      "resources": {"cpu": 1, "memory": "128MiB"}},
         }
         path = jobs.directory / f"{name}.json"
         job = {"version": 1, "name": name, "image": "host", "network": network, "roles": roles, "distributed": distributed}
         words = ["--allow-unenforced"] if jobs.account else []
-        for run, code, state in (("python3 /driver.py", 0, "succeeded"), ("python3 /driver.py; exit 3", 1, "failed")):
+        for run, code, state in (("python3 /judged/driver.py", 0, "succeeded"), ("python3 /judged/driver.py; exit 3", 1, "failed")):
             roles["head"]["run"] = run
             path.write_text(json.dumps(job))
             answer = jobs.call("run", *words, str(path), seconds=60)
