@@ -45,8 +45,8 @@ schemas:
     cargo run --locked --package jobc-tests --bin schemas
     git status --short schemas
 
-# Run the conformance tests of the runtime against runc, crun and podman: `just judges -c security`
-judges *arguments:
+# Run the conformance tests of the runtime against runc, crun and podman: `just runtime -c security`
+runtime *arguments:
     tests/runtime/selftest
     tests/runtime/run {{ arguments }}
 
@@ -66,9 +66,9 @@ jobs *arguments:
 bench *arguments:
     tests/bench/run {{ arguments }}
 
-# Measure an edit of a job of 2,000 lines in the language server: `just bench-edit --limit 20`
-bench-edit *arguments:
-    cargo bench --profile dist --locked --package jobc-lsp --bench edit -- {{ arguments }}
+# Measure the language server over a pipe: typing, messages in one piece, edits of long jobs; needs the release binary
+bench-lsp *arguments:
+    tests/bench/lsp {{ arguments }}
 
 # Measure the start of a container, compared with bubblewrap, crun and runc; needs root
 bench-start *arguments:

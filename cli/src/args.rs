@@ -24,7 +24,7 @@ use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
 pub(crate) use format::FormatArg;
-use values::{LAST, parse_set};
+use values::{GLOBAL_OPTION_ORDER, parse_set};
 
 #[cfg(target_os = "linux")]
 use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
@@ -40,7 +40,7 @@ use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunA
 )]
 pub(crate) struct Args {
     /// Output format of findings
-    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text, display_order = LAST)]
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
     pub format: FormatArg,
     /// When to use colors
     #[arg(
@@ -51,20 +51,20 @@ pub(crate) struct Args {
         env = "JOBC_COLOR",
         value_name = "WHEN",
         alias = "colour",
-        display_order = LAST
+        display_order = GLOBAL_OPTION_ORDER
     )]
     pub color: ColorArg,
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The description of `jobc run`, which [`Command`] and [`OnlyRun`] share.
+/// The description of `jobc run`, which [`Command`] and [`RunCommand`] share.
 #[cfg(target_os = "linux")]
 const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
 
 impl Args {
     /// All commands, with `oci`, whose options are defined in a separate crate.
-    pub(crate) fn whole() -> clap::Command {
+    pub(crate) fn full_command() -> clap::Command {
         let own = Self::command();
         #[cfg(target_os = "linux")]
         let own = own.subcommand(jobc_oci::command().name("oci"));
@@ -156,9 +156,9 @@ pub(crate) enum Command {
 #[cfg(target_os = "linux")]
 #[derive(Debug, Parser)]
 #[command(name = "jobc run", bin_name = "jobc run", about = ABOUT_RUN, max_term_width = 100)]
-pub(crate) struct OnlyRun {
+pub(crate) struct RunCommand {
     /// Output format of findings
-    #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = LAST)]
+    #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
     pub format: FormatArg,
     /// When to use colors
     #[arg(
@@ -168,7 +168,7 @@ pub(crate) struct OnlyRun {
         env = "JOBC_COLOR",
         value_name = "WHEN",
         alias = "colour",
-        display_order = LAST
+        display_order = GLOBAL_OPTION_ORDER
     )]
     pub color: ColorArg,
     #[command(flatten)]

@@ -48,15 +48,15 @@ pub(crate) mod top;
 #[cfg(target_os = "linux")]
 pub(crate) mod trace;
 
-use crate::input::Unusable;
+use crate::input::InputError;
 use crate::outcome::Outcome;
 use crate::terminal;
 
 /// Where editors find the schemas of a job outside the repository.
-const PUBLISHED: &str = "https://jobc.dev/schemas/";
+const SCHEMA_URL: &str = "https://jobc.dev/schemas/";
 
 /// Reports why an input cannot be used.
-fn unusable(Unusable(why): &Unusable) -> Outcome {
+fn report_input_error(InputError(why): &InputError) -> Outcome {
     terminal::eprint(&format!("jobc: {why}\n"));
-    Outcome::WrongUse
+    Outcome::UsageError
 }

@@ -27,15 +27,15 @@ pub(crate) struct Input {
 }
 
 /// Why an input cannot be used, as a message.
-pub(crate) struct Unusable(pub String);
+pub(crate) struct InputError(pub String);
 
-pub(crate) const JOB_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
+pub(crate) const JOB_FILE_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
 /// The name of stdin in findings.
 const STDIN: &str = "<stdin>";
 
 impl Input {
     /// Reads the files of the arguments.
-    pub(crate) fn read(args: &JobArgs) -> Result<Self, Unusable> {
+    pub(crate) fn read(args: &JobArgs) -> Result<Self, InputError> {
         let mut sources = Sources::new();
         let path = job_path(args.job.as_deref())?;
         let (directory, text) = if path == "-" {
@@ -97,50 +97,50 @@ impl Input {
 }
 
 /// Reads a file, or stdin for `-`, with its name in findings.
-pub(crate) fn read_one(path: &Utf8Path) -> Result<Source, Unusable> {
+pub(crate) fn read_source(path: &Utf8Path) -> Result<Source, InputError> {
     if path == "-" { Ok(Source::new(STDIN, read_stdin()?)) } else { Ok(Source::new(path, read(path)?)) }
 }
 
-fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, Unusable> {
+fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
     let Some(given) = given else {
-        let found = JOB_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());
+        let found = JOB_FILE_NAMES.iter().map(Utf8Path::new).find(|path| path.is_file());
         return found.map(Utf8Path::to_owned).ok_or_else(|| {
-            Unusable(
+            InputError(
                 "no job.yaml in the current directory; name a job file, or create one with `jobc init`"
                     .to_owned(),
             )
         });
     };
     if given.is_dir() {
-        let found = JOB_NAMES.iter().map(|name| given.join(name)).find(|path| path.is_file());
-        return found.ok_or_else(|| Unusable(format!("`{given}` is a directory without a job.yaml")));
+        let found = JOB_FILE_NAMES.iter().map(|name| given.join(name)).find(|path| path.is_file());
+        return found.ok_or_else(|| InputError(format!("`{given}` is a directory without a job.yaml")));
     }
     Ok(given.to_owned())
 }
 
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.
-pub(crate) fn read(path: &Utf8Path) -> Result<String, Unusable> {
-    let bytes =
-        std::fs::read(path).map_err(|error| Unusable(format!("cannot read `{path}`: {}", reason(&error))))?;
+pub(crate) fn read(path: &Utf8Path) -> Result<String, InputError> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
     text(bytes, path.as_str())
 }
 
-fn read_stdin() -> Result<String, Unusable> {
+fn read_stdin() -> Result<String, InputError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| Unusable(format!("cannot read standard input: {}", reason(&error))))?;
+    read.map_err(|error| InputError(format!("cannot read standard input: {}", reason(&error))))?;
     text(bytes, STDIN)
 }
 
-fn text(bytes: Vec<u8>, name: &str) -> Result<String, Unusable> {
+fn text(bytes: Vec<u8>, name: &str) -> Result<String, InputError> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();
         if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
-            return Unusable(format!("`{name}` is UTF-16; save it as UTF-8"));
+            return InputError(format!("`{name}` is UTF-16; save it as UTF-8"));
         }
         let line = bytes[..valid].iter().filter(|&&b| b == b'\n').count() + 1;
-        Unusable(format!("`{name}` is not UTF-8 from line {line} on; save it as UTF-8"))
+        InputError(format!("`{name}` is not UTF-8 from line {line} on; save it as UTF-8"))
     })
 }
 
@@ -150,17 +150,17 @@ pub(crate) fn reason(error: &std::io::Error) -> String {
     text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
-fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
+fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
     let parent = path.parent().filter(|p| !p.as_str().is_empty()).unwrap_or(Utf8Path::new("."));
     if !path.exists() {
-        return Err(Unusable(format!("cannot read `{path}`: no such file")));
+        return Err(InputError(format!("cannot read `{path}`: no such file")));
     }
     absolute(parent)
 }
 
 /// The real absolute path of a directory.
-pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, Unusable> {
-    path.canonicalize_utf8().map_err(|error| Unusable(format!("cannot use `{path}`: {}", reason(&error))))
+pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
+    path.canonicalize_utf8().map_err(|error| InputError(format!("cannot use `{path}`: {}", reason(&error))))
 }
 
 /// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.

@@ -14,7 +14,7 @@ pub(crate) fn run<T: Send>(
     mut heard: impl FnMut(Signal),
 ) -> Result<T> {
     let (done, working) =
-        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+        pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe", errno))?;
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
             let result = work();
@@ -25,7 +25,7 @@ pub(crate) fn run<T: Send>(
             let mut polled = [PollFd::new(signals, PollFlags::IN), PollFd::new(&done, PollFlags::IN)];
             match poll(&mut polled, None) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::machine("wait for a thread", errno)),
+                Err(errno) => return Err(Error::system("wait for a thread", errno)),
             }
             if !polled[1].revents().is_empty() {
                 return thread.join().map_err(|panic| std::panic::resume_unwind(panic));
@@ -40,6 +40,6 @@ pub(crate) fn run<T: Send>(
 }
 
 /// Ends this program as a signal would have.
-pub(crate) fn end_by(signal: Signal) -> ! {
+pub(crate) fn exit_by_signal(signal: Signal) -> ! {
     std::process::exit(Exit::Signal(signal.number()).code().into())
 }

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use clap::{FromArgMatches as _, Parser as _};
 
 use args::{Args, Command};
-use jobc_oci::{OWN_FAILURE, complain_of_panic};
+use jobc_oci::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
 use outcome::Outcome;
 
 /// A job of 10,000 roles allocates some ten million small values. mimalloc needs three quarters of the C library's time
@@ -36,16 +36,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
-    if let Some(code) = containers().or_else(supervisor) {
+    if let Some(code) = run_early_command().or_else(supervisor) {
         return code;
     }
     std::panic::set_hook(Box::new(|panic| {
         #[cfg(target_os = "linux")]
         jobc_container::terminal::raw_mode::restore();
-        complain_of_panic(panic);
-        std::process::exit(Outcome::Fault as i32);
+        report_panic(panic);
+        std::process::exit(Outcome::SystemError as i32);
     }));
-    let matches = Args::whole().get_matches();
+    let matches = Args::full_command().get_matches();
     #[cfg(target_os = "linux")]
     if matches.subcommand_name() == Some("oci") {
         return jobc_oci::main(std::env::args_os().skip_while(|word| word != "oci")).into();
@@ -63,11 +63,11 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Run(run) => return commands::run::run(run, args.format).into(),
         #[cfg(target_os = "linux")]
-        Command::Job(command) => return about_jobs(command),
+        Command::Job(command) => return run_job_command(command),
         #[cfg(target_os = "linux")]
-        Command::Image(image) => return commands::jobs::finish(commands::image::run(image)),
+        Command::Image(image) => return commands::jobs::into_exit_code(commands::image::run(image)),
         #[cfg(target_os = "linux")]
-        Command::Gpu(gpu) => return commands::jobs::finish(commands::gpu::run(&gpu.command)),
+        Command::Gpu(gpu) => return commands::jobs::into_exit_code(commands::gpu::run(&gpu.command)),
         #[cfg(target_os = "linux")]
         Command::Lock(lock) => commands::lock::run(lock, &args),
         Command::Init(init) => commands::init::run(init),
@@ -84,9 +84,9 @@ fn main() -> ExitCode {
 
 /// The commands about jobs on this host.
 #[cfg(target_os = "linux")]
-fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
+fn run_job_command(command: &args::jobs::JobCommand) -> ExitCode {
     use args::jobs::JobCommand;
-    commands::jobs::finish(match command {
+    commands::jobs::into_exit_code(match command {
         JobCommand::Ps(ps) => commands::ps::run(ps),
         JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
         JobCommand::Logs(logs) => commands::logs::run(logs),
@@ -108,16 +108,16 @@ fn about_jobs(command: &args::jobs::JobCommand) -> ExitCode {
 
 /// A hidden command by which this program starts itself, and its function.
 #[cfg(target_os = "linux")]
-type Hidden = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
+type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
 #[cfg(target_os = "linux")]
-const HIDDEN: [Hidden; 6] = [
+const INTERNAL_COMMANDS: [InternalCommand; 6] = [
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
     (jobc_image::build::worker::COMMAND, jobc_image::build::worker::main),
     (jobc_gpu::hook::COMMAND, jobc_gpu::hook::main),
     (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
-    (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::answer),
+    (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::run_query_process),
 ];
 
 /// `jobc run` and `jobc oci`, selected by the first word, or by the name `jobc-oci` as which podman may call this file.
@@ -125,12 +125,14 @@ const HIDDEN: [Hidden; 6] = [
 /// They come first, since a container must start in milliseconds: only their own options are built, and nothing of the
 /// compiler is used.
 #[cfg(target_os = "linux")]
-fn containers() -> Option<ExitCode> {
+fn run_early_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let renamed = std::path::Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
     let word = if renamed { Some("oci".into()) } else { words.next() };
-    if let Some((_, command)) = HIDDEN.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref())) {
+    if let Some((_, command)) =
+        INTERNAL_COMMANDS.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref()))
+    {
         return Some(command(words));
     }
     let words = std::iter::once(name).chain(words);
@@ -142,15 +144,15 @@ fn containers() -> Option<ExitCode> {
     }
     std::panic::set_hook(Box::new(|panic| {
         jobc_container::terminal::raw_mode::restore();
-        complain_of_panic(panic);
-        std::process::exit(i32::from(OWN_FAILURE));
+        report_panic(panic);
+        std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
     }));
-    Some(ExitCode::from(match args::OnlyRun::try_parse_from(words) {
+    Some(ExitCode::from(match args::RunCommand::try_parse_from(words) {
         Ok(only) => {
             only.color.write_global();
             commands::run::run(&only.run, only.format)
         }
-        Err(error) => jobc_oci::misused(&error),
+        Err(error) => jobc_oci::report_usage_error(&error),
     }))
 }
 
@@ -163,8 +165,8 @@ fn supervisor() -> Option<ExitCode> {
         return None;
     }
     std::panic::set_hook(Box::new(|panic| {
-        complain_of_panic(panic);
-        std::process::exit(i32::from(OWN_FAILURE));
+        report_panic(panic);
+        std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
     }));
     let words: Vec<_> = words.collect();
     let code = start::become_supervisor(&words).unwrap_or_else(|error| {

@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Success, possibly with warnings.
-    Fine = 0,
+    Success = 0,
     /// The job has errors, or the output differs.
     Errors = 1,
     /// The command line, or a file it names, cannot be used.
-    WrongUse = 2,
+    UsageError = 2,
     /// An internal error, or a fault of the host: a bug, a full disk.
-    Fault = 3,
+    SystemError = 3,
 }
 
 /// The exit code of a command that a signal ended, and of a job that a user stopped.

@@ -14,11 +14,11 @@ use jobc_compiler::compile::Artifact;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 
 /// The suffix of the old directory while it is replaced in two steps.
-const ASIDE: &str = ".old";
+const OLD_SUFFIX: &str = ".old";
 
 /// What was done with a target's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
+pub(crate) enum WriteResult {
     /// Every file existed already, with these bytes.
     Unchanged,
     /// The directory is new, or differed.
@@ -29,7 +29,7 @@ pub(crate) enum Written {
 ///
 /// # Errors
 /// If the directory contains files that jobc did not write, and for errors of the system.
-pub(crate) fn write(directory: &Utf8Path, artifacts: &[Artifact]) -> io::Result<Written> {
+pub(crate) fn write(directory: &Utf8Path, artifacts: &[Artifact]) -> io::Result<WriteResult> {
     // A link is kept, and its target is replaced.
     let directory =
         if directory.is_symlink() { directory.canonicalize_utf8()? } else { directory.to_owned() };
@@ -53,15 +53,15 @@ pub(crate) fn write(directory: &Utf8Path, artifacts: &[Artifact]) -> io::Result<
             && on_disk.len() == wanted.len()
             && artifacts.iter().all(|artifact| is_same(&directory.join(&artifact.path), artifact))
         {
-            return Ok(Written::Unchanged);
+            return Ok(WriteResult::Unchanged);
         }
         refuse_foreign(&directory, &more)?;
     }
     let staging = parent.join(format!("{staging}{}", std::process::id()));
-    let result = fill(&staging, &directory, artifacts).and_then(|()| swap(&staging, &directory));
+    let result = write_staging(&staging, &directory, artifacts).and_then(|()| swap(&staging, &directory));
     // After a swap the old files are in the staging directory; after a failure a part of the new ones.
     let cleared = if staging.exists() { fs::remove_dir_all(&staging) } else { Ok(()) };
-    result.and(cleared).map(|()| Written::Changed)
+    result.and(cleared).map(|()| WriteResult::Changed)
 }
 
 /// Waits for other builds into the same directory; none if the file system has no such locks.
@@ -77,7 +77,7 @@ fn clear_leftovers(directory: &Utf8Path, staging: &str) {
         let name = entry.file_name();
         if name.starts_with(staging) {
             // Between the two renames of `swap`, the old output has the other name; it is restored.
-            let lost = name.ends_with(ASIDE) && !directory.exists();
+            let lost = name.ends_with(OLD_SUFFIX) && !directory.exists();
             // A leftover that cannot be removed does no harm.
             let _ = if lost { fs::rename(entry.path(), directory) } else { fs::remove_dir_all(entry.path()) };
         }
@@ -132,7 +132,7 @@ fn is_same(path: &Utf8Path, artifact: &Artifact) -> bool {
 
 /// Writes artifacts into a new directory that no other process uses.
 #[cfg(target_os = "linux")]
-pub(crate) fn fill_new(directory: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
+pub(crate) fn write_new_directory(directory: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
     fs::create_dir(directory)?;
     let mut made: BTreeSet<&Utf8Path> = BTreeSet::new();
     for artifact in artifacts {
@@ -148,7 +148,7 @@ pub(crate) fn fill_new(directory: &std::path::Path, artifacts: &[Artifact]) -> i
     Ok(())
 }
 
-fn fill(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Result<()> {
+fn write_staging(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Result<()> {
     if staging.exists() {
         fs::remove_dir_all(staging)?;
     }
@@ -182,7 +182,8 @@ fn swap(staging: &Utf8Path, directory: &Utf8Path) -> io::Result<()> {
     match renameat_with(CWD, staging.as_std_path(), CWD, directory.as_std_path(), RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            let aside = directory.with_file_name(format!("{}{ASIDE}", staging.file_name().unwrap_or("jobc")));
+            let aside =
+                directory.with_file_name(format!("{}{OLD_SUFFIX}", staging.file_name().unwrap_or("jobc")));
             fs::rename(directory, &aside)?;
             if let Err(error) = fs::rename(staging, directory) {
                 fs::rename(&aside, directory)?;
@@ -221,8 +222,11 @@ mod tests {
     fn what_is_written_is_there_and_nothing_else() {
         let (_keep, directory) = temporary();
         let first = output("1", &[("oci/a/config.json", "2"), ("oci/b/config.json", "2")]);
-        assert_eq!(write(&directory, &first).unwrap(), Written::Changed);
-        assert_eq!(write(&directory, &output("3", &[("oci/b/config.json", "4")])).unwrap(), Written::Changed);
+        assert_eq!(write(&directory, &first).unwrap(), WriteResult::Changed);
+        assert_eq!(
+            write(&directory, &output("3", &[("oci/b/config.json", "4")])).unwrap(),
+            WriteResult::Changed
+        );
         let files: Vec<_> = list(&directory).unwrap().into_iter().collect();
         assert_eq!(files, ["oci/b/config.json", "plan.json", "sourcemap.json"]);
         assert_eq!(fs::read_to_string(directory.join("plan.json")).unwrap(), "3");
@@ -239,10 +243,13 @@ mod tests {
         let before = time();
         assert_eq!(
             write(&directory, &output("1", &[("openpai/job.yaml", "1")])).unwrap(),
-            Written::Unchanged
+            WriteResult::Unchanged
         );
         std::thread::sleep(std::time::Duration::from_millis(20));
-        assert_eq!(write(&directory, &output("1", &[("openpai/job.yaml", "2")])).unwrap(), Written::Changed);
+        assert_eq!(
+            write(&directory, &output("1", &[("openpai/job.yaml", "2")])).unwrap(),
+            WriteResult::Changed
+        );
         assert_eq!(time(), before);
     }
 

@@ -13,24 +13,24 @@ use serde_json::json;
 
 use crate::args::FormatArg;
 use crate::quantity::bytes;
-use crate::table::visible;
+use crate::table::escape_control;
 use crate::terminal;
 use bars::Item;
 
 /// Minimum interval between two drawings of the bars.
-const DRAWN: Duration = Duration::from_millis(80);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(80);
 /// Minimum interval between two objects about the same blob.
-const SAID: Duration = Duration::from_millis(250);
+const REPORT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Shows progress; shared by the worker threads.
 pub(crate) struct Meter {
-    look: Look,
+    style: ProgressStyle,
     state: Mutex<State>,
 }
 
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum ProgressStyle {
     Nothing,
     Bars { columns: usize },
     Lines,
@@ -49,17 +49,17 @@ impl Meter {
     pub(crate) fn new(format: FormatArg, quiet: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let look = match (format, terminal::columns_of_stderr()) {
-            (FormatArg::Json, _) => Look::Json,
-            _ if quiet => Look::Nothing,
-            (_, Some(columns)) if io::stderr().is_terminal() && !dumb => Look::Bars { columns },
-            _ => Look::Lines,
+            (FormatArg::Json, _) => ProgressStyle::Json,
+            _ if quiet => ProgressStyle::Nothing,
+            (_, Some(columns)) if io::stderr().is_terminal() && !dumb => ProgressStyle::Bars { columns },
+            _ => ProgressStyle::Lines,
         };
-        Self { look, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
+        Self { style: look, state: Mutex::new(State { items: Vec::new(), drawn: 0, last: None }) }
     }
 
     /// Shows a progress event.
-    pub(crate) fn tell(&self, progress: &Progress) {
-        if self.look == Look::Nothing {
+    pub(crate) fn report(&self, progress: &Progress) {
+        if self.style == ProgressStyle::Nothing {
             return;
         }
         let mut state = self.lock();
@@ -67,22 +67,25 @@ impl Meter {
             self.line(&mut state, progress);
             return;
         };
-        let item = state.note(what, &digest, done, total, known);
-        let (ended, due) = (item.ended(), item.said.is_none_or(|said| said.elapsed() >= SAID));
-        let first_end = ended && !std::mem::replace(&mut item.told, ended);
-        match self.look {
-            Look::Json if first_end || due && !ended => {
-                item.said = Some(Instant::now());
+        let item = state.update(what, &digest, done, total, known);
+        let (ended, due) =
+            (item.ended(), item.last_reported.is_none_or(|said| said.elapsed() >= REPORT_INTERVAL));
+        let first_end = ended && !std::mem::replace(&mut item.end_reported, ended);
+        match self.style {
+            ProgressStyle::Json if first_end || due && !ended => {
+                item.last_reported = Some(Instant::now());
                 let object =
                     json!({"event": what, "digest": digest, "done": done, "total": total, "known": known});
                 terminal::print(&format!("{object}\n"));
             }
-            Look::Lines if first_end => {
+            ProgressStyle::Lines if first_end => {
                 let size = bytes(done);
-                let how = if known { "is here" } else { bars::finished(what) };
+                let how = if known { "is here" } else { bars::end_word(what) };
                 terminal::eprint(&format!("{}{how} ({size})\n", bars::label(what, &digest)));
             }
-            Look::Bars { columns } if first_end || state.last.is_none_or(|last| last.elapsed() >= DRAWN) => {
+            ProgressStyle::Bars { columns }
+                if first_end || state.last.is_none_or(|last| last.elapsed() >= REDRAW_INTERVAL) =>
+            {
                 state.draw(columns);
             }
             _ => {}
@@ -96,8 +99,8 @@ impl Meter {
                 json!({"event": "step", "stage": stage, "number": number, "of": of, "text": text, "cached": cached}),
                 format!(
                     "[{} {number}/{of}] {}{}",
-                    visible(stage),
-                    visible(text),
+                    escape_control(stage),
+                    escape_control(text),
                     if *cached { " (cached)" } else { "" }
                 ),
             ),
@@ -105,19 +108,19 @@ impl Meter {
                 let line = String::from_utf8_lossy(line);
                 (
                     json!({"event": "output", "stage": stage, "number": number, "text": line}),
-                    format!("[{} {number}] {}", visible(stage), visible(&line)),
+                    format!("[{} {number}] {}", escape_control(stage), escape_control(&line)),
                 )
             }
-            Progress::Note(text) => (json!({"event": "note", "text": text}), visible(text)),
+            Progress::Note(text) => (json!({"event": "note", "text": text}), escape_control(text)),
             _ => return,
         };
-        if self.look == Look::Json {
+        if self.style == ProgressStyle::Json {
             terminal::print(&format!("{object}\n"));
             return;
         }
         state.erase();
         terminal::eprint(&format!("{text}\n"));
-        if let Look::Bars { columns } = self.look {
+        if let ProgressStyle::Bars { columns } = self.style {
             state.draw(columns);
         }
     }
@@ -141,7 +144,7 @@ impl Drop for Meter {
 }
 
 impl State {
-    fn note(
+    fn update(
         &mut self,
         what: &'static str,
         digest: &str,
@@ -161,7 +164,7 @@ impl State {
 
     fn draw(&mut self, columns: usize) {
         let lines = bars::lines(&self.items, columns);
-        let mut text = self.over();
+        let mut text = self.clear_sequence();
         for line in &lines {
             text.push_str(line);
             text.push('\n');
@@ -173,13 +176,13 @@ impl State {
 
     fn erase(&mut self) {
         if self.drawn > 0 {
-            write(&self.over());
+            write(&self.clear_sequence());
             self.drawn = 0;
         }
     }
 
     /// Moves to the first bar and clears from there on.
-    fn over(&self) -> String {
+    fn clear_sequence(&self) -> String {
         if self.drawn == 0 { String::new() } else { format!("\x1b[{}A\x1b[J", self.drawn) }
     }
 }

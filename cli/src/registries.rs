@@ -17,22 +17,22 @@ mod with {
     use jobc_compiler::parse;
     use jobc_compiler::source::{Source, SourceId, Sources};
     use jobc_image::Fetch;
-    use jobc_registry::settings::Misplaced;
+    use jobc_registry::settings::SettingsError;
     use jobc_registry::{Client, Credentials, Settings};
     use jobc_schema::Pointer;
     use jobc_sys::error::{Error, Kind, Result};
 
-    use crate::input::{self, Unusable};
+    use crate::input::{self, InputError};
 
     /// The settings of the host, used in addition to those of the user.
-    const OF_MACHINE: &str = "/etc/jobc/registries.yaml";
+    const SYSTEM_SETTINGS: &str = "/etc/jobc/registries.yaml";
 
     /// A client with the settings of this user and of this host.
     pub(crate) fn client(plain_http: bool) -> Result<Client> {
         let mut settings = Settings { plain_http, ..Settings::default() };
-        for path in of_user().into_iter().chain([PathBuf::from(OF_MACHINE)]) {
+        for path in user_settings_path().into_iter().chain([PathBuf::from(SYSTEM_SETTINGS)]) {
             if path.exists() {
-                settings = settings.over(read(&path)?);
+                settings = settings.merge(read(&path)?);
             }
         }
         Ok(Client::new(settings, Credentials::of_user()))
@@ -43,7 +43,7 @@ mod with {
         Ok(Box::new(client(plain_http)?))
     }
 
-    fn of_user() -> Option<PathBuf> {
+    fn user_settings_path() -> Option<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory =
@@ -54,7 +54,7 @@ mod with {
     fn read(path: &Path) -> Result<Settings> {
         let shown = path.to_string_lossy();
         let text =
-            input::read(Utf8Path::new(&shown)).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
+            input::read(Utf8Path::new(&shown)).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
         let wrong = |line: Option<u32>, why: &str| {
             let line = line.map(|line| format!(" line {line}:")).unwrap_or_default();
             Error::new(Kind::Config, format!("`{shown}`:{line} {why}"))
@@ -68,7 +68,7 @@ mod with {
             return Err(wrong(line_of(&sources, id, first), &first.message));
         }
         let Some(document) = document else { return Ok(Settings::default()) };
-        let settings = Settings::read(document.to_json()).map_err(|Misplaced { path, message }| {
+        let settings = Settings::read(document.to_json()).map_err(|SettingsError { path, message }| {
             // A number may be an index of a list or a key; only the document knows which.
             let at = path.iter().fold(Pointer::ROOT, |at, segment| at.key(segment));
             let span = document.span(&at, Part::Key);
@@ -87,7 +87,7 @@ mod with {
 #[cfg(not(feature = "registry"))]
 mod without {
     use jobc_image::store::Store;
-    use jobc_image::{Descriptor, Fetch, Platform, Reference, Told};
+    use jobc_image::{Descriptor, Fetch, Platform, ProgressFn, Reference};
 
     use super::Result;
 

@@ -18,7 +18,7 @@ pub(crate) use jobc_oci::message::{error as container_error, warning as containe
 /// `stdout_is_taken` if stdout carries the files themselves.
 pub(crate) fn findings(sources: &Sources, sink: Sink, format: FormatArg, stdout_is_taken: bool) -> Outcome {
     let diagnostics = sink.finish();
-    let outcome = if count(&diagnostics, Severity::Error) > 0 { Outcome::Errors } else { Outcome::Fine };
+    let outcome = if count(&diagnostics, Severity::Error) > 0 { Outcome::Errors } else { Outcome::Success };
     let style = terminal::style();
     let text = render(format.into(), sources, &diagnostics, &style);
     let for_people = matches!(format, FormatArg::Text | FormatArg::Short);

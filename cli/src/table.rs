@@ -3,10 +3,10 @@
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Spaces between two columns.
-const GAP: usize = 2;
+const COLUMN_GAP: usize = 2;
 
 /// Minimum width of a column that is cut.
-const NARROWEST: usize = 8;
+const MIN_COLUMN_WIDTH: usize = 8;
 
 /// Rows of cells under headings.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl<const N: usize> Table<N> {
 
     /// Adds a row. Control characters are escaped.
     pub(crate) fn row(&mut self, cells: [String; N]) {
-        self.rows.push(cells.map(|cell| visible(&cell)));
+        self.rows.push(cells.map(|cell| escape_control(&cell)));
     }
 
     /// The text; no line is wider than `columns` unless a column would get too narrow.
@@ -30,13 +30,13 @@ impl<const N: usize> Table<N> {
         let mut widths: [usize; N] = std::array::from_fn(|column| {
             self.rows.iter().map(|row| row[column].width()).max().unwrap_or_default()
         });
-        let gaps = GAP * N.saturating_sub(1);
+        let gaps = COLUMN_GAP * N.saturating_sub(1);
         while let Some(limit) = columns
             && widths.iter().sum::<usize>() + gaps > limit
         {
             // The widest column is cut, of equal ones the last, since explanations are at the end.
             let Some(widest) = widths.iter_mut().rev().max_by_key(|width| **width) else { break };
-            if *widest <= NARROWEST {
+            if *widest <= MIN_COLUMN_WIDTH {
                 break;
             }
             *widest -= 1;
@@ -48,8 +48,8 @@ impl<const N: usize> Table<N> {
 fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
     let mut out = String::new();
     for (cell, &width) in cells.iter().zip(widths) {
-        let cell = cut(cell, width);
-        let fill = (width + GAP).saturating_sub(cell.width());
+        let cell = truncate(cell, width);
+        let fill = (width + COLUMN_GAP).saturating_sub(cell.width());
         out += &cell;
         out.extend(std::iter::repeat_n(' ', fill));
     }
@@ -58,7 +58,7 @@ fn line<const N: usize>(cells: &[String; N], widths: &[usize; N]) -> String {
 }
 
 /// A text of at most this many columns, with `…` if something is missing.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+pub(crate) fn truncate(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }
@@ -73,7 +73,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
 }
 
 /// A foreign text with its control characters escaped, so that it cannot control the terminal.
-pub(crate) fn visible(text: &str) -> String {
+pub(crate) fn escape_control(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();
     }
@@ -109,6 +109,6 @@ mod tests {
             assert!(text.lines().all(|line| line.width() <= columns), "{columns}\n{text}");
         }
         assert_eq!(table().render(Some(28)).lines().nth(1), Some("a.1        訓練  it ended w…"));
-        assert_eq!(cut("訓練中", 4), "訓…", "half a character is none");
+        assert_eq!(truncate("訓練中", 4), "訓…", "half a character is none");
     }
 }

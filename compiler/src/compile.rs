@@ -98,6 +98,17 @@ pub struct Output {
 /// Returns nothing where the job has errors; they are in the sink, located.
 pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planned> {
     let document = parse::parse(sources, request.job, sink);
+    plan_document(document, sources, request, sink)
+}
+
+/// Runs the passes after the first up to the plan, on what [`parse::parse`] makes of the job file: for callers that
+/// have the tree already.
+pub fn plan_document(
+    document: Option<Document>,
+    sources: &mut Sources,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Option<Planned> {
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
     let document = document.and_then(|d| import::import(d, sources, sink));

@@ -113,6 +113,14 @@ impl Document {
     }
 }
 
+impl Entry {
+    /// Moves the key and its value by a number of bytes.
+    pub fn shift(&mut self, by: i32) {
+        self.key_span.shift(by);
+        self.value.shift(by);
+    }
+}
+
 impl Node {
     /// The child under a key, or at an index.
     pub fn get(&self, segment: &str) -> Option<&Node> {
@@ -147,6 +155,16 @@ impl Node {
             }
             Value::String(text) => Some(Scalar::string(text.clone())),
             Value::Null | Value::Sequence(_) | Value::Mapping(_) => None,
+        }
+    }
+
+    /// Moves the node and all below it by a number of bytes, after an edit before it.
+    pub fn shift(&mut self, by: i32) {
+        self.span.shift(by);
+        match &mut self.value {
+            Value::Mapping(entries) => entries.iter_mut().for_each(|entry| entry.shift(by)),
+            Value::Sequence(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            _ => {}
         }
     }
 

@@ -7,6 +7,7 @@
 mod json;
 mod keys;
 mod limits;
+mod patch;
 mod report;
 mod scalar;
 mod yaml;
@@ -18,6 +19,7 @@ use crate::source::{Source, SourceId, Sources};
 use report::Report;
 
 pub use limits::{MAX_ALIAS_NODES, MAX_ALIAS_TEXT, MAX_BYTES, MAX_DEPTH};
+pub use patch::{Change, patch};
 
 /// Reads one source into a document.
 ///

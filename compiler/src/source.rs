@@ -27,6 +27,12 @@ impl Span {
         Self { source, start: clamp(start), end: clamp(end.max(start)) }
     }
 
+    /// Moves the range by a number of bytes.
+    pub fn shift(&mut self, by: i32) {
+        self.start = self.start.saturating_add_signed(by);
+        self.end = self.end.saturating_add_signed(by);
+    }
+
     /// The range as `usize` offsets, for slicing.
     pub fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize

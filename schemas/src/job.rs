@@ -16,7 +16,7 @@ use crate::target::OpenpaiTarget;
 /// A job: an image, data, roles with their resources and commands, and how they work together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "jobc job", extend("patternProperties" = {"^x-": true}))]
+#[schemars(title = "jobc job", extend("patternProperties" = {"^x-": true, r"^\$schema$": {"type": "string"}}))]
 pub struct Job {
     /// Version of the job format. Always 1.
     #[schemars(schema_with = "version", extend("examples" = [1]))]

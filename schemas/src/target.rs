@@ -18,7 +18,7 @@ pub use openpai::{OpenpaiPriority, OpenpaiRole, OpenpaiStorage, OpenpaiTarget};
 /// Targets: where jobs can run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(title = "jobc targets", extend("patternProperties" = {"^x-": true}))]
+#[schemars(title = "jobc targets", extend("patternProperties" = {"^x-": true, r"^\$schema$": {"type": "string"}}))]
 pub struct Targets {
     /// Version of the targets format. Always 1.
     #[schemars(schema_with = "version", extend("examples" = [1]))]

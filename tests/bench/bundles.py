@@ -1,4 +1,4 @@
-"""The container whose start is measured, and of which `runtime/oci/order/record` asks what it runs."""
+"""The container whose start is measured, also by `runtime/oci/order/record`."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ from profile import docker  # noqa: E402
 
 
 def bundles(directory):
-    """The bundle, the same with the usual seccomp profile, and their root file system."""
+    """Writes the bundle, the same bundle with the default seccomp profile, and their root file system."""
     roots = Roots(directory, shutil.which("busybox") or sys.exit("`busybox` is not installed (Debian: busybox-static)"))
     made = []
     for name in ("plain", "filtered"):

@@ -1,12 +1,12 @@
-/* The floor: what a container costs when one program does exactly that one container, with the fewest system calls.
+/* The floor: the cost of a container if a program runs only this container, with the fewest syscalls.
  *
  *   floor ROOTFS GROUP [--seccomp] -- PROGRAM [ARGUMENT...]
  *
- * The work that can be seen is that of the configuration which `tests/bench/start` gives the runtimes: namespaces for
+ * The result is that of the configuration that `tests/bench/start` gives the runtimes: namespaces for
  * mounts, pids, network, ipc, uts and cgroups; /proc, /dev with its nodes, /dev/pts, /dev/shm, /dev/mqueue, /sys and
  * /sys/fs/cgroup; masked and read-only paths; a memory and a pids limit; three capabilities, no new privileges. What a
- * runtime must do besides is left out on purpose: reading a configuration, checking paths, keeping a state, reporting
- * errors. It follows links in the image and trusts its arguments: it is a yardstick, not a runtime. */
+ * runtime must also do is omitted: reading a configuration, checking paths, keeping a state, reporting
+ * errors. It follows symlinks in the image and trusts its arguments: it is a baseline, not a runtime. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +84,7 @@ static void filesystems(const char *root, int unified) {
     FINE(chdir("/"));
 }
 
-/* A path that is not there costs one call, as anywhere. */
+/* A missing path costs one call. */
 static void hide(void) {
     static const char *const masked[] = {"/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
         "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware"};
@@ -109,7 +109,7 @@ static void restrict_self(void) {
     FINE(syscall(SYS_close_range, 3, ~0u, 0));
 }
 
-/* As many comparisons as the usual profile has calls, in a row; all are allowed. */
+/* As many consecutive comparisons as the default profile has calls; all are allowed. */
 static void filter(void) {
     enum { CALLS = 374 };
     static struct sock_filter code[CALLS + 6];
@@ -124,7 +124,7 @@ static void filter(void) {
         1, 0);
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0);
-    /* An equal number goes on to the next comparison, so that every call takes the whole row. */
+    /* An equal number continues with the next comparison, so that every call runs all of them. */
     for (unsigned call = 0; call < CALLS; call++)
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1000 + call, 0, 0);
     code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -161,7 +161,7 @@ int main(int argc, char **argv) {
             for (int i = 0; i < groups; i++) FINE(write(entrance[i], "0", 1));
             FINE(unshare(CLONE_NEWCGROUP));
         }
-        FINE(sethostname("judged", 6));
+        FINE(sethostname("tested", 6));
         FINE(setsid());
         filesystems(root, unified);
         hide();

@@ -1,12 +1,12 @@
-"""The floor (`floor.c`) as a yardstick: machines change their speed within minutes, so what a runtime takes is said in floors."""
+"""The baseline (`floor.c`): the speed of a host changes within minutes, so durations are compared with those of the floor."""
 
 import os
 import subprocess
 import time
 from pathlib import Path
 
-# What the floor took where the goals in milliseconds were set. On another machine, or the same on another day, a goal is as
-# many times the floor of that moment.
+# The floor's duration when the goals in milliseconds were set. On another host, or at another time, a goal is the same multiple
+# of the floor's current duration.
 FLOOR_OF_GOALS = 2.5
 
 
@@ -18,7 +18,7 @@ def built(directory):
 
 
 def begin(command):
-    """The process id of a command that has been started on /dev/null."""
+    """Starts a command with /dev/null as its streams, and returns its pid."""
     devnull = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
     return os.posix_spawn(command[0], command, os.environ, file_actions=devnull)
 
@@ -32,7 +32,7 @@ def once(command):
 
 
 def gang(commands, at_once):
-    """Milliseconds from the first start to the last end of commands that run some at a time."""
+    """Milliseconds from the first start to the last exit of commands, `at_once` at a time."""
     begun, left, running = time.perf_counter(), list(reversed(commands)), set()
     while left or running:
         while left and len(running) < at_once:
@@ -45,7 +45,7 @@ def gang(commands, at_once):
 
 
 def now(entrant, count):
-    """The floor's lower quartile of some runs: half of them may wait for a cold join, which is no measure of speed."""
+    """The lower quartile of several runs of the floor: half of them may wait for other processes."""
     return lower_quartile([once(entrant.command(f"now-{number}"))[0] for number in range(count)])
 
 
@@ -54,6 +54,6 @@ def lower_quartile(values):
 
 
 def beside(measured, goal, floor):
-    """Milliseconds beside a goal in milliseconds, by how many times the floor either is."""
+    """Compares milliseconds with a goal, both as multiples of the floor."""
     times, most = measured / floor, goal / FLOOR_OF_GOALS
     return f"{measured:.2f} ms, {times:.2f} x floor", f"at most {goal} ms at {FLOOR_OF_GOALS}, {most:.2f}", times <= most

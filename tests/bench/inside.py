@@ -1,4 +1,4 @@
-"""What waiting runtimes hold, and what a process pays that is already running: one container, a gang of 100, a large heap."""
+"""Measures the memory of waiting runtimes, and starts from a running process: one container, a gang of 100, a large heap."""
 
 import json
 import os
@@ -15,7 +15,7 @@ GANG = 100
 
 
 def measure(directory, options, oci, yardstick, rounds, results):
-    """Adds a row to `results` for each, and gives the numbers. `yardstick` is the entrant that is the floor."""
+    """Adds rows to `results`, and returns the numbers. `yardstick` is the floor."""
     report = {}
     command = [str(oci)] if oci else [str(options.binary.resolve()), "oci"]
     bundle_of_waiting(directory)
@@ -34,14 +34,14 @@ def measure(directory, options, oci, yardstick, rounds, results):
 
 
 class Inside:
-    """Measures `runtime/container/examples/in_process.rs`, each time beside the floor of that moment."""
+    """Measures `runtime/container/examples/in_process.rs`, each time next to the floor."""
 
     def __init__(self, directory, program, yardstick, results):
         self.directory, self.program, self.yardstick, self.results = directory, program, yardstick, results
         self.measured = {}
 
     def run(self, bundle, times, *more):
-        """The milliseconds up to the end, of each time."""
+        """The milliseconds of each run."""
         ended = subprocess.run([self.program, self.directory / bundle, self.directory / "states/own", str(times), *more],
                                capture_output=True, text=True, check=False)
         if ended.returncode:
@@ -58,8 +58,8 @@ class Inside:
         self.results.add("in a running process that holds 2 GiB", f"{ended:.2f} ms, {ratio:.2f} times", "at most 1.3", ratio <= 1.3)
 
     def gangs(self, rounds):
-        """A hundred at once from as many threads as a supervisor has; in turn with a hundred floors, as many at a time."""
-        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/job/src/supervisor/maker.rs has them
+        """A hundred containers from as many threads as a supervisor has, alternating with a hundred floors."""
+        threads = min(4, len(os.sched_getaffinity(0)))  # as runtime/job/src/supervisor/spawner.rs has them
         walls = {"floors": [], "own": [], "shared": []}
         for turn in range(rounds):
             walls["floors"].append(floor.gang([self.yardstick.command(f"gang-{turn}-{number}") for number in range(GANG)], threads))
@@ -85,7 +85,7 @@ def bundle_of_waiting(directory):
 
 
 def bundles_of_a_supervisor(directory):
-    """Without a `cgroupsPath`, so that each container has a group of its own."""
+    """Without a `cgroupsPath`, so that each container has its own cgroup."""
     config = configuration()
     config["process"]["args"] = ["/bin/true"]
     config["linux"]["resources"] |= {"memory": {"limit": 256 << 20}, "pids": {"limit": 128}}
@@ -101,7 +101,7 @@ def write(directory, name, config):
 
 
 def waiting(command, count):
-    """KiB (PSS) of the runtime's processes for each container that runs, with `count` of them at once."""
+    """KiB (PSS) of the runtime's processes per container, with `count` concurrent containers."""
     started = [subprocess.Popen(command(number), stdin=subprocess.PIPE, stdout=subprocess.PIPE) for number in range(count)]
     try:
         for each in started:

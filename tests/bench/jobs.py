@@ -1,10 +1,10 @@
-"""Jobs of any size, made of the same parts as real ones. `jobs.py roles 1000` prints one."""
+"""Generates jobs of any size from the parts of real jobs. `jobs.py roles 1000` prints one."""
 
 import sys
 
 
 def roles(count):
-    """A job with that many roles, of which no two are the same and every tenth needs the one before it."""
+    """A job with this many different roles; every tenth needs the previous one."""
     head = """\
 version: 1
 name: many
@@ -32,7 +32,7 @@ roles:
 
 
 def instances(count):
-    """A job with one role of that many instances."""
+    """A job with one role of this many instances."""
     return f"""\
 version: 1
 name: wide

@@ -1,4 +1,4 @@
-"""What a benchmark prints: rows with goals, and the machine that the numbers belong to."""
+"""The output of a benchmark: rows with goals, and the host of the measurement."""
 
 import os
 import pathlib
@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 
 
 class Table:
-    """Rows of what was measured, each with its goal where there is one."""
+    """A table of measurements, with goals."""
 
     def __init__(self):
         self.rows = []
@@ -27,7 +27,7 @@ class Table:
 
 
 def machine():
-    """What the numbers belong to."""
+    """The host of the measurement."""
     cpu = next((line.split(":", 1)[1].strip() for line in lines("/proc/cpuinfo") if line.startswith("model name")), "?")
     total = next((int(line.split()[1]) for line in lines("/proc/meminfo") if line.startswith("MemTotal")), 0)
     return {

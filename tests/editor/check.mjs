@@ -1,4 +1,4 @@
-// What every check shares: where things are, how a check counts and speaks, how it says that a tool is missing.
+// What every test shares: paths, counting and printing of results, skipping without tools.
 
 import { accessSync, constants, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
@@ -7,13 +7,13 @@ import { fileURLToPath } from "node:url";
 /** The repository's root. */
 export const REPOSITORY = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 
-/** The exit code of a check that could not be made. */
+/** The exit code of a skipped test. */
 const SKIPPED = 77;
 
 /** The program under test: `JOBC`, else the debug build. */
 export const JOBC = process.env.JOBC ?? join(REPOSITORY, "target", "debug", "jobc");
 
-/** One check: counts what it tried and prints each failure, then one line for the whole. */
+/** One test: counts expectations and prints each failure, then one line with the counts. */
 export class Check {
     tried = 0;
     failed = 0;
@@ -23,7 +23,7 @@ export class Check {
         this.name = name;
     }
 
-    /** Counts one thing that must hold; the reason is printed where it does not. */
+    /** Counts one expectation; prints the reason if it does not hold. */
     expect(holds, reason) {
         this.tried += 1;
         if (!holds) {
@@ -35,22 +35,22 @@ export class Check {
 
     equal(found, wanted, what) {
         const [left, right] = [JSON.stringify(found), JSON.stringify(wanted)];
-        return this.expect(left === right, () => `${what}: ${left} in place of ${right}`);
+        return this.expect(left === right, () => `${what}: ${left} instead of ${right}`);
     }
 
-    /** What the last line says besides the counts. */
+    /** Adds a note to the last line. */
     note(text) {
         this.notes.push(text);
     }
 
-    /** Ends the process: 0, or 1 where anything failed or nothing was tried. */
+    /** Exits with 0, or with 1 if anything failed or nothing was checked. */
     end() {
         const notes = this.notes.map((note) => `; ${note}`).join("");
         console.log(`${this.name}: ${this.tried - this.failed} of ${this.tried} hold${notes}`);
         process.exit(this.failed === 0 && this.tried > 0 ? 0 : 1);
     }
 
-    /** Ends the process since something is not installed: aloud, or as a failure where CI says that all must be. */
+    /** Exits because a tool is missing: skipped, or failed if tools are required. */
     skip(reason) {
         const required = process.env.JOBC_ORACLES === "required";
         console.log(`${this.name}: ${required ? "FAILED" : "skipped"}: ${reason}`);
@@ -60,10 +60,10 @@ export class Check {
     /** The path of a program; skips without it. */
     program(name) {
         const paths = name.includes("/") ? [name] : process.env.PATH.split(delimiter).map((directory) => join(directory, name));
-        return paths.find(executable) ?? this.skip(`\`${name}\` is not there; \`tests/editor/install\` installs editors, \`cargo build\` jobc`);
+        return paths.find(executable) ?? this.skip(`\`${name}\` was not found; \`tests/editor/install\` installs editors, \`cargo build\` builds jobc`);
     }
 
-    /** A package of npm's; skips without it. */
+    /** An npm package; skips without it. */
     async module(name) {
         try {
             return await import(name);
@@ -82,7 +82,7 @@ function executable(path) {
     }
 }
 
-/** An empty directory below target/editor, for what a run leaves behind to be looked at until the next one. */
+/** An empty directory below target/editor for the files of a run, which are kept until the next run. */
 export function scratch(name) {
     const place = join(REPOSITORY, "target", "editor", "run", name);
     rmSync(place, { recursive: true, force: true });
@@ -90,7 +90,7 @@ export function scratch(name) {
     return place;
 }
 
-/** Every file below a directory for which `wanted` says yes, in a stable order. */
+/** Every file below a directory for which `wanted` is true, in a stable order. */
 export function files(directory, wanted) {
     return readdirSync(directory, { withFileTypes: true })
         .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -100,12 +100,12 @@ export function files(directory, wanted) {
         });
 }
 
-/** A path as a person would name it. */
+/** A path relative to the repository. */
 export function shown(path) {
     return relative(REPOSITORY, path);
 }
 
-/** Waits until `get` gives something that is neither false nor null; fails after `seconds` with what was last seen. */
+/** Waits until `get` returns something that is neither false nor null; throws after `seconds` with the last state. */
 export async function until(what, get, seconds = 20) {
     const end = Date.now() + seconds * 1000;
     for (;;) {
@@ -114,7 +114,7 @@ export async function until(what, get, seconds = 20) {
             return value;
         }
         if (Date.now() > end) {
-            throw new Error(`after ${seconds} s: ${typeof what === "function" ? await what() : what}`);
+            throw new Error(`timed out after ${seconds} s: ${typeof what === "function" ? await what() : what}`);
         }
         await new Promise((resolve) => setTimeout(resolve, 10));
     }

@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 
 import { until } from "./check.mjs";
 
-/** What this editor says that it can do: everything a check asks for, as VS Code would. */
+/** The client capabilities: everything that a test uses, like VS Code. */
 const CAPABILITIES = {
     general: { positionEncodings: ["utf-16"] },
     textDocument: {
@@ -32,13 +32,13 @@ export class Client {
     versions = new Map();
     log = "";
 
-    /** Starts a server and shakes hands. `rpc` is the module vscode-jsonrpc; `answers` are the requests that it may ask us. */
+    /** Starts and initializes a server. `rpc` is the module vscode-jsonrpc; `answers` handle requests of the server. */
     static async start(rpc, command, words, { root, options, answers = {} } = {}) {
         const child = spawn(command, words, { stdio: "pipe" });
         const client = new Client();
         client.child = child;
         client.exit = new Promise((resolve) => child.once("exit", (code, signal) => resolve(code ?? signal)));
-        // A server that has ended is told of below.
+        // A server that has exited is reported below.
         child.stdin.on("error", () => undefined);
         child.stderr.on("data", (chunk) => (client.log += chunk));
         const connection = rpc.createMessageConnection(new rpc.StreamMessageReader(child.stdout), new rpc.StreamMessageWriter(child.stdin));
@@ -54,7 +54,7 @@ export class Client {
         connection.onRequest("workspace/configuration", ({ items }) => items.map(() => null));
         connection.listen();
         const rootUri = root ? pathToFileURL(root).href : null;
-        const ended = client.exit.then((code) => Promise.reject(new Error(`the server ends with ${code} before it answers: ${client.log}`)));
+        const ended = client.exit.then((code) => Promise.reject(new Error(`the server exited with ${code} before it answered: ${client.log}`)));
         const greeting = connection.sendRequest("initialize", {
             processId: process.pid,
             rootUri,
@@ -62,7 +62,7 @@ export class Client {
             capabilities: CAPABILITIES,
             initializationOptions: options,
         });
-        // Whichever comes second is not waited for; a pipe that breaks is not the reason, the end is.
+        // The second one is not awaited. After an exit the reason is the exit, not the broken pipe.
         ended.catch(() => undefined);
         client.server = await Promise.race([greeting.catch(() => ended), ended]);
         await connection.sendNotification("initialized", {});
@@ -77,7 +77,7 @@ export class Client {
         return this.connection.sendNotification(method, parameters);
     }
 
-    /** Opens a text under a path that need not exist, and gives its URI. */
+    /** Opens a text under a path, which may not exist, and returns its URI. */
     async open(path, text, languageId = path.endsWith(".json") ? "json" : "yaml") {
         const uri = pathToFileURL(path).href;
         this.diagnostics.delete(uri);
@@ -91,19 +91,19 @@ export class Client {
         await this.tell("textDocument/didChange", { textDocument: { uri, version }, contentChanges: [{ text }] });
     }
 
-    /** The findings of a document, once there are any for this version (any version where none is named). */
+    /** The findings of a document, once they are published for this version [default: any version]. */
     async findings(uri, version) {
         const what = () => `the server publishes nothing about ${uri}${version ? ` in version ${version}` : ""}\n${this.log.slice(-2000)}`;
         await until(what, () => this.diagnostics.has(uri) && (version === undefined || this.versions.get(uri) === version));
         return this.diagnostics.get(uri);
     }
 
-    /** Asks about a place; lines and characters count from 0. */
+    /** Sends a request about a position; lines and characters count from 0. */
     at(method, uri, line, character, more = {}) {
         return this.ask(method, { textDocument: { uri }, position: { line, character }, ...more });
     }
 
-    /** Ends the session as the protocol wants it and gives the exit code. */
+    /** Shuts the server down, and returns the exit code. */
     async stop() {
         await this.ask("shutdown");
         await this.tell("exit");

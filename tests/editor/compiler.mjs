@@ -1,8 +1,8 @@
-// What the command line says about a job: the truth that editors are compared with.
+// The output of the command line, which editors are compared with.
 
 import { spawnSync } from "node:child_process";
 
-/** The findings of `jobc check`, as its JSON has them. */
+/** The findings of `jobc check`, from its JSON output. */
 export function compilerFindings(jobc, job) {
     const { stdout, stderr } = spawnSync(jobc, ["check", "--format", "json", job], { encoding: "utf8" });
     try {
@@ -12,12 +12,12 @@ export function compilerFindings(jobc, job) {
     }
 }
 
-/** What a command prints on standard output. */
+/** The standard output of a command. */
 export function printed(jobc, ...words) {
     return spawnSync(jobc, words, { encoding: "utf8", maxBuffer: 1 << 28 }).stdout;
 }
 
-/** Turns offsets in bytes into the protocol's positions, which count UTF-16 units. */
+/** Converts byte offsets to the protocol's positions, which count UTF-16 units. */
 export function positions(bytes) {
     return ({ offset }) => {
         const lines = bytes.subarray(0, offset).toString("utf8").split("\n");

@@ -1,5 +1,5 @@
-// Emacs with the configuration of docs/guides/editors.md, in batch mode: eglot connects, findings arrive by flymake, completion
-// answers, a repair is made.
+// Emacs with the configuration of docs/guides/editors.md, in batch mode: eglot connects, flymake shows findings, completion and
+// quick fixes work.
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -21,7 +21,7 @@ writeFileSync(join(directory, "job.yaml"), MISTAKE);
 writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
 writeFileSync(join(place, "init.el"), recipe("emacs.mjs"));
 
-/** What a person would do; batch mode has no command loop, so what a hook would start is called, and answers are waited for. */
+/** The actions of a user; batch mode has no command loop, so hooks are called explicitly, and answers are awaited. */
 const SCRIPT = `
 (package-initialize)
 (load "${join(place, "init.el")}")
@@ -58,12 +58,12 @@ writeFileSync(join(place, "script.el"), SCRIPT);
 
 const words = ["--batch", "--no-init-file", "--load", join(place, "script.el")];
 const { status, stdout, stderr } = spawnSync(emacs, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
-if (check.equal(status, 0, `Emacs ends with ${stdout}${stderr}`)) {
+if (check.equal(status, 0, `Emacs failed: ${stdout}${stderr}`)) {
     const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
     check.equal(out.mode, "jobc-mode", "the mode of job.yaml");
     check.expect(/unknown key `intances`/.test(out.findings["6"] ?? ""), `findings: ${JSON.stringify(out.findings)}`);
     check.expect(out.offered.some((label) => label.trim() === "prepare"), `offered in \`needs\`: ${out.offered}`);
-    check.equal(out.text, MISTAKE.replace("intances", "instances"), "the repair");
-    check.expect(out.other !== "jobc-mode", "a Kubernetes manifest is taken for a job");
+    check.equal(out.text, MISTAKE.replace("intances", "instances"), "the quick fix");
+    check.expect(out.other !== "jobc-mode", "a Kubernetes manifest is opened as a job");
 }
 check.end();

@@ -1,5 +1,5 @@
-// Neovim with the configuration of docs/guides/editors.md, without a screen: findings arrive, completion and hover answer, a
-// repair is made; a Kubernetes manifest is left alone.
+// Neovim with the configuration of docs/guides/editors.md, headless: findings, completion, hover and quick fixes work; a
+// Kubernetes manifest is ignored.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ writeFileSync(job, MISTAKE);
 writeFileSync(join(directory, "pod.yaml"), "apiVersion: v1\nkind: Pod\n");
 writeFileSync(join(place, "init.lua"), recipe("neovim.mjs"));
 
-/** What a person would do, in Lua; its answers are written as JSON. */
+/** The actions of a user, in Lua; the results are written as JSON. */
 const SCRIPT = `
 local out = {}
 local function request(method, line, character)
@@ -59,7 +59,7 @@ writeFileSync(join(place, "script.lua"), SCRIPT);
 
 const words = ["--headless", "--clean", "-u", join(place, "init.lua"), "-c", `luafile ${join(place, "script.lua")}`];
 const { status, stdout, stderr } = spawnSync(nvim, words, { cwd: directory, env: surroundings(place, jobc), encoding: "utf8", timeout: 120_000 });
-check.equal(status, 0, `Neovim ends with ${stdout}${stderr}`);
+check.equal(status, 0, `Neovim failed: ${stdout}${stderr}`);
 const out = JSON.parse(readFileSync(join(directory, "out.json"), "utf8"));
 
 writeFileSync(job, MISTAKE);
@@ -70,7 +70,7 @@ check.equal(out.findings.map(shape).sort(byCode), wanted.map(shape).sort(byCode)
 const labels = (out.needs?.items ?? out.needs ?? []).map(({ label }) => label);
 check.expect(labels.includes("prepare"), `offered in \`needs\`: ${labels}`);
 check.expect(JSON.stringify(out.hover ?? "").length > 40, `the hover of \`run\`: ${JSON.stringify(out.hover)}`);
-check.expect(out.actions?.includes("write `instances`"), `repairs: ${out.actions}`);
-check.equal(out.left.includes("J0101"), false, "the finding that was repaired is still there");
+check.expect(out.actions?.includes("write `instances`"), `quick fixes: ${out.actions}`);
+check.equal(out.left.includes("J0101"), false, "the fixed finding is still there");
 check.equal(out.manifest, 0, "servers attached to a Kubernetes manifest");
 check.end();

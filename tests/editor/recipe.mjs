@@ -1,4 +1,4 @@
-// The configurations in docs/guides/editors.md, which the tests load as they stand there.
+// The configurations in docs/guides/editors.md, which the tests load unchanged.
 
 import { readFileSync, symlinkSync, mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -16,7 +16,7 @@ export function recipe(test) {
     return code;
 }
 
-/** An environment in which the program under test is `jobc` on PATH, and nothing of the user's is read. */
+/** An environment with the program under test as `jobc` on PATH, and without the user's configuration. */
 export function surroundings(place, jobc) {
     const bin = join(place, "bin");
     mkdirSync(bin, { recursive: true });
@@ -27,7 +27,7 @@ export function surroundings(place, jobc) {
     return { ...rest, PATH: `${bin}${delimiter}${rest.PATH}`, HOME: home, XDG_CONFIG_HOME: home, XDG_DATA_HOME: home, XDG_STATE_HOME: home, XDG_CACHE_HOME: home };
 }
 
-/** A job with a mistake in its sixth line, and a place for a role's name in its seventh. */
+/** A job with an error in its sixth line, and a list for a role's name in its seventh. */
 export const MISTAKE = `version: 1
 name: demo
 image: python:3.12-slim

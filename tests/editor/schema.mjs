@@ -1,5 +1,5 @@
-// yaml-language-server with our schemas, as editors without an extension of ours have it: what it reports, jobc reports at
-// the same line; what a schema can see, both see; completion and hover are there.
+// yaml-language-server with our schemas, as in editors without our extension: what it reports, jobc reports at the same line,
+// and the other way round for what a schema can express; completion and hover work.
 
 import { existsSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -30,7 +30,7 @@ const client = await Client.start(rpc, process.execPath, [server, "--stdio"], {
 });
 await client.tell("yaml/registerCustomSchemaRequest");
 
-/** Whether a document is one that the schema is not for: another program's format. */
+/** Whether a document has another program's format, for which there is no schema. */
 const isOpenPai = (text) => /^(taskRoles|protocolVersion|jobName)\s*:/m.test(text);
 
 const documents = [];
@@ -44,11 +44,11 @@ for (const root of ["examples", "tests/errors"]) {
     }
 }
 
-/** What the compiler finds about the text itself, before the schema counts: there two parsers recover each in its own way. */
+/** Findings about the syntax: two parsers recover differently, so they are not compared. */
 const OF_THE_TEXT = /^J00/;
-/** Findings about one key each, for which the schema has a rule. */
+/** Findings that the schema has a rule for. */
 const OF_THE_SCHEMA = /^J01(0[1-9]|1[0-2])$/;
-/** One finding of ours that stands for all that a schema would say about a file: it is a Kubernetes manifest. */
+/** A finding about the whole file, a Kubernetes manifest, instead of all findings of the schema. */
 const FOR_THE_WHOLE = /^J0122$/;
 
 let agreed = 0;
@@ -66,14 +66,14 @@ for (const { path, uri } of documents) {
     }
     for (const { code, start, message } of here.filter(({ code }) => OF_THE_SCHEMA.test(code))) {
         const seen = reported.some(({ line }) => line === start.line);
-        check.expect(seen, `${name}:${start.line}: the schema does not see ${code}: ${message}`);
+        check.expect(seen, `${name}:${start.line}: the schema does not report ${code}: ${message}`);
     }
     if (here.length === 0) {
-        check.equal(reported, [], `${name} has no mistake`);
+        check.equal(reported, [], `${name} has no error`);
     }
 }
-check.note(`${documents.length} files, ${agreed} reports agreed on`);
-check.expect(agreed > 25, `the schema reported only ${agreed} things in all cases: is it in use?`);
+check.note(`${documents.length} files, ${agreed} equal reports`);
+check.expect(agreed > 25, `the schema reported only ${agreed} findings in all cases: is it in use?`);
 
 /** A job that uses a targets file. */
 function jobBeside(targets) {
@@ -81,7 +81,7 @@ function jobBeside(targets) {
     return ["job.yaml", "job.json"].map((name) => join(directory, name)).find(existsSync);
 }
 
-/** Opens a text with its cursor at `|` and gives the place. */
+/** Opens a text with the cursor at `|`, and returns the position. */
 let opened = 0;
 async function cursor(text, kind) {
     const offset = text.indexOf("|");
@@ -113,7 +113,7 @@ for (const [text, wanted, kind = "job"] of COMPLETIONS) {
     check.equal(bare.map(({ label }) => label), [], `offered without documentation in ${JSON.stringify(text)}`);
 }
 
-/** Every name of a field in a schema. */
+/** The names of all fields in a schema. */
 function fieldsOf(value, into = new Set()) {
     if (value !== null && typeof value === "object") {
         Object.keys(value.properties ?? {}).forEach((name) => into.add(name));
@@ -127,7 +127,7 @@ for (const { path, text, uri } of documents.filter(({ path }) => shown(path).sta
     const fields = fieldsOf(JSON.parse(readFileSync(fileURLToPath(schema(isTargets(path) ? "targets" : "job")))));
     for (const [line, written] of text.split("\n").entries()) {
         const [, indent, key] = /^(\s*)([a-z_]+):/.exec(written) ?? [];
-        // At the first two levels all keys are fields but the names that the user gives, which no schema knows.
+        // Keys of the second level are names that the user chooses, which no schema knows.
         if (key !== undefined && indent.length !== 2 && fields.has(key)) {
             const answer = await client.at("textDocument/hover", uri, line, indent.length + 1);
             hovers += 1;

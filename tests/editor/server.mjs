@@ -1,5 +1,5 @@
-// `jobc lsp` as a process, with a scripted editor: its findings are those of `jobc check`, its repairs repair, what it says
-// about places is right, and its texts are those that the command line prints.
+// `jobc lsp` with a scripted editor: its findings are those of `jobc check`, its quick fixes fix, its answers about positions are
+// correct, and its texts are those of the command line.
 
 import { readFileSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
@@ -11,9 +11,10 @@ import { compilerFindings, positions, printed } from "./compiler.mjs";
 const check = new Check("server");
 const jobc = check.program(JOBC);
 const rpc = await check.module("vscode-jsonrpc/node");
-const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY });
+// Lenses are only for clients that know their commands.
+const client = await Client.start(rpc, jobc, ["lsp"], { root: REPOSITORY, options: { codeLens: true } });
 
-// --- findings and repairs
+// --- findings and quick fixes
 
 const isJob = (path) => /\.(yaml|json)$/.test(path) && basename(path) !== "targets.yaml" && !path.includes("/out/");
 const cases = [
@@ -21,8 +22,8 @@ const cases = [
     ...files(join(REPOSITORY, "tests", "errors"), isJob),
 ];
 
-/** A finding as both sides tell it. */
-const told = ({ code, message, range }) => ({ code, message, range });
+/** The fields of a finding that are compared. */
+const fieldsOf = ({ code, message, range }) => ({ code, message, range });
 const order = (a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1);
 
 let compared = 0;
@@ -31,32 +32,32 @@ for (const path of cases) {
     const name = shown(path);
     const bytes = readFileSync(path);
     const at = positions(bytes);
-    // A text that is no UTF-8 cannot be in an editor.
+    // An editor cannot show a text that is not UTF-8.
     if (Buffer.compare(Buffer.from(bytes.toString("utf8")), bytes) !== 0) {
         continue;
     }
     const wanted = compilerFindings(jobc, path)
         .filter(({ file }) => file === undefined || basename(file) === basename(path))
         .map(({ code, message, start, end }) => ({ code, message, range: start && { start: at(start), end: at(end) } }));
-    // Under a job's name: a text that is broken enough says nothing about itself.
+    // Under the name of a job file: an invalid text may not be recognized by its content.
     const uri = await client.open(join(dirname(path), `job${extname(path)}`), bytes.toString("utf8"));
     const found = await client.findings(uri, 1);
     compared += found.length;
-    check.equal(found.map(told).sort(order), wanted.map(told).sort(order), `${name}: the server's findings are not the compiler's`);
-    repaired += await tryRepairs(name, uri, bytes.toString("utf8"), found);
+    check.equal(found.map(fieldsOf).sort(order), wanted.map(fieldsOf).sort(order), `${name}: the server's findings are not the compiler's`);
+    repaired += await tryQuickFixes(name, uri, bytes.toString("utf8"), found);
     await client.tell("textDocument/didClose", { textDocument: { uri } });
 }
-check.note(`${cases.length} files, ${compared} findings, ${repaired} repairs tried`);
-check.expect(repaired > 50, `only ${repaired} repairs were offered`);
+check.note(`${cases.length} files, ${compared} findings, ${repaired} quick fixes applied`);
+check.expect(repaired > 50, `only ${repaired} quick fixes were offered`);
 
-/** Carries out each quick fix of a file alone; the finding must be gone then. */
-async function tryRepairs(name, uri, text, found) {
+/** Applies each quick fix of a file separately; the finding must be gone. */
+async function tryQuickFixes(name, uri, text, found) {
     let version = 1;
     let tried = 0;
     for (const diagnostic of found) {
         const context = { diagnostics: [diagnostic], only: ["quickfix"] };
         const actions = (await client.ask("textDocument/codeAction", { textDocument: { uri }, range: diagnostic.range, context })) ?? [];
-        const same = (other) => JSON.stringify(told(other)) === JSON.stringify(told(diagnostic));
+        const same = (other) => JSON.stringify(fieldsOf(other)) === JSON.stringify(fieldsOf(diagnostic));
         for (const action of actions.filter(({ diagnostics }) => diagnostics?.some(same))) {
             const edit = action.edit ?? (await client.ask("codeAction/resolve", action)).edit;
             const edits = editsOf(edit).filter((one) => one.uri === uri);
@@ -71,13 +72,13 @@ async function tryRepairs(name, uri, text, found) {
     return tried;
 }
 
-/** The edits of a workspace edit, in either of its forms. */
+/** The edits of a workspace edit, in either form. */
 function editsOf({ changes, documentChanges } = {}) {
     const plain = Object.entries(changes ?? {}).map(([uri, edits]) => ({ uri, edits }));
     return [...plain, ...(documentChanges ?? []).map(({ textDocument, edits }) => ({ uri: textDocument.uri, edits }))];
 }
 
-/** A text with edits carried out, last first. */
+/** Applies edits to a text, last first. */
 function apply(text, edits) {
     const lines = text.split("\n");
     const offset = ({ line, character }) => lines.slice(0, line).reduce((sum, one) => sum + one.length + 1, 0) + character;
@@ -86,7 +87,7 @@ function apply(text, edits) {
         .reduce((whole, { range, newText }) => whole.slice(0, offset(range.start)) + newText + whole.slice(offset(range.end)), text);
 }
 
-// --- names and places
+// --- names and positions
 
 const JOB = `version: 1
 name: demo
@@ -106,7 +107,7 @@ const directory = join(REPOSITORY, "target", "editor");
 const uri = await client.open(join(directory, "names", "job.yaml"), JOB);
 check.equal((await client.findings(uri)).filter(({ severity }) => severity === 1), [], "the sample job");
 
-/** The place of a text in the sample job; \`by\` goes on from its beginning. */
+/** The position of a text in the sample job, plus \`by\` characters. */
 function place(text, by = 0) {
     const lines = JOB.split("\n");
     const line = lines.findIndex((line) => line.includes(text));
@@ -126,12 +127,12 @@ const after = apply(JOB, editsOf(renamed).flatMap(({ edits }) => edits));
 check.expect(/texts: \{source: "pvc:corpus"/.test(after) && /data\.texts\.mount/.test(after) && !/data\.corpus/.test(after), `the rename gives ${after}`);
 
 const symbols = await client.ask("textDocument/documentSymbol", { textDocument: { uri } });
-check.expect(/"prepare"/.test(JSON.stringify(symbols)) && /"train"/.test(JSON.stringify(symbols)), "the roles are no symbols");
+check.expect(/"prepare"/.test(JSON.stringify(symbols)) && /"train"/.test(JSON.stringify(symbols)), "the roles are not symbols");
 const folds = await client.ask("textDocument/foldingRange", { textDocument: { uri } });
 check.expect(folds.some(({ startLine }) => startLine === place("roles:")[0]), "`roles` does not fold");
 const whole = { start: { line: 0, character: 0 }, end: { line: 99, character: 0 } };
 const hints = await client.ask("textDocument/inlayHint", { textDocument: { uri }, range: whole });
-check.expect(/4 GPUs/.test(JSON.stringify(hints)) && /32/.test(JSON.stringify(hints)), `the hints do not say what train takes in all: ${JSON.stringify(hints)}`);
+check.expect(/4 GPUs/.test(JSON.stringify(hints)) && /32/.test(JSON.stringify(hints)), `the hints do not show the total of train: ${JSON.stringify(hints)}`);
 const lenses = await client.ask("textDocument/codeLens", { textDocument: { uri } });
 check.equal([...new Set(lenses.map(({ command }) => command?.command))].sort(), ["jobc.build", "jobc.run", "jobc.showPlan"], "code lenses");
 check.expect(lenses.every(({ command }) => command.arguments?.[0] === uri), "a lens does not name its file");
@@ -140,7 +141,7 @@ await client.change(uri, 2, untidy);
 const formatted = apply(untidy, (await client.ask("textDocument/formatting", { textDocument: { uri }, options: { tabSize: 2, insertSpaces: true } })) ?? []);
 check.equal(formatted, JOB.replace("run: train\n", "run: train   # last\n"), "formatting");
 
-// --- completion, while half a line is typed
+// --- completion in an incomplete line
 
 const COMPLETIONS = [
     ["    needs: [|]\n", ["prepare"]],
@@ -157,11 +158,11 @@ for (const [i, [added, wanted]] of COMPLETIONS.entries()) {
     await client.change(uri, i + 10, text.replace("|", ""));
     const answer = await client.at("textDocument/completion", uri, line, character);
     const labels = (answer?.items ?? answer ?? []).map(({ label }) => label);
-    check.equal(wanted.filter((label) => !labels.includes(label)), [], `not offered in ${JSON.stringify(added)}, where these are: ${labels}`);
+    check.equal(wanted.filter((label) => !labels.includes(label)), [], `not offered in ${JSON.stringify(added)}, offered: ${labels}`);
     check.equal(labels.filter((label, i) => labels.indexOf(label) !== i), [], `offered twice in ${JSON.stringify(added)}`);
 }
 
-// --- requests of our own: the text that the command line prints
+// --- our own requests, which return the text of the command line
 
 const example = join(REPOSITORY, "examples", "torchrun-4x8", "job.yaml");
 const exampleUri = await client.open(example, readFileSync(example, "utf8"));
@@ -174,7 +175,7 @@ check.equal(manifest.text, printed(jobc, "build", "--stdout", "--backend", "kube
 const page = await client.ask("jobc/explain", { code: "j0101" });
 check.equal([page.code, page.markdown.trim()], ["J0101", printed(jobc, "explain", "J0101").trim()], "jobc/explain");
 const refused = await client.ask("jobc/plan", { uri: exampleUri, target: "nowhere" }).catch((error) => error);
-check.equal(refused.code, -32803, "the error about a target that is not there");
+check.equal(refused.code, -32803, "the error about an unknown target");
 check.expect(/nowhere/.test(refused.message), `the message does not name the target: ${refused.message}`);
 
 // --- a YAML file of another program

@@ -1,5 +1,5 @@
-// The packaged extension in VS Code (code-server, in Chromium), driven by keys and read from the screen. Each scene is a
-// window of its own; pictures of each are left in target/editor.
+// The packaged extension in VS Code (code-server, in Chromium), driven by keys and checked on the screen. Each scenario has its
+// own window; screenshots are left in target/editor.
 
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 
 import { Check, JOBC, REPOSITORY, scratch, shown } from "./check.mjs";
 import { Editor } from "./vscode/editor.mjs";
-import { ON_DEMAND, SCENES } from "./vscode/scenes.mjs";
+import { ON_DEMAND, SCENARIOS } from "./vscode/scenarios.mjs";
 import { installed, startCodeServer } from "./vscode/server.mjs";
 
 const { positionals: chosen } = parseArgs({ allowPositionals: true });
@@ -27,17 +27,17 @@ if (!existsSync(vsix)) {
 const place = scratch("vscode");
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
 try {
-    const scenes = chosen.length === 0 ? SCENES : { ...SCENES, ...ON_DEMAND };
-    for (const name of chosen.length === 0 ? Object.keys(SCENES) : chosen) {
-        await playScene(name, scenes[name] ?? check.skip(`there is no scene \`${name}\``));
+    const scenarios = chosen.length === 0 ? SCENARIOS : { ...SCENARIOS, ...ON_DEMAND };
+    for (const name of chosen.length === 0 ? Object.keys(SCENARIOS) : chosen) {
+        await runScenario(name, scenarios[name] ?? check.skip(`unknown scenario \`${name}\``));
     }
 } finally {
     await browser.close();
 }
-check.note(`pictures in ${shown(place)}`);
+check.note(`screenshots in ${shown(place)}`);
 check.end();
 
-async function playScene(name, { files, extensions = () => [], settings, play }) {
+async function runScenario(name, { files, extensions = () => [], settings, run }) {
     const home = join(place, name);
     const folder = join(home, "work");
     mkdirSync(folder, { recursive: true });
@@ -47,7 +47,7 @@ async function playScene(name, { files, extensions = () => [], settings, play })
     let editor;
     try {
         editor = await Editor.open(browser, server.address, folder, place);
-        await play(editor, check, folder);
+        await run(editor, check, folder);
     } catch (error) {
         check.expect(false, `${name}: ${error.message}`);
         await editor?.picture(`${name}-failed`);

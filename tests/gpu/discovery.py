@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges what jobc finds of GPUs, on made-up machines: the lists, a driver that hangs or dies, jobs that the machine cannot
-serve, what tasks use, and how they talk to the driver. No GPU is needed.
+"""Tests GPU discovery on simulated hosts: lists, a driver that hangs or dies, jobs that the host cannot serve,
+usage of tasks, and traces of driver calls. No GPU is needed.
 
-With `--user range` or `--user single` everything is done as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -17,17 +17,17 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
-from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
-from made_up import fake_gpus  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from harness import Harness  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
 
 ANSWERS = "usr/lib/x86_64-linux-gnu/nvml.answers"
 
-# How many cards of which vendor, how many MIG instances.
-MACHINES = {"v100": ({"nvidia": 8}, 0), "a100": ({"nvidia": 4}, 11), "h100": ({"nvidia": 8}, 0), "h200": ({"nvidia": 1}, 0),
+# The cards of each vendor, and the number of MIG instances.
+HOSTS = {"v100": ({"nvidia": 8}, 0), "a100": ({"nvidia": 4}, 11), "h100": ({"nvidia": 8}, 0), "h200": ({"nvidia": 1}, 0),
             "amd": ({"amd": 4}, 0), "intel": ({"intel": 2}, 0), "mixed": ({"nvidia": 1, "amd": 1, "intel": 1}, 0), "none": ({}, 0)}
 
-TALKS = """\
+IOCTL_LOOP = """\
 import fcntl, os, time
 node = os.open("/dev/nvidia0", os.O_RDWR)
 while True:
@@ -40,15 +40,15 @@ while True:
 """
 
 
-class Machine:
-    """A made-up machine, and the command line on it."""
+class Host:
+    """A simulated host, and jobc's command line on it."""
 
-    def __init__(self, jobs, judge, name):
+    def __init__(self, jobs, harness, name):
         self.jobs, self.root = jobs, jobs.directory / f"{name}-{time.monotonic_ns()}"
-        subprocess.run([fake_gpus(judge), name, str(self.root), "--nodes", "null"], check=True)
+        subprocess.run([fake_gpus(harness), name, str(self.root), "--nodes", "null"], check=True)
 
     def answer(self, *lines):
-        """NVML's answers from now on: the last of two counts."""
+        """Appends answers of the simulated NVML; the last line of a name counts."""
         with (self.root / ANSWERS).open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
@@ -75,102 +75,102 @@ class Machine:
 
 
 def main():
-    judge = Judge("discovery", __doc__)
-    with jobs_of(judge) as jobs:
-        cases = (lists, silence, asked, examined, refused, required, unasked, used, traced, untraced)
+    harness = Harness("discovery", __doc__)
+    with jobs_of(harness) as jobs:
+        cases = (gpu_ls, nvml_faults, helper_program, doctor, rejected, image_requirements, no_gpu_requested, usage, traced, trace_errors)
         for case in cases:
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(lambda jobs, case=case: case(jobs, judge), jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(lambda jobs, case=case: case(jobs, harness), jobs))
+    harness.end()
 
 
-def lists(jobs, judge):
-    """Every machine's cards, for programs and for people; none is a normal machine."""
-    for name, (vendors, instances) in MACHINES.items():
-        machine = Machine(jobs, judge, name)
-        found = machine.listed()
+def gpu_ls(jobs, harness):
+    """The cards of every host, as JSON and as tables; a host without cards is no error."""
+    for name, (vendors, instances) in HOSTS.items():
+        host = Host(jobs, harness, name)
+        found = host.listed()
         counts = {}
         for gpu in found["gpus"]:
             counts[gpu["vendor"]] = counts.get(gpu["vendor"], 0) + 1
-        cut = sum(len(gpu["mig"]["devices"]) for gpu in found["gpus"] if gpu["mig"])
-        if (counts, cut) != (vendors, instances) or found["notes"]:
-            yield f"{name}: {counts}, {cut} instances, {found['notes']}"
+        instance_count = sum(len(gpu["mig"]["devices"]) for gpu in found["gpus"] if gpu["mig"])
+        if (counts, instance_count) != (vendors, instances) or found["notes"]:
+            yield f"{name}: {counts}, {instance_count} instances, {found['notes']}"
         if found["source"] != ("nvml" if "nvidia" in vendors else "none"):
-            yield f"{name}: told by {found['source']}"
+            yield f"{name}: source {found['source']}"
         for words in (["ls"], ["ls", "--wide"]):
-            answer = machine.call("gpu", *words)
+            answer = host.call("gpu", *words)
             rows = answer.stdout.splitlines()
             head = "no GPUs on this host" if not vendors else "GPU "
             if answer.returncode or answer.stderr or not rows[0].startswith(head):
                 yield f"{name}: {words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
 
 
-def silence(jobs, judge):
-    """NVML that hangs, dies or refuses costs its knowledge, and a moment; who does not want it does not ask it."""
+def nvml_faults(jobs, harness):
+    """If NVML hangs, crashes or fails, files are used instead, after a timeout. With `JOBC_NVML=` it is not called."""
     for answer, words in (("init=~", "timed out after 1 s"), ("count=~", "timed out after 1 s"), ("gpu.3.name=^", "signal: 6"), ("init=!9", "driver")):
-        machine = Machine(jobs, judge, "v100")
-        machine.answer(answer)
+        host = Host(jobs, harness, "v100")
+        host.answer(answer)
         start = time.monotonic()
-        found = machine.listed(JOBC_NVML_TIMEOUT="1")
+        found = host.listed(JOBC_NVML_TIMEOUT="1")
         if time.monotonic() - start > 10:
             yield f"{answer}: it took {time.monotonic() - start:.1f} s"
         if (found["source"], len(found["gpus"])) != ("proc", 8) or words not in " ".join(found["notes"]):
             yield f"{answer}: {found['source']}, {len(found['gpus'])} cards, {found['notes']}"
-        without = machine.listed(JOBC_NVML="")
+        without = host.listed(JOBC_NVML="")
         if (without["source"], without["notes"]) != ("proc", []):
-            yield f"{answer}, not asked: {without['source']}, {without['notes']}"
+            yield f"{answer}, without NVML: {without['source']}, {without['notes']}"
 
 
-def asked(jobs, judge):
-    """`jobc-nvml` beside the program asks NVML in its place; where it cannot run, or is another's, the program does."""
-    machine = Machine(jobs, judge, "h100")
-    directory = jobs.directory / "beside"
+def helper_program(jobs, harness):
+    """`jobc-nvml` next to the program calls NVML for it; if it cannot run, or others can write it, the program calls NVML itself."""
+    host = Host(jobs, harness, "h100")
+    directory = jobs.directory / "helper"
     directory.mkdir()
-    own, program, asker = jobs.program, directory / "jobc", directory / "jobc-nvml"
+    own, program, helper = jobs.program, directory / "jobc", directory / "jobc-nvml"
     shutil.copy(own, program)
     try:
         jobs.program = program
-        for script, mode, through in ((f'exec {own} gpu-nvml "$@"', 0o755, str(asker)), ("echo not here >&2; exit 127", 0o755, None), ("echo '{}'", 0o777, None)):
-            asker.write_text(f"#!/bin/sh\n{script}\n")
-            asker.chmod(mode)
-            found = machine.listed()
-            if (found["source"], len(found["gpus"]), found.get("asked_by"), found["notes"]) != ("nvml", 8, through, []):
-                yield f"{script}: {found['source']}, {len(found['gpus'])} cards, asked by {found.get('asked_by')}, {found['notes']}"
+        for script, mode, expected_helper in ((f'exec {own} gpu-nvml "$@"', 0o755, str(helper)), ("echo not here >&2; exit 127", 0o755, None), ("echo '{}'", 0o777, None)):
+            helper.write_text(f"#!/bin/sh\n{script}\n")
+            helper.chmod(mode)
+            found = host.listed()
+            if (found["source"], len(found["gpus"]), found.get("asked_by"), found["notes"]) != ("nvml", 8, expected_helper, []):
+                yield f"{script}: {found['source']}, {len(found['gpus'])} cards, helper {found.get('asked_by')}, {found['notes']}"
     finally:
         jobs.program = own
 
 
-def examined(jobs, judge):
-    """`jobc doctor` says the same."""
-    report = json.loads(Machine(jobs, judge, "a100").call("doctor", "--format", "json", seconds=120).stdout)
+def doctor(jobs, harness):
+    """`jobc doctor` reports the same."""
+    report = json.loads(Host(jobs, harness, "a100").call("doctor", "--format", "json", seconds=120).stdout)
     found = {check["name"]: check for check in report["checks"]}["gpu.nvidia"]
     if found["status"] != "ok" or not re.search("2 NVIDIA A100.* in 11 MIG instances with driver 535.104.05, CUDA 12.2", found["found"]):
         yield f"{found}"
 
 
-def refused(jobs, judge):
-    """What the machine cannot serve is refused at the line that asks for it, with what there is."""
+def rejected(jobs, harness):
+    """A request that the host cannot serve is rejected at its line, with what is available."""
     cases = [("v100", {"model": "A100"}, "J0327", "8 `Tesla V100"), ("v100", {"compute_capability": "8.0"}, "J0327", "compute capability 7.0"),
              ("h100", {"share": {"profile": "1g.10gb"}}, "J0327", "1g.10gb"), ("a100", {"count": 3}, "J0327", "3 GPUs of one host"),
              ("a100", {"memory": "96GiB"}, "J0327", "96GiB"), ("v100", {"cuda": "12.4"}, "J03", "470.223.02"),
              ("none", {"count": 1}, "J0327", "this host has none"), ("amd", {"count": 1}, "J0327", "NVIDIA GPUs")]
     for name, gpu, code, words in cases:
-        machine = Machine(jobs, judge, name)
-        path = machine.job("refused", run="true", resources={"gpu": gpu})
-        answer = machine.call("run", path)
+        host = Host(jobs, harness, name)
+        path = host.job("refused", run="true", resources={"gpu": gpu})
+        answer = host.call("run", path)
         if answer.returncode != 125 or f"error[{code}" not in answer.stderr or words not in answer.stderr or "refused.json:" not in answer.stderr:
             yield f"{name}, {gpu}: exit {answer.returncode}: {answer.stderr}"
-    machine = Machine(jobs, judge, "none")
+    host = Host(jobs, harness, "none")
     words = ["--allow-unenforced"] if jobs.account else []
-    answer = machine.call("run", *words, "--no-gpu", machine.job("without", run="true", resources={"gpu": 1}))
+    answer = host.call("run", *words, "--no-gpu", host.job("without", run="true", resources={"gpu": 1}))
     if answer.returncode:
         yield f"--no-gpu: exit {answer.returncode}: {answer.stderr}"
 
 
-def required(jobs, judge):
-    """A bundle whose image requires a newer driver is not started, unless it is told that it need not be so."""
-    machine = Machine(jobs, judge, "v100")
-    path = machine.job("required", run="true", resources={"gpu": 1})
+def image_requirements(jobs, harness):
+    """A bundle whose image requires a newer driver is not started, unless the check is disabled."""
+    host = Host(jobs, harness, "v100")
+    path = host.job("required", run="true", resources={"gpu": 1})
     out = jobs.directory / "required-out"
     subprocess.run([str(jobs.program), "build", path, "--backend", "oci", "--output", str(out)], check=True, capture_output=True)
     bundle = next(out.glob("*/oci/main-0"))
@@ -181,94 +181,94 @@ def required(jobs, judge):
                             (["NVIDIA_REQUIRE_CUDA=cuda>=12.4", "NVIDIA_DISABLE_REQUIRE=true"], 0)):
         config["process"]["env"] = own + variables
         (bundle / "config.json").write_text(json.dumps(config))
-        answer = machine.call("run", str(bundle), "--root", "host", "--devices", "0", *words)
+        answer = host.call("run", str(bundle), "--root", "host", "--devices", "0", *words)
         if answer.returncode != code or (code and "NVIDIA_REQUIRE_CUDA" not in answer.stderr):
             yield f"{variables}: exit {answer.returncode}: {answer.stderr}"
 
 
-def unasked(jobs, judge):
-    """A job without GPUs asks nobody for them: NVML that hangs does not hold it up."""
-    machine = Machine(jobs, judge, "v100")
-    machine.answer("init=~")
+def no_gpu_requested(jobs, harness):
+    """A job without GPUs does not call NVML: it starts even if NVML hangs."""
+    host = Host(jobs, harness, "v100")
+    host.answer("init=~")
     words = ["--allow-unenforced"] if jobs.account else []
     start = time.monotonic()
-    answer = machine.call("run", *words, machine.job("unasked", run="sleep 1.5"))
+    answer = host.call("run", *words, host.job("unasked", run="sleep 1.5"))
     if answer.returncode or time.monotonic() - start > 8:
         yield f"exit {answer.returncode} after {time.monotonic() - start:.1f} s: {answer.stderr}"
 
 
-def used(jobs, judge):
-    """What a task's processes have of a card is in its samples."""
-    machine = Machine(jobs, judge, "h200")
-    name = machine.start(machine.job("used", run="exec sleep 60", resources={"gpu": 1}))
+def usage(jobs, harness):
+    """`jobc stats` has the GPU usage of a task's processes."""
+    host = Host(jobs, harness, "h200")
+    name = host.start(host.job("used", run="exec sleep 60", resources={"gpu": 1}))
     pid = jobs.record(name)["tasks"][0]["process"]["pid"]
-    machine.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
+    host.answer(f"gpu.0.processes={pid}:{3 << 30}", "gpu.0.utilization=97 5")
     row = {}
     for _ in range(1 if jobs.account else 40):
-        row = json.loads(machine.call("stats", "--no-stream", "--format", "json", name).stdout.splitlines()[0])
+        row = json.loads(host.call("stats", "--no-stream", "--format", "json", name).stdout.splitlines()[0])
         if row.get("gpu"):
             break
         time.sleep(0.5)
     if jobs.account:
-        # Whose a process is tell the cgroups, which this user has none of here.
-        judge.note("an unprivileged user's task without cgroups has no numbers")
+        # Processes are matched to tasks by cgroup, which this user does not have here.
+        harness.note("an unprivileged user's task without cgroups has no GPU usage")
     elif [(use["memory"], use["utilization"]) for use in row.get("gpu", [])] != [(3 << 30, 97)]:
         yield f"{row}"
-    listed = machine.listed()
+    listed = host.listed()
     if [lease["job"] for lease in listed["leases"]] != [name] or [process["pid"] for process in listed["gpus"][0]["processes"]] != [pid]:
         yield f"{listed['leases']}, {listed['gpus'][0]['processes']}"
-    if name not in machine.call("gpu", "ls").stdout:
-        yield "the list does not tell the job"
+    if name not in host.call("gpu", "ls").stdout:
+        yield "`gpu ls` does not show the job"
 
 
-def talking(jobs, judge):
-    """A job that talks to its card's driver."""
-    machine = Machine(jobs, judge, "v100")
-    name = machine.start(machine.job("talks", run=f"exec python3 - <<'END'\n{TALKS}END\n", resources={"gpu": 1}))
-    return machine, name
+def start_ioctl_loop(jobs, harness):
+    """A job that calls its card's driver."""
+    host = Host(jobs, harness, "v100")
+    name = host.start(host.job("talks", run=f"exec python3 - <<'END'\n{IOCTL_LOOP}END\n", resources={"gpu": 1}))
+    return host, name
 
 
-def traced(jobs, judge):
-    """Calls are counted by node; the task goes on; Ctrl-C shows what was counted."""
+def traced(jobs, harness):
+    """Calls are counted per device node, and the task continues."""
     if not shutil.which("strace"):
-        judge.note("`strace` is not installed: nothing was traced")
+        harness.note("`strace` is not installed: nothing was traced")
         return
-    machine, name = talking(jobs, judge)
+    host, name = start_ioctl_loop(jobs, harness)
     time.sleep(1)
-    answer = machine.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
+    answer = host.call("trace", name, "--duration", "2s", "--format", "json", seconds=60)
     if answer.returncode:
         yield f"exit {answer.returncode}: {answer.stderr}"
         return
-    told = json.loads(answer.stdout)
-    rows = {(row["node"], row["call"]): row for row in told["calls"]}
-    asked, opened = rows.get(("/dev/nvidia0", "ioctl")), rows.get(("/dev/nvidiactl", "open"))
-    if not asked or not opened or set(node for node, _ in rows) != {"/dev/nvidia0", "/dev/nvidiactl"}:
-        yield f"{told}"
-    elif asked["errors"] != asked["calls"] or opened["errors"] or not 0 < asked["longest"] <= asked["seconds"] or asked["calls"] < 10:
-        yield f"{told}"
-    if not 1.5 < told["seconds"] < 6 or told["task"] != "main-0":
-        yield f"{told['task']}: {told['seconds']} s"
-    table = machine.call("trace", name, "main-0", "--duration", "500ms").stdout
+    report = json.loads(answer.stdout)
+    rows = {(row["node"], row["call"]): row for row in report["calls"]}
+    helper_program, opened = rows.get(("/dev/nvidia0", "ioctl")), rows.get(("/dev/nvidiactl", "open"))
+    if not helper_program or not opened or set(node for node, _ in rows) != {"/dev/nvidia0", "/dev/nvidiactl"}:
+        yield f"{report}"
+    elif helper_program["errors"] != helper_program["calls"] or opened["errors"] or not 0 < helper_program["longest"] <= helper_program["seconds"] or helper_program["calls"] < 10:
+        yield f"{report}"
+    if not 1.5 < report["seconds"] < 6 or report["task"] != "main-0":
+        yield f"{report['task']}: {report['seconds']} s"
+    table = host.call("trace", name, "main-0", "--duration", "500ms").stdout
     if not re.search(r"(?m)^/dev/nvidia0 +ioctl +\d+ +[\d.]+ +\d+ ", table):
         yield table
     if jobs.record(name)["tasks"][0]["state"] != "running":
-        yield "the task did not outlive its tracing"
+        yield "the task did not survive the trace"
 
 
-def untraced(jobs, judge):
-    """Who cannot trace hears why."""
-    machine, name = talking(jobs, judge)
+def trace_errors(jobs, harness):
+    """If a task cannot be traced, the error says why."""
+    host, name = start_ioctl_loop(jobs, harness)
     programs = jobs.directory / "without-strace"
     programs.mkdir()
     (programs / "setpriv").symlink_to(shutil.which("setpriv"))
-    answer = machine.call("trace", name, PATH=str(programs))
+    answer = host.call("trace", name, PATH=str(programs))
     if answer.returncode != 3 or "install the package `strace`" not in answer.stderr:
         yield f"without strace: exit {answer.returncode}: {answer.stderr}"
     jobs.call("kill", name)
     jobs.until(name, lambda record: record["state"] in ("stopped", "failed"))
-    answer = machine.call("trace", name)
+    answer = host.call("trace", name)
     if answer.returncode != 1 or "runs" not in answer.stderr and "running" not in answer.stderr:
-        yield f"of a job that has ended: exit {answer.returncode}: {answer.stderr}"
+        yield f"an ended job: exit {answer.returncode}: {answer.stderr}"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges how GPUs come into containers, on made-up machines: which nodes a container has and may open, what it finds of the
-driver, and what CDI files, their hooks and NVIDIA's hook do. No GPU is needed; the nodes are other devices of the machine.
+"""Tests GPU injection into containers on simulated hosts: the device nodes and driver files of a container,
+CDI files, their hooks, and NVIDIA's hook. No GPU is needed; other devices of the host stand for GPUs.
 
-With `--user range` or `--user single` everything is done as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -19,18 +19,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "jobs"), str(HERE.parent / "runtime")]
 
-from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
-from made_up import fake_gpus  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from harness import Harness  # noqa: E402
+from fake_gpus import fake_gpus  # noqa: E402
 
-# What stands for the first cards' nodes: devices that only an exact rule opens, none of those that every container has.
+# Devices that stand for the first cards: none is allowed in every container, so only an exact rule opens it.
 STAND_INS = ("/dev/fuse", "/dev/net/tun", "/dev/loop-control", "/dev/kmsg")
-# podman's own, as `tests/runtime/podman.py` has them.
+# As in `tests/runtime/podman.py`.
 CONFIGURATION = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=4096:4096"]\n[engine]\nevents_logger = "file"\n'
 RELEASE = "535.104.05"
 LIBRARIES = "usr/lib64/nvidia"
 
-LOADS = r"""
+PROGRAM = r"""
 #include <dlfcn.h>
 #include <stdio.h>
 int main(void) {
@@ -43,12 +43,12 @@ int main(void) {
 """
 
 
-class Machine:
-    """A made-up machine of four A100, of which two are cut up, and a root file system for containers on it."""
+class Host:
+    """A simulated host with four A100, two of them partitioned, and a root file system for containers on it."""
 
-    def __init__(self, jobs, judge):
-        self.jobs, self.root = jobs, jobs.directory / "machine"
-        subprocess.run([fake_gpus(judge), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
+    def __init__(self, jobs, harness):
+        self.jobs, self.root = jobs, jobs.directory / "host"
+        subprocess.run([fake_gpus(harness), "a100", str(self.root), "--no-nvml", "--nodes", "null"], check=True)
         self.numbers = {}
         for number, path in enumerate(STAND_INS):
             device = os.stat(path).st_rdev
@@ -57,17 +57,17 @@ class Machine:
             node.unlink()
             os.mknod(node, stat.S_IFCHR | 0o666, device)
             node.chmod(0o666)
-        self.put_a_real_library()
+        self.add_library()
         self.files = jobs.directory / "rootfs"
         for name in ("bin", "proc", "sys", "dev", "tmp", "etc", "lib64", "usr/lib64"):
             (self.files / name).mkdir(parents=True, exist_ok=True)
-        shutil.copy2(judge.tool("busybox"), self.files / "bin/busybox")
+        shutil.copy2(harness.tool("busybox"), self.files / "bin/busybox")
         for applet in ("sh", "ls", "cat", "echo", "readlink", "dd", "mknod", "find", "id", "env", "true", "head"):
             os.symlink("busybox", self.files / "bin" / applet)
-        self.put_a_loader()
+        self.add_program()
 
-    def put_a_real_library(self):
-        """A libcuda that a program can load, where no loader looks by itself."""
+    def add_library(self):
+        """Adds a libcuda that a program can load, in a directory that the loader does not search by default."""
         for path in (self.root / "usr/lib/x86_64-linux-gnu").glob("libcuda.so*"):
             path.unlink()
         directory = self.root / LIBRARIES
@@ -78,10 +78,10 @@ class Machine:
                        input=source, text=True, check=True)
         os.symlink(library.name, directory / "libcuda.so.1")
 
-    def put_a_loader(self):
-        """A program of this machine's, with its libraries and their loader, in the root file system."""
+    def add_program(self):
+        """Adds a program with its libraries and their loader to the root file system."""
         program = self.files / "bin/loads"
-        subprocess.run(["cc", "-xc", "-", "-o", str(program)], input=LOADS, text=True, check=True)
+        subprocess.run(["cc", "-xc", "-", "-o", str(program)], input=PROGRAM, text=True, check=True)
         listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
         for path in re.findall(r"(/\S+)", listed):
             place = self.files / path.lstrip("/")
@@ -89,7 +89,7 @@ class Machine:
             shutil.copy2(path, place)
 
     def bundle(self, name, gpu, script, **role):
-        """A bundle as `jobc build` makes it, and its directory."""
+        """The directory of a bundle built by `jobc build`."""
         path = self.jobs.directory / f"{name}.json"
         resources = {} if gpu is None else {"resources": {"gpu": gpu}}
         job = {"version": 1, "name": name, "image": "busybox:1.36",
@@ -115,17 +115,17 @@ class Machine:
 
 
 def main():
-    judge = Judge("injection", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("injection", __doc__)
+    with jobs_of(harness) as jobs:
         if not all(os.path.exists(path) for path in STAND_INS):
-            judge.skip(f"{', '.join(STAND_INS)} stand for GPUs, and are not all there")
-        machine = Machine(jobs, judge)
-        cases = (nodes, instances, none, access, driver_files, loader, machine_root, cdi_file, stale_file, hooks, nvidia_hook,
-                 own_build, refused, described, podman, jobs_of_files, overhead)
+            harness.skip(f"{', '.join(STAND_INS)} stand for GPUs, and some are missing")
+        host = Host(jobs, harness)
+        cases = (nodes, instances, no_gpu, access, driver_files, loader, host_root, cdi_files, stale_cdi_file, hooks, nvidia_hook,
+                 foreign_owner, rejected, generated_cdi, podman, whole_job, overhead)
         for case in cases:
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(lambda jobs, case=case: case(machine, judge), jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(lambda jobs, case=case: case(host, harness), jobs))
+    harness.end()
 
 
 LIST = "find /dev -name 'nvidia*' ! -type d"
@@ -136,57 +136,57 @@ def differs(answer, expected, what):
     if answer.returncode != 0:
         return [f"{what}: exit {answer.returncode}: {answer.stderr}"]
     found = set(answer.stdout.split())
-    return [] if found == expected else [f"{what}: {sorted(found)} in place of {sorted(expected)}"]
+    return [] if found == expected else [f"{what}: {sorted(found)} instead of {sorted(expected)}"]
 
 
-def nodes(machine, _):
-    """The nodes of the cards that were named, and of no others."""
-    two = machine.bundle("two", 2, LIST)
-    yield from differs(machine.run(two, "--devices", "1,0"), SHARED | {"/dev/nvidia0", "/dev/nvidia1"}, "two cards")
-    one = machine.bundle("one", 1, LIST)
-    yield from differs(machine.run(one, "--devices", "1"), SHARED | {"/dev/nvidia1"}, "one card")
-    yield from differs(machine.run(one, "--devices", "GPU-00000001"), SHARED | {"/dev/nvidia1"}, "one card by its name")
+def nodes(host, _):
+    """The container has the device nodes of the named cards, and no others."""
+    two = host.bundle("two", 2, LIST)
+    yield from differs(host.run(two, "--devices", "1,0"), SHARED | {"/dev/nvidia0", "/dev/nvidia1"}, "two cards")
+    one = host.bundle("one", 1, LIST)
+    yield from differs(host.run(one, "--devices", "1"), SHARED | {"/dev/nvidia1"}, "one card")
+    yield from differs(host.run(one, "--devices", "GPU-00000001"), SHARED | {"/dev/nvidia1"}, "one card by UUID")
 
 
-def instances(machine, _):
-    """A MIG instance: its card's node and the two that open it."""
-    bundle = machine.bundle("instance", 1, LIST)
-    answer = machine.run(bundle, "--devices", "2:1")
+def instances(host, _):
+    """A MIG instance: its card's node and its two capability nodes."""
+    bundle = host.bundle("instance", 1, LIST)
+    answer = host.run(bundle, "--devices", "2:1")
     expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301"}
     yield from differs(answer, expected, "an instance")
 
 
-def none(machine, _):
-    """A task without GPUs sees none, also on the machine's own root."""
+def no_gpu(host, _):
+    """A task without GPUs sees none, also on the host's own root."""
     for name, gpu in (("zero", 0), ("nothing", None)):
-        bundle = machine.bundle(name, gpu, f"{LIST}; ls /usr/lib64 /etc")
-        answer = machine.run(bundle)
+        bundle = host.bundle(name, gpu, f"{LIST}; ls /usr/lib64 /etc")
+        answer = host.run(bundle)
         if answer.returncode or "nvidia" in answer.stdout or "ld.so" in answer.stdout:
             yield f"{name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
-        answer = machine.run(bundle, root="host")
+        answer = host.run(bundle, root="host")
         if "/dev/nvidia" in answer.stdout:
-            yield f"{name} on the machine's root: {answer.stdout}"
+            yield f"{name} on the host's root: {answer.stdout}"
 
 
-def access(machine, _):
-    """The container opens its own card's node, and no other's, though it makes one."""
-    other_major, other_minor = machine.numbers[1]
+def access(host, _):
+    """The container can open its own card's node, and no other's, even if it creates the node."""
+    other_major, other_minor = host.numbers[1]
     script = f"""
         (exec 3<>/dev/nvidia0) && echo own
         (exec 3<>/dev/nvidiactl) && echo control
         mknod /tmp/other c {other_major} {other_minor} 2>/dev/null || true
         [ -c /tmp/other ] && (exec 3<>/tmp/other) 2>/dev/null && echo other
         true"""
-    answer = machine.run(machine.bundle("access", 1, script), "--devices", "0")
+    answer = host.run(host.bundle("access", 1, script), "--devices", "0")
     yield from differs(answer, {"own", "control"}, "access")
-    if not machine.jobs.account:
-        # What was not opened can be, by a container that has that card too.
-        answer = machine.run(machine.bundle("access-both", 2, script), "--devices", "0,1")
+    if not host.jobs.account:
+        # A container that also has that card can open it.
+        answer = host.run(host.bundle("access-both", 2, script), "--devices", "0,1")
         yield from differs(answer, {"own", "control", "other"}, "access to both")
 
 
-def driver_files(machine, _):
-    """What was asked for of the driver, read-only, and nothing else of it."""
+def driver_files(host, _):
+    """The requested driver files are there, read-only, and no others."""
     script = f"""
         nvidia-smi
         readlink /{LIBRARIES}/libcuda.so.1
@@ -196,50 +196,49 @@ def driver_files(machine, _):
         (echo x > /usr/bin/nvidia-smi) 2>/dev/null && echo written
         (echo x > /{LIBRARIES}/libcuda.so.{RELEASE}) 2>/dev/null && echo written
         env"""
-    answer = machine.run(machine.bundle("files", {"count": 1, "capabilities": ["utility", "compute"]}, script), "--devices", "0")
+    answer = host.run(host.bundle("files", {"count": 1, "capabilities": ["utility", "compute"]}, script), "--devices", "0")
     if answer.returncode:
         yield f"exit {answer.returncode}: {answer.stderr}"
-    expected = ["the made-up /usr/bin/nvidia-smi", f"libcuda.so.{RELEASE}\n", "libcuda.so.1\n", f"libnvidia-ml.so.{RELEASE}\n",
+    expected = ["the simulated /usr/bin/nvidia-smi", f"libcuda.so.{RELEASE}\n", "libcuda.so.1\n", f"libnvidia-ml.so.{RELEASE}\n",
                 "NVIDIA_VISIBLE_DEVICES=void", "libnvidia-ptxjitcompiler.so.1"]
-    yield from (f"there is no {line!r} in {answer.stdout}" for line in expected if line not in answer.stdout)
+    yield from (f"{line!r} is missing in {answer.stdout}" for line in expected if line not in answer.stdout)
     unwanted = ["libnvcuvid", "libGLX_nvidia", "libnvidia-encode", "written"]
-    yield from (f"there is {line!r} in {answer.stdout}" for line in unwanted if line in answer.stdout)
+    yield from (f"{line!r} is in {answer.stdout}" for line in unwanted if line in answer.stdout)
 
 
-def loader(machine, _):
-    """A program finds libcuda by its name alone, in a directory that only the cache knows; also as another user, on a root that
-    is read-only for it."""
-    bundle = machine.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")
-    answer = machine.run(bundle, "--devices", "0")
+def loader(host, _):
+    """A program finds libcuda by name, in a directory that is only in the loader's cache; also on a read-only root."""
+    bundle = host.bundle("loader", 1, "loads && cat /etc/ld.so.conf.d/00-jobc-gpu.conf")
+    answer = host.run(bundle, "--devices", "0")
     if "cuInit says 42" not in answer.stdout or f"/{LIBRARIES}\n" not in answer.stdout:
         yield f"exit {answer.returncode}: {answer.stdout}{answer.stderr}"
     config = json.loads((bundle / "config.json").read_text())
     config["root"]["readonly"] = True
     (bundle / "config.json").write_text(json.dumps(config))
-    answer = machine.run(bundle, "--devices", "0")
+    answer = host.run(bundle, "--devices", "0")
     if "cuInit says 42" not in answer.stdout:
         yield f"read-only: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
-    answer = machine.run(bundle, "--devices", "0", "--gpu-injection", "none")
+    answer = host.run(bundle, "--devices", "0", "--gpu-injection", "none")
     if "no libcuda.so.1" not in answer.stdout:
-        yield f"without injection it is found all the same: {answer.stdout}{answer.stderr}"
+        yield f"it is found without injection: {answer.stdout}{answer.stderr}"
 
 
-def machine_root(machine, _):
-    """On the machine's own root, with a driver that lies elsewhere: a user cannot add its files, and is told so."""
-    bundle = machine.bundle("onhost", 1, f"{LIST}; nvidia-smi || true")
-    answer = machine.run(bundle, "--devices", "0", "--verbose", root="host")
+def host_root(host, _):
+    """On the host's own root, with a driver in another directory: a user cannot add its files, which is reported."""
+    bundle = host.bundle("onhost", 1, f"{LIST}; nvidia-smi || true")
+    answer = host.run(bundle, "--devices", "0", "--verbose", root="host")
     lines = set(answer.stdout.splitlines())
-    user = machine.jobs.account
+    user = host.jobs.account
     if user and "cannot be added to the host's own" not in answer.stderr:
-        yield f"nobody is told: {answer.stderr}"
-    if lines != SHARED | {"/dev/nvidia0"} | (set() if user else {"the made-up /usr/bin/nvidia-smi"}):
+        yield f"it is not reported: {answer.stderr}"
+    if lines != SHARED | {"/dev/nvidia0"} | (set() if user else {"the simulated /usr/bin/nvidia-smi"}):
         yield f"exit {answer.returncode}: {sorted(lines)} {answer.stderr}"
 
 
-def cdi_spec(machine, nodes, **common):
-    directory = machine.root / "etc/cdi"
+def cdi_spec(host, nodes, **common):
+    directory = host.root / "etc/cdi"
     directory.mkdir(parents=True, exist_ok=True)
-    nodes = [{"path": f"/dev/{name}", "hostPath": str(machine.root / "dev" / name)} for name in nodes]
+    nodes = [{"path": f"/dev/{name}", "hostPath": str(host.root / "dev" / name)} for name in nodes]
     spec = {"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu",
             "devices": [{"name": "1", "containerEdits": {"deviceNodes": nodes}}], "containerEdits": common}
     path = directory / "nvidia.json"
@@ -247,43 +246,43 @@ def cdi_spec(machine, nodes, **common):
     return path
 
 
-def cdi_file(machine, _):
-    """A file of the machine comes first, with its mounts, variables and nodes."""
-    hello = machine.jobs.directory / "hello"
+def cdi_files(host, _):
+    """A CDI file of the host is used first, with its mounts, variables and nodes."""
+    hello = host.jobs.directory / "hello"
     hello.write_text("from a file\n")
     mount = {"hostPath": str(hello), "containerPath": "/opt/hello", "options": ["ro", "bind"]}
-    path = cdi_spec(machine, ["nvidia1", "nvidiactl"], mounts=[mount], env=["FROM=file"])
+    path = cdi_spec(host, ["nvidia1", "nvidiactl"], mounts=[mount], env=["FROM=file"])
     try:
-        bundle = machine.bundle("cdi", 1, f"{LIST}; cat /opt/hello; echo $FROM")
+        bundle = host.bundle("cdi", 1, f"{LIST}; cat /opt/hello; echo $FROM")
         for words in ((), ("--gpu-injection", "cdi")):
-            answer = machine.run(bundle, "--devices", "1", *words)
+            answer = host.run(bundle, "--devices", "1", *words)
             if set(answer.stdout.splitlines()) != {"/dev/nvidia1", "/dev/nvidiactl", "from a file", "file"}:
                 yield f"{words}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
-        answer = machine.run(machine.bundle("generated", 1, LIST), "--devices", "1", "--gpu-injection", "generated")
+        answer = host.run(host.bundle("generated", 1, LIST), "--devices", "1", "--gpu-injection", "generated")
         yield from differs(answer, SHARED | {"/dev/nvidia1"}, "generated")
     finally:
         path.unlink()
 
 
-def stale_file(machine, _):
-    """A file of an earlier boot is not believed: it would give another card."""
-    path = cdi_spec(machine, ["nvidia3"])
+def stale_cdi_file(host, _):
+    """A CDI file of an earlier boot is not used: it would give another card."""
+    path = cdi_spec(host, ["nvidia3"])
     try:
-        bundle = machine.bundle("stale", 1, LIST)
-        answer = machine.run(bundle, "--devices", "1", "--verbose")
+        bundle = host.bundle("stale", 1, LIST)
+        answer = host.run(bundle, "--devices", "1", "--verbose")
         yield from differs(answer, SHARED | {"/dev/nvidia1"}, "stale")
         if "without its node `/dev/nvidia1`" not in answer.stderr:
-            yield f"nobody is told: {answer.stderr}"
-        answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "cdi")
+            yield f"it is not reported: {answer.stderr}"
+        answer = host.run(bundle, "--devices", "1", "--gpu-injection", "cdi")
         if answer.returncode != 125 or "without its node" not in answer.stderr:
             yield f"exit {answer.returncode}: {answer.stderr}"
     finally:
         path.unlink()
 
 
-def hooks(machine, _):
-    """A file's createContainer hook runs in the container's namespaces and finds its root by the bundle's config.json."""
-    program = machine.jobs.directory / "hook.py"
+def hooks(host, _):
+    """A createContainer hook of a CDI file runs in the container's namespaces, and finds the root through the bundle's config.json."""
+    program = host.jobs.directory / "hook.py"
     program.write_text(f"""#!/usr/bin/env -S python3 -I
 import json, os, sys
 state = json.load(sys.stdin)
@@ -292,27 +291,27 @@ root = os.path.join(state["bundle"], config["root"]["path"])
 open(os.path.join(root, "tmp/seen"), "w").write(" ".join([sys.argv[1], state["status"], *sorted(os.listdir(os.path.join(root, "dev")))]))
 """)
     program.chmod(0o755)
-    if machine.jobs.account:
-        os.chown(program, machine.jobs.account.uid, machine.jobs.account.gid)
+    if host.jobs.account:
+        os.chown(program, host.jobs.account.uid, host.jobs.account.gid)
     hook = {"hookName": "createContainer", "path": str(program), "args": ["hook", "called"]}
-    path = cdi_spec(machine, ["nvidia1"], hooks=[hook])
+    path = cdi_spec(host, ["nvidia1"], hooks=[hook])
     try:
-        # On the machine's root the container's is an overlay, whose place is not known before.
-        bundle = machine.bundle("hooks", 1, "cat /tmp/seen")
+        # On the host's root, the container's root is an overlay, whose path is not known before.
+        bundle = host.bundle("hooks", 1, "cat /tmp/seen")
         for root in (None, "host"):
-            answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "cdi", root=root)
+            answer = host.run(bundle, "--devices", "1", "--gpu-injection", "cdi", root=root)
             if not answer.stdout.startswith("called creating") or "nvidia1" not in answer.stdout:
                 yield f"{root}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
     finally:
         path.unlink()
 
 
-def nvidia_hook(machine, _):
-    """NVIDIA's hook is told of exactly the cards that were named, and is refused where the job names others."""
-    seen = machine.jobs.directory / "seen"
+def nvidia_hook(host, _):
+    """NVIDIA's hook gets exactly the named cards, and is not run if the job names others."""
+    seen = host.jobs.directory / "seen"
     seen.touch()
     seen.chmod(0o666)
-    program = machine.root / "usr/bin/nvidia-container-runtime-hook"
+    program = host.root / "usr/bin/nvidia-container-runtime-hook"
     program.write_text(f"""#!/usr/bin/env -S python3 -I
 import json, os, sys
 state = json.load(sys.stdin)
@@ -323,55 +322,55 @@ open("{seen}", "w").write(" ".join([sys.argv[1], str(state["pid"] > 1), *sorted(
     program.chmod(0o755)
     try:
         gpu = {"count": 1, "capabilities": ["compute"]}
-        answer = machine.run(machine.bundle("nvhook", gpu, "true"), "--devices", "1", "--gpu-injection", "hook")
+        answer = host.run(host.bundle("nvhook", gpu, "true"), "--devices", "1", "--gpu-injection", "hook")
         expected = "prestart True NVIDIA_DRIVER_CAPABILITIES=compute NVIDIA_VISIBLE_DEVICES=GPU-00000001-aaaa-4bbb-8ccc-000000fa0001"
         if answer.returncode or seen.read_text() != expected:
             yield f"exit {answer.returncode}: {seen.read_text()} {answer.stderr}"
-        bundle = machine.bundle("nvhookall", gpu, "true")
+        bundle = host.bundle("nvhookall", gpu, "true")
         config = json.loads((bundle / "config.json").read_text())
         config["process"]["env"].append("NVIDIA_VISIBLE_DEVICES=all")
         (bundle / "config.json").write_text(json.dumps(config))
-        answer = machine.run(bundle, "--devices", "1", "--gpu-injection", "hook")
+        answer = host.run(bundle, "--devices", "1", "--gpu-injection", "hook")
         if answer.returncode != 125 or "would make NVIDIA's hook inject other GPUs" not in answer.stderr:
             yield f"exit {answer.returncode}: {answer.stderr}"
     finally:
         program.unlink()
 
 
-def own_build(machine, _):
-    """Who runs a program that somebody else built, as `sudo ./jobc` does, has it for a hook too: it has its rights already."""
-    jobs = machine.jobs
+def foreign_owner(host, _):
+    """A `jobc` that another user owns, as with `sudo ./jobc`, can be its own hook."""
+    jobs = host.jobs
     own, program = jobs.program, jobs.directory / "own-build"
     shutil.copy(own, program)
     os.chown(program, 12345, 12345)
     program.chmod(0o775)
-    bundle = machine.bundle("own-build", 1, LIST)
+    bundle = host.bundle("own-build", 1, LIST)
     try:
         jobs.program = program
-        yield from differs(machine.run(bundle, "--devices", "0"), SHARED | {"/dev/nvidia0"}, "of another's build")
+        yield from differs(host.run(bundle, "--devices", "0"), SHARED | {"/dev/nvidia0"}, "of another user's build")
     finally:
         jobs.program = own
 
 
-def refused(machine, _):
-    """What cannot be given is said, with what to do."""
-    bundle = machine.bundle("refused", 1, "true")
+def rejected(host, _):
+    """A request that cannot be served is rejected, with what to do."""
+    bundle = host.bundle("refused", 1, "true")
     for words, text in (((), "name them, as in `--devices 0,1`"),
                         (("--devices", "9"), "this host has no GPU `9`"),
                         (("--devices", "0,1"), "the bundle asks for 1 GPUs, and `--devices` names 2"),
                         (("--devices", "0", "--gpu-injection", "cdi"), "no CDI file of the host describes the GPU"),
                         (("--devices", "0", "--gpu-injection", "hook"), "NVIDIA's hook is not installed")):
-        answer = machine.run(bundle, *words)
+        answer = host.run(bundle, *words)
         if answer.returncode != 125 or text not in answer.stderr:
             yield f"{words}: exit {answer.returncode}: {answer.stderr}"
 
 
-def described(machine, judge):
-    """What `jobc gpu cdi` writes keeps the schema of CDI files, and gives the same as what it is made from."""
+def generated_cdi(host, harness):
+    """The output of `jobc gpu cdi` is valid against the CDI schema, and gives the same devices."""
     try:
         import jsonschema  # noqa: PLC0415
     except ImportError:
-        judge.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
+        harness.skip("the Python package jsonschema is not installed; `tests/oracles/install` installs it")
     warnings.simplefilter("ignore", DeprecationWarning)
     place = HERE / "cdi-schema"
     schema, defs = (json.loads((place / f"{name}.json").read_text()) for name in ("schema", "defs"))
@@ -379,9 +378,9 @@ def described(machine, judge):
                                       store={f"{place.as_uri()}/defs.json": defs})
     validator = jsonschema.Draft7Validator(schema, resolver=resolver)
     for name in ("v100", "a100", "h100", "h200", "amd", "intel"):
-        root = machine.jobs.directory / f"described-{name}"
-        subprocess.run([fake_gpus(judge), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
-        answer = machine.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
+        root = host.jobs.directory / f"described-{name}"
+        subprocess.run([fake_gpus(harness), name, str(root), "--no-nvml", "--nodes", "null"], check=True)
+        answer = host.jobs.call("gpu", "cdi", "--format", "json", JOBC_DRIVER_ROOT=str(root), JOBC_NVML="")
         if answer.returncode:
             yield f"{name}: exit {answer.returncode}: {answer.stderr}"
             continue
@@ -389,15 +388,15 @@ def described(machine, judge):
         yield from (f"{name}: {error.json_path}: {error.message}" for error in validator.iter_errors(spec))
         spec["containerEdits"] = {"deviceNodes": [{"hostPath": 1}]}
         if not list(validator.iter_errors(spec)):
-            yield "the schema takes a broken file"
-    path = machine.root / "etc/cdi/jobc.yaml"
+            yield "the schema accepts an invalid file"
+    path = host.root / "etc/cdi/jobc.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = machine.jobs.call("gpu", "cdi", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="").stdout
+    text = host.jobs.call("gpu", "cdi", JOBC_DRIVER_ROOT=str(host.root), JOBC_NVML="").stdout
     path.write_text(text)
     try:
-        bundle = machine.bundle("described", 1, f"{LIST}; loads")
+        bundle = host.bundle("described", 1, f"{LIST}; loads")
         for way in ("cdi", "generated"):
-            answer = machine.run(bundle, "--devices", "2:1", "--gpu-injection", way)
+            answer = host.run(bundle, "--devices", "2:1", "--gpu-injection", way)
             expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301",
                                  "cuInit says 42"}
             if set(answer.stdout.splitlines()) != expected:
@@ -406,27 +405,27 @@ def described(machine, judge):
         path.unlink()
 
 
-def podman(machine, judge):
-    """podman takes what `jobc gpu cdi` writes, and the hook completes its container as it does ours."""
-    if machine.jobs.account or not shutil.which("podman"):
-        judge.note("podman is not asked: it is not installed, or this is no root")
+def podman(host, harness):
+    """podman uses the output of `jobc gpu cdi`, and the hook completes its containers too."""
+    if host.jobs.account or not shutil.which("podman"):
+        harness.note("podman was not tested: it is not installed, or this is not root")
         return
-    directory = machine.jobs.directory / "podman"
+    directory = host.jobs.directory / "podman"
     directory.mkdir()
-    # In this judge's own mount namespace.
-    made = not os.path.isdir("/etc/cdi")
+    # In this test's own mount namespace.
+    created = not os.path.isdir("/etc/cdi")
     os.makedirs("/etc/cdi", exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "cdi", "/etc/cdi"], check=True)
     try:
-        answer = machine.jobs.call("gpu", "cdi", "--output", "/etc/cdi/jobc.yaml", JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
+        answer = host.jobs.call("gpu", "cdi", "--output", "/etc/cdi/jobc.yaml", JOBC_DRIVER_ROOT=str(host.root), JOBC_NVML="")
         assert answer.returncode == 0, answer.stderr
         ours = directory / "jobc-oci"
-        ours.symlink_to(machine.jobs.program)
+        ours.symlink_to(host.jobs.program)
         (directory / "containers.conf").write_text(CONFIGURATION)
         expected = SHARED | {"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap300", "/dev/nvidia-caps/nvidia-cap301", "cuInit says 42"}
         for runtime in filter(None, (str(ours), shutil.which("runc"))):
-            root = machine.jobs.directory / f"podman-root-{Path(runtime).name}"
-            shutil.copytree(machine.files, root, symlinks=True)
+            root = host.jobs.directory / f"podman-root-{Path(runtime).name}"
+            shutil.copytree(host.files, root, symlinks=True)
             words = ["podman", "--root", f"{directory}/graph", "--runroot", f"{directory}/run", "--tmpdir", f"{directory}/tmp",
                      "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--runtime", runtime, "run", "--rm", "--network", "none",
                      "--device", "nvidia.com/gpu=2:1", "--rootfs", str(root), "sh", "-c", f"{LIST}; loads"]
@@ -436,23 +435,23 @@ def podman(machine, judge):
                 yield f"{Path(runtime).name}: exit {answer.returncode}: {answer.stdout}{answer.stderr}"
     finally:
         subprocess.run(["umount", "/etc/cdi"], check=True)
-        if made:
+        if created:
             os.rmdir("/etc/cdi")
 
 
-def jobs_of_files(machine, _):
-    """Tasks of a job have what the job was leased, and those without have none."""
-    path = machine.jobs.directory / "whole.json"
-    tell = f"{{ {LIST}; }} > $OUT/$JOBC_ROLE-$JOBC_INDEX"
-    out = machine.jobs.directory / "told"
+def whole_job(host, _):
+    """The tasks of a job have the leased devices, and tasks without GPUs have none."""
+    path = host.jobs.directory / "whole.json"
+    script = f"{{ {LIST}; }} > $OUT/$JOBC_ROLE-$JOBC_INDEX"
+    out = host.jobs.directory / "whole-job"
     out.mkdir(mode=0o777)
     out.chmod(0o777)
-    role = {"run": tell.replace("$OUT", "/told"), "shell": "sh"}
-    job = {"version": 1, "name": "whole", "image": "host", "outputs": {"told": {"source": str(out), "mount": "/told"}},
+    role = {"run": script.replace("$OUT", "/out"), "shell": "sh"}
+    job = {"version": 1, "name": "whole", "image": "host", "outputs": {"out": {"source": str(out), "mount": "/out"}},
            "roles": {"two": {**role, "instances": 2, "resources": {"gpu": 1}}, "cpu": role}}
     path.write_text(json.dumps(job))
-    words = ["--allow-unenforced"] if machine.jobs.account else []
-    answer = machine.jobs.call("run", *words, str(path), JOBC_DRIVER_ROOT=str(machine.root), JOBC_NVML="")
+    words = ["--allow-unenforced"] if host.jobs.account else []
+    answer = host.jobs.call("run", *words, str(path), JOBC_DRIVER_ROOT=str(host.root), JOBC_NVML="")
     if answer.returncode:
         yield f"exit {answer.returncode}: {answer.stderr}"
         return
@@ -462,27 +461,27 @@ def jobs_of_files(machine, _):
         yield f"{seen}"
 
 
-def overhead(machine, judge):
-    """What injection adds to a start."""
-    plain, with_gpu = machine.bundle("plain", None, "true"), machine.bundle("timed", 2, "true")
-    root = machine.jobs.directory / "timed-root"
-    shutil.copytree(machine.files, root, symlinks=True)
-    if machine.jobs.account:
+def overhead(host, harness):
+    """The time that injection adds to a start."""
+    plain, with_gpu = host.bundle("plain", None, "true"), host.bundle("timed", 2, "true")
+    root = host.jobs.directory / "timed-root"
+    shutil.copytree(host.files, root, symlinks=True)
+    if host.jobs.account:
         for path in [root, *root.rglob("*")]:
-            os.chown(path, machine.jobs.account.uid, machine.jobs.account.gid, follow_symlinks=False)
+            os.chown(path, host.jobs.account.uid, host.jobs.account.gid, follow_symlinks=False)
 
-    def least(bundle, *words):
+    def min_duration(bundle, *words):
         times = []
         for _ in range(15):
             start = time.monotonic()
-            answer = machine.run(bundle, *words, root=str(root))
+            answer = host.run(bundle, *words, root=str(root))
             times.append(time.monotonic() - start)
             assert answer.returncode == 0, answer.stderr
         return min(times) * 1000
-    without, given = least(plain), least(with_gpu, "--devices", "0,1")
-    judge.note(f"a start takes {without:.0f} ms, with two GPUs {given:.0f} ms")
-    if given - without > 250:
-        yield f"injection takes {given - without:.0f} ms"
+    without, with_gpus = min_duration(plain), min_duration(with_gpu, "--devices", "0,1")
+    harness.note(f"a start takes {without:.0f} ms, with two GPUs {with_gpus:.0f} ms")
+    if with_gpus - without > 250:
+        yield f"injection takes {with_gpus - without:.0f} ms"
 
 
 if __name__ == "__main__":

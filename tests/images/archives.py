@@ -1,4 +1,4 @@
-"""Archives as bytes, with whatever in them: Python's tarfile would write only what makes sense."""
+"""Builds archives as bytes, also invalid ones, which Python's tarfile cannot write."""
 
 import struct
 
@@ -11,7 +11,7 @@ def octal(number, width):
 
 def header(kind, name, size=0, link=b"", mode=None, magic=b"ustar\x0000", uid=0, gid=0, mtime=1_700_000_000,
            device=(0, 0), prefix=b"", raw=None):
-    """A header; `raw` are fields to be written as they are: {offset: bytes}."""
+    """A header; `raw` are fields that are written unchanged: {offset: bytes}."""
     block = bytearray(512)
 
     def put(at, value):
@@ -40,7 +40,7 @@ def filled(data):
 
 
 def member(kind, name, data=b"", **more):
-    """A whole entry."""
+    """A header with its data."""
     size = more.pop("size", len(data))
     return header(kind, name.encode() if isinstance(name, str) else name, size=size, **more) + filled(data)
 
@@ -54,7 +54,7 @@ def link(name, target, kind=LINK, **more):
 
 
 def record(key, value):
-    """A record of pax, whose length counts itself."""
+    """A pax record, whose length includes the length field."""
     value = value if isinstance(value, bytes) else value.encode()
     rest = len(key) + len(value) + 3
     length = rest + len(str(rest))
@@ -70,12 +70,12 @@ def pax(kind="x", records=(), text=None):
 
 
 def gnu(kind, text):
-    """A long name (`L`) or a long target (`K`) of GNU tar."""
+    """A long name (`L`) or a long link target (`K`) of GNU tar."""
     return member(kind, "././@LongLink", text + b"\0", magic=b"ustar  \0")
 
 
 def sparse(name, pieces, real, data, stored=None):
-    """A sparse file in the first format of GNU tar."""
+    """A sparse file in the old GNU format."""
     raw = {483: big(real)}
     for index, (offset, length) in enumerate(pieces[:4]):
         raw[386 + 24 * index] = big(offset)
@@ -84,7 +84,7 @@ def sparse(name, pieces, real, data, stored=None):
 
 
 def big(number):
-    """A number in base 256."""
+    """A number in base-256 encoding."""
     return b"\x80" + number.to_bytes(11, "big") if number >= 8 ** 11 else octal(number, 12)
 
 
@@ -93,5 +93,5 @@ def archive(*members, end=True):
 
 
 def xattr_version_2(permitted):
-    """The value of `security.capability` for these bits."""
+    """The value of `security.capability` (version 2) for these bits."""
     return struct.pack("<IIIII", 0x02000001, permitted, 0, 0, 0)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Builds Dockerfiles by `jobc image build` and by buildah, and compares the trees and the configurations.
+"""Builds Dockerfiles with `jobc image build` and with buildah, and compares the trees and the configurations.
 
-As root, as a user with further ids, and as one with a single id; and what a kill leaves.
+As root, and as a user with and without a range of ids. Also tests what a killed build leaves.
 """
 
 import gzip
@@ -21,48 +21,48 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 import user  # noqa: E402
-from judge import Judge  # noqa: E402
+from harness import Harness  # noqa: E402
 from runtime import binary  # noqa: E402
 
 import build_cases  # noqa: E402
 
-# Where engines mount: whether an empty file or directory stays there is nobody's business.
-MOUNTED = {"dev", "proc", "sys", "run", "etc/hosts", "etc/resolv.conf", "etc/hostname"}
-SAME = ("User", "Env", "Cmd", "Entrypoint", "WorkingDir", "ExposedPorts", "Volumes", "Labels", "StopSignal", "OnBuild",
+# Mount points of engines: an empty file or directory may be left there.
+MOUNT_POINTS = {"dev", "proc", "sys", "run", "etc/hosts", "etc/resolv.conf", "etc/hostname"}
+COMPARED_FIELDS = ("User", "Env", "Cmd", "Entrypoint", "WorkingDir", "ExposedPorts", "Volumes", "Labels", "StopSignal", "OnBuild",
         "Shell", "Healthcheck")
-MINE = "files of other owners become root's where a user has one id, so owners are not compared there"
+OWNERS_NOTE = "with one id, files of other owners become root's, so owners are not compared"
 
 
 def tree(layout, manifest):
-    """The files that an image's layers make, without looking through anybody's unpacking."""
+    """The files of an image, computed from its layers without unpacking."""
     files = {}
     for layer in manifest["layers"]:
         blob = layout / "blobs/sha256" / layer["digest"].split(":")[1]
         data = blob.read_bytes()
         data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        fresh = {}
+        added = {}
         with tarfile.open(fileobj=io.BytesIO(data)) as archive:
             for entry in archive:
                 path = "" if entry.name in (".", "./") else entry.name.removeprefix("./").strip("/")
                 directory, _, name = path.rpartition("/")
                 if name == ".wh..wh..opq":
-                    gone = [other for other in files if other.startswith(directory + "/")]
+                    deleted = [other for other in files if other.startswith(directory + "/")]
                 elif name.startswith(".wh."):
-                    dead = f"{directory}/{name[4:]}".strip("/")
-                    gone = [other for other in files if other == dead or other.startswith(dead + "/")]
+                    removed = f"{directory}/{name[4:]}".strip("/")
+                    deleted = [other for other in files if other == removed or other.startswith(removed + "/")]
                 else:
-                    gone = []
+                    deleted = []
                     if path in files and not (entry.isdir() and files[path][0] == "d"):
-                        gone = [other for other in files if other == path or other.startswith(path + "/")]
-                    fresh[path] = told(archive, entry, {**files, **fresh})
-                for other in gone:
+                        deleted = [other for other in files if other == path or other.startswith(path + "/")]
+                    added[path] = describe(archive, entry, {**files, **added})
+                for other in deleted:
                     files.pop(other)
-        files.update(fresh)
-    return {path: seen for path, seen in files.items() if path and path not in MOUNTED and
+        files.update(added)
+    return {path: seen for path, seen in files.items() if path and path not in MOUNT_POINTS and
             not path.startswith(("dev/", "proc/", "sys/", "run/"))}
 
 
-def told(archive, entry, files):
+def describe(archive, entry, files):
     if entry.islnk():
         return files[entry.linkname.removeprefix("./").strip("/")]
     owner = (entry.uid, entry.gid)
@@ -76,7 +76,7 @@ def told(archive, entry, files):
 
 
 def image(layout, name=None):
-    """A manifest and its configuration in a layout; the only one unless named."""
+    """The manifest and configuration of an image in a layout [default: the only image]."""
     entries = json.loads((layout / "index.json").read_text())["manifests"]
     if name:
         entries = [entry for entry in entries if entry["annotations"]["org.opencontainers.image.ref.name"] == name]
@@ -95,7 +95,7 @@ def differences(theirs, ours, owners=True, whose="buildah"):
 
 
 def settings(theirs, ours, whose="buildah"):
-    for key in SAME:
+    for key in COMPARED_FIELDS:
         a, b = theirs["config"].get(key) or None, ours["config"].get(key) or None
         if key == "Labels" and a:
             a = {name: value for name, value in a.items() if not name.startswith("io.buildah")} or None
@@ -105,14 +105,14 @@ def settings(theirs, ours, whose="buildah"):
             yield f"{key}: {whose} has {a}, jobc has {b}"
 
 
-class Scene:
-    """The base, a context a case, and what buildah builds of them."""
+class Fixture:
+    """The base image, a context for each case, and what buildah builds from them."""
 
-    def __init__(self, judge, directory):
-        self.judge, self.directory = judge, directory
+    def __init__(self, harness, directory):
+        self.harness, self.directory = harness, directory
         busybox = Path("/bin/busybox")
         if not busybox.exists():
-            judge.skip("busybox-static is not installed")
+            harness.skip("busybox-static is not installed")
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -130,22 +130,22 @@ class Scene:
         self.base = directory / "base.tar"
         subprocess.run(["tar", "--owner=0", "--group=0", "--numeric-owner", "-C", root, "-cf", self.base, "."], check=True)
         self.base.chmod(0o644)
-        self.begin()
+        self.prepare_builder()
 
-    def begin(self):
-        """Gives the base to the other builder."""
-        self.buildah_tool = self.judge.tool("buildah")
+    def prepare_builder(self):
+        """Imports the base image into the other builder."""
+        self.buildah_tool = self.harness.tool("buildah")
         self.buildah("from", "--name", "base", "scratch")
         self.buildah("add", "-q", "base", self.base, "/")
-        # As importing does it: nobody says where programs are looked for, but everybody looks there.
+        # As `jobc image import` does it: without PATH in the configuration.
         self.buildah("commit", "-q", "--format", "docker", "base", "localhost/base")
 
     def buildah(self, *words):
         options = ["--root", self.directory / "buildah", "--runroot", self.directory / "buildah-run", "--storage-driver", "vfs"]
-        done = subprocess.run([self.buildah_tool, *map(str, options), *map(str, words)], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise RuntimeError(f"buildah {words[0]}: {done.stderr}")
-        return done.stdout
+        result = subprocess.run([self.buildah_tool, *map(str, options), *map(str, words)], capture_output=True, text=True)
+        if result.returncode != 0:
+            raise RuntimeError(f"buildah {words[0]}: {result.stderr}")
+        return result.stdout
 
     def context(self, name, text):
         directory = self.directory / "contexts" / name
@@ -156,7 +156,7 @@ class Scene:
         for path in directory.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
         for path, mode in build_cases.MODES.items():
-            # Whoever builds must be able to read it.
+            # The user who builds must be able to read it.
             (directory / path).chmod(mode | 0o044)
         for path, target in build_cases.LINKS.items():
             if not (directory / path).is_symlink():
@@ -176,17 +176,17 @@ class Scene:
         (directory / "Dockerfile").write_text(text)
         return directory
 
-    def theirs(self, name, context):
+    def build_with_buildah(self, name, context):
         self.buildah("bud", "-q", "--isolation", "chroot", "--format", "docker", "--layers=false", "-t", name,
-                     "--build-arg", "TAG=localhost/base", "-f", self.their_file(context), context)
+                     "--build-arg", "TAG=localhost/base", "-f", self.buildah_dockerfile(context), context)
         layout = self.directory / "theirs" / name
         layout.parent.mkdir(exist_ok=True)
         self.buildah("push", "-q", "--format", "oci", name, f"oci:{layout}:x")
         docker = json.loads(self.buildah("inspect", "--type", "image", name))["Docker"]
         manifest, _ = image(layout)
-        return tree(layout, manifest), {"config": {key: docker["config"].get(key) for key in SAME}}
+        return tree(layout, manifest), {"config": {key: docker["config"].get(key) for key in COMPARED_FIELDS}}
 
-    def their_file(self, context):
+    def buildah_dockerfile(self, context):
         text = (context / "Dockerfile").read_text().replace("FROM base", "FROM localhost/base")
         path = self.directory / "theirs.Dockerfile"
         path.write_text(text)
@@ -194,23 +194,23 @@ class Scene:
 
 
 class Builder:
-    """Our builder, as somebody."""
+    """Our builder, as root or as a user."""
 
-    def __init__(self, scene, who=None):
-        self.scene, self.who = scene, who
-        self.home = scene.directory / f"home-{who.name if who else 'root'}"
+    def __init__(self, fixture, account=None):
+        self.fixture, self.account = fixture, account
+        self.home = fixture.directory / f"home-{account.name if account else 'root'}"
         self.home.mkdir(mode=0o700)
-        if who:
-            os.chown(self.home, who.uid, who.gid)
+        if account:
+            os.chown(self.home, account.uid, account.gid)
         self.store = self.home / "images"
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home),
                             "JOBC_IMAGE_ROOT": str(self.store), "JOBC_COLOR": "never"}
-        done = self.run("image", "import", scene.base, "--tag", "base", "--quiet")
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr)
+        result = self.run("image", "import", fixture.base, "--tag", "base", "--quiet")
+        if result.returncode != 0:
+            raise RuntimeError(result.stderr)
 
     def argv(self, *words):
-        return [*(self.who.prefix() if self.who else []), str(self.scene.program), *map(str, words)]
+        return [*(self.account.prefix() if self.account else []), str(self.fixture.program), *map(str, words)]
 
     def run(self, *words, seconds=120):
         return subprocess.run(self.argv(*words), env=self.environment, capture_output=True, text=True, timeout=seconds,
@@ -219,8 +219,8 @@ class Builder:
     def build(self, name, context, *more):
         return self.run("image", "build", "--builder", "embedded", "-t", name, *more, context)
 
-    def left(self):
-        """What a build must not leave."""
+    def leftovers(self):
+        """What a build has left: work directories and mounts."""
         work = self.store / "cache/work"
         for path in work.iterdir() if work.exists() else []:
             yield f"{path} is left"
@@ -228,50 +228,50 @@ class Builder:
             yield "a mount is left"
 
 
-def compare(judge, scene, builders):
+def compare(harness, fixture, builders):
     for name, text in build_cases.CASES.items():
-        if not judge.wants(name):
+        if not harness.wants(name):
             continue
-        context = scene.context(name, text)
+        context = fixture.context(name, text)
         try:
-            theirs, their_settings = scene.theirs(f"case-{name}", context)
+            theirs, their_settings = fixture.build_with_buildah(f"case-{name}", context)
         except RuntimeError as error:
-            judge.judge(f"{name} by buildah", [str(error)[-400:]])
+            harness.check(f"{name} with buildah", [str(error)[-400:]])
             continue
-        for who, builder in builders.items():
-            done = builder.build(f"case-{name}", context)
+        for account, builder in builders.items():
+            result = builder.build(f"case-{name}", context)
             problems = []
-            one_id = who == "one id"
+            one_id = account == "one id"
             if one_id and name in build_cases.NEEDS_IDS:
-                if done.returncode == 0 or "/etc/subuid" not in done.stderr:
-                    problems = [f"exit {done.returncode}, and no word of what is missing: {done.stderr[-600:]}"]
-            elif done.returncode != 0:
-                problems = [f"exit {done.returncode}: {done.stderr[-600:]}"]
+                if result.returncode == 0 or "/etc/subuid" not in result.stderr:
+                    problems = [f"exit {result.returncode}, without a message about the missing ids: {result.stderr[-600:]}"]
+            elif result.returncode != 0:
+                problems = [f"exit {result.returncode}: {result.stderr[-600:]}"]
             else:
                 manifest, config = image(builder.store, f"docker.io/library/case-{name}:latest")
                 problems += differences(theirs, tree(builder.store, manifest), owners=not one_id)
                 problems += settings(their_settings, config)
-                problems += builder.left()
+                problems += builder.leftovers()
                 if one_id:
-                    judge.note(MINE)
-            judge.judge(f"{name} as {who}", problems)
+                    harness.note(OWNERS_NOTE)
+            harness.check(f"{name} as {account}", problems)
 
 
-def killed(judge, scene, builder, times=8):
-    """A build that is killed goes on, and leaves nothing half there."""
+def killed_builds(harness, fixture, builder, times=8):
+    """A killed build resumes, and leaves nothing incomplete."""
     text = "FROM base\n" + "".join(f"RUN echo {number} > /f{number} && sleep 0.05\n" for number in range(6))
-    context = scene.context("killed", text)
-    chance, numbers = random.Random(7), set()
+    context = fixture.context("killed", text)
+    rng, pids = random.Random(7), set()
     for _ in range(times):
         process = subprocess.Popen(builder.argv("image", "build", "--builder", "embedded", "-t", "killed", context),
                                    env=builder.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        numbers.add(str(process.pid))
-        time.sleep(chance.uniform(0.02, 0.6))
+        pids.add(str(process.pid))
+        time.sleep(rng.uniform(0.02, 0.6))
         process.send_signal(signal.SIGKILL)
         process.wait()
         time.sleep(0.1)
-    done = builder.build("killed", context)
-    problems = [] if done.returncode == 0 else [done.stderr[-600:]]
+    result = builder.build("killed", context)
+    problems = [] if result.returncode == 0 else [result.stderr[-600:]]
     if not problems:
         manifest, _ = image(builder.store, "docker.io/library/killed:latest")
         files = tree(builder.store, manifest)
@@ -279,32 +279,55 @@ def killed(judge, scene, builder, times=8):
     verified = builder.run("image", "verify")
     if verified.returncode != 0:
         problems.append(verified.stdout + verified.stderr)
-    problems += builder.left()
-    # Named after the process: another judge may build meanwhile.
-    groups = [str(path) for path in Path("/sys/fs/cgroup").glob("**/jobc/build/build-*") if path.name.split("-")[1] in numbers]
-    problems += [f"the group {path} is left" for path in groups]
-    judge.judge("killed at any moment", problems)
+    problems += builder.leftovers()
+    # Named after the process: another test may build at the same time.
+    cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob("**/jobc/build/build-*") if path.name.split("-")[1] in pids]
+    problems += [f"the cgroup {path} is left" for path in cgroups]
+    harness.check("killed at any moment", problems)
+
+
+def killed_before_record(harness, fixture, builder):
+    """A build killed between creating a container's cgroup and recording it: the next build removes the cgroup."""
+    work = builder.store / "cache/work/4194304-0"
+    container = "build-4194304-0"
+    (work / "containers" / container).mkdir(parents=True)
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    cgroups = [Path(mount[1]) / "jobc/build" / container for mount in mounts if mount[2] in ("cgroup", "cgroup2")]
+    for cgroup in cgroups:
+        try:
+            cgroup.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            harness.note(f"{cgroup} cannot be created: {error}")
+    there = [cgroup for cgroup in cgroups if cgroup.is_dir()]
+    if not there:
+        harness.note("no cgroup can be created, so none is left")
+    result = builder.build("killed", fixture.context("killed-before-record", "FROM base\n"))
+    problems = [] if result.returncode == 0 else [result.stderr[-600:]]
+    problems += [f"the cgroup {cgroup} is left" for cgroup in there if cgroup.is_dir()]
+    problems += [f"{work} is left"] if work.exists() else []
+    harness.check("killed before its cgroup was recorded", problems)
 
 
 def main():
-    judge = Judge("build", __doc__)
-    judge.parser.add_argument("--as", dest="who", metavar="TEXT", default="", help="only as who is called so")
-    judge.parse()
+    harness = Harness("build", __doc__)
+    harness.parser.add_argument("--as", dest="account", metavar="TEXT", default="", help="run only as the accounts whose name contains TEXT: root, a range, one id")
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that builds are judged as")
+        harness.skip("only root can become the users that builds run as")
     with tempfile.TemporaryDirectory(prefix="jobc-build-") as directory:
         directory = Path(directory)
         directory.chmod(0o755)
-        scene = Scene(judge, directory)
-        people = {"root": lambda: None, "further ids": user.with_range, "one id": user.without_range}
+        fixture = Fixture(harness, directory)
+        accounts = {"root": lambda: None, "a range": user.with_range, "one id": user.without_range}
         if not shutil.which("newuidmap"):
-            people.pop("further ids")
-            judge.note("newuidmap is not installed, so nobody has further ids")
-        builders = {name: Builder(scene, who()) for name, who in people.items() if judge.options.who in name}
-        compare(judge, scene, builders)
-        if judge.wants("killed") and "root" in builders:
-            killed(judge, scene, builders["root"])
-    judge.end()
+            accounts.pop("a range")
+            harness.note("newuidmap is not installed, so no user has a range of ids")
+        builders = {name: Builder(fixture, account()) for name, account in accounts.items() if harness.options.account in name}
+        compare(harness, fixture, builders)
+        if harness.wants("killed") and "root" in builders:
+            killed_builds(harness, fixture, builders["root"])
+            killed_before_record(harness, fixture, builders["root"])
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Dockerfiles that both builders build: a name, the text, and what differs from the usual.
+"""Dockerfiles that both builders build: name and text.
 
-The base is busybox; every context has the same files. `# differs:` in a text says why the trees or configurations may.
+The base image is busybox; every context has the same files.
 """
 
 CONTEXT = {
@@ -51,5 +51,5 @@ CASES = {
 
 IGNORES = {"ignored": "skip/*\n!skip/keep.txt\n**/*.h\n*.md\n.dockerignore\n"}
 
-# What cannot be built without further ids, and must say so.
+# These cannot be built without a range of ids, and must fail with a message.
 NEEDS_IDS = {"run-owners", "run-user", "stages"}

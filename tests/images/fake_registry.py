@@ -1,7 +1,7 @@
-"""A registry on the loopback that does what a real one should not, when it is told to.
+"""A registry on the loopback address with configurable faults.
 
-Images are made here in memory. What a case wants otherwise stands in hooks: `before(request)` may answer in place of the
-registry, `blob(request, content)` says how a blob is sent.
+Images are created in memory. Faults are hooks: `before(request)` may answer instead of the registry,
+`blob(request, content)` sends a blob.
 """
 
 import base64
@@ -25,7 +25,7 @@ def digest(content):
 
 
 def layer(name, size):
-    """A layer with one file of bytes that do not compress; its blob and the digest of what is in it."""
+    """A layer with one incompressible file: its blob and its diff id."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         entry = tarfile.TarInfo(name)
@@ -56,7 +56,7 @@ class Image:
         return {"mediaType": media_type, "digest": digest(content), "size": len(content), **more}
 
 
-class Fake:
+class FakeRegistry:
     """A registry with one repository, `team/app`, that serves until it is closed."""
 
     def __init__(self, image=None, before=None, blob=None):
@@ -88,8 +88,8 @@ class Fake:
     def __exit__(self, *_):
         self.close()
 
-    def asked(self, word):
-        """The requests whose paths hold a word."""
+    def requests_for(self, word):
+        """The requests whose path contains a word."""
         with self.lock:
             return [request for request in self.requests if word in request["path"]]
 
@@ -116,23 +116,23 @@ class Fake:
                 if self.command != "HEAD":
                     self.wfile.write(content)
 
-            def refuse(self, status, code, message, **headers):
+            def reject(self, status, code, message, **headers):
                 self.answer(status, json.dumps({"errors": [{"code": code, "message": message}]}).encode(), **headers)
 
-            def cut(self):
-                """Ends the connection here and now."""
+            def disconnect(self):
+                """Closes the connection at once."""
                 self.wfile.flush()
                 self.close_connection = True
                 self.connection.shutdown(2)
 
             def blob(self, content):
-                """Sends a blob as a sound registry does: all of it, or the part that is asked for."""
-                asked = self.headers.get("Range")
-                if asked is None:
+                """Sends a blob without a fault: all of it, or the requested range."""
+                byte_range = self.headers.get("Range")
+                if byte_range is None:
                     return self.answer(200, content, "application/octet-stream")
-                start = int(asked.removeprefix("bytes=").split("-")[0])
+                start = int(byte_range.removeprefix("bytes=").split("-")[0])
                 if start >= len(content):
-                    return self.refuse(416, "RANGE_INVALID", "no such part")
+                    return self.reject(416, "RANGE_INVALID", "no such part")
                 return self.answer(206, content[start:], "application/octet-stream",
                                    Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}")
 
@@ -151,7 +151,7 @@ class Fake:
                 if kind == "blobs" and name in fake.blobs:
                     content = fake.blobs[name]
                     return (fake.blob or Handler.blob)(self, content)
-                return self.refuse(404, "NAME_UNKNOWN", "there is no such thing")
+                return self.reject(404, "NAME_UNKNOWN", "there is no such thing")
 
             do_HEAD = do_POST = do_PUT = do_GET
 

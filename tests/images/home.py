@@ -1,4 +1,4 @@
-"""What the judges of registries share: a `jobc` with a home of its own, and a store that is looked through afterwards."""
+"""What the registry tests share: a `jobc` with its own home directory, and a store that is verified afterwards."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from runtime import binary  # noqa: E402
 
 
 class Home:
-    """A person's home with settings, log-ins and a store of images."""
+    """A home directory with settings, credentials and an image store."""
 
     def __init__(self, directory):
         self.directory = Path(directory)
@@ -21,14 +21,14 @@ class Home:
                             "JOBC_IMAGE_ROOT": str(self.store)}
 
     def registries(self, settings):
-        """Writes registries.yaml: a text, or a value that is written as JSON, which is YAML."""
+        """Writes registries.yaml: text, or a value as JSON, which is YAML."""
         path = self.directory / ".config/jobc/registries.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(settings if isinstance(settings, str) else json.dumps({"registries": settings}))
         return path
 
     def login(self, **auths):
-        """Writes docker's file of credentials, with an entry a registry."""
+        """Writes Docker's credentials file, with one entry per registry."""
         path = self.directory / ".docker/config.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"auths": {name.replace("__", ":"): entry for name, entry in auths.items()}}))
@@ -48,11 +48,11 @@ class Home:
     def blobs(self):
         return {f"sha256:{path.name}" for path in (self.store / "blobs/sha256").glob("*")}
 
-    def unsound(self):
-        """What is wrong with the store, in lines: by our own reading and by `jobc image verify`."""
+    def store_problems(self):
+        """The problems of the store, as lines: found here and by `jobc image verify`."""
         for path in (self.store / "blobs/sha256").glob("*"):
             if hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
-                yield f"the blob {path.name} is something else"
+                yield f"the content of the blob {path.name} does not match its digest"
         if self.store.exists():
             verified = self.run("image", "verify")
             if verified.returncode != 0:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Archives that nobody means well with, each as a layer, unpacked by root and by users: nothing may appear outside of the
-layer's own directory, nothing of a refused layer may be left in the store, and no archive may take much memory."""
+"""Unpacks hostile archives as layers, as root and as users: nothing may be written outside the layer's directory, nothing of
+a rejected layer may be left in the store, and no archive may use much memory."""
 
 import gzip
 import hashlib
@@ -16,17 +16,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 from archives import (BLOCK, CHARACTER, FILE, DIRECTORY, HARD, LINK, PIPE, archive, big, file, gnu, header, link, member, octal,
                       pax, record, sparse, xattr_version_2)
-from judge import REPOSITORY, Judge
+from harness import REPOSITORY, Harness
 import user
 
 LIMIT = 64 << 20
-MOST_MEMORY = 100 << 10
+MAX_MEMORY = 100 << 10
 
 
 def cases(outside):
-    """Name, archive, and what is to come of it: words of the refusal, or the paths of what the layer then has.
+    """Name, archive, and expected result: text of the error, or paths that the layer must have.
 
-    `outside` is a directory of the machine with a file `sentinel`; `up` leads to it from any root by `..`.
+    `outside` is a directory of the host with a file `sentinel`; `up` leads to it from any root with `..`.
     """
     up = "../" * 16 + outside.lstrip("/")
     own = outside.lstrip("/")
@@ -47,7 +47,7 @@ def cases(outside):
     yield "a link by way of a link", archive(link("way", outside), link("way/back", "x")), "below a dangling link"
     yield "a link deep below a link", archive(link("a", "/"), link("a/b", outside), file("a/b/sentinel")), "below a dangling link"
     yield "proc", archive(link("p", "/proc/self/root"), file(f"p/{own}/sentinel")), "below a dangling link"
-    yield "a hard link to a file of the machine", archive(link("shadow", "/etc/shadow", HARD)), "which is in no layer"
+    yield "a hard link to a file of the host", archive(link("shadow", "/etc/shadow", HARD)), "which is in no layer"
     yield "a hard link by ..", archive(link("stolen", f"{up}/sentinel", HARD)), "a path with `..`"
     yield "a hard link through a link", archive(link("way", outside), link("stolen", "way/sentinel", HARD)), "in no layer"
     yield "a hard link to a link, then written to", archive(
@@ -70,102 +70,102 @@ def cases(outside):
     yield "a size of pax that hides an entry", archive(
         pax(records=[("size", "1024")]), header(FILE, b"outer", size=0) + file("hidden") + b"\0" * 0), ["outer"]
     yield "a size of pax past the end", archive(pax(records=[("size", str(1 << 40))]), file("good")), "truncated"
-    yield "a size of pax that is none", archive(pax(records=[("size", "-1")]), file("good")), "an invalid number in an extended header"
-    yield "a record without a line's end", archive(pax(text=b"12 path=good!"), file("x")), "a damaged extended header"
+    yield "an invalid size of pax", archive(pax(records=[("size", "-1")]), file("good")), "an invalid number in an extended header"
+    yield "a record without a newline", archive(pax(text=b"12 path=good!"), file("x")), "a damaged extended header"
     yield "a record that is longer than its header", archive(pax(text=b"999 path=x\n"), file("x")), "a damaged extended header"
     yield "a record of length zero", archive(pax(text=b"0 path=x\n" + record("path", "x")), file("x")), "a damaged extended header"
-    yield "pax for everything that follows", archive(pax("g", [("path", f"{up}/evil")]), file("good")), ["good"]
+    yield "a global pax header", archive(pax("g", [("path", f"{up}/evil")]), file("good")), ["good"]
     yield "a long name of GNU out of the root", archive(gnu("L", f"{up}/evil".encode()), file("good")), "a path with `..`"
     yield "a long target of GNU", archive(gnu("K", outside.encode()), link("way", "x"), file("way/sentinel")), "below a dangling link"
-    yield "names without end", archive(gnu("L", b"a" * (3 << 20)), file("x")), "more than 1 MiB"
-    yield "attributes without end", archive(
+    yield "an endless name", archive(gnu("L", b"a" * (3 << 20)), file("x")), "more than 1 MiB"
+    yield "endless attributes", archive(
         *[pax(records=[("SCHILY.xattr.user.a", b"a" * 60_000)]) for _ in range(30)], file("x")), "more than 1 MiB"
     yield "a name of 5,000 bytes", archive(gnu("L", b"n" * 5000), file("x")), "ENAMETOOLONG"
     yield "a path of 2,000 directories", archive(gnu("L", b"d/" * 2000 + b"f"), file("x")), ["d"]
     ways = [link(f"way{number}", ("top/" if number == 0 else f"way{number - 1}/") + "d/" * 100) +
             gnu("L", f"way{number}/".encode() + b"d/" * 100 + b"f") + file("x", b"") for number in range(20)]
-    yield "directories deeper than a path can say", archive(gnu("L", b"top/" + b"d/" * 100 + b"f"), file("x", b""), *ways), ["top"]
-    yield "directories that nobody can remember", gzip.compress(archive(
+    yield "directories deeper than a path can be long", archive(gnu("L", b"top/" + b"d/" * 100 + b"f"), file("x", b""), *ways), ["top"]
+    yield "too many directories to remember", gzip.compress(archive(
         *[gnu("L", b"%d/" % number + b"d/" * 1900 + b"f") + file("x", b"") for number in range(40)]), 1), "too many directories"
     yield "the same name again and again", archive(*[file("x", b"%d" % number) for number in range(200)]), ["x"]
     yield "a file where a full directory is", archive(member(DIRECTORY, "a"), file("a/b"), file("a")), "ENOTEMPTY"
     yield "a file below a file", archive(file("a"), file("a/b")), "ENOTDIR"
     yield "a device of a disk", archive(member(BLOCK, "disk", device=(8, 0), mode=0o666)), None
-    yield "a device without a place in Linux", archive(member(CHARACTER, "c", raw={329: b"\x80" + b"\xff" * 7})), "device"
-    yield "a whiteout by its number", archive(member(CHARACTER, "w", device=(0, 0))), None
+    yield "a device number out of range", archive(member(CHARACTER, "c", raw={329: b"\x80" + b"\xff" * 7})), "device"
+    yield "a whiteout as a device", archive(member(CHARACTER, "w", device=(0, 0))), None
     yield "a pipe", archive(member(PIPE, "pipe"), file("pipe")), ["pipe"]
     yield "attributes of overlays", archive(
         pax(records=[("SCHILY.xattr.trusted.overlay.redirect", outside), ("SCHILY.xattr.user.overlay.redirect", outside),
                      ("SCHILY.xattr.trusted.overlay.opaque", "y"), ("SCHILY.xattr.security.selinux", "x")]),
         member(DIRECTORY, "d")), ["d"]
-    yield "a capability with a line's end", archive(
+    yield "a capability with a newline", archive(
         pax(records=[("SCHILY.xattr.security.capability", xattr_version_2(0x0a))]), file("tool", mode=0o755)), ["tool"]
     yield "set-user-id of somebody else", archive(file("su", mode=0o6755, uid=0, gid=0), file("mine", mode=0o4755, uid=12345)), None
-    yield "an owner that is none", archive(file("x", raw={108: b"\x80\0\0\0\xff\xff\xff\xff"})), "an owner that is not a valid id"
+    yield "an invalid owner", archive(file("x", raw={108: b"\x80\0\0\0\xff\xff\xff\xff"})), "an owner that is not a valid id"
     yield "a sparse file of 8 PiB", archive(sparse("s", [(0, 4)], 1 << 53, b"data")), "more than 2 TiB"
     yield "a sparse file with pieces past its end", archive(sparse("s", [(1 << 20, 4)], 16, b"data")), "damaged map"
-    yield "a sparse file with pieces over each other", archive(sparse("s", [(0, 4), (2, 2)], 99, b"dataxx")), "damaged map"
+    yield "a sparse file with overlapping pieces", archive(sparse("s", [(0, 4), (2, 2)], 99, b"dataxx")), "damaged map"
     yield "a sparse file with more data than pieces", archive(sparse("s", [(0, 4)], 99, b"d" * 600)), "does not match"
-    yield "a sparse file of pax whose map lies", archive(
+    yield "a sparse file of pax with a wrong map", archive(
         pax(records=[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.name", f"{up}/evil"),
                      ("GNU.sparse.realsize", "10")]), file("good", b"1\n0\n4\n".ljust(512, b"\0") + b"data")), "a path with `..`"
-    yield "a sparse file of pax with a map without end", archive(
+    yield "a sparse file of pax with an endless map", archive(
         pax(records=[("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), ("GNU.sparse.name", "s"),
                      ("GNU.sparse.realsize", "10")]), file("good", b"99999999999\n".ljust(1024, b"1"))), "more than 65536 pieces"
-    yield "a bomb of gzip", bomb(), "becomes larger than"
-    yield "a file that ends too early", archive(file("x", b"d" * 2000))[:1500], "truncated"
-    yield "a header that ends too early", archive(file("x"))[:700], None
-    yield "a long name and then nothing", archive(gnu("L", b"name")), "ends in the middle of a header"
-    yield "rubbish behind the end", archive(file("x")) + b"rubbish" * 1000, ["x"]
-    yield "an entry behind the end", archive(file("x")) + archive(file(f"{up}/evil")), ["x"]
+    yield "a gzip bomb", bomb(), "becomes larger than"
+    yield "a truncated file", archive(file("x", b"d" * 2000))[:1500], "truncated"
+    yield "a truncated header", archive(file("x"))[:700], None
+    yield "a long name without a file", archive(gnu("L", b"name")), "ends in the middle of a header"
+    yield "garbage after the end", archive(file("x")) + b"rubbish" * 1000, ["x"]
+    yield "an entry after the end", archive(file("x")) + archive(file(f"{up}/evil")), ["x"]
     yield "no end", archive(file("x"), end=False), ["x"]
     yield "a checksum that is wrong", archive(file("x").replace(b"text", b"text"), b"x" + file("y")[1:]), "checksum"
-    yield "no archive", b"#!/bin/sh\n" * 100, "not a tar archive"
-    yield "a kind that nobody knows", archive(member("M", "volume")), "an entry of type `M`"
-    yield "gzip cut off", gzip.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
-    yield "gzip with a bit changed", changed(gzip.compress(archive(file("x", b"text" * 5000)))), ""
+    yield "not an archive", b"#!/bin/sh\n" * 100, "not a tar archive"
+    yield "an unknown type", archive(member("M", "volume")), "an entry of type `M`"
+    yield "truncated gzip", gzip.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
+    yield "gzip with a bit changed", flip_bit(gzip.compress(archive(file("x", b"text" * 5000)))), ""
     yield "zip", b"PK\x03\x04" + b"\0" * 600, "a zip archive"
     yield "negative size", archive(file("x", raw={124: b"\xff" * 12})), "size"
     yield "a size of eight exabytes", archive(file("x", raw={124: b"\x80\0\0\0" + b"\x7f" + b"\xff" * 7})), "more than 2 TiB"
 
 
 def bomb():
-    """A gigabyte of zeros in a megabyte, which is a file of an honest archive."""
+    """A gigabyte of zeros in a megabyte, as a file of a valid archive."""
     head = header(FILE, b"zeros", size=1 << 30)
     return gzip.compress(head, 1) + gzip.compress(b"\0" * (64 << 20), 1) * 16 + gzip.compress(b"\0" * 1024, 1)
 
 
-def changed(data):
+def flip_bit(data):
     middle = len(data) // 2
     return data[:middle] + bytes([data[middle] ^ 0x55]) + data[middle + 1:]
 
 
 def content(bytes_):
-    """The digest of what an archive is once it is decompressed, as far as Python can."""
+    """The digest of an archive after decompression, as far as Python can."""
     if bytes_[:2] == b"\x1f\x8b":
         try:
             bytes_ = gzip.decompress(bytes_)
-        except (EOFError, OSError, Exception):  # noqa: BLE001 - it is broken on purpose
+        except (EOFError, OSError, Exception):  # noqa: BLE001 - it is corrupt on purpose
             pass
     return "sha256:" + hashlib.sha256(bytes_).hexdigest()
 
 
 def environment_of_unpacker():
-    """What an unpacker knows of its environment: `selftest` tells its own by `BREAK` what is to be wrong."""
-    return {"HOME": "/nonexistent"} | {name: os.environ[name] for name in ("PATH", "BREAK") if name in os.environ}
+    """The environment of the unpacker, with `MUTATION` of `selftest`."""
+    return {"HOME": "/nonexistent"} | {name: os.environ[name] for name in ("PATH", "MUTATION") if name in os.environ}
 
 
-def far_back(head, exponent, blocks):
+def zstd_frame(head, exponent, blocks):
     """A frame of zstd (RFC 8878) with a window of 2 to the `exponent`: `head`, then blocks of 128 KiB of one byte each."""
     raw = len(head) << 3
     runs = b"".join((131_072 << 3 | 2 | (number == blocks - 1)).to_bytes(3, "little") + b"z" for number in range(blocks))
     return b"\x28\xb5\x2f\xfd\x00" + bytes([exponent - 10 << 3]) + raw.to_bytes(3, "little") + head + runs
 
 
-def windows(judge, binary, sandbox):
-    """Frames of zstd that look far back: several at once share what memory there is, and one that goes beyond it is refused."""
-    name, size = "windows of zstd", 80 << 20
-    if not judge.wants(name):
+def zstd_windows(harness, binary, sandbox):
+    """zstd frames with large windows: several at once share the memory limit, and one beyond the limit is rejected."""
+    name, size = "zstd windows", 80 << 20
+    if not harness.wants(name):
         return
     for exponent, expected in [(26, 0), (27, 1), (30, 1)]:
         store, layout = sandbox / "store", sandbox / "layout"
@@ -178,7 +178,7 @@ def windows(judge, binary, sandbox):
             return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
 
         heads = [header(FILE, b"file%d" % number, size=size) for number in range(4)]
-        layers = [put(far_back(head, exponent, size >> 17), "layer.v1.tar+zstd") for head in heads]
+        layers = [put(zstd_frame(head, exponent, size >> 17), "layer.v1.tar+zstd") for head in heads]
         diffs = [content(head + b"z" * size) for head in heads]
         config = {"os": "linux", "architecture": os.uname().machine.replace("x86_64", "amd64").replace("aarch64", "arm64"),
                   "rootfs": {"type": "layers", "diff_ids": diffs}}
@@ -186,18 +186,18 @@ def windows(judge, binary, sandbox):
         manifest = put(json.dumps({"schemaVersion": 2, "config": config, "layers": layers}).encode(), "manifest.v1+json")
         (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [manifest]}))
         (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-        done = subprocess.run([binary, "import", store, layout], env=environment_of_unpacker(), capture_output=True, text=True,
+        result = subprocess.run([binary, "import", store, layout], env=environment_of_unpacker(), capture_output=True, text=True,
                               timeout=300, check=False)
         problems = []
-        if done.returncode != expected or expected and "zstd window is" not in done.stderr:
-            problems.append(f"it ended with {done.returncode}: {done.stderr.strip()}")
-        elif not expected and (peak := int(done.stdout.split()[-1])) > MOST_MEMORY:
-            problems.append(f"it took {peak >> 10} MiB of memory")
-        judge.judge(f"{name} of {1 << exponent - 20} MiB", problems)
+        if result.returncode != expected or expected and "zstd window is" not in result.stderr:
+            problems.append(f"exit code {result.returncode}: {result.stderr.strip()}")
+        elif not expected and (peak := int(result.stdout.split()[-1])) > MAX_MEMORY:
+            problems.append(f"it used {peak >> 10} MiB of memory")
+        harness.check(f"{name} of {1 << exponent - 20} MiB", problems)
 
 
 def walk(top, skip):
-    """Every path below a directory with what tells whether it was changed."""
+    """Every path below a directory, with what shows a change."""
     found = {}
     for directory, names, files in os.walk(top):
         if Path(directory) == skip:
@@ -207,105 +207,105 @@ def walk(top, skip):
             path = os.path.join(directory, name)
             data = os.lstat(path)
             text = Path(path).read_bytes() if stat.S_ISREG(data.st_mode) else b""
-            # A directory's names are compared one by one; its size is the file system's own affair.
+            # The names of a directory are compared; its size depends on the file system.
             size = 0 if stat.S_ISDIR(data.st_mode) else data.st_size
             found[path] = (data.st_mode, data.st_uid, size, text)
     return found
 
 
-def judge_one(judge, who, prefix, binary, sandbox, case, layer, expected):
+def check_layer(harness, account, prefix, binary, sandbox, case, layer, expected):
     store, outside = sandbox / "store", sandbox / "outside"
     subprocess.run(["rm", "-rf", store], check=True)
     file_ = sandbox / "layer"
     file_.write_bytes(layer)
     store.mkdir()
     if prefix:
-        os.chown(store, who.uid, who.gid)
+        os.chown(store, account.uid, account.gid)
     before = walk(sandbox, store)
     environment = environment_of_unpacker() | {"JOBC_LAYER_LIMIT": str(LIMIT)}
-    done = subprocess.run([*prefix, binary, "layer", store, file_, content(layer)], env=environment, capture_output=True,
+    result = subprocess.run([*prefix, binary, "layer", store, file_, content(layer)], env=environment, capture_output=True,
                           text=True, errors="replace", timeout=300, check=False)
     problems = []
     if walk(sandbox, store) != before:
-        problems.append("something outside of the store was changed")
+        problems.append("something outside the store was changed")
     unpacked = list((store / "unpacked").glob("*/*"))
-    if done.returncode not in (0, 1) or "panicked" in done.stderr:
-        problems.append(f"it ended with {done.returncode}: {done.stderr}")
-    if done.returncode == 1:
+    if result.returncode not in (0, 1) or "panicked" in result.stderr:
+        problems.append(f"exit code {result.returncode}: {result.stderr}")
+    if result.returncode == 1:
         if unpacked:
-            problems.append(f"{unpacked} is left of a layer that was refused: {done.stderr.strip()}")
+            problems.append(f"{unpacked} is left of a rejected layer: {result.stderr.strip()}")
         if not isinstance(expected, str) and expected is not None:
-            problems.append(f"it is refused: {done.stderr.strip()}")
-        elif isinstance(expected, str) and expected not in done.stderr:
-            problems.append(f"it is refused for another reason than `{expected}`: {done.stderr.strip()}")
-    elif done.returncode == 0:
+            problems.append(f"it is rejected: {result.stderr.strip()}")
+        elif isinstance(expected, str) and expected not in result.stderr:
+            problems.append(f"it is rejected for another reason than `{expected}`: {result.stderr.strip()}")
+    elif result.returncode == 0:
         if isinstance(expected, str):
-            problems.append("it is not refused")
-        lines = done.stdout.split("\n")
+            problems.append("it is not rejected")
+        lines = result.stdout.split("\n")
         peak = int(lines[-2].split()[1])
-        if peak > MOST_MEMORY:
-            problems.append(f"it took {peak >> 10} MiB of memory")
+        if peak > MAX_MEMORY:
+            problems.append(f"it used {peak >> 10} MiB of memory")
         for path in expected or []:
             if not os.path.lexists(os.path.join(lines[0], path)):
                 problems.append(f"the layer has no `{path}`")
         for directory, names, files in os.walk(lines[0]):
             for name in names + files:
-                problems += unsafe(os.path.join(directory, name), who)
-    judge.judge(f"{case}, {'as root' if who is None else who.name}", problems)
+                problems += unsafe_file(os.path.join(directory, name), account)
+    harness.check(f"{case}, {'as root' if account is None else account.name}", problems)
 
 
-def unsafe(path, who):
-    """What no layer may bring, whoever unpacks it."""
+def unsafe_file(path, account):
+    """File attributes that no layer may have, for any user."""
     if len(path) > 4000:
         return
     for name in os.listxattr(path, follow_symlinks=False) if not os.path.islink(path) else []:
         if name.startswith(("trusted.overlay.redirect", "user.overlay.redirect", "security.selinux")):
             yield f"`{path}` has the attribute {name}"
     data = os.lstat(path)
-    if who is not None and data.st_uid == 0:
-        yield f"`{path}` belongs to root of the machine"
-    if who is not None and (stat.S_ISBLK(data.st_mode) or stat.S_ISCHR(data.st_mode) and data.st_rdev != 0):
+    if account is not None and data.st_uid == 0:
+        yield f"`{path}` belongs to root of the host"
+    if account is not None and (stat.S_ISBLK(data.st_mode) or stat.S_ISCHR(data.st_mode) and data.st_rdev != 0):
         yield f"`{path}` is a device"
-    if who is not None and who.subuids is None and data.st_mode & 0o6000:
-        yield f"`{path}` has the bits {data.st_mode:o}"
+    if account is not None and account.subuids is None and data.st_mode & 0o6000:
+        yield f"`{path}` has the mode bits {data.st_mode:o}"
 
 
 def main():
-    # A tree that an archive has made may be deep.
+    # The tree of an archive may be deep.
     sys.setrecursionlimit(20_000)
-    judge = Judge("hostile", __doc__)
-    judge.parser.add_argument("--list", action="store_true", help="only the names of the archives")
-    judge.parser.add_argument("--user", choices=("root", "range", "single"),
-                              help="only as root, or as a user with a range of ids or with one")
-    options = judge.parse()
+    harness = Harness("hostile", __doc__)
+    harness.parser.add_argument("--list", action="store_true", help="print the names of the archives")
+    harness.parser.add_argument("--user", choices=("root", "range", "single"),
+                              help="run only as root, or as a user with or without a range of ids")
+    options = harness.parse()
     if options.list:
         for case, _, _ in cases("/outside"):
             print(case)
         return
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that this is judged as")
-    people = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
-    for who in [account() for name, account in people.items() if options.user in (None, name)]:
+        harness.skip("needs root, which becomes the users")
+    accounts = {"root": lambda: None, "range": user.with_range, "single": user.without_range}
+    for account in [make_account() for name, make_account in accounts.items() if options.user in (None, name)]:
         with tempfile.TemporaryDirectory(prefix="jobc-hostile-") as directory:
             sandbox = Path(directory)
             sandbox.chmod(0o755)
             outside = sandbox / "outside"
             outside.mkdir()
-            # Where a user could write, so that the program's care and not the user's lack of rights is judged.
+            # Where a user could write, so that the program is tested and not the user's permissions.
             (outside / "sentinel").write_text("untouched")
             for path in [outside, outside / "sentinel"]:
-                if who:
-                    os.chown(path, who.uid, who.gid)
+                if account:
+                    os.chown(path, account.uid, account.gid)
             for case, layer, expected in cases(str(outside)):
-                if judge.wants(case):
-                    judge_one(judge, who, who.prefix() if who else [], binary, sandbox, case, layer, expected)
-            if who is None:
-                windows(judge, binary, sandbox)
+                if harness.wants(case):
+                    check_layer(harness, account, account.prefix() if account else [], binary, sandbox, case, layer, expected)
+            if account is None:
+                zstd_windows(harness, binary, sandbox)
             subprocess.run(["rm", "-rf", sandbox / "store"], check=True)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

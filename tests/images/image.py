@@ -1,14 +1,14 @@
-"""The image that the judges of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
+"""The image that the tests of this directory share: Debian by debootstrap with three layers of changes, made once by umoci."""
 
 import fcntl
 import subprocess
 
-from judge import REPOSITORY
+from harness import REPOSITORY
 
-PLACE = REPOSITORY / "target/images-cache"
+CACHE = REPOSITORY / "target/images-cache"
 
-# What each layer changes: files replaced, removed and added, directories removed and made again, links of both kinds, bits, owners,
-# times, capabilities and attributes, a device, a pipe, holes, long names.
+# The changes of each layer: files replaced, removed and added, directories removed and created again, links, mode bits, owners,
+# times, capabilities and attributes, a device, a FIFO, sparse files, long names.
 CHANGES = ["""
 rm -rf usr/share/doc var/cache/apt
 echo changed >etc/hostname
@@ -31,11 +31,11 @@ chown 65534:65534 srv/pipe
 """]
 
 
-# Where debootstrap reaches no mirror, the essential packages do as well, unpacked and not configured.
+# Without a mirror for debootstrap, the essential packages are unpacked without configuring them.
 BASE = """
 rm -rf {base}
 if ! debootstrap --variant=minbase bookworm {base} >{place}/debootstrap.log; then
-    echo "image: debootstrap fails, so packages are unpacked as they are" >&2
+    echo "image: debootstrap fails, so packages are unpacked without configuring them" >&2
     rm -rf {base} {place}/packages && mkdir -p {base} {place}/packages && cd {place}/packages
     apt-get download -qq libc6 $(dpkg-query --show --showformat '${{Package}} ${{Essential}}\n' | awk '$2 == "yes" {{ print $1 }}')
     for package in *.deb; do dpkg-deb --extract $package {base}; done
@@ -44,32 +44,32 @@ fi
 """
 
 
-def make(judge):
-    """The layout, whose image is called `debian`; made where it is not there yet."""
-    layout = PLACE / "layout"
+def ensure_image(harness):
+    """The layout with the image `debian`, which is created if it is missing."""
+    layout = CACHE / "layout"
     for tool in ["debootstrap", "umoci", "setcap", "setfattr"]:
-        judge.tool(tool)
-    PLACE.mkdir(parents=True, exist_ok=True)
-    # One judge makes it, and others wait for it.
-    with (PLACE / "lock").open("w") as lock:
+        harness.tool(tool)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    # One test makes it, and others wait for it.
+    with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (PLACE / "whole").exists():
-            made(layout)
+        if not (CACHE / "whole").exists():
+            create(layout)
     return layout
 
 
-def made(layout):
-    base = PLACE / "base"
+def create(layout):
+    base = CACHE / "base"
     if not (base / "etc/debian_version").exists():
-        run(BASE.format(base=base, place=PLACE))
-    bundle = PLACE / "bundle"
+        run(BASE.format(base=base, place=CACHE))
+    bundle = CACHE / "bundle"
     run(f"rm -rf {layout} {bundle} && umoci init --layout {layout} && umoci new --image {layout}:debian && "
         f"umoci unpack --image {layout}:debian {bundle} && cp -a {base}/. {bundle}/rootfs/ && "
         f"umoci repack --image {layout}:debian {bundle}")
     for change in CHANGES:
         run(f"rm -rf {bundle} && umoci unpack --image {layout}:debian {bundle} && cd {bundle}/rootfs && {{ {change.strip()}\n}} && "
             f"umoci repack --image {layout}:debian {bundle}")
-    run(f"rm -rf {bundle} && umoci gc --layout {layout} && chmod -R a+rX {PLACE} && touch {PLACE}/whole")
+    run(f"rm -rf {bundle} && umoci gc --layout {layout} && chmod -R a+rX {CACHE} && touch {CACHE}/whole")
 
 
 def run(script):

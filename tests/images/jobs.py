@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges jobs that name images: on a machine without a container engine `jobc run` builds, pulls or brings in what they name,
-keeps what is in use, and goes on where a kill has left it.
+"""Tests jobs that name images: on a host without a container engine `jobc run` builds, pulls or imports what they name,
+keeps images in use, and resumes after a kill.
 
-With `--user range` or `--user single` they run as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import contextlib
@@ -19,8 +19,8 @@ from pathlib import Path
 for directory in ("runtime", "jobs", "images"):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent / directory))
 
-from alone import jobs_of, problems  # noqa: E402
-from judge import REPOSITORY, Judge  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 from registry import registry  # noqa: E402
 
 EXAMPLE = REPOSITORY / "examples/local-image"
@@ -34,18 +34,18 @@ roles:
 
 
 def main():
-    judge = Judge("image jobs", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("image jobs", __doc__)
+    with jobs_of(harness) as jobs:
         base = jobs.directory / "base.tar"
         with base.open("wb") as archive:
             subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
-        for case in (built, archived, copied_layers, pulled, in_use, killed, refused):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs, base))
-    judge.end()
+        for case in (built_image, archives, copied_layers, pulled_image, images_in_use, killed_runs, rejected):
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs, base))
+    harness.end()
 
 
-def enforced(jobs):
+def unenforced_option(jobs):
     return [] if jobs.account is None else ["--allow-unenforced"]
 
 
@@ -56,76 +56,76 @@ def job(jobs, name, image, run="[bash, -c, 'ls /; cat /etc/passwd']"):
     return path
 
 
-def ran(result, code, *words):
+def unexpected_result(result, code, *words):
     text = result.stdout + result.stderr
     if result.returncode != code:
-        yield f"it ends with {result.returncode}, not {code}: {text}"
-    yield from (f"`{word}` is not said: {text}" for word in words if word not in text)
+        yield f"exit code {result.returncode}, not {code}: {text}"
+    yield from (f"`{word}` is not in the output: {text}" for word in words if word not in text)
 
 
-def built(jobs, base):
-    """The example: an image block on a base that was brought in; the second time every step is known."""
+def built_image(jobs, base):
+    """The example: an image block on an imported base; the second run has every step cached."""
     copy = jobs.directory / "local-image"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
     if jobs.account:
         for path in [copy, *copy.rglob("*")]:
             os.chown(path, jobs.account.uid, jobs.account.gid)
-    yield from ran(jobs.call("image", "import", base, "--tag", "base:1"), 0, "base:1")
-    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0, "RUN bash --version")
-    made = {path.name: path.read_text() for path in (copy / "work").iterdir()}
-    if sorted(made) != ["words-0.txt", "words-1.txt"] or not all("GNU bash" in text for text in made.values()):
-        yield f"the tasks wrote {made}"
-    again = jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120)
-    yield from ran(again, 0, "(cached)")
-    if sum("(cached)" in line for line in again.stderr.splitlines()) != 2:
-        yield f"not every step was known: {again.stderr}"
+    yield from unexpected_result(jobs.call("image", "import", base, "--tag", "base:1"), 0, "base:1")
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), copy / "job.yaml", seconds=120), 0, "RUN bash --version")
+    outputs = {path.name: path.read_text() for path in (copy / "work").iterdir()}
+    if sorted(outputs) != ["words-0.txt", "words-1.txt"] or not all("GNU bash" in text for text in outputs.values()):
+        yield f"the tasks wrote {outputs}"
+    second = jobs.call("run", *unenforced_option(jobs), copy / "job.yaml", seconds=120)
+    yield from unexpected_result(second, 0, "(cached)")
+    if sum("(cached)" in line for line in second.stderr.splitlines()) != 2:
+        yield f"not every step was cached: {second.stderr}"
     (copy / "words.sh").write_text("echo changed\n")
-    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0)
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), copy / "job.yaml", seconds=120), 0)
     if (copy / "work/words-0.txt").read_text() != "changed\n":
         yield "the second script was not copied into the image"
-    yield from ran(jobs.call("image", "verify"), 0)
+    yield from unexpected_result(jobs.call("image", "verify"), 0)
 
 
-def archived(jobs, base):
-    """An archive and a directory by their paths, and the machine's own files."""
+def archives(jobs, base):
+    """An archive and a directory by path, and the host's own files."""
     directory = jobs.directory / "directory"
     directory.mkdir()
     subprocess.run(["tar", "-C", directory, "-xf", base], check=True)
     if jobs.account:
         for path in [directory, *directory.rglob("*")]:
             os.chown(path, jobs.account.uid, jobs.account.gid, follow_symlinks=False)
-    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "archive", "./base.tar")), 0, "root:x:0:0:root:/:/bin/bash")
-    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "directory", "./directory")), 0, "root:x:0:0:root:/:/bin/bash")
-    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "host", "host")), 0, "usr")
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "archive", "./base.tar")), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "directory", "./directory")), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "host", "host")), 0, "usr")
     if shutil.which("skopeo"):
         jobs.call("image", "import", base, "--tag", "example.com/team/base:1")
         store = store_of(jobs)
         archive = jobs.directory / "saved.tar"
         subprocess.run(["skopeo", "copy", "--quiet", f"oci:{store}:example.com/team/base:1", f"docker-archive:{archive}:saved:1"], check=True)
         os.chmod(archive, 0o644)
-        yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "saved", "./saved.tar")), 0, "root:x:0:0:root:/:/bin/bash")
+        yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "saved", "./saved.tar")), 0, "root:x:0:0:root:/:/bin/bash")
 
 
 def copied_layers(jobs, base):
-    """Where no overlay is to be had each task gets a copy, which is said and which goes with the job."""
+    """Without overlayfs each task gets a copy, which is reported, and removed with the job."""
     file = job(jobs, "copied", "./base.tar", "[bash, -c, 'echo mine > /etc/passwd; cat /etc/passwd']")
     for _ in range(2):
-        yield from ran(jobs.call("run", *enforced(jobs), file, JOBC_COPY_LAYERS="1"), 0, "mine", "a copy of its image", "JOBC_COPY_LAYERS is set")
-    left = [path for path in jobs.home.rglob("roots") if path.is_dir() and any(path.iterdir())]
-    if left:
-        yield f"copies stay: {left}"
+        yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), file, JOBC_COPY_LAYERS="1"), 0, "mine", "a copy of its image", "JOBC_COPY_LAYERS is set")
+    leftovers = [path for path in jobs.home.rglob("roots") if path.is_dir() and any(path.iterdir())]
+    if leftovers:
+        yield f"copies are left: {leftovers}"
 
 
 def store_of(jobs):
-    """The store of the user that the jobs are of."""
+    """The image store of the jobs' user."""
     return jobs.home / ".local/share/jobc/images"
 
 
-def pulled(jobs, base):
-    """An image of a registry: fetched once, and then it runs without the registry."""
+def pulled_image(jobs, base):
+    """An image of a registry is pulled once, and then runs without the registry."""
     for tool in ("docker-registry", "skopeo"):
         if not shutil.which(tool):
-            print(f"image jobs: pulled: skipped: there is no {tool}")
+            print(f"image jobs: pulled_image: skipped: `{tool}` is not installed")
             return
     jobs.call("image", "import", base, "--tag", "base:1")
     with registry(jobs.directory / "registry") as host:
@@ -139,74 +139,74 @@ def pulled(jobs, base):
         if jobs.account:
             for path in (settings.parent.parent, settings.parent, settings):
                 os.chown(path, jobs.account.uid, jobs.account.gid)
-        yield from ran(jobs.call("run", "--pull", "never", *enforced(jobs), job(jobs, "pulled", name)), 125, "is not in the image store", "`image`")
-        yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0, "root:x:0:0:root:/:/bin/bash")
-    yield from ran(jobs.call("run", *enforced(jobs), job(jobs, "pulled", name)), 0)
-    yield from ran(jobs.call("run", "--pull", "always", *enforced(jobs), job(jobs, "pulled", name)), 125, "`image`")
+        yield from unexpected_result(jobs.call("run", "--pull", "never", *unenforced_option(jobs), job(jobs, "pulled", name)), 125, "is not in the image store", "`image`")
+        yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "pulled", name)), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "pulled", name)), 0)
+    yield from unexpected_result(jobs.call("run", "--pull", "always", *unenforced_option(jobs), job(jobs, "pulled", name)), 125, "`image`")
 
 
-def in_use(jobs, base):
-    """What a running job uses stays, whatever is removed; when it has ended, it goes."""
+def images_in_use(jobs, base):
+    """The layers of a running job are kept, whatever is removed; after its end they are removed."""
     for image in json.loads(jobs.call("image", "ls", "--format", "json").stdout):
         jobs.call("image", "rm", image["name"])
     jobs.call("image", "gc", "--cache")
     jobs.call("image", "import", base, "--tag", "used:1")
     file = job(jobs, "used", "used:1", "[bash, -c, 'while [ ! -e /tmp/end ]; do read -t 0.2 <> <(:) || true; done']")
-    yield from ran(jobs.call("run", "--detach", *enforced(jobs), file), 0)
+    yield from unexpected_result(jobs.call("run", "--detach", *unenforced_option(jobs), file), 0)
     jobs.running("used")
     unpacked = store_of(jobs) / "unpacked"
     jobs.call("image", "rm", "used:1")
-    yield from ran(jobs.call("image", "gc"), 0)
+    yield from unexpected_result(jobs.call("image", "gc"), 0)
     layers = [path for kind in unpacked.iterdir() for path in kind.iterdir()]
     if not layers:
         yield "the layers of a running job were removed"
-    yield from ran(jobs.call("exec", "used", "--", "cat", "/etc/passwd"), 0, "root:x:0:0:root:/:/bin/bash")
+    yield from unexpected_result(jobs.call("exec", "used", "--", "cat", "/etc/passwd"), 0, "root:x:0:0:root:/:/bin/bash")
     jobs.call("stop", "used")
     jobs.call("wait", "used")
-    yield from ran(jobs.call("image", "gc"), 0)
-    left = [path for kind in unpacked.iterdir() for path in kind.iterdir()]
-    if left:
-        yield f"of a job that has ended there is still {left}"
+    yield from unexpected_result(jobs.call("image", "gc"), 0)
+    leftovers = [path for kind in unpacked.iterdir() for path in kind.iterdir()]
+    if leftovers:
+        yield f"the layers {leftovers} of an ended job are left"
 
 
-def killed(jobs, base):
-    """`jobc run` killed at any moment of bringing in, building and unpacking; the next one goes on and ends well."""
+def killed_runs(jobs, base):
+    """`jobc run` is killed at any moment of importing, building and unpacking; the next run resumes and succeeds."""
     copy = jobs.directory / "killed"
     shutil.copytree(EXAMPLE, copy, ignore=shutil.ignore_patterns("out"))
     if jobs.account:
         for path in [copy, *copy.rglob("*")]:
             os.chown(path, jobs.account.uid, jobs.account.gid)
-    chance = random.Random(7)
+    rng = random.Random(7)
     for number in range(8):
         jobs.call("image", "gc", "--cache")
         jobs.call("image", "import", base, "--tag", "base:1")
-        process = subprocess.Popen(jobs.words("run", *enforced(jobs), copy / "job.yaml"), stdin=subprocess.DEVNULL,
+        process = subprocess.Popen(jobs.words("run", *unenforced_option(jobs), copy / "job.yaml"), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=jobs.environment())
-        time.sleep(chance.uniform(0, 0.4))
+        time.sleep(rng.uniform(0, 0.4))
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
         process.wait()
     for name in jobs.call("ps", "--quiet").stdout.split():
         jobs.call("kill", name)
         jobs.call("wait", name)
-    yield from ran(jobs.call("image", "verify"), 0)
-    yield from ran(jobs.call("run", *enforced(jobs), copy / "job.yaml", seconds=120), 0)
+    yield from unexpected_result(jobs.call("image", "verify"), 0)
+    yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), copy / "job.yaml", seconds=120), 0)
     if "GNU bash" not in (copy / "work/words-0.txt").read_text():
-        yield "the image is not what it should be"
+        yield "the image is incomplete"
 
 
-def refused(jobs, base):
-    """What is wrong is said at its place, and nothing is started."""
-    yield from ran(jobs.call("run", job(jobs, "absent", "./none.tar")), 125, "`image`", "no such file")
+def rejected(jobs, base):
+    """Errors are reported at their lines, and nothing is started."""
+    yield from unexpected_result(jobs.call("run", job(jobs, "absent", "./none.tar")), 125, "`image`", "no such file")
     (jobs.directory / "text").write_text("no archive\n" * 100)
-    yield from ran(jobs.call("run", job(jobs, "text", "./text")), 125, "is not a readable archive")
-    own = jobs.directory / "own.yaml"
-    own.write_text("version: 1\nname: own\nimage: {dockerfile: Own}\nroles: {a: {run: x}}\n")
+    yield from unexpected_result(jobs.call("run", job(jobs, "text", "./text")), 125, "is not a readable archive")
+    job_file = jobs.directory / "own.yaml"
+    job_file.write_text("version: 1\nname: own\nimage: {dockerfile: Own}\nroles: {a: {run: x}}\n")
     (jobs.directory / "Own").write_text("FROM base:1\nRUN --security=insecure ls\n")
-    yield from ran(jobs.call("run", own), 125, "Own:2:", "cannot be built")
+    yield from unexpected_result(jobs.call("run", job_file), 125, "Own:2:", "cannot be built")
     (jobs.directory / "Own").write_text("FROM base:1\nRUN false\n")
     jobs.call("image", "import", base, "--tag", "base:1")
-    yield from ran(jobs.call("run", own), 125, "Own:2", "exit code 1")
+    yield from unexpected_result(jobs.call("run", job_file), 125, "Own:2", "exit code 1")
 
 
 main()

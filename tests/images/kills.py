@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Kills the unpacking at any moment, again and again, and lets it go on: what is there in the end is whole and right, nothing
-half done is left, and several processes at a time unpack each layer once."""
+"""Kills unpacking at any moment, several times, and resumes it: the result is complete and correct, nothing incomplete is
+left, and concurrent processes unpack each layer once."""
 
 import os
 import random
@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 import image
 import user
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 from trees import listed
 
 
 def files(directory):
-    """What a layer's directory has; when a whiteout was made says nothing."""
+    """The files of a layer's directory, without the times of whiteouts."""
     found = listed(directory)
     for one in found.values():
         if one.get("device") == 0:
@@ -27,70 +27,70 @@ def files(directory):
     return found
 
 
-def judge_as(judge, who, binary, layout, directory, kills):
-    store = directory / ("root" if who is None else who.name)
+def check_account(harness, account, binary, layout, directory, kills):
+    store = directory / ("root" if account is None else account.name)
     store.mkdir()
     prefix = []
-    if who:
-        os.chown(store, who.uid, who.gid)
-        prefix = ["env", f"HOME={store}", *who.prefix()]
-    name = "root" if who is None else who.name
+    if account:
+        os.chown(store, account.uid, account.gid)
+        prefix = ["env", f"HOME={store}", *account.prefix()]
+    name = "root" if account is None else account.name
     words = [*prefix, binary, "import", store, layout]
 
     def start():
         return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    begun = time.monotonic()
-    once = start()
-    out, problem = once.communicate()
-    took = time.monotonic() - begun
-    if once.returncode:
-        judge.judge(name, [problem])
+    started_at = time.monotonic()
+    first_run = start()
+    out, problem = first_run.communicate()
+    duration = time.monotonic() - started_at
+    if first_run.returncode:
+        harness.check(name, [problem])
         return
     directories = out.splitlines()[:-1]
     expected = [files(one) for one in directories]
-    problems, died = [], 0
+    problems, killed_count = [], 0
     for number in range(kills):
         subprocess.run(["rm", "-rf", store / "unpacked"], check=True)
-        # Several moments of one unpacking: each goes on from what the one before has left.
+        # Several kills of one unpacking: each process resumes where the last one was killed.
         while True:
             process = start()
-            time.sleep(random.uniform(0, took * 0.6))
+            time.sleep(random.uniform(0, duration * 0.6))
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            died += process.returncode == -signal.SIGKILL
+            killed_count += process.returncode == -signal.SIGKILL
             if process.returncode == 0 or random.random() < 0.4:
                 break
-        # Two at a time: they share the work.
-        both = [start(), start()]
-        for process in both:
+        # Two at a time share the work.
+        pair = [start(), start()]
+        for process in pair:
             out, problem = process.communicate()
             if process.returncode:
                 problems.append(f"round {number}: {problem.strip()}")
             elif out.splitlines()[:-1] != directories:
                 problems.append(f"round {number}: other directories: {out}")
-        left = [path.name for path in (store / "unpacked").glob("*/*.part")]
-        if left:
-            problems.append(f"round {number}: {left} is left")
+        leftovers = [path.name for path in (store / "unpacked").glob("*/*.part")]
+        if leftovers:
+            problems.append(f"round {number}: {leftovers} is left")
         if [files(one) for one in directories] != expected:
-            problems.append(f"round {number}: the files are others")
-    judge.judge(f"{name}, {kills} rounds, {died} killed", problems + ([] if died else ["nothing was killed"]))
+            problems.append(f"round {number}: the files differ")
+    harness.check(f"{name}, {kills} rounds, {killed_count} killed", problems + ([] if killed_count else ["nothing was killed"]))
 
 
 def main():
-    judge = Judge("kills", __doc__)
-    judge.parser.add_argument("--rounds", type=int, default=2)
-    options = judge.parse()
+    harness = Harness("kills", __doc__)
+    harness.parser.add_argument("--rounds", type=int, default=2)
+    options = harness.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can become the users that this is judged as")
-    layout = image.make(judge)
+        harness.skip("needs root, which becomes the users")
+    layout = image.ensure_image(harness)
     with scratch("jobc-kills-") as directory:
-        for who in [None, user.with_range()]:
-            if judge.wants("root" if who is None else who.name):
-                judge_as(judge, who, binary, layout, directory, options.rounds)
-    judge.end()
+        for account in [None, user.with_range()]:
+            if harness.wants("root" if account is None else account.name):
+                check_account(harness, account, binary, layout, directory, options.rounds)
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Judges pulling and pushing with a real registry, docker-registry, with a password and with TLS: what skopeo pushed we pull,
-and what we pushed skopeo and podman read.
+"""Tests pulling from and pushing to a real registry, docker-registry, with a password and with TLS: jobc pulls what skopeo pushed,
+and skopeo and podman read what jobc pushed.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from home import Home
-from judge import Judge, scratch
+from harness import Harness, scratch
 
 
 def command(*words, check=True, **more):
@@ -23,14 +23,14 @@ def command(*words, check=True, **more):
 
 
 def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @contextlib.contextmanager
 def registry(directory, tls=False, password=False):
-    """docker-registry on the loopback; gives its `HOST:PORT`."""
+    """Runs docker-registry on the loopback address, and returns its `HOST:PORT`."""
     directory.mkdir()
     host = f"localhost:{free_port()}"
     settings = {"version": "0.1", "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(directory / "data")}},
@@ -57,7 +57,7 @@ def registry(directory, tls=False, password=False):
 
 
 def certificate(directory):
-    """An authority, `ca.pem`, and a certificate for `localhost` that it vouches for."""
+    """A CA, `ca.pem`, and a certificate for `localhost` that it has signed."""
     command("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=ours",
             "-keyout", directory / "ca.key", "-out", directory / "ca.pem")
     command("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost",
@@ -68,7 +68,7 @@ def certificate(directory):
 
 
 def image(directory):
-    """An image of two layers in a layout, by umoci."""
+    """An image of two layers in a layout, made by umoci."""
     layout, files = directory / "layout", directory / "files"
     files.mkdir()
     (files / "large").write_bytes(os.urandom(1_000_000))
@@ -82,60 +82,60 @@ def image(directory):
     return layout
 
 
-def ran(result, code=0, *words):
-    """Problems of a command that must end so and say this."""
+def unexpected_result(result, code=0, *words):
+    """The differences from the expected exit code and messages."""
     if result.returncode != code:
-        yield f"it ends with {result.returncode}, not {code}: {result.stdout}{result.stderr}"
-    yield from (f"`{word}` is not said: {result.stderr}" for word in words if word not in result.stderr)
+        yield f"exit code {result.returncode}, not {code}: {result.stdout}{result.stderr}"
+    yield from (f"`{word}` is not in the output: {result.stderr}" for word in words if word not in result.stderr)
 
 
 
 
 def validated(home, name):
-    """Problems that oci-image-tool finds with an image of the store."""
+    """Problems that oci-image-tool finds in an image of the store."""
     result = command("oci-image-tool", "validate", "--type", "image", "--ref", f"name={name}", home.store, check=False)
     if result.returncode != 0:
         yield f"oci-image-tool: {result.stdout}{result.stderr}"
 
 
-def plain(judge, directory, layout):
-    """Plain HTTP: both formats that skopeo writes; our push, read back by skopeo; blobs taken from another repository."""
+def plain_http(harness, directory, layout):
+    """Plain HTTP: both formats that skopeo writes; our push, read back by skopeo; blobs mounted from another repository."""
     home = Home(directory)
     with registry(directory / "plain") as host:
         for form in ("oci", "v2s2"):
             name = f"{host}/team/{form}:1"
             command("skopeo", "copy", "--dest-tls-verify=false", "--format", form, f"oci:{layout}:1", f"docker://{name}")
             pulled = home.run("image", "pull", "--plain-http", name)
-            judge.judge(f"pull what skopeo pushed as {form}", [*ran(pulled), *home.unsound()])
+            harness.check(f"pull what skopeo pushed as {form}", [*unexpected_result(pulled), *home.store_problems()])
             if form == "oci":
-                judge.judge("oci-image-tool takes the store", validated(home, name))
-        there = f"{host}/other/app:2"
-        judge.judge("push", ran(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", there)))
-        judge.judge("push again", ran(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", there), 0, "is here"))
+                harness.check("oci-image-tool accepts the store", validated(home, name))
+        pushed_name = f"{host}/other/app:2"
+        harness.check("push", unexpected_result(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", pushed_name)))
+        harness.check("push again", unexpected_result(home.run("image", "push", "--plain-http", f"{host}/team/oci:1", pushed_name), 0, "is here"))
         ours, theirs = (command("skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{name}").stdout
-                        for name in (there, f"{host}/team/oci:1"))
-        judge.judge("skopeo reads the same manifest", [] if ours == theirs else [f"{ours} and {theirs}"])
+                        for name in (pushed_name, f"{host}/team/oci:1"))
+        harness.check("skopeo reads the same manifest", [] if ours == theirs else [f"{ours} and {theirs}"])
         back = directory / "back"
-        command("skopeo", "copy", "--src-tls-verify=false", f"docker://{there}", f"oci:{back}:1")
+        command("skopeo", "copy", "--src-tls-verify=false", f"docker://{pushed_name}", f"oci:{back}:1")
         result = command("oci-image-tool", "validate", "--type", "image", "--ref", "name=1", back, check=False)
-        judge.judge("what skopeo copied back is whole", ran(result))
-        podman(judge, directory, there)
-        judge.judge("a name that is not there", ran(home.run("image", "pull", "--plain-http", f"{host}/team/none:1"), 1, "has no `"))
+        harness.check("what skopeo copied back is valid", unexpected_result(result))
+        podman(harness, directory, pushed_name)
+        harness.check("an unknown name", unexpected_result(home.run("image", "pull", "--plain-http", f"{host}/team/none:1"), 1, "has no `"))
 
 
-def podman(judge, directory, name):
-    """podman pulls it, and loads it from an archive."""
-    if not judge.tool("podman"):
+def podman(harness, directory, name):
+    """podman pulls the image, and loads it from an archive."""
+    if not harness.tool("podman"):
         return
     storage = ["podman", "--root", directory / "podman", "--runroot", directory / "podman-run", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
-    judge.judge("podman pulls what we pushed", ran(command(*storage, "pull", "--quiet", "--tls-verify=false", name, check=False)))
+    harness.check("podman pulls what we pushed", unexpected_result(command(*storage, "pull", "--quiet", "--tls-verify=false", name, check=False)))
     archive = directory / "archive.tar"
     command("skopeo", "copy", "--src-tls-verify=false", f"docker://{name}", f"docker-archive:{archive}:load.example/app:1")
-    judge.judge("podman loads what skopeo made of it", ran(command(*storage, "load", "--quiet", "-i", archive, check=False)))
+    harness.check("podman loads the archive of skopeo", unexpected_result(command(*storage, "load", "--quiet", "-i", archive, check=False)))
 
 
-def locked(judge, directory, layout):
-    """`jobc lock` asks the registry what a name stands for, and what is written stays when the name is moved."""
+def lock_file(harness, directory, layout):
+    """`jobc lock` resolves a name to a digest, which is kept when the tag moves."""
     home = Home(directory)
     with registry(directory / "locked") as host:
         name = f"{host}/team/app:1"
@@ -147,55 +147,55 @@ def locked(judge, directory, layout):
 
         first = push(1)
         (home.directory / "job.yaml").write_text(json.dumps({"version": 1, "name": "app", "image": name, "roles": {"main": {"run": "true"}}}))
-        judge.judge("lock", ran(home.run("lock", "--plain-http")))
+        harness.check("lock", unexpected_result(home.run("lock", "--plain-http")))
         lock = home.directory / "jobc.lock"
-        judge.judge("it holds the registry's digest", [] if f'"{name}": {first}\n' in lock.read_text() else [lock.read_text()])
+        harness.check("the lock file has the registry's digest", [] if f'"{name}": {first}\n' in lock.read_text() else [lock.read_text()])
         second = push(2)
-        judge.judge("lock again", ran(home.run("lock", "--plain-http")))
-        judge.judge("it stays", [] if first in lock.read_text() else [lock.read_text()])
-        judge.judge("build by it", ran(home.run("build", "--locked", "--target", "local")))
+        harness.check("lock again", unexpected_result(home.run("lock", "--plain-http")))
+        harness.check("the digest is kept", [] if first in lock.read_text() else [lock.read_text()])
+        harness.check("build --locked", unexpected_result(home.run("build", "--locked", "--target", "local")))
         plan = (home.directory / "out/app/local/plan.json").read_text()
-        judge.judge("the plan has the digest", [] if f"{name}@{first}" in plan else [plan])
-        judge.judge("pull by it", [*ran(home.run("image", "pull", "--plain-http", f"{name}@{first}")), *home.unsound()])
-        judge.judge("update it", ran(home.run("lock", "--plain-http", "--update", name)))
-        judge.judge("it is another", [] if second in lock.read_text() and first != second else [lock.read_text()])
+        harness.check("the plan has the digest", [] if f"{name}@{first}" in plan else [plan])
+        harness.check("pull by digest", [*unexpected_result(home.run("image", "pull", "--plain-http", f"{name}@{first}")), *home.store_problems()])
+        harness.check("lock --update", unexpected_result(home.run("lock", "--plain-http", "--update", name)))
+        harness.check("the digest is updated", [] if second in lock.read_text() and first != second else [lock.read_text()])
 
 
-def closed(judge, directory, layout):
-    """TLS by an authority of our own, and a password."""
+def tls_and_password(harness, directory, layout):
+    """TLS with our own CA, and a password."""
     home = Home(directory)
     place = directory / "closed"
     with registry(place, tls=True, password=True) as host:
         name = f"{host}/team/app:1"
         command("skopeo", "copy", "--dest-tls-verify=false", "--dest-creds", "me:secret", f"oci:{layout}:1", f"docker://{name}")
-        judge.judge("an authority that nobody knows", ran(home.run("image", "pull", name), 3, "not signed by a trusted CA"))
-        judge.judge("plain HTTP with TLS", ran(home.run("image", "pull", "--plain-http", name), 3))
+        harness.check("an unknown CA", unexpected_result(home.run("image", "pull", name), 3, "not signed by a trusted CA"))
+        harness.check("plain HTTP with TLS", unexpected_result(home.run("image", "pull", "--plain-http", name), 3))
         home.registries({host: {"ca": [str(place / "ca.pem")]}})
-        judge.judge("without a password", ran(home.run("image", "pull", name), 3, "requires a login", f"docker login {host}"))
+        harness.check("without a password", unexpected_result(home.run("image", "pull", name), 3, "requires a login", f"docker login {host}"))
         authfile = home.directory / ".config/containers/auth.json"
         authfile.parent.mkdir(parents=True)
         command("skopeo", "login", "--tls-verify=false", "--authfile", authfile, "-u", "me", "-p", "secret", host)
-        judge.judge("logged in by skopeo", [*ran(home.run("image", "pull", name)), *home.unsound()])
-        judge.judge("push with TLS and a password", ran(home.run("image", "push", name, f"{host}/new/app:3")))
+        harness.check("logged in by skopeo", [*unexpected_result(home.run("image", "pull", name)), *home.store_problems()])
+        harness.check("push with TLS and a password", unexpected_result(home.run("image", "push", name, f"{host}/new/app:3")))
         pushed = command("skopeo", "inspect", "--tls-verify=false", "--creds", "me:secret", f"docker://{host}/new/app:3", check=False)
-        judge.judge("skopeo reads it", ran(pushed))
+        harness.check("skopeo reads it", unexpected_result(pushed))
         (home.directory / ".config/jobc/registries.yaml").unlink()
         certs = home.directory / f".config/containers/certs.d/{host}"
         certs.mkdir(parents=True)
         (certs / "ca.crt").write_text((place / "ca.pem").read_text())
-        judge.judge("an authority of certs.d", ran(home.run("image", "pull", name)))
+        harness.check("a CA in certs.d", unexpected_result(home.run("image", "pull", name)))
         other = name.replace("localhost", "127.0.0.1")
         settings = {other.split("/")[0]: {"ca": [str(place / "ca.pem")]}}
         home.registries(settings)
-        judge.judge("a certificate for another name", ran(home.run("image", "pull", other), 3, "certificate"))
+        harness.check("a certificate for another name", unexpected_result(home.run("image", "pull", other), 3, "certificate"))
         authfile.unlink()
         home.login(**{host.replace(":", "__"): {"auth": "bWU6d3Jvbmc="}})
-        judge.judge("a wrong password", ran(home.run("image", "pull", name), 3, "denied permission to pull from `team/app` with the current login"))
-        helper(judge, home, host, name)
+        harness.check("a wrong password", unexpected_result(home.run("image", "pull", name), 3, "denied permission to pull from `team/app` with the current login"))
+        credential_helper(harness, home, host, name)
 
 
-def helper(judge, home, host, name):
-    """A program keeps the password, as docker's `credsStore` names it."""
+def credential_helper(harness, home, host, name):
+    """A credential helper (`credsStore` of Docker's configuration) has the password."""
     programs = home.directory / "bin"
     programs.mkdir()
     program = programs / "docker-credential-test"
@@ -204,23 +204,23 @@ def helper(judge, home, host, name):
     program.chmod(0o755)
     (home.directory / ".docker/config.json").write_text(json.dumps({"auths": {host: {}}, "credsStore": "test"}))
     path = f"{programs}:{os.environ['PATH']}"
-    judge.judge("a program keeps the password", ran(home.run("image", "pull", name, PATH=path)))
-    judge.judge("a program that is not there", ran(home.run("image", "pull", name), 3, "`docker-credential-test`", "cannot be started"))
+    harness.check("a credential helper", unexpected_result(home.run("image", "pull", name, PATH=path)))
+    harness.check("a missing credential helper", unexpected_result(home.run("image", "pull", name), 3, "`docker-credential-test`", "cannot be started"))
 
 
 def main():
-    judge = Judge("registry", __doc__)
-    judge.parse()
+    harness = Harness("registry", __doc__)
+    harness.parse()
     for tool in ("docker-registry", "skopeo", "umoci", "htpasswd", "openssl", "oci-image-tool"):
-        judge.tool(tool)
+        harness.tool(tool)
     with scratch() as directory:
         layout = image(directory)
-        for part in (plain, locked, closed):
-            if judge.wants(part.__name__):
+        for part in (plain_http, lock_file, tls_and_password):
+            if harness.wants(part.__name__):
                 place = Path(directory, part.__name__)
                 place.mkdir()
-                part(judge, place, layout)
-    judge.end()
+                part(harness, place, layout)
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""An image unpacked here and by umoci: equal file by file, by kind, bits, owner, time to the nanosecond, attributes, content and
-links. As root, and as an unprivileged user with one id (`umoci unpack --rootless`)."""
+"""Unpacks an image with jobc and with umoci: equal file by file, in type, mode, owner, time to the nanosecond, attributes,
+content and links. As root, and as an unprivileged user with one id (`umoci unpack --rootless`)."""
 
 import json
 import os
@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 import image
 import user
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 
-# Run in a mount namespace of its own, where the layers are an overlay.
+# Runs in its own mount namespace, where the layers are an overlay.
 LIST = """
 import hashlib, json, os, stat, sys
 top, found, inodes = sys.argv[1].encode(), {}, {}
@@ -44,43 +44,43 @@ json.dump(found, sys.stdout)
 
 
 def listed(root, prefix=()):
-    # One that users may run too.
-    done = subprocess.run([*prefix, "/usr/bin/python3", "-c", LIST, root], capture_output=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr.decode())
-    return json.loads(done.stdout)
+    # A python3 that users may run too.
+    result = subprocess.run([*prefix, "/usr/bin/python3", "-c", LIST, root], capture_output=True, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr.decode())
+    return json.loads(result.stdout)
 
 
 def overlay(directories, on, in_user_namespace):
-    """The words that mount layers, lowest first, and go on with what follows."""
+    """A command prefix that mounts layers, lowest first."""
     options = "lowerdir=" + ":".join(reversed(directories)) + (",userxattr" if in_user_namespace else "")
     return ["unshare", *(["--user", "--map-root-user"] if in_user_namespace else []), "--mount", "sh", "-ec",
             'mount -t overlay overlay -o "$1" "$2"; shift 2; exec "$@"', "sh", options, str(on)]
 
 
 def unpack(binary, layout, store, prefix=()):
-    done = subprocess.run([*prefix, binary, "import", store, layout], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    lines = done.stdout.splitlines()
+    result = subprocess.run([*prefix, binary, "import", store, layout], capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise RuntimeError(result.stderr)
+    lines = result.stdout.splitlines()
     return lines[:-1]
 
 
 def differences(ours, theirs, ignored):
-    """What is not the same, a line each; `ignored` takes away what is not compared."""
+    """One line for each difference; `ignored` removes what is not compared."""
     lines = []
     for path in sorted(ours.keys() | theirs.keys()):
-        here, there = ours.get(path), theirs.get(path)
-        if here is None or there is None:
-            lines.append(f"`{path}` is only {'here' if there is None else 'there'}")
+        our_file, their_file = ours.get(path), theirs.get(path)
+        if our_file is None or their_file is None:
+            lines.append(f"`{path}` is only {'in jobc' if their_file is None else 'in umoci'}")
             continue
-        here, there = ignored(path, dict(here)), ignored(path, dict(there))
-        lines += [f"`{path}`: {key} is {here.get(key)} here and {there.get(key)} there"
-                  for key in sorted(here.keys() | there.keys()) if here.get(key) != there.get(key)]
+        our_file, their_file = ignored(path, dict(our_file)), ignored(path, dict(their_file))
+        lines += [f"`{path}`: {key} is {our_file.get(key)} with jobc and {their_file.get(key)} with umoci"
+                  for key in sorted(our_file.keys() | their_file.keys()) if our_file.get(key) != their_file.get(key)]
     return lines[:40] + ([f"and {len(lines) - 40} more"] if len(lines) > 40 else [])
 
 
-def as_root(judge, binary, layout, directory):
+def compare_as_root(harness, binary, layout, directory):
     directories = unpack(binary, layout, directory / "store")
     subprocess.run(["umoci", "unpack", "--image", f"{layout}:debian", directory / "bundle"], check=True, capture_output=True)
     theirs = listed(directory / "bundle/rootfs")
@@ -88,30 +88,30 @@ def as_root(judge, binary, layout, directory):
     ours = listed(directory / "on", overlay(directories, directory / "on", False))
 
     def ignored(path, one):
-        # An opaque directory carries it for overlays in user namespaces too; to the others it is a note.
+        # An opaque directory has it for overlays in user namespaces; other overlays ignore it.
         one["xattr"].pop("user.overlay.opaque", None)
         return one
-    judge.judge(f"as root, {len(theirs)} files in {len(directories)} directories", differences(ours, theirs, ignored))
-    # What our own packing makes of the tree is, unpacked by umoci's reader, the tree again.
+    harness.check(f"as root, {len(theirs)} files in {len(directories)} directories", differences(ours, theirs, ignored))
+    # For the caller to compare with.
     return ours
 
 
-def as_user(judge, binary, layout, directory):
-    who = user.without_range()
-    place = directory / "user"
-    place.mkdir()
-    os.chown(place, who.uid, who.gid)
-    prefix = ["env", f"HOME={place}", *who.prefix()]
-    directories = unpack(binary, layout, place / "store", prefix)
-    subprocess.run([*prefix, "umoci", "unpack", "--rootless", "--image", f"{layout}:debian", place / "bundle"],
-                   check=True, capture_output=True, cwd=place)
-    theirs = listed(place / "bundle/rootfs")
-    (place / "on").mkdir()
-    os.chown(place / "on", who.uid, who.gid)
-    ours = listed(place / "on", [*prefix, *overlay(directories, place / "on", True)])
+def compare_as_user(harness, binary, layout, directory):
+    account = user.without_range()
+    directory_of_user = directory / "user"
+    directory_of_user.mkdir()
+    os.chown(directory_of_user, account.uid, account.gid)
+    prefix = ["env", f"HOME={directory_of_user}", *account.prefix()]
+    directories = unpack(binary, layout, directory_of_user / "store", prefix)
+    subprocess.run([*prefix, "umoci", "unpack", "--rootless", "--image", f"{layout}:debian", directory_of_user / "bundle"],
+                   check=True, capture_output=True, cwd=directory_of_user)
+    theirs = listed(directory_of_user / "bundle/rootfs")
+    (directory_of_user / "on").mkdir()
+    os.chown(directory_of_user / "on", account.uid, account.gid)
+    ours = listed(directory_of_user / "on", [*prefix, *overlay(directories, directory_of_user / "on", True)])
     devices = {path for path in theirs if path not in ours}
     for path in devices:
-        # umoci makes an empty file of a device, and we leave it out and say so.
+        # umoci writes an empty file for a device; jobc omits it with a message.
         if path.startswith(("dev/", "srv/device")):
             theirs.pop(path)
 
@@ -121,25 +121,25 @@ def as_user(judge, binary, layout, directory):
         for name in ["user.rootlesscontainers", "user.overlay.opaque", "security.capability"]:
             one["xattr"].pop(name, None)
         return one
-    judge.note("a user with one id: owners, set-user-id bits, capabilities and devices are not compared")
-    judge.judge(f"as {who.name}, {len(theirs)} files", differences(ours, theirs, ignored))
+    harness.note("a user with one id: owners, set-user-id bits, capabilities and devices are not compared")
+    harness.check(f"as {account.name}, {len(theirs)} files", differences(ours, theirs, ignored))
 
 
 def main():
-    judge = Judge("trees", __doc__)
-    options = judge.parse()
+    harness = Harness("trees", __doc__)
+    options = harness.parse()
     binary = options.runtime or REPOSITORY / "target/debug/examples/unpack"
     if not Path(binary).exists():
-        judge.skip("`cargo build --example unpack -p jobc-image` makes what is judged")
+        harness.skip("`cargo build --example unpack -p jobc-image` builds the program under test")
     if os.geteuid() != 0:
-        judge.skip("only root can unpack what belongs to others")
-    layout = image.make(judge)
+        harness.skip("needs root, which unpacks files of other owners")
+    layout = image.ensure_image(harness)
     with scratch("jobc-trees-") as directory:
-        if judge.wants("root"):
-            as_root(judge, binary, layout, directory)
-        if judge.wants("user"):
-            as_user(judge, binary, layout, directory)
-    judge.end()
+        if harness.wants("root"):
+            compare_as_root(harness, binary, layout, directory)
+        if harness.wants("user"):
+            compare_as_user(harness, binary, layout, directory)
+    harness.end()
 
 
 if __name__ == "__main__":

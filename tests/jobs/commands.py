@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges the commands about jobs in a pipe: what each prints for people and programs, its exit code, and what it does.
+"""Tests the job commands in a pipe: output for people and programs, exit codes, and effects.
 
-With `--user range` or `--user single` everything is done as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -15,12 +15,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-from alone import jobs_of, problems  # noqa: E402
-from judge import Judge  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from harness import Harness  # noqa: E402
 
-LONG = """\
+LONG_JOB = """\
 version: 1
-name: judged-long
+name: tested-long
 description: 訓練 of something
 image: host
 grace_period: 2s
@@ -35,9 +35,9 @@ roles:
       while :; do sleep 0.1; done
 """
 
-SHORT = """\
+SHORT_JOB = """\
 version: 1
-name: judged-short
+name: tested-short
 image: host
 roles:
   only:
@@ -49,18 +49,18 @@ ESCAPE = "\x1b"
 
 
 def main():
-    judge = Judge("commands", __doc__)
-    with jobs_of(judge) as jobs:
-        (jobs.directory / "long.yaml").write_text(LONG)
-        (jobs.directory / "short.yaml").write_text(SHORT)
-        for case in (foreground, failing, unkept, dry, detached, executing, probed, freezing, killing, missing, removing):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
-    judge.end()
+    harness = Harness("commands", __doc__)
+    with jobs_of(harness) as jobs:
+        (jobs.directory / "long.yaml").write_text(LONG_JOB)
+        (jobs.directory / "short.yaml").write_text(SHORT_JOB)
+        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, unknown_names, removing):
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
 
 
 def expect(answer, code=0, out=None, error=None):
-    """The answer, once it is seen to be as expected."""
+    """Asserts the exit code and output of a command, and returns its result."""
     shown = f"{' '.join(map(str, answer.args[-4:]))}: exit {answer.returncode}\n--- out\n{answer.stdout}\n--- err\n{answer.stderr}"
     assert answer.returncode == code, f"not {code}: {shown}"
     assert ESCAPE not in answer.stdout + answer.stderr, f"escapes in a pipe: {shown}"
@@ -70,23 +70,23 @@ def expect(answer, code=0, out=None, error=None):
 
 
 def start(jobs, *words):
-    """Starts the long job, and returns its id once every task has said something."""
+    """Starts the long job, and returns its id after every task has printed a line."""
     path = jobs.directory / "long.yaml"
     words = [*words, *(["--allow-unenforced"] if jobs.account else [])]
-    name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^judged-long\.\d+\n$").stdout.strip()
+    name = expect(jobs.call("run", "--detach", *words, str(path)), out=r"^tested-long\.\d+\n$").stdout.strip()
     jobs.running(name)
     deadline = time.monotonic() + 10
     while jobs.call("logs", name).stdout.count("hello") < 2:
-        assert time.monotonic() < deadline, "nothing was said"
+        assert time.monotonic() < deadline, "the tasks printed nothing"
         time.sleep(0.05)
     return name
 
 
 def foreground(jobs):
-    """Lines as they come, Ctrl-C as a wish, the second as an order; a client that is killed takes its job along."""
+    """Shows lines as they come. Ctrl-C stops the job, a second one kills it. When the client is killed, its job is stopped."""
     for signals, ending in (([signal.SIGINT], "bye from 1"), ([signal.SIGTERM], "bye from 0")):
         client = jobs.run(str(jobs.directory / "long.yaml"))
-        name = "judged-long"
+        name = "tested-long"
         jobs.running(name)
         time.sleep(0.3)
         for number in signals:
@@ -97,48 +97,48 @@ def foreground(jobs):
         if jobs.record(name)["state"] != "stopped":
             yield f"{signals}: {jobs.record(name)['end']}"
     client = jobs.run(str(jobs.directory / "long.yaml"))
-    jobs.running("judged-long")
+    jobs.running("tested-long")
     client.kill()
     client.communicate(timeout=20)
-    record = jobs.until("judged-long", lambda record: record["state"] in ("stopped", "lost"))
+    record = jobs.until("tested-long", lambda record: record["state"] in ("stopped", "lost"))
     if record["state"] != "stopped":
         yield f"a killed client: {record['end']}"
 
 
 def failing(jobs):
-    """The program's end is the job's, and is told in one line; it has no input."""
+    """The job ends with the program, which is reported in one line; it has no standard input."""
     answer = jobs.call("run", str(jobs.directory / "short.yaml"))
-    expect(answer, code=1, out="got <>", error=r"jobc: judged-short\.\d+: failed: `only` .*exit 3")
-    expect(jobs.call("wait", "judged-short"), code=1, out="failed")
+    expect(answer, code=1, out="got <>", error=r"jobc: tested-short\.\d+: failed: `only` .*exit 3")
+    expect(jobs.call("wait", "tested-short"), code=1, out="failed")
     quiet = jobs.call("run", "--quiet", str(jobs.directory / "short.yaml"))
-    expect(quiet, code=1, out="^$", error=r"^jobc: judged-short[^\n]*\n$")
+    expect(quiet, code=1, out="^$", error=r"^jobc: tested-short[^\n]*\n$")
     without = jobs.call("run", "--no-logs", str(jobs.directory / "short.yaml"))
     expect(without, code=1, out="^$", error="only-0 ended: exit 3")
     lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
     if [json.loads(line)["text"] for line in lines] != ["got <>"]:
         yield f"as JSON: {lines}"
-    stdin = subprocess.run(jobs.words("run", "-"), input=SHORT, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
+    stdin = subprocess.run(jobs.words("run", "-"), input=SHORT_JOB, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False,
                            cwd=jobs.directory)
     expect(stdin, code=1, out="got <>")
     yield from ()
 
 
-def unkept(jobs):
-    """Limits that this user's tasks cannot be kept within are refused once for all tasks and jobs, before anything is made."""
+def unenforced_limits(jobs):
+    """Limits that cannot be enforced for this user are rejected once for all tasks and jobs, before anything is created."""
     if not jobs.account:
         return
-    text = LONG.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
-    (jobs.directory / "limited.yaml").write_text(text.replace("judged-long", "judged-limited"))
+    text = LONG_JOB.replace("    shell: sh", "    resources: {cpu: 1, memory: 1GiB}\n    shell: sh") + "matrix: {axes: {number: [1, 2]}}\n"
+    (jobs.directory / "limited.yaml").write_text(text.replace("tested-long", "tested-limited"))
     for words in ([], ["--dry-run"]):
         answer = expect(jobs.call("run", *words, str(jobs.directory / "limited.yaml")), code=125, out="^$", error=r"help: .*`--allow-unenforced`")
         if answer.stderr.count("are not enforced:") != 1 or "`memory`, `cpu`" not in answer.stderr or "config.json" in answer.stderr:
             yield f"{words}: {answer.stderr}"
-    if "judged-limited" in jobs.call("ps", "--all", "--quiet").stdout:
-        yield "a job that was refused is there"
+    if "tested-limited" in jobs.call("ps", "--all", "--quiet").stdout:
+        yield "a rejected job left a record"
 
 
-def dry(jobs):
-    """What would be done, and nothing done."""
+def dry_run(jobs):
+    """Shows what would be done, and does nothing."""
     before = jobs.call("ps", "--all", "--quiet").stdout
     words = ["--allow-unenforced"] if jobs.account else []
     answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "long.yaml")), out="loud-0, and the same for loud-1")
@@ -146,22 +146,22 @@ def dry(jobs):
         yield answer.stdout
     if jobs.call("ps", "--all", "--quiet").stdout != before:
         yield "a dry run left a job"
-    many = LONG.replace("instances: 2", "instances: 1000").replace("judged-long", "judged-many")
+    many = LONG_JOB.replace("instances: 2", "instances: 1000").replace("tested-long", "tested-many")
     (jobs.directory / "many.yaml").write_text(many)
     answer = expect(jobs.call("run", "--dry-run", *words, str(jobs.directory / "many.yaml")), out="loud-0, and the same for loud-1 to loud-999")
     if answer.stdout.count("execute /bin/sh") != 1:
-        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand alike"
+        yield f"{answer.stdout.count('execute /bin/sh')} lists for a thousand equal tasks"
 
 
 def detached(jobs):
-    """A job without a client, and every command that looks at it."""
+    """A job without a client, and every command that shows it."""
     name = start(jobs)
     expect(jobs.call("ps"), out=rf"(?m)^JOB +STATE +TASKS .*\n{re.escape(name)} +running +2 running")
     expect(jobs.call("ps", "--quiet"), out=rf"^{re.escape(name)}\n$")
     expect(jobs.call("ps", name), out=r"(?m)^TASK +STATE .*\nloud-0 +running +1 +\d+")
     expect(jobs.call("inspect", name), out="description +訓練 of something")
     expect(jobs.call("logs", name), out=r"(?m)^loud-\d \| hello from \d$")
-    expect(jobs.call("logs", "--tail", "2", "judged-long", "loud-1"), out="^hello from 1\n$", error="^trouble from 1\n$")
+    expect(jobs.call("logs", "--tail", "2", "tested-long", "loud-1"), out="^hello from 1\n$", error="^trouble from 1\n$")
     expect(jobs.call("events", name), out="started")
     expect(jobs.call("stats", "--no-stream", name), out="loud-0")
     top = subprocess.run(["timeout", "2", *jobs.words("top", name)], capture_output=True, text=True, env=jobs.environment(), check=False,
@@ -174,13 +174,13 @@ def detached(jobs):
     if [task["task"] for task in tasks] != ["loud-0", "loud-1"]:
         yield f"ps of one as JSON: {tasks}"
     whole = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)
-    if whole["plan"]["name"] != "judged-long" or not Path(whole["files"]["record"]).is_dir():
+    if whole["plan"]["name"] != "tested-long" or not Path(whole["files"]["record"]).is_dir():
         yield f"inspect as JSON: {list(whole)}"
     for line in expect(jobs.call("events", "--format", "json", name)).stdout.splitlines():
         json.loads(line)
     page = jobs.home / "page.html"
     expect(jobs.call("report", name, "-o", str(page)))
-    if not page.exists() or "judged-long" not in page.read_text():
+    if not page.exists() or "tested-long" not in page.read_text():
         yield "report wrote no page"
     stopped = expect(jobs.call("stop", "--format", "json", name)).stdout
     if json.loads(stopped)["state"] != "stopped":
@@ -192,7 +192,7 @@ def detached(jobs):
 
 
 def executing(jobs):
-    """A further program in a task: its streams, its code, its user and directory."""
+    """`exec`: streams, exit code, user and working directory."""
     name = start(jobs)
     expect(jobs.call("exec", name, "loud-1", "--", "sh", "-c", "echo out; echo err >&2; exit 7"), code=7, out="^out\n$", error="^err\n$")
     expect(jobs.call("exec", "-w", "/usr", "-e", "A=b c", name, "loud-0", "sh", "-c", "pwd; echo $A"), out="^/usr\nb c\n$")
@@ -213,7 +213,7 @@ def executing(jobs):
     large = expect(jobs.call("exec", "--format", "json", name, "loud-0", "--", "sh", "-c", "yes | head -c 300000; head -c 100000 /dev/zero")).stdout
     texts = [json.loads(line)["text"] for line in large.splitlines()[:-1]]
     if texts.count("y") != 150_000 or sum(map(len, texts)) != 250_000:
-        yield f"exec loses what is printed last: {len(texts)} lines, {sum(map(len, texts))} characters"
+        yield f"exec loses the end of the output: {len(texts)} lines, {sum(map(len, texts))} characters"
     expect(jobs.call("exec", "-t", "--format", "json", name, "loud-0", "true"), code=2)
     terminal = subprocess.run(["script", "-qec", " ".join(jobs.words("exec", "-t", name, "loud-0", "tty")), "/dev/null"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, env=jobs.environment(), timeout=20, check=False)
@@ -222,20 +222,20 @@ def executing(jobs):
 
 
 def probed(jobs):
-    """What a readiness command prints goes nowhere: not to the log of its task, and not to that of the supervisor."""
-    text = LONG.replace("judged-long", "judged-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
+    """The output of a readiness command goes neither to the task's log nor to the supervisor's."""
+    text = LONG_JOB.replace("tested-long", "tested-probed") + "    ready: {exec: [sh, -c, 'echo probe; echo probe >&2'], every: 1s}\n"
     (jobs.directory / "probed.yaml").write_text(text)
     words = ["--allow-unenforced"] if jobs.account else []
     name = expect(jobs.call("run", "--detach", *words, str(jobs.directory / "probed.yaml"))).stdout.strip()
     jobs.until(name, lambda record: all(task["state"] == "ready" for task in record["tasks"]))
     record = json.loads(expect(jobs.call("inspect", "--format", "json", name)).stdout)["files"]["record"]
-    said = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
-    if said:
-        yield f"it is in {said}"
+    logs = [path for path in Path(record).rglob("*.log") if "probe" in path.read_text()]
+    if logs:
+        yield f"it is in {logs}"
 
 
-def freezing(jobs):
-    """Frozen tasks do nothing until they are let go on."""
+def pausing(jobs):
+    """Paused tasks do nothing until they are resumed."""
     if jobs.account:
         return
     name = start(jobs)
@@ -244,13 +244,13 @@ def freezing(jobs):
     expect(jobs.call("exec", name, "loud-0", "true"), code=125, error=f"jobc resume {re.escape(name)}")
     expect(jobs.call("resume", name), out="resumed")
     expect(jobs.call("exec", name, "loud-0", "true"))
-    expect(jobs.call("stop", "judged-long"), out="stopped")
+    expect(jobs.call("stop", "tested-long"), out="stopped")
     expect(jobs.call("pause", name), code=1, error="is stopped, not running")
     yield from ()
 
 
 def killing(jobs):
-    """Signals to tasks and to all; a supervisor that is killed leaves a lost job, which the next command says."""
+    """Signals to one task and to all. A supervisor that is killed leaves a lost job, which the next command reports."""
     name = start(jobs)
     expect(jobs.call("kill", "-s", "TERM", name, "loud-1"), out="sent TERM")
     jobs.until(name, lambda record: record["tasks"][1]["state"] in ("succeeded", "stopped"))
@@ -266,12 +266,12 @@ def killing(jobs):
     yield from ()
 
 
-def missing(jobs):
-    """Words that name nothing: what is meant, and what there is."""
+def unknown_names(jobs):
+    """Unknown names: the message suggests a name."""
     start(jobs)
-    for words in (["inspect", "judged-lon"], ["logs", "judged-lon"], ["stop", "judged-lon"], ["wait", "judged-lon"], ["ps", "judged-lon"]):
-        expect(jobs.call(*words), code=2, error="there is no job `judged-lon`; did you mean `judged-long`?")
-    expect(jobs.call("kill", "judged-long", "lou-1"), code=2, error="has no task `lou-1`; did you mean `loud-")
+    for words in (["inspect", "tested-lon"], ["logs", "tested-lon"], ["stop", "tested-lon"], ["wait", "tested-lon"], ["ps", "tested-lon"]):
+        expect(jobs.call(*words), code=2, error="there is no job `tested-lon`; did you mean `tested-long`?")
+    expect(jobs.call("kill", "tested-long", "lou-1"), code=2, error="has no task `lou-1`; did you mean `loud-")
     for words, text in ((["--root", "nope=host"], "unknown role `nope`"), (["--root", "/absent"], "cannot use the root `/absent`"),
                         (["--publish", "80:loud-0:http"], "has no port `http`"), (["--publish", "80"], "too few parts"),
                         (["-t", "loud-7"], "unknown task `loud-7`"), (["--scale", "loud=0"], "write ROLE=N"),
@@ -281,14 +281,14 @@ def missing(jobs):
 
 
 def removing(jobs):
-    """Records go when somebody says so, and not before the job has ended."""
+    """Records are removed on request, and not before the job has ended."""
     name = start(jobs)
     expect(jobs.call("rm", name), code=1, error="is running")
     expect(jobs.call("rm", "--force", name), out="removed")
     expect(jobs.call("inspect", name), code=2)
     expect(jobs.call("gc", "--dry-run"), out="^0 jobs")
-    expect(jobs.call("gc", "--dry-run", "--older-than", "0s"), out="would remove judged-")
-    expect(jobs.call("gc", "--older-than", "0s"), out="removed judged-")
+    expect(jobs.call("gc", "--dry-run", "--older-than", "0s"), out="would remove tested-")
+    expect(jobs.call("gc", "--older-than", "0s"), out="removed tested-")
     expect(jobs.call("ps", "--all", "--quiet"), out="^$")
     yield from ()
 

@@ -1,35 +1,34 @@
 #!/usr/bin/env python3
-"""Judges the examples that run on any machine: they are run as their READMEs say, and must leave what they promise.
+"""Tests the examples that run on any host: they are run as their READMEs say, and must write what they promise.
 
-With `--user range` or `--user single` they run as an unprivileged user; without cgroups of its own that user's limits are not
-enforced, so `--allow-unenforced` is given, and the record must say so.
+`--user range` and `--user single` run as an unprivileged user. Without delegated cgroups, that user's limits are not enforced, so
+`--allow-unenforced` is given, and the record must say so.
 """
 
 import json
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-from alone import jobs_of, problems  # noqa: E402
-from judge import REPOSITORY, Judge  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from harness import REPOSITORY, Harness  # noqa: E402
 
 SECONDS = 60
 
 
 def main():
-    judge = Judge("examples", __doc__)
-    with jobs_of(judge) as jobs:
-        for case in (pipeline, servers, handoff, smaller, limits, sweep):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
-    judge.end()
+    harness = Harness("examples", __doc__)
+    with jobs_of(harness) as jobs:
+        for case in (dag, parameter_servers, handoff, scaled, limits, sweep):
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
 
 
-def placed(jobs, example):
+def copy_example(jobs, example):
     """A copy of an example that its user may write to, without its golden output."""
     copy = jobs.directory / example
     shutil.rmtree(copy, ignore_errors=True)
@@ -41,19 +40,19 @@ def placed(jobs, example):
 
 
 def run(jobs, *words):
-    """Runs in the foreground, to its end."""
+    """Runs a job in the foreground to its end."""
     unenforced = ["--allow-unenforced"] if jobs.account else []
     return jobs.call("run", *unenforced, *map(str, words), seconds=SECONDS)
 
 
-def ended(answer, code=0):
-    """What is wrong with how a command ended."""
+def exit_problems(answer, code=0):
+    """The difference from the expected exit code."""
     if answer.returncode != code:
         yield f"exit {answer.returncode}, not {code}: {answer.stdout[-800:]}{answer.stderr[-1600:]}"
 
 
-def told(record, name):
-    """What the record of a job must say, whoever ran it."""
+def record_problems(record, name):
+    """The problems of a job's record, for any user."""
     if record is None:
         return [f"{name}: there is no record"]
     problems = [f"{name}: {task['task']} is {task['state']}" for task in record["tasks"] if task["state"] not in ("succeeded", "stopped")]
@@ -62,13 +61,13 @@ def told(record, name):
     return problems
 
 
-def pipeline(jobs):
-    """Four tasks in three steps, in this order, with files that the next step reads."""
-    copy = placed(jobs, "local-dag")
+def dag(jobs):
+    """Four tasks in three steps, in order, with files that the next step reads."""
+    copy = copy_example(jobs, "local-dag")
     answer = run(jobs, copy)
-    yield from ended(answer)
+    yield from exit_problems(answer)
     record = jobs.record("local-dag")
-    yield from told(record, "local-dag")
+    yield from record_problems(record, "local-dag")
     best = copy / "work/best.json"
     if not best.exists() or json.loads(best.read_text())["degree"] != 2:
         yield "the better model was not found"
@@ -77,37 +76,37 @@ def pipeline(jobs):
     times = {task["task"]: (task.get("started", ""), task.get("ended", "")) for task in record["tasks"]}
     for before, after in (("prepare-0", "train-0"), ("prepare-0", "train-1"), ("train-0", "compare-0"), ("train-1", "compare-0")):
         if times[before][1] > times[after][0]:
-            yield f"{after} began before {before} had ended: {times}"
+            yield f"{after} started before {before} had ended: {times}"
     if "compare-0 | the best has degree 2" not in answer.stdout:
         yield f"its lines were not shown: {answer.stdout[-500:]}"
     noted = [note for note in record.get("notes", []) if "memory" in note or "limit" in note or "cgroup" in note or "cgroup" in note]
     enforced = not noted
     if bool(jobs.account) == enforced and not delegated(jobs):
         yield f"limits of {jobs.account.name if jobs.account else 'root'}: the notes are {record.get('notes')}"
-    refused = jobs.call("run", "--set", "samples=5", str(copy), seconds=SECONDS)
-    yield from ended(refused, 125)
+    rejected = jobs.call("run", "--set", "samples=5", str(copy), seconds=SECONDS)
+    yield from exit_problems(rejected, 125)
     if jobs.record("local-dag")["id"] != record["id"]:
-        yield "a refused job left a record"
+        yield "a rejected job left a record"
 
 
 def delegated(jobs):
-    """Whether this user was given cgroups, as on a machine with systemd and version 2."""
+    """Whether this user has delegated cgroups, as on a host with systemd and cgroup v2."""
     return jobs.account and any(os.stat(path).st_uid == jobs.account.uid for path, _, _ in os.walk("/sys/fs/cgroup"))
 
 
-def servers(jobs):
-    """Parameter servers and workers that talk over the job's own network, where each has an address of its own."""
-    answer = run(jobs, placed(jobs, "local-ps"))
-    yield from ended(answer)
+def parameter_servers(jobs):
+    """Parameter servers and workers that connect over the job's network, where each has its own address."""
+    answer = run(jobs, copy_example(jobs, "local-ps"))
+    yield from exit_problems(answer)
     record = jobs.record("local-ps")
-    yield from told(record, "local-ps")
+    yield from record_problems(record, "local-ps")
     if record:
         addresses = {task.get("address", "") for task in record["tasks"]}
         if len(addresses) != 5 or any(address.startswith("127.") or not address for address in addresses):
             yield f"addresses: {addresses}"
         stopped = [task["task"] for task in record["tasks"] if task["state"] == "stopped"]
         if stopped != ["ps-0", "ps-1"]:
-            yield f"{stopped} were ended, not the servers"
+            yield f"{stopped} were stopped, not the servers"
     if "talks to ps-0:4000, ps-1:4000" not in answer.stdout:
         yield f"the workers did not find the servers by name: {answer.stdout[-800:]}"
     losses = [line.rpartition(" ")[2] for line in answer.stdout.splitlines() if "step 200: loss" in line]
@@ -118,41 +117,41 @@ def servers(jobs):
 def handoff(jobs):
     """Files of one role, served by the next at its port, with a parameter from the environment."""
     unenforced = ["--allow-unenforced"] if jobs.account else []
-    answer = jobs.call("run", *unenforced, str(placed(jobs, "local-handoff")), seconds=SECONDS, SAMPLES="500")
-    yield from ended(answer)
-    yield from told(jobs.record("local-handoff"), "local-handoff")
+    answer = jobs.call("run", *unenforced, str(copy_example(jobs, "local-handoff")), seconds=SECONDS, SAMPLES="500")
+    yield from exit_problems(answer)
+    yield from record_problems(jobs.record("local-handoff"), "local-handoff")
     for shard in (0, 1):
         if f"shard {shard}: 250 points, y = 3.0" not in answer.stdout:
             yield f"shard {shard} was not fitted: {answer.stdout[-800:]}"
 
 
-def smaller(jobs):
+def scaled(jobs):
     """The same with one worker, detached."""
-    answer = run(jobs, "--detach", "--scale", "worker=1", placed(jobs, "local-ps"))
-    yield from ended(answer)
+    answer = run(jobs, "--detach", "--scale", "worker=1", copy_example(jobs, "local-ps"))
+    yield from exit_problems(answer)
     name = answer.stdout.strip()
     waited = jobs.call("wait", name, seconds=SECONDS)
-    yield from ended(waited)
+    yield from exit_problems(waited)
     record = jobs.record(name)
-    yield from told(record, name)
+    yield from record_problems(record, name)
     if record and (len(record["tasks"]) != 3 or not any("worker" in note for note in record.get("notes", []))):
         yield f"{len(record['tasks'])} tasks, notes {record.get('notes')}"
 
 
-# What the file says: bytes of memory, processes, and the part of a CPU.
+# The limits of the job file: bytes of memory, processes, and CPUs.
 LIMITS = {"ps-0": (128 << 20, 64, 0.2), "worker-0": (128 << 20, 64, 0.4)}
 
 
 def limits(jobs):
-    """The limits of the file, read back inside of the containers and from the kernel's files outside."""
-    answer = run(jobs, "--detach", "--set", "steps=10000000", placed(jobs, "local-ps"))
-    yield from ended(answer)
+    """The limits of the job file, read back inside the containers and from the kernel's files outside."""
+    answer = run(jobs, "--detach", "--set", "steps=10000000", copy_example(jobs, "local-ps"))
+    yield from exit_problems(answer)
     name = answer.stdout.strip()
     record = jobs.running(name)
     if jobs.account and not delegated(jobs):
         notes = " ".join(record.get("notes", []))
         if "memory" not in notes or "cpu" not in notes.lower() or "pids" not in notes:
-            yield f"what is not enforced is not told: {record.get('notes')}"
+            yield f"unenforced limits are not reported: {record.get('notes')}"
         jobs.call("kill", name)
         return
     for task, wanted in LIMITS.items():
@@ -182,21 +181,21 @@ def limits(jobs):
 
 def sweep(jobs):
     """Five jobs, two at a time."""
-    copy = placed(jobs, "local-sweep")
+    copy = copy_example(jobs, "local-sweep")
     answer = run(jobs, copy)
-    yield from ended(answer)
+    yield from exit_problems(answer)
     results = sorted(copy.glob("runs/*/result.json"))
     if len(results) != 5:
         yield f"{len(results)} results"
     spans = []
     for number in range(5):
         record = jobs.record(f"local-sweep-{number}")
-        yield from told(record, f"local-sweep-{number}")
+        yield from record_problems(record, f"local-sweep-{number}")
         spans.append((record.get("started", ""), record.get("ended", "")))
     for begin, _ in spans:
-        at_once = [other for other in spans if other[0] <= begin < other[1]]
-        if len(at_once) > 2:
-            yield f"{len(at_once)} at once: {spans}"
+        concurrent = [other for other in spans if other[0] <= begin < other[1]]
+        if len(concurrent) > 2:
+            yield f"{len(concurrent)} at a time: {spans}"
     table = answer.stderr.rpartition("JOB  ")[2]
     if table.count("succeeded: its task ended well") != 5 or "rate=1e-3 momentum=0.9" not in table:
         yield f"the table: {answer.stderr[-1000:]}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges what is left of jobs when something dies, fills up or cannot be written: nothing that runs, and nothing that stays.
+"""Tests what is left of jobs when something dies, fills up or cannot be written: no process and no leftovers.
 
-It runs in a pid and a mount namespace of its own with a /tmp and a /run of its own, so that what it counts is its own.
+It runs in its own pid and mount namespaces with its own /tmp and /run, so that it counts only its own leftovers.
 `--kills 300` is the long form (`just soak`); the default takes about half a minute.
 """
 
@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
-from leaks import listed, reap, zombie  # noqa: E402
+from harness import REPOSITORY, Harness, scratch  # noqa: E402
+from leaks import describe_changes, reap, zombie  # noqa: E402
 from runtime import binary  # noqa: E402
 
 SECONDS = 20
@@ -43,7 +43,7 @@ FLOOD = "i=0; while [ $i -lt 60000 ]; do echo a line that is one of so many that
 
 
 class Jobs:
-    """The command line of this tree, as root or as a user, in a directory of its own."""
+    """This tree's command line, as root or as a user, in its own directory."""
 
     def __init__(self, program, directory, account):
         self.program, self.directory, self.account = program, directory, account
@@ -52,7 +52,7 @@ class Jobs:
         self.home.mkdir(mode=0o700)
         if account:
             os.chown(self.home, account.uid, account.gid)
-        self.group = f"judge-jobs-{os.getpid()}-{int(time.time())}"
+        self.group = f"check-jobs-{os.getpid()}-{int(time.time())}"
 
     def environment(self, **more):
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
@@ -67,8 +67,8 @@ class Jobs:
         try:
             return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
                                   env=self.environment(**environment), timeout=seconds, check=False)
-        except subprocess.TimeoutExpired as late:
-            return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {seconds} s")
+        except subprocess.TimeoutExpired as timeout:
+            return subprocess.CompletedProcess(timeout.cmd, 124, "", f"timed out after {seconds} s")
 
     def job(self, name, script=STAYS, network="host", instances=2):
         self.names.add(name)
@@ -77,8 +77,8 @@ class Jobs:
         return str(path)
 
     def run(self, path, *words, **environment):
-        """Starts `jobc run` in the foreground and returns meanwhile."""
-        # A user's own cgroups are not to be had on every machine; what is judged here is what stays behind.
+        """Starts `jobc run` in the foreground, and returns the process."""
+        # Not every host gives users cgroups of their own; this tests what is left behind.
         if self.account:
             words = (*words, "--allow-unenforced")
         return subprocess.Popen(self.words("run", *words, path), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -89,7 +89,7 @@ class Jobs:
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
     def until(self, name, done, seconds=SECONDS):
-        """The record once `done` says yes to it."""
+        """Waits until `done(record)` is true, and returns the record."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             record = self.record(name)
@@ -102,7 +102,7 @@ class Jobs:
         return self.until(name, lambda record: all(task["state"] in ("running", "ready") for task in record["tasks"]))
 
 
-def copied(directory):
+def copy_program(directory):
     """A copy of this tree's program where every user may run it."""
     copy = directory / "jobc"
     shutil.copy2(binary(), copy)
@@ -110,8 +110,8 @@ def copied(directory):
     return copy
 
 
-def counted(jobs):
-    """What is there: everything that a job may leave, in this judge's namespaces."""
+def snapshot(jobs):
+    """Everything that a job may leave behind, in this test's namespaces."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     namespaces, processes = set(), []
     for pid in pids:
@@ -127,12 +127,12 @@ def counted(jobs):
         "namespaces": sorted(namespaces),
         "cgroups": sorted(groups),
         "interfaces": sorted(line.split()[1] for line in links.splitlines()),
-        "files": sorted(str(path) for place in places if place.is_dir() for path in left(place)),
+        "files": sorted(str(path) for place in places if place.is_dir() for path in leftover_files(place)),
     }
 
 
 def groups_of(jobs, names):
-    """The cgroups with one of these in their paths that belong to the jobs' user: another judge may be at work as another."""
+    """The cgroups with one of these in their paths that belong to the jobs' user: another test may run as another user."""
     found = []
     for path, _, _ in os.walk("/sys/fs/cgroup"):
         with contextlib.suppress(FileNotFoundError):
@@ -141,25 +141,25 @@ def groups_of(jobs, names):
     return found
 
 
-def left(place):
-    """What stands in a directory, but for lock files that nobody holds: those stay for the next one who locks them."""
+def leftover_files(place):
+    """The files of a directory, except unlocked lock files, which are kept for the next lock."""
     for path in place.rglob("*"):
         if not path.is_dir() and path.is_relative_to("/run/lock") and path.stat().st_size == 0:
             continue
         if path.is_dir() and (path == Path("/run/lock/jobc") or path.parent == Path("/run/lock/jobc")):
             continue
-        if "jobc-judge-" in str(path):
+        if "jobc-check-" in str(path):
             continue
         yield path
 
 
-def settled(jobs, before, seconds=8):
-    """The differences, once there are none or the time is up."""
+def leftovers(jobs, before, seconds=8):
+    """The differences, once there are none or after a timeout."""
     deadline = time.monotonic() + seconds
     while True:
         reap()
-        after = counted(jobs)
-        differences = [f"{what}: {listed(before[what], after[what])}" for what in before if before[what] != after[what]]
+        after = snapshot(jobs)
+        differences = [f"{what}: {describe_changes(before[what], after[what])}" for what in before if before[what] != after[what]]
         if not differences or time.monotonic() > deadline:
             return differences
         time.sleep(0.05)
@@ -170,38 +170,38 @@ def kill(pid):
         os.kill(pid, signal.SIGKILL)
 
 
-def gone(pids, run, seconds=5):
-    """Those of the processes that are still there after a while; `run` is a child that somebody else waits for."""
+def still_running(pids, run, seconds=5):
+    """The processes that are still running after a while; `run` is a child that the caller waits for."""
     deadline = time.monotonic() + seconds
     while True:
         reap_others(run.pid)
-        still = [pid for pid in pids if lives(pid)]
+        still = [pid for pid in pids if is_running(pid)]
         if not still or time.monotonic() > deadline:
             return still
         time.sleep(0.02)
 
 
-def lives(pid):
-    """Whether a process is there and no zombie; it may go while it is asked for."""
+def is_running(pid):
+    """Whether a process exists and is not a zombie; it may exit meanwhile."""
     with contextlib.suppress(OSError):
         return not zombie(pid)
     return False
 
 
 def supervisor_killed(jobs, network):
-    """SIGKILL to the supervisor: its tasks end at once, and the next command finds the job lost."""
-    name = f"judged-supervisor-{network}"
+    """SIGKILL to the supervisor: its tasks end at once, and the next command reports the job as lost."""
+    name = f"tested-supervisor-{network}"
     run = jobs.run(jobs.job(name, network=network))
     record = jobs.running(name)
     kill(record["supervisor"]["pid"])
-    still = gone([task["process"]["pid"] for task in record["tasks"]], run)
+    still = still_running([task["process"]["pid"] for task in record["tasks"]], run)
     if still:
-        yield f"tasks {still} live on"
+        yield f"tasks {still} are still running"
     out, _ = run.communicate(timeout=SECONDS)
     if run.returncode != 125:
         yield f"`jobc run` exits with {run.returncode}, not 125: {out}"
     if "lost" not in out:
-        yield f"`jobc run` does not say what happened: {out}"
+        yield f"`jobc run` does not report the lost job: {out}"
     found = jobs.record(name)
     if not found or found["state"] != "lost":
         yield f"the record says {found and found['state']}"
@@ -209,7 +209,7 @@ def supervisor_killed(jobs, network):
 
 def client_killed(jobs):
     """SIGKILL to the command in the foreground: the job is stopped."""
-    name = "judged-client"
+    name = "tested-client"
     run = jobs.run(jobs.job(name))
     jobs.running(name)
     run.kill()
@@ -220,8 +220,8 @@ def client_killed(jobs):
 
 
 def detached(jobs):
-    """With `-d` the command's end is not the job's."""
-    name = "judged-detached"
+    """With `-d`, the job outlives the command."""
+    name = "tested-detached"
     run = jobs.run(jobs.job(name), "-d")
     out, _ = run.communicate(timeout=SECONDS)
     if run.returncode:
@@ -232,13 +232,13 @@ def detached(jobs):
     if stopped.returncode:
         yield f"`jobc stop` exits with {stopped.returncode}: {stopped.stderr}"
     jobs.until(name, lambda record: record["state"] == "stopped")
-    if gone([task["process"]["pid"] for task in record["tasks"]], run):
-        yield "tasks live on"
+    if still_running([task["process"]["pid"] for task in record["tasks"]], run):
+        yield "tasks are still running"
 
 
 def first_process_killed(jobs):
-    """SIGKILL to a task's first process: the task has failed, and with it the job, which says so."""
-    name = "judged-first"
+    """SIGKILL to a task's first process: the task and the job fail, with an explanation."""
+    name = "tested-first"
     run = jobs.run(jobs.job(name))
     record = jobs.running(name)
     kill(record["tasks"][1]["process"]["pid"])
@@ -250,8 +250,8 @@ def first_process_killed(jobs):
 
 
 def full_disk(jobs, directory):
-    """Records on a disk that is full before the job has ended: the job goes on, and what is lost is said."""
-    name = "judged-full"
+    """Records on a disk that is full before the job has ended: the job continues, and lost lines are reported."""
+    name = "tested-full"
     small = directory / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k,mode=1777", "small", str(small)], check=True)
@@ -262,19 +262,19 @@ def full_disk(jobs, directory):
             yield f"the job exits with {run.returncode}: {out[-2000:]}"
         record = jobs.record(name, XDG_STATE_HOME=str(small))
         if not record or not any("lost" in note for note in record.get("notes", [])):
-            yield f"nobody says that lines were lost: {record and record.get('notes')}"
+            yield f"lost lines are not reported: {record and record.get('notes')}"
     finally:
         subprocess.run(["umount", str(small)], check=True)
         small.rmdir()
 
 
 def unwritable(jobs, directory):
-    """A directory for records that cannot be written: refused before anything starts."""
+    """A read-only directory for records: the job is rejected before anything starts."""
     closed = directory / "closed"
     closed.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "closed", str(closed)], check=True)
     try:
-        run = jobs.run(jobs.job("judged-unwritable", "true"), XDG_STATE_HOME=str(closed))
+        run = jobs.run(jobs.job("tested-unwritable", "true"), XDG_STATE_HOME=str(closed))
         out, _ = run.communicate(timeout=SECONDS)
         if run.returncode != 125 or "EROFS" not in out:
             yield f"`jobc run` exits with {run.returncode}: {out}"
@@ -284,8 +284,8 @@ def unwritable(jobs, directory):
 
 
 def clock_jumps(jobs):
-    """The wall clock is set back and forth under a job with a time limit: nothing ends early, nothing hangs."""
-    name = "judged-clock"
+    """The wall clock is set back and forth during a job with a timeout: nothing ends early, nothing hangs."""
+    name = "tested-clock"
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name, network="host", instances=1, script='"sleep 8"') + "timeout: 60s\n")
     run = jobs.run(str(path))
@@ -301,20 +301,20 @@ def clock_jumps(jobs):
 
 
 def random_kills(jobs, times):
-    """At a random moment of a job's life the supervisor, the client or any process of a task is killed."""
-    chance = random.Random(11)
+    """At a random moment of a job, the supervisor, the client or any process of a task is killed."""
+    rng = random.Random(11)
     for number in range(times):
-        name = f"judged-random-{number % 7}"
-        path = jobs.job(name, chance.choice([STAYS, "sleep 0.1", "true; sleep 0.05; false"]), chance.choice(["host", "job", "none"]))
-        run = jobs.run(path, *chance.choice([(), ("-d",)]))
-        time.sleep(chance.random() * 0.5)
-        victims = {"client": [run.pid], "supervisor": named("supervise"), "process": children_of(named("supervise"))}
-        for victim in [chance.choice(list(victims)), "supervisor"][: chance.randint(1, 2)]:
+        name = f"tested-random-{number % 7}"
+        path = jobs.job(name, rng.choice([STAYS, "sleep 0.1", "true; sleep 0.05; false"]), rng.choice(["host", "job", "none"]))
+        run = jobs.run(path, *rng.choice([(), ("-d",)]))
+        time.sleep(rng.random() * 0.5)
+        victims = {"client": [run.pid], "supervisor": processes_with_argument("supervise"), "process": children_of(processes_with_argument("supervise"))}
+        for victim in [rng.choice(list(victims)), "supervisor"][: rng.randint(1, 2)]:
             if victims[victim]:
-                kill(chance.choice(victims[victim]))
-        # Whatever still goes is killed, also what had not begun when it was asked first; the next command finds what was lost.
+                kill(rng.choice(victims[victim]))
+        # Kills everything that still runs, also what had not started at the first call; the next command reports what was lost.
         deadline = time.monotonic() + SECONDS
-        while (run.poll() is None or named("supervise")) and time.monotonic() < deadline:
+        while (run.poll() is None or processes_with_argument("supervise")) and time.monotonic() < deadline:
             jobs.call("kill", name)
             reap_others(run.pid)
             time.sleep(0.05)
@@ -322,9 +322,9 @@ def random_kills(jobs, times):
             yield f"run {number} hangs: {jobs.record(name)}"
             run.kill()
         run.communicate()
-        if named("supervise"):
+        if processes_with_argument("supervise"):
             yield f"run {number}: the supervisor does not end"
-            for pid in named("supervise"):
+            for pid in processes_with_argument("supervise"):
                 kill(pid)
         answer = jobs.call("ps", "--all")
         if answer.returncode:
@@ -335,15 +335,15 @@ def random_kills(jobs, times):
 
 
 def reap_others(but):
-    """Takes orphans' exit codes in, as the first process of a namespace must, and leaves one child's to who waits for it."""
+    """Reaps orphans, as the first process of a pid namespace must, except the child `but`, which its caller waits for."""
     for pid in children_of([os.getpid()]):
         with contextlib.suppress(OSError):
             if pid != but and zombie(pid):
                 os.waitpid(pid, os.WNOHANG)
 
 
-def named(word):
-    """The processes that have a word as their first argument."""
+def processes_with_argument(word):
+    """The processes with a word as their first argument."""
     found = []
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
@@ -362,16 +362,16 @@ def children_of(parents):
 
 
 def main():
-    judge = Judge("faults", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--kills", type=int, default=20, metavar="N")
-    judge.parser.add_argument("--clock", action="store_true", help="set the machine's clock: for machines of one's own")
-    options = judge.parse()
+    harness = Harness("faults", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--kills", type=int, default=20, metavar="N")
+    harness.parser.add_argument("--clock", action="store_true", help="set the clock of the host: only for virtual machines")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the namespaces in which it is counted")
+        harness.skip("needs root, which creates the namespaces")
     if os.getpid() != 1:
-        alone = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
-        os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
+        unshare = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])
     for place in ("/tmp", "/run", "/dev/shm"):
         subprocess.run([REPOSITORY / "tests/fresh", place, "1777" if place != "/run" else "755"], check=True)
     Path("/run/lock").mkdir(mode=0o1777)
@@ -380,34 +380,34 @@ def main():
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        jobs = Jobs(copied(directory), directory, account)
-        # What one run leaves on purpose (directories, empty lock files) is there before anything is counted.
-        jobs.run(jobs.job("judged-warm", "true")).communicate(timeout=SECONDS)
-        jobs.call("rm", "--force", "judged-warm")
-        before = counted(jobs)
+        jobs = Jobs(copy_program(directory), directory, account)
+        # A first run creates what is left on purpose (directories, empty lock files).
+        jobs.run(jobs.job("tested-warm", "true")).communicate(timeout=SECONDS)
+        jobs.call("rm", "--force", "tested-warm")
+        before = snapshot(jobs)
         cases = [
             ("the supervisor is killed", lambda: supervisor_killed(jobs, "host")),
-            ("the supervisor is killed, network of the job's own", lambda: supervisor_killed(jobs, "job")),
+            ("the supervisor is killed, job network", lambda: supervisor_killed(jobs, "job")),
             ("the client is killed", lambda: client_killed(jobs)),
-            ("the client leaves", lambda: detached(jobs)),
+            ("the client detaches", lambda: detached(jobs)),
             ("a task's first process is killed", lambda: first_process_killed(jobs)),
             ("a full disk", lambda: full_disk(jobs, directory)),
-            ("a directory that cannot be written", lambda: unwritable(jobs, directory)),
+            ("a read-only directory", lambda: unwritable(jobs, directory)),
             ("random kills", lambda: random_kills(jobs, options.kills)),
         ]
         if options.clock:
             cases.append(("the clock jumps", lambda: clock_jumps(jobs)))
-        for name, attempt in cases:
-            if judge.wants(name):
+        for name, run_case in cases:
+            if harness.wants(name):
                 try:
-                    problems = list(attempt())
-                except (TimeoutError, subprocess.TimeoutExpired) as late:
-                    problems = [f"hangs: {late}"]
+                    problems = list(run_case())
+                except (TimeoutError, subprocess.TimeoutExpired) as timeout:
+                    problems = [f"hangs: {timeout}"]
                 for word in jobs.call("ps", "--all", "--format", "json").stdout.splitlines():
                     with contextlib.suppress(ValueError, KeyError, TypeError):
                         jobs.call("rm", "--force", json.loads(word)["id"])
-                judge.judge(name, problems[:10] + settled(jobs, before))
-    judge.end()
+                harness.check(name, problems[:10] + leftovers(jobs, before))
+    harness.end()
 
 
 if __name__ == "__main__":

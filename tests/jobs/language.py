@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges parts of the language with real tasks: another role's port, a directory of the job, elastic torchrun, a Ray cluster.
+"""Tests parts of the language with real tasks: another role's port, a directory of the job, elastic torchrun, a Ray cluster.
 
-With `--user range` or `--user single` everything is done as an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import json
@@ -13,18 +13,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-from alone import jobs_of, problems  # noqa: E402
-from course import SERVE, run  # noqa: E402
-from judge import Judge  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
+from lifecycle import SERVE, run  # noqa: E402
+from harness import Harness  # noqa: E402
 
 
 def main():
-    judge = Judge("language", __doc__)
-    with jobs_of(judge) as jobs:
+    harness = Harness("language", __doc__)
+    with jobs_of(harness) as jobs:
         for case in (ports, job_volume, elastic, ray):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(case, jobs))
-    judge.end()
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
 
 
 def logs(jobs, name, task):
@@ -35,7 +35,7 @@ def ports(jobs):
     """A role reaches each instance of another by the port that it has there, whatever number was free."""
     ask = "python3 -c \"import urllib.request as r; print(r.urlopen('http://$1').read().decode().strip())\""
     for network in ("host", "job"):
-        name = f"judged-ports-{network}"
+        name = f"tested-ports-{network}"
         url = "${{ hosts.web[%d] }}:${{ ports.web.http[%d] }}/number"
         roles = {
             "web": {"run": f"cd /tmp; echo answer $JOBC_INDEX >number; {SERVE}", "instances": 2, "resources": {"ports": {"http": "auto"}},
@@ -44,33 +44,33 @@ def ports(jobs):
                        "completion": {"min_succeeded": 1}},
         }
         run(jobs, name, roles, 0, "succeeded: .*", network=network)
-        said = logs(jobs, name, "client-0")
-        if "answer 0" not in said or "answer 1" not in said:
-            yield f"{network}: {said}"
+        output = logs(jobs, name, "client-0")
+        if "answer 0" not in output or "answer 1" not in output:
+            yield f"{network}: {output}"
 
 
 def job_volume(jobs):
-    """A role finds what another wrote, also at a later attempt of the job, and nothing is left of it; a second job begins empty."""
-    prepare = "test -e /work/first || { begin=$(ls /work | wc -l); echo $begin >/work/begin; echo 7 >/work/first; exit 1; }; echo again >>/work/first"
+    """A role finds what another wrote, also at a later attempt of the job, and nothing is left of it; a second job starts with an empty one."""
+    prepare = "test -e /work/first || { count=$(ls /work | wc -l); echo $count >/work/count; echo 7 >/work/first; exit 1; }; echo again >>/work/first"
     roles = {
         "prepare": {"run": prepare, "retry": {"max": 1, "scope": "job"}},
-        "train": {"run": "cat /data/first /data/begin; ! (echo x >/data/y) 2>/dev/null", "needs": ["prepare"],
+        "train": {"run": "cat /data/first /data/count; ! (echo x >/data/y) 2>/dev/null", "needs": ["prepare"],
                   "data": {"work": {"mount": "/data", "writable": False}}},
     }
     data = {"work": {"source": "job:", "mount": "/work", "writable": True}}
     for _ in range(2):
-        run(jobs, "judged-volume", roles, 0, "succeeded: all 2 tasks ended well", data=data)
-        said = logs(jobs, "judged-volume", "train-0").split()
-        if said[-3:] != ["7", "again", "0"]:
-            yield f"the second role saw {said}"
+        run(jobs, "tested-volume", roles, 0, "succeeded: all 2 tasks ended well", data=data)
+        output = logs(jobs, "tested-volume", "train-0").split()
+        if output[-3:] != ["7", "again", "0"]:
+            yield f"the second role saw {output}"
         left = [path for place in (jobs.home, Path("/run/jobc")) for path in place.rglob("fetched") if any(path.rglob("first"))]
         yield from (f"{path} is left" for path in left)
 
 
-# Where stand-ins for programs are: a user cannot add files to the host's own directories.
-STAND_INS = {"PATH": "/judged:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+# Where the stand-ins for programs are: an unprivileged user cannot add files to the host's own directories.
+STAND_INS = {"PATH": "/tested:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 
-# Meets the others in the directory of the job as torchrun meets them in its store, and trains on with those who are left.
+# Finds the other instances in the directory of the job as torchrun does in its store, and continues with those that are left.
 TORCHRUN = """\
 #!/usr/bin/env python3
 import os, pathlib, sys, time
@@ -81,7 +81,7 @@ host, port = os.environ["PET_RDZV_ENDPOINT"].split(":")
 assert int(port) > 0 and os.environ["PET_RDZV_ID"] == os.environ["JOBC_JOB"]
 store = pathlib.Path("/store")
 own = store / os.environ["JOBC_INDEX"]
-(store / f"began-{own.name}-{time.monotonic_ns()}").touch()
+(store / f"started-{own.name}-{time.monotonic_ns()}").touch()
 seen = None
 while not (store / "done").exists():
     own.write_text(str(time.monotonic()))
@@ -94,13 +94,13 @@ while not (store / "done").exists():
 
 
 def elastic(jobs):
-    """One instance is killed: the others go on without it, and it comes back where it may be retried; below `min` the job fails."""
+    """One instance is killed: the others continue without it, and it joins again if it can be retried; below `min` the job fails."""
     program = jobs.directory / "torchrun"
     program.write_text(TORCHRUN)
     roles = {"train": {"instances": 3, "run": "torchrun train.py", "shell": "bash",
-                       "env": STAND_INS, "files": {"/judged/torchrun": {"from": "torchrun", "mode": "0755"}}}}
+                       "env": STAND_INS, "files": {"/tested/torchrun": {"from": "torchrun", "mode": "0755"}}}}
     more = {"data": {"store": {"source": "job:", "mount": "/store", "writable": True}}}
-    for name, retry, least in (("judged-elastic", 0, 2), ("judged-rejoin", 1, 2), ("judged-least", 0, 3)):
+    for name, retry, least in (("tested-elastic", 0, 2), ("tested-rejoin", 1, 2), ("tested-least", 0, 3)):
         distributed = {"framework": "torchrun", "roles": ["train"], "elastic": {"min": least, "max": 4}}
         path = jobs.directory / f"{name}.json"
         path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles, "distributed": distributed,
@@ -117,9 +117,9 @@ def elastic(jobs):
             if record["state"] != "failed" or "`train` reached min_failed 1" not in record["end"]["explanation"]:
                 yield f"{name}: {record['end']}"
             continue
-        until(lambda: "world 2 of" in logs(jobs, name, "train-0") or retry, f"{name}: two go on")
+        until(lambda: "world 2 of" in logs(jobs, name, "train-0") or retry, f"{name}: two continue")
         if retry:
-            until(lambda: jobs.call("logs", name, "train-2").stdout.count("world 3 of") == 2, f"{name}: it comes back")
+            until(lambda: jobs.call("logs", name, "train-2").stdout.count("world 3 of") == 2, f"{name}: it joins again")
         jobs.call("exec", name, "train-0", "--", "touch", "/store/done")
         record = jobs.until(name, lambda record: record.get("end"))
         states = [(task["task"], task["state"], task["attempt"]) for task in record["tasks"]]
@@ -127,7 +127,7 @@ def elastic(jobs):
             yield f"{name}: {record['end']} {states}"
 
 
-# The program `ray` as far as a cluster needs it: the head serves who asks for its nodes, and a worker stays until the head goes.
+# The program `ray` as far as a cluster needs it: the head lists its nodes on request, and a worker runs until the head ends.
 RAY = """\
 #!/usr/bin/env python3
 import json, os, socket, socketserver, sys, threading
@@ -158,7 +158,7 @@ else:
         head.sendall((json.dumps(own) + "\\n").encode())
         print("joined", flags["address"], flush=True)
         head.recv(1)
-    sys.exit("the head is gone")
+    sys.exit("the head has ended")
 """
 
 DRIVER = """\
@@ -175,22 +175,22 @@ print("NODES", json.dumps(sorted(nodes, key=lambda node: node["name"])), flush=T
 
 
 def ray(jobs):
-    """The head's command finds all nodes with what they may use, and the job ends with it; so does a head that fails."""
+    """The head's command finds all nodes with their resources, and the job ends with it; so does a head that fails."""
     for name, text in (("ray", RAY), ("driver.py", DRIVER)):
         (jobs.directory / name).write_text(text)
-    files = {"/judged/ray": {"from": "ray", "mode": "0755"}}
+    files = {"/tested/ray": {"from": "ray", "mode": "0755"}}
     distributed = {"framework": "ray", "roles": ["head", "worker"]}
     for network in ("host", "job"):
-        name = f"judged-ray-{network}"
+        name = f"tested-ray-{network}"
         roles = {
             "worker": {"instances": 2, "env": STAND_INS, "files": files, "resources": {"cpu": 0.5, "memory": "64MiB", "gpu": 0}},
-            "head": {"files": {**files, "/judged/driver.py": {"from": "driver.py"}}, "run": "", "shell": "bash", "env": STAND_INS,
+            "head": {"files": {**files, "/tested/driver.py": {"from": "driver.py"}}, "run": "", "shell": "bash", "env": STAND_INS,
                      "resources": {"cpu": 1, "memory": "128MiB"}},
         }
         path = jobs.directory / f"{name}.json"
         job = {"version": 1, "name": name, "image": "host", "network": network, "roles": roles, "distributed": distributed}
         words = ["--allow-unenforced"] if jobs.account else []
-        for run, code, state in (("python3 /judged/driver.py", 0, "succeeded"), ("python3 /judged/driver.py; exit 3", 1, "failed")):
+        for run, code, state in (("python3 /tested/driver.py", 0, "succeeded"), ("python3 /tested/driver.py; exit 3", 1, "failed")):
             roles["head"]["run"] = run
             path.write_text(json.dumps(job))
             answer = jobs.call("run", *words, str(path), seconds=60)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Judges the limits of a job's tasks: what the job file asks for is read back inside the container and from the kernel's files.
+"""Tests the limits of a job's tasks: what the job file requests is read back inside the container and from the kernel's files.
 
-As root everything must be enforced. As a user (`--user`) it must be where the user was given cgroups; `--delegated` gives
-some to the user first, which changes the machine: for the kernels of tests/vm. Elsewhere a user's job is refused, and runs
-with `--allow-unenforced`, which the record tells.
+As root all limits must be enforced. As a user (`--user`) they must be enforced with delegated cgroups. `--delegated` delegates
+cgroups to the user first, which changes the host: use it only in tests/vm. Without them a user's job is rejected, and runs
+with `--allow-unenforced`, which the record notes.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from harness import Harness, scratch  # noqa: E402
 from runtime import binary  # noqa: E402
 
 SECONDS = 60
@@ -24,7 +24,7 @@ TREE = Path("/sys/fs/cgroup")
 
 LIMITS = """\
 version: 1
-name: judged-limits
+name: tested-limits
 image: host
 network: none
 roles:
@@ -40,9 +40,9 @@ roles:
       sleep 600
 """
 
-HUNGRY = """\
+OUT_OF_MEMORY = """\
 version: 1
-name: judged-hungry
+name: tested-hungry
 image: host
 network: none
 roles:
@@ -50,13 +50,13 @@ roles:
     shell: sh
     resources: {memory: 48MiB}
     run: |
-      # Every round doubles what the shell holds.
+      # Every round doubles the shell's memory.
       x=0123456789abcdef; while :; do x=$x$x; done
 """
 
-FORKING = """\
+TOO_MANY_PROCESSES = """\
 version: 1
-name: judged-forking
+name: tested-forking
 image: host
 network: none
 roles:
@@ -67,13 +67,13 @@ roles:
       i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait
 """
 
-# What a job asks for, and where each arrangement of cgroups shows it, in the container and on the machine.
+# What the job requests, in the files of cgroup v2 and v1, in the container and on the host.
 V2 = {"memory.max": str(96 << 20), "pids.max": "60", "cpu.max": "50000 100000"}
 V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu/cpu.cfs_quota_us": "50000"}
 
 
 class Jobs:
-    """The command line of this tree, as root or a user."""
+    """This tree's command line, as root or a user."""
 
     def __init__(self, directory, account, group):
         self.directory, self.account, self.group = directory, account, group
@@ -83,7 +83,7 @@ class Jobs:
             os.chown(self.home, account.uid, account.gid)
 
     def words(self, *words):
-        """In the group that the user was given, as the user."""
+        """A command as the user, in the delegated cgroup."""
         enter = ["sh", "-c", f'echo $$ >{self.group}/processes/cgroup.procs && exec "$@"', "sh"] if self.group else []
         return [*enter, *(self.account.prefix() if self.account else []), str(binary()), *words]
 
@@ -92,8 +92,8 @@ class Jobs:
         try:
             return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
                                   timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired as late:
-            return subprocess.CompletedProcess(late.cmd, 124, "", f"no end within {SECONDS} s")
+        except subprocess.TimeoutExpired as timeout:
+            return subprocess.CompletedProcess(timeout.cmd, 124, "", f"timed out after {SECONDS} s")
 
     def job(self, text):
         path = self.directory / "job.yaml"
@@ -105,12 +105,12 @@ class Jobs:
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
 
-def given(account):
-    """A cgroup for a user, as systemd gives one: its directory and the files by which it is divided belong to the user."""
+def delegate_cgroup(account):
+    """Delegates a cgroup to a user, as systemd does: the directory and its delegation files belong to the user."""
     wanted = [name for name in ("cpu", "memory", "pids", "io") if name in (TREE / "cgroup.controllers").read_text().split()]
     switch = " ".join(f"+{name}" for name in wanted)
     (TREE / "cgroup.subtree_control").write_text(switch)
-    group = TREE / "judged-user"
+    group = TREE / "tested-user"
     for directory in (group, group / "processes"):
         directory.mkdir()
         for path in (directory, *(directory / name for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"))):
@@ -120,26 +120,26 @@ def given(account):
 
 
 def read_back(jobs, allowed):
-    """The limits as the container's files and the machine's say them."""
+    """The limits in the container's files and the host's."""
     started = jobs.call("run", "-d", *(["--allow-unenforced"] if allowed else []), jobs.job(LIMITS))
     if started.returncode:
         yield f"`jobc run -d` exits with {started.returncode}: {started.stderr}"
         return
     try:
-        yield from compared(jobs, allowed)
+        yield from compare(jobs, allowed)
     finally:
-        jobs.call("kill", "judged-limits")
-        jobs.call("rm", "--force", "judged-limits")
+        jobs.call("kill", "tested-limits")
+        jobs.call("rm", "--force", "tested-limits")
 
 
-def compared(jobs, allowed):
+def compare(jobs, allowed):
     deadline, shown = time.monotonic() + SECONDS, {}
     while time.monotonic() < deadline and "shm" not in shown:
-        lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+        lines = jobs.call("logs", "tested-limits").stdout.splitlines()
         shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
         time.sleep(0.2)
     time.sleep(0.5)
-    lines = jobs.call("logs", "judged-limits").stdout.splitlines()
+    lines = jobs.call("logs", "tested-limits").stdout.splitlines()
     shown = dict(line.split("| ")[-1].split(" ", 1) for line in lines if " " in line)
     expected = {"nofile": "333", "shm": str(24 << 20)}
     if not allowed:
@@ -147,13 +147,13 @@ def compared(jobs, allowed):
     for name, value in expected.items():
         if shown.get(name, "").strip() != value:
             yield f"inside, {name} is {shown.get(name)!r}, not {value!r}"
-    record = jobs.record("judged-limits")
+    record = jobs.record("tested-limits")
     if record is None or not record["tasks"][0].get("container"):
         yield f"no record: {record}"
         return
     if allowed:
         if not any("memory" in note for note in record.get("notes", [])):
-            yield f"nobody says that the memory limit is not enforced: {record.get('notes')}"
+            yield f"the unenforced memory limit is not reported: {record.get('notes')}"
         return
     groups = groups_of(record["tasks"][0]["process"]["pid"])
     for name, value in (V1 if (TREE / "memory").is_dir() else V2).items():
@@ -165,7 +165,7 @@ def compared(jobs, allowed):
 
 
 def groups_of(pid):
-    """The groups of a process: by the controllers of version 1, under the empty name for version 2."""
+    """The cgroups of a process, by controller of cgroup v1; the empty name is cgroup v2."""
     found = {}
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -175,49 +175,49 @@ def groups_of(pid):
     return found
 
 
-def hungry(jobs):
-    """More memory than the limit: the kernel ends the task, and the end says why."""
-    ended = jobs.call("run", jobs.job(HUNGRY))
-    if ended.returncode != 1 or "memory limit 48 MiB reached" not in ended.stdout + ended.stderr:
-        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-hungry")
+def out_of_memory(jobs):
+    """More memory than the limit: the kernel kills the task, and the end says why."""
+    result = jobs.call("run", jobs.job(OUT_OF_MEMORY))
+    if result.returncode != 1 or "memory limit 48 MiB reached" not in result.stdout + result.stderr:
+        yield f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "tested-hungry")
 
 
-def forking(jobs):
+def too_many_processes(jobs):
     """More processes than the limit: fork fails."""
-    ended = jobs.call("run", jobs.job(FORKING))
-    if ended.returncode != 1 or "fork" not in (ended.stdout + ended.stderr).lower():
-        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-forking")
+    result = jobs.call("run", jobs.job(TOO_MANY_PROCESSES))
+    if result.returncode != 1 or "fork" not in (result.stdout + result.stderr).lower():
+        yield f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "tested-forking")
 
 
-def refused(jobs):
-    """Without cgroups of their own, a user's limits are refused before anything runs, with what to do."""
-    ended = jobs.call("run", jobs.job(LIMITS))
-    if ended.returncode == 0 or "--allow-unenforced" not in ended.stderr + ended.stdout:
-        yield f"exit code {ended.returncode}: {(ended.stdout + ended.stderr)[-1500:]}"
-    jobs.call("rm", "--force", "judged-limits")
+def not_delegated(jobs):
+    """Without delegated cgroups, a user's limits are rejected before anything runs, with what to do."""
+    result = jobs.call("run", jobs.job(LIMITS))
+    if result.returncode == 0 or "--allow-unenforced" not in result.stderr + result.stdout:
+        yield f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
+    jobs.call("rm", "--force", "tested-limits")
 
 
 def main():
-    judge = Judge("limits", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--delegated", action="store_true", help="give the user cgroups first")
-    options = judge.parse()
+    harness = Harness("limits", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--delegated", action="store_true", help="delegate cgroups to the user first")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root becomes the users")
+        harness.skip("needs root, which becomes the users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    group = given(account) if options.delegated else None
+    group = delegate_cgroup(account) if options.delegated else None
     with scratch() as directory:
         jobs = Jobs(directory, account, group)
         enforced = account is None or group is not None
         cases = [("read back", lambda: read_back(jobs, not enforced))]
-        cases += [("memory", lambda: hungry(jobs)), ("processes", lambda: forking(jobs))] if enforced else [("refused", lambda: refused(jobs))]
+        cases += [("memory", lambda: out_of_memory(jobs)), ("processes", lambda: too_many_processes(jobs))] if enforced else [("refused", lambda: not_delegated(jobs))]
         for name, attempt in cases:
-            if judge.wants(name):
-                judge.judge(name, list(attempt()))
-    judge.end()
+            if harness.wants(name):
+                harness.check(name, list(attempt()))
+    harness.end()
 
 
 if __name__ == "__main__":

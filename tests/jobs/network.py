@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges the networks of jobs: who reaches whom, by which names, what is seen of it on the machine, and what stays.
+"""Tests the networks of jobs: who reaches whom, by which names, what the host sees of it, and what is left.
 
-It runs in a pid, mount and network namespace of its own, so that "the machine" is one it has made: with a neighbour's
-address (203.0.113.1) that a web server listens at, another server on the loopback address, and a name server.
+It runs in its own pid, mount and network namespaces, so that "the host" is one it has set up: with a neighbor's address
+(203.0.113.1) with a web server, another server on the loopback address, and a name server.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from faults import Jobs, copied, counted, gone, groups_of, kill, named  # noqa: E402
-from judge import REPOSITORY, Judge, scratch  # noqa: E402
-from leaks import listed, reap  # noqa: E402
+from faults import Jobs, copy_program, snapshot, still_running, groups_of, kill, processes_with_argument  # noqa: E402
+from harness import REPOSITORY, Harness, scratch  # noqa: E402
+from leaks import describe_changes, reap  # noqa: E402
 
 SECONDS = 40
-NEIGHBOUR = "203.0.113.1"
+NEIGHBOR = "203.0.113.1"
 
-# What a task runs: it serves its own name at 8080, asks all others for theirs, and tells what it saw.
-TALK = """
+# A task that serves its own name at 8080, requests the names of all others, and prints what it saw.
+SERVER = """
 import http.server, json, os, socket, threading, time, urllib.request
 own = socket.gethostname()
 class Page(http.server.BaseHTTPRequestHandler):
@@ -47,13 +47,13 @@ def ask(name):
     return [str(why)]
 names = os.environ["OTHERS"].split()
 print("ANSWER", json.dumps({"own": own, "address": socket.gethostbyname(own), "file": open("/etc/hostname").read().strip(),
-    "asked": {name: ask(name) for name in names}, "full": {name: ask(name + ".network-judged-talk") for name in names},
+    "asked": {name: ask(name) for name in names}, "full": {name: ask(name + ".network-tested-talk") for name in names},
     "interfaces": sorted(name for _, name in socket.if_nameindex()), "sys": sorted(os.listdir("/sys/class/net"))}), flush=True)
 time.sleep(float(os.environ["STAY"]))
 """
 
-# What it runs to look for a way out.
-OUT = """
+# A task that tries to reach the host's network.
+CONNECT = """
 import json, socket, time
 def attempt(address, port):
     began = time.monotonic()
@@ -65,13 +65,13 @@ def look_up(name):
     except OSError as error: return str(error)
 lines = open("/etc/resolv.conf").read().split()
 gateway = [word for word in lines if word.count(".") == 3]
-print("ANSWER", json.dumps({"neighbour": attempt("203.0.113.1", 8000), "name": look_up("names.example"),
+print("ANSWER", json.dumps({"neighbor": attempt("203.0.113.1", 8000), "name": look_up("names.example"),
     "loopback": [attempt(place.rsplit(".", 1)[0] + ".2", 8001)[0] for place in gateway],
     "resolver": gateway}), flush=True)
 """
 
-# Each attempt tells its namespace and leaves a connection that the kernel remembers for a minute.
-AGAIN = """
+# Each attempt prints its namespace, and leaves a connection in TIME_WAIT for a minute.
+RECONNECT = """
 import json, os, socket, sys
 listener = socket.socket(); listener.bind(("", 8080)); listener.listen()
 client = socket.create_connection((socket.gethostname(), 8080)); accepted, _ = listener.accept()
@@ -96,63 +96,63 @@ def write(jobs, name, text):
 
 
 def answers(text):
-    """What the tasks of a finished run said, in order."""
+    """The replies that the tasks of a finished run printed, in order."""
     return [json.loads(found) for found in re.findall(r"ANSWER (.*)$", text, re.MULTILINE)]
 
 
-def ended(run, seconds=SECONDS):
+def finish(run, seconds=SECONDS):
     try:
         return run.communicate(timeout=seconds)[0]
     except subprocess.TimeoutExpired:
         run.kill()
-        return run.communicate()[0] + f"\nno end within {seconds} s"
+        return run.communicate()[0] + f"\ntimed out after {seconds} s"
 
 
-def machine():
-    """What the machine's own network shows."""
+def host_network():
+    """The host's network: links, addresses, routes, rules."""
     def show(*words):
         return subprocess.run(["ip", "-o", *words], capture_output=True, text=True, check=True).stdout
     return show("link"), show("addr"), show("route"), show("rule")
 
 
-def talk(jobs):
-    """Every task reaches every other by both of its names, at an address of its own, and none is seen outside."""
+def reachability(jobs):
+    """Every task reaches every other by both names, at its own address, and the host's network does not change."""
     names = ["left-0", "left-1", "right-0"]
     env = {"OTHERS": " ".join(names), "STAY": "2.5"}
-    job = write(jobs, "network-judged-talk", yaml("network-judged-talk", {
-        "left": python(TALK, instances=2, env=env), "right": python(TALK, env=env)}))
-    before = machine()
+    job = write(jobs, "network-tested-talk", yaml("network-tested-talk", {
+        "left": python(SERVER, instances=2, env=env), "right": python(SERVER, env=env)}))
+    before = host_network()
     run = jobs.run(job)
-    record = jobs.running("network-judged-talk")
+    record = jobs.running("network-tested-talk")
     time.sleep(1)
-    if machine() != before:
-        yield f"the machine's own network shows it: {machine()}"
-    inside = jobs.call("exec", "network-judged-talk", "left-1", "--", "python3", "-c", "import socket; print(socket.gethostname(), socket.gethostbyname(socket.gethostname()))")
-    out = ended(run)
-    said = {one["own"]: one for one in answers(out)}
-    if run.returncode or sorted(said) != sorted(names):
+    if host_network() != before:
+        yield f"the host's network changed: {host_network()}"
+    inside = jobs.call("exec", "network-tested-talk", "left-1", "--", "python3", "-c", "import socket; print(socket.gethostname(), socket.gethostbyname(socket.gethostname()))")
+    out = finish(run)
+    replies = {one["own"]: one for one in answers(out)}
+    if run.returncode or sorted(replies) != sorted(names):
         yield f"exit code {run.returncode}: {out[-2000:]}"
         return
-    addresses = {own: one["address"] for own, one in said.items()}
+    addresses = {task: one["address"] for task, one in replies.items()}
     if len(set(addresses.values())) != len(names):
         yield f"addresses are not distinct: {addresses}"
     recorded = {task["task"]: task.get("address") for task in record["tasks"]}
     if recorded != addresses:
         yield f"the record says {recorded}, the tasks {addresses}"
-    for own, one in said.items():
-        if one["file"] != own or one["interfaces"] != ["eth0", "lo"] or one["sys"] != ["eth0", "lo"]:
-            yield f"{own}: {one}"
+    for task, one in replies.items():
+        if one["file"] != task or one["interfaces"] != ["eth0", "lo"] or one["sys"] != ["eth0", "lo"]:
+            yield f"{task}: {one}"
         for name in names:
             for asked in (one["asked"][name], one["full"][name]):
-                # Who asks itself does so from its own address too.
+                # A task that requests its own name also does so from its own address.
                 if asked != [name, one["address"]]:
-                    yield f"{own} asked {name}: {asked}"
+                    yield f"{task} requested {name}: {asked}"
     if inside.stdout.split() != ["left-1", addresses["left-1"]]:
-        yield f"`jobc exec` is elsewhere: {inside.stdout}{inside.stderr}"
+        yield f"`jobc exec` is in another namespace: {inside.stdout}{inside.stderr}"
 
 
 def directory_of_programs(jobs, *wanted):
-    """A `PATH` with what a user needs and these programs alone."""
+    """A `PATH` with only these programs and those that an unprivileged user needs."""
     directory = jobs.directory / ("path-" + "-".join(wanted))
     directory.mkdir(exist_ok=True)
     for program in ("newuidmap", "newgidmap", "setpriv", *wanted):
@@ -162,76 +162,76 @@ def directory_of_programs(jobs, *wanted):
     return str(directory)
 
 
-def way_out(jobs, *programs):
-    """With a program for it tasks reach the machine's neighbours and names, and not what listens on the machine alone."""
-    name = "network-judged-out"
-    job = write(jobs, name, yaml(name, {"a": python(OUT, instances=2)}))
+def uplink(jobs, *programs):
+    """With an uplink program, tasks reach the host's neighbors and name server, but not servers on the host's loopback address."""
+    name = "network-tested-out"
+    job = write(jobs, name, yaml(name, {"a": python(CONNECT, instances=2)}))
     run = jobs.run(job, PATH=directory_of_programs(jobs, *programs))
-    out = ended(run)
-    said = answers(out)
+    out = finish(run)
+    replies = answers(out)
     notes = [note for note in jobs.record(name).get("notes", []) if "uplink" in note]
-    if run.returncode or len(said) != 2:
+    if run.returncode or len(replies) != 2:
         yield f"exit code {run.returncode}: {out[-2000:]}"
         return
-    for one in said:
-        if programs and (one["neighbour"][0] != "connected" or one["name"] != NEIGHBOUR or notes):
-            yield f"no way out: {one} {notes}"
+    for one in replies:
+        if programs and (one["neighbor"][0] != "connected" or one["name"] != NEIGHBOR or notes):
+            yield f"no uplink: {one} {notes}"
         if programs and (not one["loopback"] or "connected" in one["loopback"]):
-            yield f"the machine's loopback address is reached: {one}"
-        if not programs and (one["neighbour"][0] == "connected" or one["neighbour"][1] > 3 or one["resolver"]):
-            yield f"a way out without a program, or silence: {one}"
+            yield f"the host's loopback address is reached: {one}"
+        if not programs and (one["neighbor"][0] == "connected" or one["neighbor"][1] > 3 or one["resolver"]):
+            yield f"an uplink without a program, or no immediate error: {one}"
     if not programs and not notes:
-        yield "nobody says that there is no way out"
+        yield "the missing uplink is not reported"
 
 
 def closed_tun(jobs):
-    """Where /dev/net/tun may not be opened the job runs at once without a way out, and says why."""
+    """If /dev/net/tun cannot be opened, the job runs at once without an uplink, and reports why."""
     os.chmod("/dev/net/tun", 0o600)
     try:
         began = time.monotonic()
-        run = jobs.run(write(jobs, "network-judged-tun", yaml("network-judged-tun", {"a": {"run": "true"}})))
-        out = ended(run)
-        notes = jobs.record("network-judged-tun").get("notes", [])
+        run = jobs.run(write(jobs, "network-tested-tun", yaml("network-tested-tun", {"a": {"run": "true"}})))
+        out = finish(run)
+        notes = jobs.record("network-tested-tun").get("notes", [])
         if run.returncode or time.monotonic() - began > 4:
             yield f"exit code {run.returncode} after {time.monotonic() - began:.1f} s: {out}"
         if not any("/dev/net/tun" in note for note in notes):
-            yield f"it does not say why: {notes}"
+            yield f"the reason is not reported: {notes}"
     finally:
         os.chmod("/dev/net/tun", 0o666)
 
 
 def killed(jobs, *programs):
-    """SIGKILL to the supervisor: the process that holds the network ends, and the program of the way out with it."""
-    name = "network-judged-killed"
+    """SIGKILL to the supervisor: the process that holds the network and the uplink program end."""
+    name = "network-tested-killed"
     run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600", "instances": 2}})), PATH=directory_of_programs(jobs, *programs))
     record = jobs.running(name)
-    holders = named("hold-network")
+    holders = processes_with_argument("hold-network")
     if len(holders) != 2:
-        yield f"not one process for the network and one for the way out: {holders}"
+        yield f"not one process for the network and one for the uplink: {holders}"
     kill(record["supervisor"]["pid"])
-    still = gone(holders, run)
+    still = still_running(holders, run)
     if still:
-        yield f"processes {still} live on"
-    ended(run)
+        yield f"processes {still} are still running"
+    finish(run)
 
 
-def carriers(program):
-    """The processes of a program that is a way out, without those that keep it."""
+def uplink_processes(program):
+    """The processes of an uplink program, without the processes that supervise it."""
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
-            # pasta's file is one of several for several processors.
+            # pasta has several executables, one per instruction set.
             if Path(f"/proc/{entry}/comm").read_text().startswith({"pasta": "pas", "slirp4netns": "slirp4netns"}[program]):
                 found.append(int(entry))
     return found
 
 
 def replaced(jobs, program):
-    """SIGKILL to the way out: it is said, another is started, and what tasks send leaves again."""
-    name = "network-judged-replaced"
+    """SIGKILL to the uplink program: it is reported, restarted, and tasks reach the network again."""
+    name = "network-tested-replaced"
     run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "sleep 600"}})), PATH=directory_of_programs(jobs, program))
     jobs.running(name)
-    before = carriers(program)
+    before = uplink_processes(program)
     for pid in before:
         kill(pid)
     def changes():
@@ -240,18 +240,18 @@ def replaced(jobs, program):
     deadline = time.monotonic() + 20
     while changes() != ["lost", "restored"] and time.monotonic() < deadline:
         time.sleep(0.1)
-    reach = f"import socket; socket.create_connection(('{NEIGHBOUR}', 8000), 5)"
+    reach = f"import socket; socket.create_connection(('{NEIGHBOR}', 8000), 5)"
     answer = jobs.call("exec", name, "a-0", "--", "python3", "-c", reach)
-    after = carriers(program)
+    after = uplink_processes(program)
     if not before or not after or set(before) & set(after) or changes() != ["lost", "restored"] or answer.returncode:
         yield f"processes {before}, then {after}: {changes()}: {answer.stderr}"
     jobs.call("kill", name)
-    told = ended(run)
-    if f"the uplink of the job network is lost: {program} has ended" not in told or f"the uplink of the job network is restored: {program}" not in told:
-        yield f"it is not told: {told}"
+    output = finish(run)
+    if f"the uplink of the job network is lost: {program} has ended" not in output or f"the uplink of the job network is restored: {program}" not in output:
+        yield f"it is not reported: {output}"
 
 
-def page(port, address="127.0.0.1"):
+def fetch(port, address="127.0.0.1"):
     for _ in range(100):
         with contextlib.suppress(OSError):
             return urllib.request.urlopen(f"http://{address}:{port}/", timeout=2).read().decode().split()[0]
@@ -260,105 +260,105 @@ def page(port, address="127.0.0.1"):
 
 
 def publish(jobs):
-    """Ports that the job file or the command line publishes are reached on the machine, and no others."""
-    name = "network-judged-talk"
+    """Ports that the job file or the command line publishes are reachable on the host, and no others."""
+    name = "network-tested-talk"
     def port(publish):
         return {"ports": {"http": {"port": 8080, "publish": publish}}}
     env = {"OTHERS": "", "STAY": "600"}
     job = write(jobs, name, yaml(name, {
-        "host": python(TALK, instances=2, env=env, resources=port("host")),
-        "turns": python(TALK, instances=2, env=env, resources={"ports": {"http": {"port": 8080, "publish": "none"}}}),
-        "each": python(TALK.replace("8080", "9090"), instances=2, env=env, resources={"ports": {"http": {"port": 9090, "publish": "service"}}}),
+        "host": python(SERVER, instances=2, env=env, resources=port("host")),
+        "turns": python(SERVER, instances=2, env=env, resources={"ports": {"http": {"port": 8080, "publish": "none"}}}),
+        "each": python(SERVER.replace("8080", "9090"), instances=2, env=env, resources={"ports": {"http": {"port": 9090, "publish": "service"}}}),
     }))
-    run = jobs.run(job, "--publish", "7070:turns-1:http", "--publish", f"{NEIGHBOUR}:0:turns-0:http")
+    run = jobs.run(job, "--publish", "7070:turns-1:http", "--publish", f"{NEIGHBOR}:0:turns-0:http")
     try:
         jobs.running(name)
-        expected = {(8080, "127.0.0.1"): "host-0", (8081, "127.0.0.1"): "host-1", (8080, NEIGHBOUR): "host-0", (7070, "127.0.0.1"): "turns-1"}
+        expected = {(8080, "127.0.0.1"): "host-0", (8081, "127.0.0.1"): "host-1", (8080, NEIGHBOR): "host-0", (7070, "127.0.0.1"): "turns-1"}
         for (number, address), task in expected.items():
-            found = page(number, address)
+            found = fetch(number, address)
             if found != task:
                 yield f"{address}:{number} leads to {found}, not to {task}"
-        turns = {page(9090) for _ in range(4)}
+        turns = {fetch(9090) for _ in range(4)}
         if turns != {"each-0", "each-1"}:
             yield f"the instances of `each` do not take turns: {turns}"
         notes = "\n".join(jobs.record(name).get("notes", []))
-        any_port = re.search(rf"{re.escape(NEIGHBOUR)}:(\d+)", notes)
-        if not any_port or page(any_port[1], NEIGHBOUR) != "turns-0":
-            yield f"port 0 is not told or leads nowhere: {notes}"
-        second = jobs.run(write(jobs, "network-judged-second", yaml("network-judged-second", {"a": {"run": "sleep 600", "resources": port("none")}})), "--publish", "7070:a-0:http")
-        out = ended(second)
+        any_port = re.search(rf"{re.escape(NEIGHBOR)}:(\d+)", notes)
+        if not any_port or fetch(any_port[1], NEIGHBOR) != "turns-0":
+            yield f"port 0 is not reported or not reachable: {notes}"
+        second = jobs.run(write(jobs, "network-tested-second", yaml("network-tested-second", {"a": {"run": "sleep 600", "resources": port("none")}})), "--publish", "7070:a-0:http")
+        out = finish(second)
         if second.returncode != 125 or "127.0.0.1:7070 is taken" not in out or "`a-0`" not in out:
             yield f"a taken port: exit code {second.returncode}: {out}"
     finally:
         jobs.call("kill", name)
-        ended(run)
+        finish(run)
     with contextlib.suppress(OSError):
         socket.create_connection(("127.0.0.1", 7070), 1).close()
         yield "the port is open after the job's end"
 
 
-def again(jobs):
-    """Each attempt of a task has a network namespace that none had before, and the task keeps its address."""
-    name = "network-judged-again"
-    out = ended(jobs.run(write(jobs, name, yaml(name, {"a": python(AGAIN, retry={"max": 2, "backoff": "0s"})}))))
-    said = answers(out)
-    # The kernel may give the first one's number to the third.
-    namespaces = [namespace for namespace, _ in said]
-    if len(said) != 3 or namespaces[1] in (namespaces[0], namespaces[2]) or len({address for _, address in said}) != 1:
-        yield f"{said}: {out[-1500:]}"
+def retried(jobs):
+    """Each attempt of a task has a new network namespace, and the task keeps its address."""
+    name = "network-tested-again"
+    out = finish(jobs.run(write(jobs, name, yaml(name, {"a": python(RECONNECT, retry={"max": 2, "backoff": "0s"})}))))
+    replies = answers(out)
+    # The kernel may reuse the first inode number for the third.
+    namespaces = [namespace for namespace, _ in replies]
+    if len(replies) != 3 or namespaces[1] in (namespaces[0], namespaces[2]) or len({address for _, address in replies}) != 1:
+        yield f"{replies}: {out[-1500:]}"
 
 
-def alone(jobs):
-    """With `network: none` a task has `lo` and nobody."""
-    name = "network-judged-alone"
+def no_network(jobs):
+    """With `network: none` a task has only `lo`."""
+    name = "network-tested-alone"
     program = "import os, socket; print('ANSWER', os.readlink('/proc/self/ns/net').count('net'), len(socket.if_nameindex()))"
     roles = {"a": python(program)}
-    out = ended(jobs.run(write(jobs, name, yaml(name, roles, network="none"))))
+    out = finish(jobs.run(write(jobs, name, yaml(name, roles, network="none"))))
     if "ANSWER 1 1" not in out:
-        yield f"not alone: {out[-1500:]}"
+        yield f"it has other interfaces: {out[-1500:]}"
 
 
 def probes(jobs):
-    """A task on a network of its own is seen ready when its port answers, and with `none` too."""
+    """A task on a job network, or without a network, becomes ready when its port answers."""
     for network in ("job", "none"):
-        name = f"network-judged-ready-{network}"
+        name = f"network-tested-ready-{network}"
         serve = {"run": "sleep 0.5; exec python3 -m http.server 8080", "resources": {"ports": {"http": 8080}},
                  "ready": {"port": "http", "every": "1s", "timeout": "20s"}, "completion": {"min_failed": "none"}}
         roles = {"a": serve, "b": {"run": "true", "needs": {"a": "ready"}, "completion": {"min_succeeded": 1}}}
         run = jobs.run(write(jobs, name, yaml(name, roles, network=network)))
-        out = ended(run)
+        out = finish(run)
         if run.returncode:
             yield f"{network}: exit code {run.returncode}: {out[-1500:]}"
 
 
 def many(jobs):
     """A hundred tasks."""
-    name = "network-judged-many"
-    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "getent hosts a-99 | grep -q a-99.network-judged-many", "instances": 100}})))
-    out = ended(run)
+    name = "network-tested-many"
+    run = jobs.run(write(jobs, name, yaml(name, {"a": {"run": "getent hosts a-99 | grep -q a-99.network-tested-many", "instances": 100}})))
+    out = finish(run)
     if run.returncode:
         yield f"exit code {run.returncode}: {out[-1500:]}"
 
 
-def there(jobs):
-    """What a job may leave, with the cgroups of these jobs alone: another judge may be at work."""
-    return counted(jobs) | {"cgroups": sorted(groups_of(jobs, ["/jobc/network-judged-"]))}
+def snapshot_of_these_jobs(jobs):
+    """What a job may leave behind, with the cgroups of these jobs only: another test may run."""
+    return snapshot(jobs) | {"cgroups": sorted(groups_of(jobs, ["/jobc/network-tested-"]))}
 
 
-def left(jobs, before, seconds=8):
-    """The differences, once there are none or the time is up."""
+def leftovers(jobs, before, seconds=8):
+    """The differences, once there are none or after a timeout."""
     deadline = time.monotonic() + seconds
     while True:
         reap()
-        after = there(jobs)
-        differences = [f"{what}: {listed(before[what], after[what])}" for what in before if before[what] != after[what]]
+        after = snapshot_of_these_jobs(jobs)
+        differences = [f"{what}: {describe_changes(before[what], after[what])}" for what in before if before[what] != after[what]]
         if not differences or time.monotonic() > deadline:
             return differences
         time.sleep(0.05)
 
 
-class Names(threading.Thread):
-    """A name server that has one answer."""
+class NameServer(threading.Thread):
+    """A name server with one answer."""
 
     def __init__(self, address):
         super().__init__(daemon=True)
@@ -370,83 +370,83 @@ class Names(threading.Thread):
             question, sender = self.socket.recvfrom(512)
             end = question.index(b"\0", 12) + 5
             is_address = question[end - 4:end - 2] == b"\0\1"
-            answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(NEIGHBOUR) if is_address else b""
+            answer = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(NEIGHBOR) if is_address else b""
             counts = b"\0\1" + (b"\0\1" if is_address else b"\0\0") + b"\0\0\0\0"
             self.socket.sendto(question[:2] + b"\x81\x80" + counts + question[12:end] + answer, sender)
 
 
-def make_machine():
-    """Interfaces, servers and files of the machine that is judged on."""
+def set_up_host():
+    """Creates interfaces, servers and files of the host."""
     for place, mode in (("/tmp", "1777"), ("/run", "755"), ("/dev/shm", "1777"), ("/dev/net", "755")):
         subprocess.run([REPOSITORY / "tests/fresh", place, mode], check=True)
     Path("/run/lock").mkdir(mode=0o1777)
     os.chmod("/run/lock", 0o1777)
     os.mknod("/dev/net/tun", 0o20666, os.makedev(10, 200))
     os.chmod("/dev/net/tun", 0o666)
-    # Addresses that are first tried out would seem to come and go.
+    # IPv6 addresses appear later, after duplicate address detection.
     Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
     for line in ("link set lo up", "link add outside type veth peer name far", "link set far up",
-                 f"addr add {NEIGHBOUR}/24 dev outside", "link set outside up", "route add default via 203.0.113.254"):
+                 f"addr add {NEIGHBOR}/24 dev outside", "link set outside up", "route add default via 203.0.113.254"):
         subprocess.run(["ip", *line.split()], check=True)
-    # Another file at its place would be a mount below /etc, where an unprivileged user's tasks could then make nothing.
+    # Replacing the file would be a mount below /etc, where an unprivileged user's tasks could then create nothing.
     found = re.search(r"^nameserver +([0-9.]+)$", Path("/etc/resolv.conf").read_text(), re.MULTILINE)
     server = found[1] if found else "127.0.0.1"
     if not server.startswith("127."):
         subprocess.run(["ip", "addr", "add", f"{server}/32", "dev", "lo"], check=True)
-    Names(server).start()
-    for address, port in ((NEIGHBOUR, 8000), ("127.0.0.1", 8001)):
+    NameServer(server).start()
+    for address, port in ((NEIGHBOR, 8000), ("127.0.0.1", 8001)):
         server = http.server.ThreadingHTTPServer((address, port), http.server.BaseHTTPRequestHandler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 def main():
-    judge = Judge("network", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    options = judge.parse()
+    harness = Harness("network", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the machine that it judges on")
+        harness.skip("needs root, which creates the namespaces")
     if os.getpid() != 1:
-        own = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
-        os.execvp(own[0], [*own, sys.executable, __file__, *sys.argv[1:]])
+        unshare = ["unshare", "--pid", "--mount", "--net", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
-    make_machine()
+    set_up_host()
     with scratch() as directory:
-        jobs = Jobs(copied(directory), directory, account)
-        cases = [("tasks talk", lambda: talk(jobs))]
+        jobs = Jobs(copy_program(directory), directory, account)
+        cases = [("tasks reach each other", lambda: reachability(jobs))]
         for programs in (("pasta",), ("slirp4netns",), ()):
             if all(shutil.which(program) for program in programs):
-                cases.append((f"a way out by {' '.join(programs) or 'nothing'}", lambda programs=programs: way_out(jobs, *programs)))
+                cases.append((f"uplink by {' '.join(programs) or 'no program'}", lambda programs=programs: uplink(jobs, *programs)))
             else:
-                judge.note(f"`{programs[0]}` is not installed")
+                harness.note(f"`{programs[0]}` is not installed")
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
-            cases.append((f"the supervisor is killed beside {program}", lambda program=program: killed(jobs, program)))
+            cases.append((f"the supervisor is killed, with {program}", lambda program=program: killed(jobs, program)))
         for program in filter(shutil.which, ("pasta", "slirp4netns")):
-            cases.append((f"{program} is replaced", lambda program=program: replaced(jobs, program)))
+            cases.append((f"{program} is restarted", lambda program=program: replaced(jobs, program)))
         if account:
             cases.append(("a closed /dev/net/tun", lambda: closed_tun(jobs)))
         cases += [
             ("ports are published", lambda: publish(jobs)),
-            ("a task is tried again", lambda: again(jobs)),
-            ("no network", lambda: alone(jobs)),
+            ("a task is retried", lambda: retried(jobs)),
+            ("no network", lambda: no_network(jobs)),
             ("ports are probed", lambda: probes(jobs)),
             ("a hundred tasks", lambda: many(jobs)),
         ]
-        jobs.run(write(jobs, "network-judged-warm", yaml("network-judged-warm", {"a": {"run": "true"}}))).communicate(timeout=SECONDS)
-        jobs.call("rm", "--force", "network-judged-warm")
-        before = there(jobs)
-        for name, attempt in cases:
-            if judge.wants(name):
+        jobs.run(write(jobs, "network-tested-warm", yaml("network-tested-warm", {"a": {"run": "true"}}))).communicate(timeout=SECONDS)
+        jobs.call("rm", "--force", "network-tested-warm")
+        before = snapshot_of_these_jobs(jobs)
+        for name, run_case in cases:
+            if harness.wants(name):
                 try:
-                    problems = list(attempt())
-                except (TimeoutError, subprocess.TimeoutExpired, KeyError) as late:
-                    problems = [f"hangs: {late!r}"]
-                for path in sorted(directory.glob("network-judged-*.yaml")):
+                    problems = list(run_case())
+                except (TimeoutError, subprocess.TimeoutExpired, KeyError) as timeout:
+                    problems = [f"hangs: {timeout!r}"]
+                for path in sorted(directory.glob("network-tested-*.yaml")):
                     jobs.call("kill", path.stem)
                     jobs.call("rm", "--force", path.stem)
                     path.unlink()
-                judge.judge(name, problems[:10] + left(jobs, before))
-    judge.end()
+                harness.check(name, problems[:10] + leftovers(jobs, before))
+    harness.end()
 
 
 if __name__ == "__main__":

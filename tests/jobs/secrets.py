@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges that a job's secrets reach the task that asks for them, and nobody who looks at the job.
+"""Tests that a job's secrets reach the task that requests them, and nobody who looks at the job.
 
-While the job runs, after it was stopped, and after its supervisor was killed, the values are looked for in the job's directories, in
-what the commands about jobs say, and on the command line of every process of the machine.
+While the job runs, after it was stopped, and after its supervisor was killed, the values are searched for in the job's directories,
+in the output of the job commands, and in the command line of every process of the host.
 """
 
 import hashlib
@@ -16,45 +16,45 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
 import user  # noqa: E402
-from faults import Jobs, copied  # noqa: E402
-from judge import Judge, scratch  # noqa: E402
+from faults import Jobs, copy_program  # noqa: E402
+from harness import Harness, scratch  # noqa: E402
 
 VARIABLE, FILE = "v4lue-of-the-v4riable", "v4lue-of-the-f1le"
 
-# The task says what it got in a form that does not give it away, and then gives it away.
+# The task prints hashes of what it received, and then the values, which the log redacts.
 JOB = """\
 version: 1
 name: {name}
 image: host
 network: none
 secrets:
-  token: {{env: JUDGED_TOKEN}}
+  token: {{env: TESTED_TOKEN}}
   key: {{file: key}}
 roles:
   main:
     shell: sh
     env: {{TOKEN: "${{{{ secrets.token }}}}"}}
-    files: {{/etc/judged/key: {{secret: key, mode: "0400"}}}}
+    files: {{/etc/tested/key: {{secret: key, mode: "0400"}}}}
     run: |
       printf %s "$TOKEN" | sha256sum
-      sha256sum </etc/judged/key
-      ls -l /etc/judged/key
-      (echo never >/etc/judged/key) 2>/dev/null || echo read-only
-      echo "$TOKEN"; cat /etc/judged/key
+      sha256sum </etc/tested/key
+      ls -l /etc/tested/key
+      (echo never >/etc/tested/key) 2>/dev/null || echo read-only
+      echo "$TOKEN"; cat /etc/tested/key
       sleep 600
 """
 
 COMMANDS = [("ps", "--all", "--format", "json"), ("inspect", "--format", "json", "NAME"), ("events", "NAME"), ("logs", "NAME")]
 
 
-def texts(jobs, name):
+def job_texts(jobs, name):
     """Everything that tells of a job: (where, bytes)."""
     for words in COMMANDS:
         answer = jobs.call(*[name if word == "NAME" else word for word in words])
         yield f"jobc {words[0]}", (answer.stdout + answer.stderr).encode()
-    for directory in [state(jobs), jobs.home / ".local/state/jobc"]:
+    for directory in [state_directory(jobs), jobs.home / ".local/state/jobc"]:
         for path in directory.rglob("*"):
-            if name in str(path) and path.is_file() and not path.is_symlink() and not in_its_place(jobs, path):
+            if name in str(path) and path.is_file() and not path.is_symlink() and not in_secrets_directory(jobs, path):
                 yield str(path), path.read_bytes()
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -64,97 +64,97 @@ def texts(jobs, name):
                 pass
 
 
-def state(jobs):
+def state_directory(jobs):
     return jobs.home / "jobc" if jobs.account else Path("/run/jobc")
 
 
-def in_its_place(jobs, path):
-    """Whether a file is in the directory for secrets of a job whose state is in memory: there it belongs, for its user alone."""
-    place = path.relative_to(state(jobs)).parts[:3] if path.is_relative_to(state(jobs)) else ()
+def in_secrets_directory(jobs, path):
+    """Whether a file is in the secrets directory of a job, which must be in memory and accessible only to its user."""
+    place = path.relative_to(state_directory(jobs)).parts[:3] if path.is_relative_to(state_directory(jobs)) else ()
     if place[:1] != ("jobs",) or place[2:] != ("secrets",):
         return False
     kind = subprocess.run(["stat", "--file-system", "--format=%T", path], capture_output=True, text=True, check=True).stdout.strip()
-    return kind == "tmpfs" and state(jobs).joinpath(*place).stat().st_mode & 0o077 == 0
+    return kind == "tmpfs" and state_directory(jobs).joinpath(*place).stat().st_mode & 0o077 == 0
 
 
-def seen(jobs, name):
-    """Where a value is that must be nowhere; and that something was looked at."""
-    looked = 0
-    for where, text in texts(jobs, name):
-        looked += 1
+def leaked(jobs, name):
+    """The places that contain a secret value; and whether enough places were searched."""
+    count = 0
+    for where, text in job_texts(jobs, name):
+        count += 1
         for what, value in [("variable", VARIABLE), ("file", FILE)]:
             if value.encode() in text:
                 yield f"the value of the {what} is in {where}"
-    if looked < 20:
-        yield f"only {looked} places were looked at"
+    if count < 20:
+        yield f"only {count} places were searched"
 
 
-def left(jobs, name):
-    """What of the secrets' place is there."""
+def leftovers(jobs, name):
+    """What is left of the secrets directories."""
     uid = jobs.account.uid if jobs.account else 0
-    places = [*Path(f"/dev/shm/jobc-{uid}").glob(f"{name}*"), *state(jobs).glob(f"jobs/{name}.*/secrets")]
+    places = [*Path(f"/dev/shm/jobc-{uid}").glob(f"{name}*"), *state_directory(jobs).glob(f"jobs/{name}.*/secrets")]
     return [f"{path} is left" for path in places]
 
 
-def got(jobs, name):
-    """Whether the task got the values, and its log says so without them."""
+def received(jobs, name):
+    """Whether the task received the values, and its log has only their hashes."""
     wanted = [hashlib.sha256(VARIABLE.encode()).hexdigest(), hashlib.sha256(f"{FILE}\n".encode()).hexdigest(), "-r--------", "read-only", "***"]
     for _ in range(100):
         log = jobs.call("logs", name).stdout
         if log.count("***") >= 2:
             break
         time.sleep(0.1)
-    return [f"the log does not say `{word}`: {log}" for word in wanted if word not in log]
+    return [f"the log does not have `{word}`: {log}" for word in wanted if word not in log]
 
 
 def run(jobs, name):
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name))
     (jobs.directory / "key").write_text(f"{FILE}\n")
-    return jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE)
+    return jobs.run(str(path), "--detach", TESTED_TOKEN=VARIABLE)
 
 
 def started(jobs, name):
     process = run(jobs, name)
-    said = process.communicate(timeout=30)[0]
+    output = process.communicate(timeout=30)[0]
     if process.returncode != 0:
-        raise RuntimeError(f"{name} did not start: {said}")
+        raise RuntimeError(f"{name} did not start: {output}")
     return jobs.running(name)
 
 
 def stopped(jobs, name):
     started(jobs, name)
-    problems = [*got(jobs, name), *seen(jobs, name)]
-    if not left(jobs, name):
-        problems.append("the secrets' place was not found, so that nothing says it goes")
+    problems = [*received(jobs, name), *leaked(jobs, name)]
+    if not leftovers(jobs, name):
+        problems.append("the secrets directory was not found, so its removal was not tested")
     jobs.call("stop", "--grace", "1s", name)
     jobs.until(name, lambda record: record["state"] == "stopped")
-    return [*problems, *seen(jobs, name), *left(jobs, name)]
+    return [*problems, *leaked(jobs, name), *leftovers(jobs, name)]
 
 
-def further(jobs, name):
-    """A further program gets the variables where that is asked for, from where the job file says, and only then."""
+def exec_secrets(jobs, name):
+    """`exec` gets the variables only with `--secrets`, from the sources in the job file."""
     started(jobs, name)
     wanted, none = (hashlib.sha256(value.encode()).hexdigest() for value in (VARIABLE, ""))
     program = [name, "--", "sh", "-c", "printf %s \"$TOKEN\" | sha256sum"]
     problems = []
-    for words, given, code, said in ((["--secrets"], {"JUDGED_TOKEN": VARIABLE}, 0, wanted), ([], {"JUDGED_TOKEN": VARIABLE}, 0, none),
-                                     (["--secrets"], {}, 125, "needs the environment variable `JUDGED_TOKEN`, which is not set")):
+    for words, given, code, output in ((["--secrets"], {"TESTED_TOKEN": VARIABLE}, 0, wanted), ([], {"TESTED_TOKEN": VARIABLE}, 0, none),
+                                     (["--secrets"], {}, 125, "needs the environment variable `TESTED_TOKEN`, which is not set")):
         answer = jobs.call("exec", *words, *program, **given)
-        if answer.returncode != code or said not in answer.stdout + answer.stderr:
-            problems.append(f"exec {words}: exit {answer.returncode}, not {code} with `{said}`: {answer.stdout}{answer.stderr}")
+        if answer.returncode != code or output not in answer.stdout + answer.stderr:
+            problems.append(f"exec {words}: exit {answer.returncode}, not {code} with `{output}`: {answer.stdout}{answer.stderr}")
     jobs.call("kill", name)
-    return [*problems, *seen(jobs, name)]
+    return [*problems, *leaked(jobs, name)]
 
 
-def unseen(jobs, name):
-    """Other processes of the user do not look into a supervisor, also not while it waits for its turn."""
+def environ_unreadable(jobs, name):
+    """Other processes of the user cannot read a supervisor's environment, also not while it is queued."""
     path = jobs.directory / f"{name}.yaml"
     path.write_text(JOB.format(name=name) + "matrix: {axes: {number: [1, 2]}, max_parallel: 1}\n")
     (jobs.directory / "key").write_text(f"{FILE}\n")
-    said = jobs.run(str(path), "--detach", JUDGED_TOKEN=VARIABLE).communicate(timeout=30)[0]
-    names = said.split()
-    problems = [] if len(names) == 2 else [f"not two jobs: {said}"]
+    output = jobs.run(str(path), "--detach", TESTED_TOKEN=VARIABLE).communicate(timeout=30)[0]
+    names = output.split()
+    problems = [] if len(names) == 2 else [f"not two jobs: {output}"]
     for job in names:
         record = jobs.until(job, lambda record: record["state"] in ("running", "queued"))
         look = subprocess.run([*jobs.account.prefix(), "cat", f"/proc/{record['supervisor']['pid']}/environ"], capture_output=True, check=False)
@@ -172,7 +172,7 @@ def killed(jobs, name):
         time.sleep(0.05)
     jobs.call("ps")
     record = jobs.until(name, lambda record: record["state"] == "lost")
-    return [*seen(jobs, name), *left(jobs, name), *([] if record else ["no record"])]
+    return [*leaked(jobs, name), *leftovers(jobs, name), *([] if record else ["no record"])]
 
 
 def missing(jobs, name):
@@ -180,34 +180,34 @@ def missing(jobs, name):
     path.write_text(JOB.format(name=name))
     (jobs.directory / "key").unlink(missing_ok=True)
     answer = jobs.call("run", str(path))
-    said = answer.stdout + answer.stderr
+    output = answer.stdout + answer.stderr
     problems = [] if answer.returncode == 125 else [f"exit code {answer.returncode}, not 125"]
-    if "JUDGED_TOKEN" not in said:
-        problems.append(f"the variable is not named: {said}")
-    return [*problems, *left(jobs, name)]
+    if "TESTED_TOKEN" not in output:
+        problems.append(f"the variable is not named: {output}")
+    return [*problems, *leftovers(jobs, name)]
 
 
 def main():
-    judge = Judge("job secrets", __doc__)
-    judge.parse()
+    harness = Harness("job secrets", __doc__)
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("only root can be several users")
-    for who, account in [("root", None), ("a user", user.with_range()), ("a user without further ids", user.without_range())]:
-        for case in [stopped, further, killed, missing, *([unseen] if account else [])]:
-            name = f"{who}: {case.__name__}"
-            if not judge.wants(name):
+        harness.skip("needs root, which becomes several users")
+    for user_name, account in [("root", None), ("a user", user.with_range()), ("a user with one id", user.without_range())]:
+        for case in [stopped, exec_secrets, killed, missing, *([environ_unreadable] if account else [])]:
+            name = f"{user_name}: {case.__name__}"
+            if not harness.wants(name):
                 continue
             with scratch() as directory:
                 directory = Path(directory)
                 directory.chmod(0o755)
-                jobs = Jobs(copied(directory), directory, account)
+                jobs = Jobs(copy_program(directory), directory, account)
                 if account:
                     os.chown(directory, account.uid, account.gid)
                 try:
-                    judge.judge(name, case(jobs, f"judged-{case.__name__}-{os.getpid()}"))
+                    harness.check(name, case(jobs, f"tested-{case.__name__.replace('_', '-')}-{os.getpid()}"))
                 except (RuntimeError, TimeoutError) as why:
-                    judge.judge(name, [str(why)])
-    judge.end()
+                    harness.check(name, [str(why)])
+    harness.end()
 
 
 if __name__ == "__main__":

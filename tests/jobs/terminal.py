@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges the commands about jobs as a person has them: on a terminal (tmux), with keys typed and the screen read.
+"""Tests the job commands on a terminal (tmux): types keys and reads the screen.
 
-With `--user range` or `--user single` the person is an unprivileged user.
+`--user range` and `--user single` run as an unprivileged user.
 """
 
 import os
@@ -14,18 +14,18 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
 
-from alone import jobs_of, problems  # noqa: E402
+from isolation import jobs_of, problems  # noqa: E402
 import commands  # noqa: E402
-from judge import Judge  # noqa: E402
+from harness import Harness  # noqa: E402
 
 SECONDS = 20
 
-# By a name of its own, which cgroups have too: they are the machine's, and another judge may be at work.
-LONG = commands.LONG.replace("judged-long", "judged-seen")
+# Under its own name, which its cgroups have too: they are the host's, and another test may run.
+LONG_JOB = commands.LONG_JOB.replace("tested-long", "tested-seen")
 
-TALK = """\
+TERMINAL_JOB = """\
 version: 1
-name: judged-talk
+name: tested-talk
 image: host
 roles:
   main:
@@ -43,7 +43,7 @@ class Screen:
     """A shell on a terminal of 100 columns."""
 
     def __init__(self, jobs):
-        self.jobs, self.socket = jobs, f"judge-{os.getpid()}"
+        self.jobs, self.socket = jobs, f"check-{os.getpid()}"
         environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.directory}:{os.environ['PATH']}",
                                        JOBC_COLOR="auto")
         words = [*(jobs.account.prefix() if jobs.account else []), "env", "-i", *(f"{k}={v}" for k, v in environment.items()),
@@ -66,7 +66,7 @@ class Screen:
         return self.tmux("capture-pane", "-p", *(["-e"] if colors else []), "-S", "-200").rstrip()
 
     def until(self, pattern, seconds=SECONDS):
-        """The screen, once the pattern is on it."""
+        """Waits until the pattern is on the screen, and returns the screen."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             screen = self.read()
@@ -76,7 +76,7 @@ class Screen:
         raise AssertionError(f"{pattern!r} is not on the screen:\n{self.read()}")
 
     def clear(self):
-        # What is cleared scrolls out first, as soon as the shell comes to it.
+        # Cleared lines scroll into the history first, when the shell reads the command.
         self.type("clear")
         deadline = time.monotonic() + SECONDS
         while not re.fullmatch(r"\$ ?", self.read()):
@@ -89,19 +89,19 @@ class Screen:
 
 
 def main():
-    judge = Judge("terminal", __doc__)
-    judge.tool("tmux")
-    with jobs_of(judge) as jobs:
-        (jobs.directory / "long.yaml").write_text(LONG)
-        (jobs.directory / "talk.yaml").write_text(TALK)
-        for case in (foreground, executing, following, watching, lending):
-            if judge.wants(case.__name__):
-                judge.judge(case.__name__, problems(on_a_screen(case), jobs))
-    judge.end()
+    harness = Harness("terminal", __doc__)
+    harness.tool("tmux")
+    with jobs_of(harness) as jobs:
+        (jobs.directory / "long.yaml").write_text(LONG_JOB)
+        (jobs.directory / "talk.yaml").write_text(TERMINAL_JOB)
+        for case in (foreground, executing, following_logs, watching, running_on_terminal):
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(with_screen(case), jobs))
+    harness.end()
 
 
-def on_a_screen(case):
-    """The case with a terminal, which goes with it."""
+def with_screen(case):
+    """The case with its own terminal."""
     def run(jobs):
         screen = Screen(jobs)
         try:
@@ -111,12 +111,12 @@ def on_a_screen(case):
     return run
 
 
-def unenforced(jobs):
+def unenforced_option(jobs):
     return " --allow-unenforced" if jobs.account else ""
 
 
-def cooked(screen):
-    """What is wrong with the terminal after a command that had it."""
+def terminal_restored(screen):
+    """The terminal settings that a command has not restored."""
     screen.clear()
     screen.type("stty -a")
     settings = screen.until("icanon")
@@ -126,41 +126,41 @@ def cooked(screen):
 
 
 def foreground(jobs, screen):
-    """Colored lines with their tasks; Ctrl-C once is a wish, and the shell has its terminal back."""
-    screen.type("jobc run long.yaml" + unenforced(jobs))
+    """Colored lines with their tasks; Ctrl-C stops the job, and the shell gets its terminal back."""
+    screen.type("jobc run long.yaml" + unenforced_option(jobs))
     screen.until(r"loud-0 \| hello from 0")
     screen.until(r"loud-1 \| hello from 1")
     if "\x1b[3" not in screen.read(colors=True):
         yield "no colors"
     screen.press("C-c")
-    shown = screen.until(r"jobc: judged-seen\.\d+: stopped")
+    shown = screen.until(r"jobc: tested-seen\.\d+: stopped")
     if "press Ctrl-C again to kill it" not in shown or "bye from" not in shown:
-        yield f"what Ctrl-C does is not told:\n{shown}"
+        yield f"the effect of Ctrl-C is not explained:\n{shown}"
     screen.type("echo code $?")
     screen.until("code 130")
-    yield from cooked(screen)
-    # Nobody who listens to it: the second one kills.
-    screen.type("sed -i 's/exit 0/true/; s/grace_period: 2s/grace_period: 60s/' long.yaml; jobc run long.yaml" + unenforced(jobs))
+    yield from terminal_restored(screen)
+    # A job that ignores SIGTERM: the second Ctrl-C kills it.
+    screen.type("sed -i 's/exit 0/true/; s/grace_period: 2s/grace_period: 60s/' long.yaml; jobc run long.yaml" + unenforced_option(jobs))
     screen.until(r"loud-1 \| hello from 1")
     screen.press("C-c")
     screen.until("press Ctrl-C again to kill it")
     time.sleep(0.3)
     screen.press("C-c")
-    screen.until(r"jobc: judged-seen\.\d+: ", seconds=10)
-    (jobs.directory / "long.yaml").write_text(LONG)
+    screen.until(r"jobc: tested-seen\.\d+: ", seconds=10)
+    (jobs.directory / "long.yaml").write_text(LONG_JOB)
 
 
-def begun(jobs, screen):
-    screen.type("jobc run -d long.yaml" + unenforced(jobs))
-    screen.until(r"judged-seen\.\d+")
-    jobs.running("judged-seen")
+def start_job(jobs, screen):
+    screen.type("jobc run -d long.yaml" + unenforced_option(jobs))
+    screen.until(r"tested-seen\.\d+")
+    jobs.running("tested-seen")
     screen.clear()
 
 
 def executing(jobs, screen):
-    """A shell in a task, with the size of our terminal, and Ctrl-C for the program in it."""
-    begun(jobs, screen)
-    screen.type("jobc exec -it judged-seen loud-1 -- env PS1='inside: ' sh -i")
+    """A shell in a task, with the size of the user's terminal, and Ctrl-C for the program in it."""
+    start_job(jobs, screen)
+    screen.type("jobc exec -it tested-seen loud-1 -- env PS1='inside: ' sh -i")
     screen.until(r"inside: ?$")
     screen.type("stty size; hostname; test -t 0 && echo a terminal")
     shown = screen.until(r"(?m)^a terminal$")
@@ -175,49 +175,49 @@ def executing(jobs, screen):
     time.sleep(0.3)
     screen.type("echo outside $?")
     screen.until("outside 6")
-    yield from cooked(screen)
+    yield from terminal_restored(screen)
 
 
-def following(jobs, screen):
-    """Logs as they come, until Ctrl-C; the job goes on."""
-    begun(jobs, screen)
-    screen.type("jobc logs -f judged-seen")
+def following_logs(jobs, screen):
+    """Logs as they come, until Ctrl-C; the job continues."""
+    start_job(jobs, screen)
+    screen.type("jobc logs -f tested-seen")
     screen.until(r"loud-1 \| hello from 1")
     time.sleep(0.5)
     if re.search(r"\$ ?$", screen.read()):
-        yield "it did not stay"
+        yield "it ended without Ctrl-C"
     screen.press("C-c")
     screen.until(r"\$ ?$")
-    if jobs.record("judged-seen")["state"] != "running":
-        yield "the job did not go on"
-    yield from cooked(screen)
+    if jobs.record("tested-seen")["state"] != "running":
+        yield "the job did not continue"
+    yield from terminal_restored(screen)
 
 
 def watching(jobs, screen):
-    """A live table over the whole screen, which `q` leaves as it was."""
-    begun(jobs, screen)
-    screen.type("echo before; jobc top judged-seen")
+    """A live table on the whole screen; `q` restores the screen."""
+    start_job(jobs, screen)
+    screen.type("echo before; jobc top tested-seen")
     shown = screen.until("loud-1")
     if "before" in shown:
-        yield f"it does not have the screen to itself:\n{shown}"
+        yield f"the screen shows other text too:\n{shown}"
     wide = [line for line in shown.splitlines() if len(line) > 100]
     if wide:
         yield f"wider than the terminal: {wide}"
     screen.press("q")
     screen.until(r"before[\s\S]*\$ ?$")
-    yield from cooked(screen)
+    yield from terminal_restored(screen)
 
 
-def lending(jobs, screen):
-    """A task on our terminal, while the others run; then the rest of the job, with the task's own end."""
-    screen.type("jobc run -it main-0 talk.yaml" + unenforced(jobs))
+def running_on_terminal(jobs, screen):
+    """A task on the user's terminal, while the others run; then the end of the job, with the task's exit code."""
+    screen.type("jobc run -it main-0 talk.yaml" + unenforced_option(jobs))
     screen.until("on a terminal of 30 100")
     screen.type("something")
     screen.until("heard something")
-    screen.until(r"jobc: judged-talk\.\d+: failed.*exit 5")
+    screen.until(r"jobc: tested-talk\.\d+: failed.*exit 5")
     screen.type("echo code $?")
     screen.until(r"(?m)^(\$ )?code 1$")
-    yield from cooked(screen)
+    yield from terminal_restored(screen)
 
 
 if __name__ == "__main__":

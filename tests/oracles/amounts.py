@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The amounts in every artifact against the plan beside it, to the byte; coarser units are rounded up.
+"""Compares the amounts in every artifact with the plan next to it, to the byte; coarser units must be rounded up.
 
-No outside program can know what a job asked for, so this one is ours: it reads the artifacts as their programs do and
-shares no code with what wrote them.
+No third-party program knows what a job requested, so this one is ours: it reads the artifacts as their programs do and
+shares no code with jobc.
 """
 
 import math
@@ -73,7 +73,7 @@ def pods(manifest):
 
 
 def kubernetes(directory, roles):
-    """Manifests need not name roles, so the amounts are compared as sets over the whole job."""
+    """Manifests may not name roles, so the amounts are compared as sets over the whole job."""
     specs = [spec for path in directory.glob("*.yaml") for manifest in documents(path) for spec in pods(manifest)]
     limits = [container.get("resources", {}).get("limits", {}) for spec in specs for container in spec["containers"]]
     shm = {quantity(volume["emptyDir"]["sizeLimit"]) for spec in specs for volume in spec.get("volumes", [])
@@ -123,7 +123,7 @@ def main():
     for path in check.find("plan.json"):
         jobs = read(path)["jobs"]
         if len(jobs) == 1:
-            check.judge(path, list(one_job(path.parent, jobs[0])))
+            check.record(path, list(one_job(path.parent, jobs[0])))
         else:
             check.note("a plan of several jobs is not beside its artifacts")
     check.end()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs `cgroup_write` under a user-mode kernel that mounts the unified tree, so that v2 files are judged on any machine.
+"""Runs `cgroup_write` under a user-mode kernel that mounts the unified tree, so that v2 files are checked on any host.
 
-The machine is `tests/vm/uml`, which has the controllers cpu, io, memory and pids.
+The virtual machine is `tests/vm/uml`, which has the controllers cpu, io, memory and pids.
 """
 
 import re
@@ -15,7 +15,7 @@ SECONDS = 120
 
 
 def boot(check):
-    """What the check said that ran inside, line by line."""
+    """The output of the check that ran inside, as lines."""
     script = Path(__file__).resolve().with_name("cgroup_write.py")
     shown = [word for root in check.roots if check.given for word in ("-w", str(root.resolve()))]
     vm = [REPOSITORY / "tests/vm/uml", "-t", str(SECONDS), "-m", "512M", *shown]
@@ -29,15 +29,15 @@ def main():
     for tool in ("linux.uml", "busybox"):
         check.tool(tool)
     console = boot(check)
-    result = re.search(r"^cgroup_write: (\d+) tasks judged, (\d+) refused$", "\n".join(console), re.MULTILINE)
+    result = re.search(r"^cgroup_write: (\d+) tasks checked, (\d+) failed$", "\n".join(console), re.MULTILINE)
     if result is None:
         print("\n".join(console))
-        check.refuse(check.roots[0], "the kernel did not get to the end")
+        check.fail(check.roots[0], "the kernel did not get to the end")
         check.end()
     for line in console[console.index(next(line for line in console if line.startswith("cgroup_write:"))):]:
         if line.startswith(("cgroup_write: ", "    ")) and line != result[0]:
             print(line.replace("cgroup_write:", "cgroup_uml:", 1))
-    check.judged, check.refused = int(result[1]), int(result[2])
+    check.checked, check.failed = int(result[1]), int(result[2])
     check.end()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes every task's cgroup files to a group of this kernel and reads them back.
+"""Writes every task's cgroup files to a cgroup of this kernel and reads them back.
 
-The files of the version this kernel mounts are judged: `v2` on a unified tree, otherwise `v1`. A controller, device
-or CPU it lacks is counted and left out. `cgroup_uml` runs this under a kernel of its own, where v2 is mounted.
+The files of the version that this kernel mounts are checked: `v2` on a unified tree, otherwise `v1`. A controller, device
+or CPU that it lacks is noted and skipped. `cgroup_uml` runs this under another kernel, with cgroup v2.
 """
 
 import errno
@@ -23,7 +23,7 @@ LACKING = {errno.ENODEV: "no such device here", errno.ENXIO: "no such device her
 
 
 def controllers():
-    """The controllers a group can have, switched on for the groups below the root of a unified tree."""
+    """The controllers that a cgroup can have; enables them for child cgroups of the root in a v2 tree."""
     if not UNIFIED:
         return {entry.name for entry in TREE.iterdir() if entry.is_dir()}
     here = (TREE / "cgroup.controllers").read_text().split()
@@ -31,8 +31,8 @@ def controllers():
     return set(here)
 
 
-def judge(directory, name, available, check):
-    """Makes a group in each controller the files name, writes them in order and compares; the problems found."""
+def write_task(directory, name, available, check):
+    """Creates a cgroup in each controller of the files, writes them in order, compares, and returns the problems."""
     problems, made = [], set()
     files = sorted((path for path in directory.rglob("*") if path.is_file()),
                    key=lambda path: (FIRST.index(path.name) if path.name in FIRST else len(FIRST), path.name))
@@ -40,7 +40,7 @@ def judge(directory, name, available, check):
         for path in files:
             controller = path.name.partition(".")[0]
             if controller not in KNOWN | {"cgroup"}:
-                problems.append(f"{path.name}: no kernel has such a controller")
+                problems.append(f"{path.name}: unknown controller")
                 continue
             if controller not in available | {"cgroup"}:
                 check.note(f"{controller}: no such controller here")
@@ -96,11 +96,11 @@ def compare(file, lines):
 def main():
     check = Check("cgroup_write", "tasks")
     if os.geteuid() != 0 or not os.access(TREE, os.W_OK):
-        check.skip("only root can make cgroups")
+        check.skip("needs root, which creates cgroups")
     available = controllers()
     version = "v2" if UNIFIED else "v1"
     for directory in sorted({path for root in check.roots for path in root.rglob(f"cgroup/*/{version}")}):
-        check.judge(directory, judge(directory, f"jobc-oracle-{os.getpid()}", available, check))
+        check.record(directory, write_task(directory, f"jobc-oracle-{os.getpid()}", available, check))
     check.end()
 
 

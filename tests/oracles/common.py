@@ -1,4 +1,4 @@
-"""What every check shares: where built files lie, how a check speaks, how a schema is made strict."""
+"""What every check shares: where built files are, how results are printed, how a schema is made strict."""
 
 import argparse
 import json
@@ -16,20 +16,20 @@ SKIPPED = 77
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def required():
-    """Whether a missing tool is an error (`.ci/run`) or only said aloud (a person's machine)."""
+def tools_required():
+    """Whether a missing tool is an error (`.ci/run`) or a skipped check."""
     return os.environ.get("JOBC_ORACLES") == "required"
 
 
 class Check:
-    """One check: counts what it judged and prints each refusal, then one line for the whole."""
+    """One check: counts what it checked and prints each failure, then one line with the counts."""
 
     def __init__(self, name, unit):
         self.name, self.unit = name, unit
-        self.judged, self.refused, self.notes = 0, 0, {}
+        self.checked, self.failed, self.notes = 0, 0, {}
         parser = argparse.ArgumentParser(prog=name)
         parser.add_argument("roots", nargs="*", type=Path,
-                            help="directories that hold built output; the examples and the providers of GPUs when absent")
+                            help="directories with built output [default: examples and tests/providers]")
         given = parser.parse_args().roots
         self.roots, self.given = given or [REPOSITORY / "examples", REPOSITORY / "tests" / "providers"], bool(given)
 
@@ -38,53 +38,53 @@ class Check:
         return sorted({path for root in self.roots for one in pattern for path in root.rglob(one) if path.is_file()})
 
     def tool(self, name):
-        """The path of a program, from the environment beside the interpreter or the system; skips without it."""
+        """The path of a program, from the virtual environment or the system; skips without it."""
         beside = Path(sys.executable).parent / name
         path = str(beside) if beside.exists() else shutil.which(name)
         return path or self.skip(f"`{name}` is not installed; `tests/oracles/install` installs it")
 
-    def accept(self):
-        self.judged += 1
+    def succeed(self):
+        self.checked += 1
 
-    def refuse(self, path, message):
-        """Counts one judged file as refused, with the reason."""
-        self.judged += 1
-        self.refused += 1
+    def fail(self, path, message):
+        """Counts one file as failed, and prints the reason."""
+        self.checked += 1
+        self.failed += 1
         print(f"{self.name}: {shown(path)}: {message}")
 
-    def judge(self, path, problems):
-        """Counts one file: refused when there are problems, each printed, accepted otherwise."""
+    def record(self, path, problems):
+        """Counts one file: failed if there are problems, which are printed."""
         if problems:
-            self.refuse(path, "\n    ".join(problems))
+            self.fail(path, "\n    ".join(problems))
         else:
-            self.accept()
+            self.succeed()
 
     def note(self, text, times=1):
-        """Remembers something a reader of the result must know; equal notes are counted."""
+        """Adds a note to the result; equal notes are counted."""
         self.notes[text] = self.notes.get(text, 0) + times
 
     def skip(self, why):
-        """Leaves without judging: aloud where tools are optional, as an error where they are not."""
-        print(f"{self.name}: {'missing' if required() else 'skipped'}: {why}")
-        sys.exit(1 if required() else SKIPPED)
+        """Ends a check that cannot run: skipped, or failed if tools are required."""
+        print(f"{self.name}: {'missing' if tools_required() else 'skipped'}: {why}")
+        sys.exit(1 if tools_required() else SKIPPED)
 
     def end(self):
-        """Prints the closing line and leaves with the result.
+        """Prints notes and counts, and exits with the result.
 
-        The examples hold something for every check, so judging nothing there is a failure; a directory that somebody
-        names need not, and the check is skipped aloud.
+        The examples have something for every check, so checking nothing there is a failure. A directory that is named
+        need not, and the check is skipped with a message.
         """
         for text, times in sorted(self.notes.items()):
             print(f"{self.name}:   note: {text} ({times})")
-        print(f"{self.name}: {self.judged} {self.unit} judged, {self.refused} refused")
-        if self.judged == 0:
-            print(f"{self.name}: nothing to judge below {', '.join(shown(root) for root in self.roots)}")
+        print(f"{self.name}: {self.checked} {self.unit} checked, {self.failed} failed")
+        if self.checked == 0:
+            print(f"{self.name}: nothing to check below {', '.join(shown(root) for root in self.roots)}")
             sys.exit(SKIPPED if self.given else 1)
-        sys.exit(1 if self.refused else 0)
+        sys.exit(1 if self.failed else 0)
 
 
 def shown(path):
-    """A path as a reader of this repository writes it."""
+    """A path relative to the repository's root, if it is below it."""
     path = Path(path).resolve()
     return str(path.relative_to(REPOSITORY)) if path.is_relative_to(REPOSITORY) else str(path)
 
@@ -107,7 +107,7 @@ def built_in(manifest):
 
 
 def published(*parts):
-    """A published schema beside the checkout, or None when that directory is absent."""
+    """A published schema next to the checkout, or None without that directory."""
     path = PUBLISHED.joinpath(*parts)
     return path if path.exists() else None
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every manifest of a custom kind against its published definition, with unknown keys forbidden.
+"""Validates every manifest of a custom kind against its published definition, with unknown keys forbidden.
 
 JobSets are also read and written back by kubeflow-trainer-api's models, which must not lose or change a key.
 """
 
 from common import Check, built_in, documents, explained, published, strict
 
-# Kinds whose specification is that of a pod, which `kubernetes` judges; no definition of theirs was ever published.
+# Kinds whose specification is that of a pod, which `kubernetes` checks; no definition of theirs was ever published.
 POD_SHAPED = {("kubeshare.nthu/v1", "SharePod")}
 MODELS = {("jobset.x-k8s.io/v1alpha2", "JobSet"): "JobsetV1alpha2JobSet"}
 
@@ -28,13 +28,13 @@ def definitions():
 
 
 def round_trip(manifest, model):
-    """What reading the manifest into the model and writing it back refuses, loses or changes."""
+    """What the model rejects, loses or changes when it reads and writes the manifest."""
     from pydantic import ValidationError
 
     try:
         back = model.from_dict(manifest).to_dict()
     except (ValidationError, ValueError) as error:
-        return [f"the model refuses it: {error}"]
+        return [f"the model rejects it: {error}"]
     return list(differences(manifest, back, ""))
 
 
@@ -42,14 +42,14 @@ def differences(ours, theirs, place):
     if isinstance(ours, dict) and isinstance(theirs, dict):
         for key in ours:
             if key not in theirs:
-                yield f"{place}/{key}: the model does not know it"
+                yield f"{place}/{key}: unknown in the model"
             else:
                 yield from differences(ours[key], theirs[key], f"{place}/{key}")
     elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         for number, (one, other) in enumerate(zip(ours, theirs)):
             yield from differences(one, other, f"{place}/{number}")
     elif ours != theirs:
-        yield f"{place}: {ours!r} comes back as {theirs!r}"
+        yield f"{place}: {ours!r} is written back as {theirs!r}"
 
 
 def main():
@@ -61,24 +61,24 @@ def main():
         check.skip(f"{error.name} is not installed; `tests/oracles/install` installs it")
     known = definitions()
     if not known:
-        check.note("the published definitions are absent; only the models judge")
+        check.note("the published definitions are absent; only the models are used")
     for path in check.find("kubernetes/*.yaml"):
         for manifest in documents(path):
             if built_in(manifest):
                 continue
             key = manifest["apiVersion"], manifest["kind"]
             if key in POD_SHAPED:
-                check.note(f"a {manifest['kind']} is judged as the pod it holds")
+                check.note(f"a {manifest['kind']} is checked as the pod it contains")
                 continue
             problems = explained(known[key].iter_errors(manifest)) if key in known else []
             if key in MODELS:
                 problems += round_trip(manifest, getattr(models, MODELS[key]))
             elif not known:
-                check.note(f"{manifest['kind']} is not judged without its definition")
+                check.note(f"{manifest['kind']} is not checked without its definition")
                 continue
             elif key not in known:
-                problems.append(f"no definition of {' '.join(key)} is here")
-            check.judge(path, problems)
+                problems.append(f"there is no definition of {' '.join(key)}")
+            check.record(path, problems)
     check.end()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Every manifest of a built-in kind against that release's own schemas, by kubernetes-validate in strict mode.
+"""Validates every manifest of a built-in kind against the schemas of its release, with kubernetes-validate in strict mode.
 
 The pods inside are also held against the API server's rules that a schema cannot state (`kubernetes_rules`). Custom
-resources are judged by `custom_resources`; the jobs inside them are judged here.
+resources are checked by `custom_resources`; the jobs inside them are checked here.
 """
 
 import copy
@@ -11,7 +11,7 @@ from common import Check, built_in, documents
 from kubernetes_rules import broken_rules
 
 RELEASE = "1.34"
-# Versions of an API that a case asks for by an older release.
+# API versions of older releases that a case requests.
 OF_RELEASE = {"resource.k8s.io/v1alpha3": "1.31", "resource.k8s.io/v1beta1": "1.32", "resource.k8s.io/v1beta2": "1.33"}
 
 
@@ -33,12 +33,12 @@ def main():
                     problems = [f"{place}: {error.message[:300]}"]
                 except kubernetes_validate.SchemaNotFoundError:
                     problems = [f"release {release} has no {item['apiVersion']} {item['kind']}"]
-                check.judge(path, problems)
+                check.record(path, problems)
     check.end()
 
 
 def objects(manifest):
-    """The manifest itself when its kind is built in, and the jobs of a JobSet and a SharePod's pod as objects of their own."""
+    """The manifest itself if its kind is built in, or the jobs of a JobSet and the pod of a SharePod."""
     if built_in(manifest):
         yield manifest
     if manifest["kind"] == "SharePod":
@@ -49,7 +49,7 @@ def objects(manifest):
 
 
 def job_of(jobset, job):
-    """The first Job the controller makes of a replicated job, with the defaults of its webhook filled in."""
+    """The first Job that the controller creates from a replicated job, with the webhook's defaults."""
     metadata = {"name": f"{jobset}-{job['name']}-0", **job["template"].get("metadata", {})}
     spec = copy.deepcopy(job["template"]["spec"])
     spec.setdefault("completionMode", "Indexed")

@@ -1,4 +1,4 @@
-"""Rules of the API server that its schemas do not state, restated from k8s.io/kubernetes pkg/apis/*/validation."""
+"""Rules of the API server that are not in its schemas, restated from k8s.io/kubernetes pkg/apis/*/validation."""
 
 import re
 
@@ -16,7 +16,7 @@ def broken_rules(manifest):
     kind, name = manifest["kind"], manifest["metadata"].get("name", "")
     form = DNS_1035 if kind == "Service" else DNS_SUBDOMAIN
     if not form.fullmatch(name):
-        yield f"/metadata/name: `{name}` is no name for a {kind}"
+        yield f"/metadata/name: `{name}` is not a valid name for a {kind}"
     yield from labels(manifest["metadata"], "/metadata")
     if kind == "Job":
         yield from job(manifest["spec"], name)
@@ -25,7 +25,7 @@ def broken_rules(manifest):
 
 
 def nulls(value, place):
-    """A null means "delete this" to `kubectl apply` and nothing to a reader."""
+    """A null means "delete this" to `kubectl apply`."""
     if value is None:
         yield f"{place}: is null"
     elif isinstance(value, (dict, list)):
@@ -36,7 +36,7 @@ def nulls(value, place):
 def labels(metadata, place):
     for key, value in metadata.get("labels", {}).items():
         if not isinstance(value, str) or not LABEL_VALUE.fullmatch(value):
-            yield f"{place}/labels/{key}: `{value}` is no label value"
+            yield f"{place}/labels/{key}: `{value}` is not a label value"
 
 
 def job(spec, name):
@@ -70,7 +70,7 @@ def failure_policy(spec, restart):
         if codes != sorted(set(codes)):
             yield f"{place}: exit codes must be sorted and different"
         if 0 in codes and rule["onExitCodes"]["operator"] == "In":
-            yield f"{place}: exit code 0 is no failure"
+            yield f"{place}: exit code 0 is not a failure"
         if ("onExitCodes" in rule) == bool(rule.get("onPodConditions")):
             yield f"{place}: exactly one of onExitCodes and onPodConditions"
 
@@ -82,17 +82,17 @@ def pod(spec, place):
     yield from unique([container["name"] for container in everyone], f"{place}/containers")
     for name in volumes + [container["name"] for container in everyone]:
         if not DNS_LABEL.fullmatch(name):
-            yield f"{place}: `{name}` is no DNS label"
+            yield f"{place}: `{name}` is not a DNS label"
     for key in ("subdomain", "hostname"):
         if key in spec and not DNS_LABEL.fullmatch(spec[key]):
-            yield f"{place}/{key}: `{spec[key]}` is no DNS label"
+            yield f"{place}/{key}: `{spec[key]}` is not a DNS label"
     for container in everyone:
         yield from one_container(container, volumes, f"{place}/containers/{container['name']}")
     yield from claims(spec, everyone, place)
 
 
 def claims(spec, containers, place):
-    """What containers claim is claimed by the pod, each from exactly one object."""
+    """The claims of containers must be claims of the pod, each from exactly one object."""
     names = [claim["name"] for claim in spec.get("resourceClaims", [])]
     yield from unique(names, f"{place}/resourceClaims")
     for claim in spec.get("resourceClaims", []):
@@ -101,7 +101,7 @@ def claims(spec, containers, place):
     for container in containers:
         for claim in container.get("resources", {}).get("claims", []):
             if claim["name"] not in names:
-                yield f"{place}/containers/{container['name']}/resources/claims: `{claim['name']}` is no claim of the pod"
+                yield f"{place}/containers/{container['name']}/resources/claims: `{claim['name']}` is not a claim of the pod"
 
 
 def one_container(container, volumes, place):
@@ -111,17 +111,17 @@ def one_container(container, volumes, place):
     yield from unique([mount["mountPath"] for mount in mounts], f"{place}/volumeMounts")
     for mount in mounts:
         if mount["name"] not in volumes:
-            yield f"{place}/volumeMounts: `{mount['name']}` is no volume of the pod"
+            yield f"{place}/volumeMounts: `{mount['name']}` is not a volume of the pod"
         if ":" in mount["mountPath"]:
-            yield f"{place}/volumeMounts: `{mount['mountPath']}` holds a colon"
+            yield f"{place}/volumeMounts: `{mount['mountPath']}` contains a colon"
     ports = container.get("ports", [])
     yield from unique([port["name"] for port in ports if "name" in port], f"{place}/ports")
     for port in ports:
         if "name" in port and not PORT_NAME.fullmatch(port["name"]):
-            yield f"{place}/ports: `{port['name']}` is no port name (at most 15 characters)"
+            yield f"{place}/ports: `{port['name']}` is not a port name (at most 15 characters)"
     for variable in container.get("env", []):
         if not ENVIRONMENT.fullmatch(variable["name"]):
-            yield f"{place}/env: `{variable['name']}` is no variable name"
+            yield f"{place}/env: `{variable['name']}` is not a variable name"
         if "value" in variable and "valueFrom" in variable:
             yield f"{place}/env/{variable['name']}: both value and valueFrom"
     yield from amounts(container.get("resources", {}), place)

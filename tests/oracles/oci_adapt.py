@@ -1,14 +1,14 @@
-"""What a bundle needs changed before it can run on a machine that has neither its image nor its disks nor its size.
+"""Changes a bundle so that it can run on a host without its image, its volumes and its hardware.
 
-Each change is counted and printed by name. Everything else in config.json is run as it was built.
+Each change is counted and printed by name. Everything else in config.json is unchanged.
 
-* process.args: the image is absent, so a busybox program stands in that waits until it has been looked at.
-* mounts: a bind mount's source outside the bundle, unless it is one every Linux has, becomes an empty directory of the
-  test's own. A source inside the bundle must be there.
-* hooks: one whose program is absent (NVIDIA's, on a machine without a GPU) is left out.
-* linux.resources: a controller or CPU number this machine lacks is left out; amounts (memory, quota, pids) stay.
-* process: a resource limit above this machine's hard limit, a capability outside its bounding set and a negative
-  oomScoreAdj, none of which even root here may ask for, are lowered or left out.
+* process.args: the image is absent, so a busybox program runs instead, which waits until it has been checked.
+* mounts: the source of a bind mount outside the bundle, unless every Linux has it, is replaced with an empty directory.
+  A source inside the bundle must exist.
+* hooks: a hook whose program is absent (NVIDIA's, on a host without a GPU) is removed.
+* linux.resources: a controller or CPU that this host does not have is removed; amounts (memory, quota, pids) are kept.
+* process: an rlimit above this host's hard limit, a capability outside its bounding set and a negative oomScoreAdj,
+  which even root may not set here, are lowered or removed.
 """
 
 import os
@@ -22,7 +22,7 @@ PROGRAM = f"{PROBE} hostname; echo ready; read line; exit {ANSWER}"
 
 
 def adapt(config, scratch):
-    """Changes the configuration in place and returns the name of each kind of change that was made."""
+    """Changes the configuration in place, and returns the name of each kind of change."""
     changed = []
     process, linux = config["process"], config.get("linux", {})
     process["args"] = [PROBE, "sh", "-c", PROGRAM]
@@ -53,7 +53,7 @@ def hooks(config):
     for kind, listed in list(config.get("hooks", {}).items()):
         there = [hook for hook in listed if os.path.exists(hook["path"])]
         for _ in range(len(listed) - len(there)):
-            yield f"hooks.{kind} without its program is left out"
+            yield f"hooks.{kind} without its program is removed"
         config["hooks"][kind] = there
 
 
@@ -94,13 +94,13 @@ def privileges(process):
         hard = resource.RLIM_INFINITY if known is None else resource.getrlimit(known)[1]
         if hard != resource.RLIM_INFINITY and limit["hard"] > hard:
             limit["hard"], limit["soft"] = hard, min(limit["soft"], hard)
-            yield f"process.rlimits: {limit['type']} is lowered to this machine's"
+            yield f"process.rlimits: {limit['type']} is lowered to this host's"
     bounding = bounding_set()
     for kind, names in process.get("capabilities", {}).items():
         kept = [name for name in names if name not in KNOWN or bounding >> KNOWN.index(name) & 1]
         if kept != names:
             process["capabilities"][kind] = kept
-            yield f"process.capabilities.{kind}: not this machine's to give"
+            yield f"process.capabilities.{kind}: not available on this host"
     if process.get("oomScoreAdj", 0) < 0:
         del process["oomScoreAdj"]
         yield "process.oomScoreAdj: not this machine's to lower"

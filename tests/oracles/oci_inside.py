@@ -1,4 +1,4 @@
-"""Compares a running container with the configuration it was started from, by what the kernel says of it."""
+"""Compares a running container with its configuration, by the kernel's files."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ NAMESPACES = {"pid": "pid", "network": "net", "ipc": "ipc", "uts": "uts", "mount
 
 
 def differences(config, pid, hostname):
-    """One line for everything in which the process differs from its configuration."""
+    """One line for each difference of the process from its configuration."""
     process, linux = config["process"], config.get("linux", {})
     status = dict(line.split(":\t", 1) for line in text(pid, "status").splitlines() if ":\t" in line)
     mounts = mountinfo(pid)
@@ -36,7 +36,7 @@ def text(pid, name):
 
 
 def environment(wanted, pid):
-    """The kernel's own copy of the environment; a runtime may add HOME where the configuration has none."""
+    """The kernel's copy of the environment; a runtime may add HOME if the configuration has none."""
     seen = [entry for entry in text(pid, "environ").split("\0") if entry]
     names = [entry.partition("=")[0] for entry in wanted]
     for name in sorted({name for name in names if names.count(name) > 1}):
@@ -74,7 +74,7 @@ def namespaces(listed, pid):
 
 
 def mountinfo(pid):
-    """Mount point -> its options and its file system's, the topmost mount last and so kept."""
+    """Mount point -> its options and those of its file system, for the topmost mount."""
     out = {}
     for line in text(pid, "mountinfo").splitlines():
         fields, _, rest = line.partition(" - ")
@@ -103,14 +103,14 @@ def mounted(config, mounts):
 
 
 def on_each_controller(mount, mounts):
-    """A v1 cgroup mount is a tmpfs with one mount a controller, which bear the options."""
+    """A cgroup v1 mount is a tmpfs with one mount per controller, which have the options."""
     below = [options for place, (options, _, kind) in mounts.items()
              if kind == "cgroup" and place.startswith(mount["destination"] + "/")]
     return set.intersection(*below) if mount.get("type") == "cgroup" and below else set()
 
 
 def shared_memory(config, pid):
-    """The size of /dev/shm in bytes, as a program that fills it would find it."""
+    """The usable size of /dev/shm in bytes."""
     for mount in config.get("mounts", []):
         size = next((o[5:] for o in mount.get("options", []) if o.startswith("size=")), None)
         if mount["destination"] == "/dev/shm" and size:
@@ -161,7 +161,7 @@ def limits(process, pid):
 
 
 def controllers(wanted, pid):
-    """The limits as the cgroup's own files give them back."""
+    """The limits, read from the cgroup's files."""
     memory, cpu = wanted.get("memory", {}), wanted.get("cpu", {})
     page = os.sysconf("SC_PAGE_SIZE")
     groups = dict(line.split(":")[1:3] for line in text(pid, "cgroup").splitlines())
@@ -183,7 +183,7 @@ def controllers(wanted, pid):
 
 
 def floor(size, page):
-    """The kernel counts memory in whole pages; a negative amount means no limit, which has no one spelling."""
+    """The kernel rounds memory to pages; a negative amount is no limit, which has several spellings."""
     return None if size is None or size < 0 else size // page * page
 
 

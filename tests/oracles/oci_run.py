@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs every bundle under runc and under crun and looks at the container from outside while it waits.
+"""Runs every bundle with runc and with crun, and checks the container from outside while it waits.
 
-The bundle is copied, a busybox root is put under it, and what `oci_adapt` lists is changed; `oci_inside` then
-compares the process with config.json. The program inside ends with a code of its own, which must come back.
+The bundle is copied with a busybox root, and changed as `oci_adapt` describes; `oci_inside` then compares the process
+with config.json. The program's exit code must be returned.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from common import Check, read
 from oci_adapt import ANSWER, adapt
 from oci_inside import differences
 
-# crun 1.8.1 refuses a hybrid cgroup tree, so it gets a mount namespace in which the v2 half is not mounted.
+# crun 1.8.1 rejects a hybrid cgroup tree, so it gets a mount namespace in which the v2 half is not mounted.
 HYBRID = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh"]
 SECONDS = 60
 
@@ -28,7 +28,7 @@ def command(runtime):
 
 
 def run(runtime, bundle, check, scratch):
-    """The differences found while one bundle runs under one runtime, and what the runtime itself said."""
+    """The differences of one bundle with one runtime, and the runtime's errors."""
     copy = scratch / "bundle"
     shutil.copytree(bundle, copy)
     config = read(copy / "config.json")
@@ -50,7 +50,7 @@ def run(runtime, bundle, check, scratch):
             return [f"does not start: {errors.strip() or f'exit code {started.returncode}'}"]
         state = subprocess.run([*command(runtime), "state", name], capture_output=True, text=True, timeout=SECONDS)
         if state.returncode:
-            return [f"`state` ends with {state.returncode}: {state.stderr.strip()}"]
+            return [f"`state` exits with {state.returncode}: {state.stderr.strip()}"]
         found = list(differences(config, json.loads(state.stdout)["pid"], first))
         started.communicate("\n", timeout=SECONDS)
         if started.returncode != ANSWER:
@@ -59,15 +59,15 @@ def run(runtime, bundle, check, scratch):
     finally:
         subprocess.run([*command(runtime), "delete", "--force", name], capture_output=True, timeout=SECONDS)
         for group in made:
-            # What others have made in it since is theirs.
+            # Another process may have created cgroups in it.
             with contextlib.suppress(OSError):
                 group.rmdir()
 
 
 def absent_groups(path):
-    """A container's cgroups and those above that its start will make, deepest first.
+    """A container's cgroups, and parents that its start will create, deepest first.
 
-    Runtimes leave the ones above behind, and after a failed start the container's own.
+    Runtimes leave the parents, and after a failed start the container's own cgroup.
     """
     own = Path("/", path.lstrip("/"))
     hierarchies = [Path("/sys/fs/cgroup"), *Path("/sys/fs/cgroup").glob("*/")]
@@ -86,7 +86,7 @@ def main():
             with tempfile.TemporaryDirectory(prefix="jobc-oracle-") as scratch:
                 os.chmod(scratch, 0o755)
                 problems = run(runtime, path.parent, check, Path(scratch))
-            check.judge(path, [f"under {Path(runtime).name}: {problem}" for problem in problems])
+            check.record(path, [f"with {Path(runtime).name}: {problem}" for problem in problems])
     check.end()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every bundle's config.json against the runtime-spec's JSON Schema, with unknown keys forbidden.
+"""Validates every bundle's config.json against the runtime-spec's JSON Schema, with unknown keys forbidden.
 
 The specification lets a configuration carry keys it does not know; jobc has no reason to write one, so a key the
 schema does not list is taken for a spelling mistake.
@@ -29,11 +29,11 @@ def main():
     check = Check("oci_schema", "bundles")
     directory = published("oci-runtime")
     if directory is None:
-        check.note(f"the published schemas are absent; those of Debian's package are used instead")
+        check.note("the published schemas are absent; those of Debian's package are used instead")
         directory = DEBIAN if DEBIAN.exists() else check.skip("neither the published OCI schemas nor Debian's are here")
     oci = validator(directory)
     for path in check.find("oci/*/config.json"):
-        check.judge(path, explained(oci.iter_errors(read(path))))
+        check.record(path, explained(oci.iter_errors(read(path))))
     check.end()
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every OpenPAI job against the published protocol schema and against what a rest-server accepts (`openpai_rules`)."""
+"""Validates every OpenPAI job against the published protocol schema and the rules of the rest-server (`openpai_rules`)."""
 
 from common import Check, explained, published, read
 from openpai_rules import broken_rules
@@ -21,7 +21,7 @@ def main():
     path = published("openpai", "v2", "schema.yaml")
     schema = None
     if path is None:
-        check.note("the published schema is absent; only the rest-server's rules judge")
+        check.note("the published schema is absent; only the rest-server's rules are checked")
     else:
         try:
             schema = protocol(path)
@@ -30,7 +30,7 @@ def main():
     for path in check.find("openpai/job.yaml"):
         job = read(path)
         problems = explained(schema.iter_errors(job)) if schema else []
-        check.judge(path, problems + list(broken_rules(job)))
+        check.record(path, problems + list(broken_rules(job)))
     check.end()
 
 

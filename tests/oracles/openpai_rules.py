@@ -1,4 +1,4 @@
-"""What an OpenPAI rest-server, its web portal and its scheduler ask of a job beyond the published schema.
+"""Rules of OpenPAI's rest-server, web portal and scheduler that are not in the published schema.
 
 Restated from microsoft/pai: `rest-server/src/config/v2/{protocol,hived}.js`, `middlewares/v2/protocol.js` and the
 portal's `protocol-schema.js`.
@@ -7,7 +7,7 @@ portal's `protocol-schema.js`.
 import re
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,255}")
-# A job that came from OpenPAI keeps the names it had, and the portal's own rule is narrower than the server's.
+# A job imported from OpenPAI keeps its names, and the portal's rule is stricter than the server's.
 ROLE = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,62}")
 LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 REFERENCE = re.compile(r"<%\s*\$(\w+)([^%]*?)%>")
@@ -21,7 +21,7 @@ HIVED_KEYS = {"skuType", "skuNum", "pinnedCellId", "affinityGroupName"}
 
 
 def broken_rules(job):
-    """One line for each rule the job breaks; a job that is no mapping breaks only that one."""
+    """One line for each rule the job breaks; a job that is not a mapping breaks only that rule."""
     if not isinstance(job, dict) or not isinstance(job.get("taskRoles"), dict):
         yield "not a mapping with taskRoles"
         return
@@ -149,7 +149,7 @@ def extras(job):
         yield from unknown(config, HIVED_KEYS, place)
         for key, value in config.items():
             if value is None:
-                yield f"{place}/{key}: null is refused by the published schema"
+                yield f"{place}/{key}: null is rejected by the published schema"
     for number, plugin in enumerate(job.get("extras", {}).get("com.microsoft.pai.runtimeplugin", [])):
         place = f"/extras/com.microsoft.pai.runtimeplugin/{number}"
         if "plugin" not in plugin:
@@ -159,7 +159,7 @@ def extras(job):
 
 
 def references(job):
-    """A name that resolves to nothing is left in the command as it stands, which nothing else would report."""
+    """An undefined name is left unchanged in the command, which nothing else reports."""
     for role, content in job["taskRoles"].items():
         text = "\n".join(command for command in content.get("commands", []) if isinstance(command, str))
         for scope, path in REFERENCE.findall(text):

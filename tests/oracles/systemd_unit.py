@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every task's unit properties, put into a service and read by systemd-analyze, which must not remark on any.
+"""Checks every task's unit properties, in a service, with systemd-analyze, which must report nothing.
 
 A file is either one property, its name the property's and each line a value, or a drop-in ending in `.conf`.
 """
@@ -39,7 +39,7 @@ def main():
                 problems.append(about + remark.removeprefix(f"{unit}:{number}:").strip())
         if done.returncode and not problems:
             problems.append(f"exit code {done.returncode}: {done.stderr.strip()}")
-        check.judge(directory, problems)
+        check.record(directory, problems)
     check.end()
 
 

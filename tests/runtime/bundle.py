@@ -1,4 +1,4 @@
-"""Bundles to run: a busybox root file system and a configuration like the one `runc spec` writes."""
+"""Bundles: a busybox root file system and a configuration like that of `runc spec`."""
 
 import copy
 import json
@@ -26,7 +26,7 @@ BASE = {
         "noNewPrivileges": True,
     },
     "root": {"path": "rootfs", "readonly": False},
-    "hostname": "judged",
+    "hostname": "tested",
     "mounts": [
         {"destination": "/proc", "type": "proc", "source": "proc", "options": ["nosuid", "noexec", "nodev"]},
         {"destination": "/dev", "type": "tmpfs", "source": "tmpfs",
@@ -50,12 +50,12 @@ BASE = {
 
 
 def configuration():
-    """A configuration of its own to change."""
+    """A copy of the configuration, which the caller may change."""
     return copy.deepcopy(BASE)
 
 
 def rootless(config, user):
-    """The same container as a user without privileges can have it, as `runc spec --rootless` would write it."""
+    """Changes a configuration for an unprivileged user, as `runc spec --rootless` would write it."""
     linux = config["linux"]
     linux["namespaces"] = [*linux["namespaces"], {"type": "user"}]
     linux["uidMappings"], linux["gidMappings"] = user.mappings()
@@ -68,7 +68,7 @@ def rootless(config, user):
 
 
 class Roots:
-    """Root file systems: one is made, each bundle gets a copy of its own, programs by hard link."""
+    """Root file systems: one is created, and each bundle gets a copy, with hard links to programs."""
 
     def __init__(self, directory, busybox):
         self.made = Path(directory, "rootfs-template")
@@ -86,7 +86,7 @@ class Roots:
         shutil.copy2(HERE / "probe.sh", self.made / "probe")
 
     def bundle(self, place, config, owner=None):
-        """Writes a bundle and returns its directory; `owner` is the (uid, gid) the root's files belong to."""
+        """Writes a bundle and returns its directory; `owner` is the (uid, gid) that its files belong to."""
         place = Path(place)
         shutil.copytree(self.made, place / "rootfs", symlinks=True, copy_function=linked, dirs_exist_ok=True)
         place.chmod(0o755)
@@ -97,7 +97,7 @@ class Roots:
 
 
 def linked(source, target):
-    """Programs are shared by hard link, unless the other file is on another file system."""
+    """Copies a file; programs are hard links."""
     if Path(source).name == "busybox":
         os.link(source, target, follow_symlinks=False)
     else:

@@ -1,12 +1,11 @@
-"""The containers that are compared: each is the base configuration with a change.
+"""The containers that `differential.py` compares: each is the base configuration with a change.
 
-A case names what the specification promises for it in `expect` (field of the observation -> value), so that three
-runtimes that are wrong in one way are still seen. `lacking` names the runtimes that do not know the feature;
-`refused` are words of the error where ours says no on purpose.
+`expect` has what the specification promises for a case (field of the observation -> value), so that a mistake that all three
+runtimes make is found. `lacking` names the runtimes without the feature. `error` is the error message where ours rejects the
+configuration on purpose.
 """
 
 import os
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,14 +24,14 @@ class Case:
     descriptors: int = 0
     prelude: tuple = ()
     exit_code: int = 7
-    refused: str = ""
+    error: str = ""
 
 
 CASES = []
 
 
 def case(name, **more):
-    """Registers a function that changes (config, bundle's future directory) as a case."""
+    """Registers a case: a function that changes (config, the bundle's future directory)."""
     def register(change):
         CASES.append(Case(name, change, **more))
         return change
@@ -56,7 +55,7 @@ def bind(config, source, destination, *options, kind="bind"):
     config["mounts"].append({"destination": destination, "type": kind, "source": str(source), "options": list(options)})
 
 
-@case("plain", rootless=True, expect={"identity.user": "0:0", "identity.hostname": "judged", "identity.pid": "1",
+@case("plain", rootless=True, expect={"identity.user": "0:0", "identity.hostname": "tested", "identity.pid": "1",
                                       "status.NoNewPrivs": "1", "identity.cwd": "/"})
 def plain(config, place):
     pass
@@ -160,7 +159,7 @@ def bind_nested_target(config, place):
 
 
 # A file system mounted below a volume's source, in a mount namespace that ends with the runtime.
-BELOW = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs below "$JUDGE_VOLUME/sub"; exec "$@"', "sh")
+BELOW = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs below "$TEST_VOLUME/sub"; exec "$@"', "sh")
 
 
 @case("bind-not-recursive", prelude=BELOW)
@@ -194,7 +193,7 @@ def bind_recursive_options(config, place):
 
 
 def owned(place):
-    """A volume of root with a directory that belongs to 1000:1001."""
+    """A volume of root with a directory of 1000:1001."""
     directory = volume(place)
     (directory / "sub").mkdir()
     os.chown(directory / "sub", 1000, 1001)
@@ -202,20 +201,20 @@ def owned(place):
 
 
 def mapped(config, source, users, groups, *options):
-    """A bind mount at /volume with maps of its own, each as (in the file system, as it is seen, how many)."""
+    """A bind mount at /volume with id mappings, each as (id in the file system, id in the container, size)."""
     bind(config, source, "/volume", "rbind", *options)
     for kind, extents in (("uidMappings", users), ("gidMappings", groups)):
         config["mounts"][-1][kind] = [dict(zip(("containerID", "hostID", "size"), extent)) for extent in extents]
 
 
-# runc 1.1 ignores the maps and the words; crun 1.8 leaves out what is mounted below such a mount.
+# runc 1.1 ignores the mappings and the options; crun 1.8 omits mounts below such a mount.
 @case("owners-mapped", lacking=("runc",), expect={"volume./volume": "drwxrwxrwx 7 8", "volume./volume/sub": "drwxr-xr-x 0 0"})
 def owners_mapped(config, place):
     mapped(config, owned(place), [(0, 7, 1), (1000, 0, 1)], [(0, 8, 1), (1001, 0, 1)], "idmap")
 
 
-@case("owners-mapped-without-a-word", lacking=("runc",), expect={"volume./volume/sub": "drwxr-xr-x 0 65534"})
-def owners_mapped_without_a_word(config, place):
+@case("owners-mapped-without-option", lacking=("runc",), expect={"volume./volume/sub": "drwxr-xr-x 0 65534"})
+def owners_mapped_without_option(config, place):
     mapped(config, owned(place), [(0, 7, 1), (1000, 0, 1)], [(0, 8, 1)], "ro")
 
 
@@ -238,7 +237,7 @@ def owners_mapped_in_user_namespace(config, place):
 @case("owners-mapped-as-the-container", lacking=("runc",), expect={"volume./volume": "drwxrwxrwx 0 0", "outside.namespace.user": "own"})
 def owners_mapped_as_the_container(config, place):
     in_user_namespace(config)
-    # Beside the bundle, which belongs to the container's root: this one belongs to the machine's.
+    # Next to the bundle, which belongs to the container's root: this one belongs to the host's root.
     directory = Path(f"{place}-of-root/volumes")
     directory.mkdir(parents=True)
     directory.chmod(0o777)
@@ -251,8 +250,8 @@ for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared
         bind(config, volume(place), "/volume", "rbind", propagation)
 
 for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared"):
-    # Mounts of a container that come out on the machine are what pivot_root(2) is to prevent.
-    @case(f"root-propagation-{propagation}", refused="/linux/rootfsPropagation" if "shared" in propagation else "")
+    # pivot_root(2) is meant to prevent that mounts of a container propagate to the host.
+    @case(f"root-propagation-{propagation}", error="/linux/rootfsPropagation" if "shared" in propagation else "")
     def propagation_of_the_root(config, place, propagation=propagation):
         config["linux"]["rootfsPropagation"] = propagation
 
@@ -355,8 +354,8 @@ def cpu(config, place):
     config["linux"]["resources"]["cpu"] = {"shares": 512, "quota": 30000, "period": 60000, "cpus": "0", "mems": "0"}
 
 
-@case("cpu-shares-least")
-def cpu_shares_least(config, place):
+@case("cpu-shares-min")
+def cpu_shares_min(config, place):
     config["linux"]["resources"]["cpu"] = {"shares": 2, "quota": -1}
 
 
@@ -489,7 +488,7 @@ def without(config, *kinds):
 
 
 @case("namespace-by-path", prelude=("unshare", "--net", "sh", "-c",
-                                     'touch "$JUDGE_VOLUME/net"; exec "$@"', "sh"), expect={"network": "lo"})
+                                     'touch "$TEST_VOLUME/net"; exec "$@"', "sh"), expect={"network": "lo"})
 def namespace_by_path(config, place):
     volume(place)
     for namespace in config["linux"]["namespaces"]:

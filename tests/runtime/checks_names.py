@@ -1,4 +1,4 @@
-"""Checks 11 to 14: names and states, user namespaces, volumes, hooks."""
+"""Checks 11 to 14: container ids and states, user namespaces, volumes, hooks."""
 
 import os
 import stat
@@ -7,142 +7,142 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from checks_paths import capabilities
-from scene import SECRET, hung, refused
+from fixture import SECRET, hung, rejected
 from security import check
 
 NAMES = ["", ".", "..", "../out", "a/b", "/absolute", "a b", "a\nb", "é", "x" * 1025, "a;b", "*", "a%b", "a\\b"]
 
 
-@check(11, "a container's name is no path", breaks=("names",))
-def names(scene):
-    place, _ = scene.bundle(["hello"])
-    before = sorted(os.listdir(scene.runtime.states)), sorted(os.listdir(scene.runtime.states.parent))
+@check(11, "a container id is not a path", mutations=("names",))
+def names(fixture):
+    place, _ = fixture.bundle(["hello"])
+    before = sorted(os.listdir(fixture.runtime.states)), sorted(os.listdir(fixture.runtime.states.parent))
     for name in NAMES:
         for words in (("run", "--bundle", str(place), name), ("create", "--bundle", str(place), name)):
-            yield from refused(scene.runtime.call(*words), f"{words[0]} of {name[:20]!r}")
+            yield from rejected(fixture.runtime.call(*words), f"{words[0]} of {name[:20]!r}")
         for words in (("state", name), ("delete", "--force", name), ("kill", name, "KILL"), ("start", name), ("exec", name, "/bin/true")):
-            ended = scene.runtime.call(*words)
-            # `delete --force` of what is not there may be content, as long as it touches nothing.
-            if ended.returncode == 0 and words[0] != "delete":
-                yield f"{words[0]} of {name[:20]!r} is content"
-    after = sorted(os.listdir(scene.runtime.states)), sorted(os.listdir(scene.runtime.states.parent))
+            result = fixture.runtime.call(*words)
+            # `delete --force` of an unknown id may succeed, if it changes nothing.
+            if result.returncode == 0 and words[0] != "delete":
+                yield f"{words[0]} of {name[:20]!r} succeeds"
+    after = sorted(os.listdir(fixture.runtime.states)), sorted(os.listdir(fixture.runtime.states.parent))
     if before != after:
-        yield f"the states' directory holds {after[0]}, beside it lies {after[1]}"
-    yield from scene.untouched()
+        yield f"the state directory has {after[0]}, next to it are {after[1]}"
+    yield from fixture.unchanged()
 
 
-@check(11, "a state belongs to one container and to its owner", breaks=("state-open", "names"))
-def states(scene):
-    started, name = scene.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
+@check(11, "a state belongs to one container and to its owner", mutations=("state-open", "names"))
+def states(fixture):
+    started, name = fixture.start(["/bin/sh", "-c", "echo ready; exec sleep 99"])
     if not started:
         yield name
         return
-    directory = scene.runtime.states / name
+    directory = fixture.runtime.states / name
     if not directory.is_dir():
-        scene.judge.note("the state's directory has another name than the container")
-        directory = scene.runtime.states
+        fixture.harness.note("the state directory is not named after the container")
+        directory = fixture.runtime.states
     mode = stat.S_IMODE(directory.stat().st_mode)
     if mode & 0o077:
         yield f"the state's directory has mode {mode:o}"
-    scene.end(started, name)
-    # A link where the state would be must not be followed.
-    (scene.runtime.states / "planted").symlink_to(scene.sentinel / "directory")
-    place, _ = scene.bundle(["hello"])
-    yield from refused(scene.runtime.call("run", "--bundle", str(place), "planted"), "a link in the place of a state")
-    scene.runtime.call("delete", "--force", "planted")
-    yield from scene.untouched()
-    # Of several that ask for one name at once, one gets it.
-    place, _ = scene.bundle(["/bin/sh", "-c", "sleep 1"])
+    fixture.end(started, name)
+    # A symlink in place of the state must not be followed.
+    (fixture.runtime.states / "planted").symlink_to(fixture.sentinel / "directory")
+    place, _ = fixture.bundle(["hello"])
+    yield from rejected(fixture.runtime.call("run", "--bundle", str(place), "planted"), "a symlink in place of a state")
+    fixture.runtime.call("delete", "--force", "planted")
+    yield from fixture.unchanged()
+    # Of several concurrent starts with one id, one succeeds.
+    place, _ = fixture.bundle(["/bin/sh", "-c", "sleep 1"])
     with ThreadPoolExecutor(8) as pool:
-        ended = list(pool.map(lambda _: scene.runtime.call("run", "--bundle", str(place), "wanted"), range(8)))
-    if sum(one.returncode == 0 for one in ended) != 1:
-        yield f"of 8 that asked for one name {sum(one.returncode == 0 for one in ended)} got it: {ended[0].stderr.strip()}"
+        result = list(pool.map(lambda _: fixture.runtime.call("run", "--bundle", str(place), "wanted"), range(8)))
+    if sum(one.returncode == 0 for one in result) != 1:
+        yield f"of 8 starts with one id {sum(one.returncode == 0 for one in result)} succeeded: {result[0].stderr.strip()}"
 
 
-@check(12, "ids are the user's own", breaks=("fewer",))
-def mappings(scene):
-    account = scene.account
+@check(12, "only the user's own ids are mapped", mutations=("fewer",))
+def mappings(fixture):
+    account = fixture.account
     if not account:
-        def asked(config):
+        def configure(config):
             config["linux"]["namespaces"].append({"type": "user"})
             for kind in ("uidMappings", "gidMappings"):
                 config["linux"][kind] = [{"containerID": 0, "hostID": 300_000, "size": 10}]
-        ended = scene.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/gid_map"], asked,
+        result = fixture.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/gid_map"], configure,
                           lambda root: subprocess.run(["chown", "-R", "300000:300000", root], check=True))
-        if ended.stdout.split() != ["0", "300000", "10"] * 2:
-            yield f"the maps are {ended.stdout.split()}: {ended.stderr.strip()}"
+        if result.stdout.split() != ["0", "300000", "10"] * 2:
+            yield f"the maps are {result.stdout.split()}: {result.stderr.strip()}"
         return
-    ended = scene.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/setgroups"])
+    result = fixture.run(["/bin/cat", "/proc/self/uid_map", "/proc/self/setgroups"])
     wanted = ["0", str(account.uid), "1"] + (["1", str(account.subuids[0]), str(account.subuids[1])] if account.subuids else [])
-    if ended.stdout.split()[:-1] != wanted:
-        yield f"the map is {ended.stdout.split()}, asked was {wanted}: {ended.stderr.strip()}"
-    if not account.subgids and ended.stdout.split()[-1:] != ["deny"]:
+    if result.stdout.split()[:-1] != wanted:
+        yield f"the map is {result.stdout.split()}, requested was {wanted}: {result.stderr.strip()}"
+    if not account.subgids and result.stdout.split()[-1:] != ["deny"]:
         yield "setgroups is not denied"
-    for what, first, size in (("the host's root", 0, 1), ("another user", 1, 1), ("a range of another's", 65534, 3), ("all", 0, 65536),
-                              ("its own and a neighbour", account.uid, 2)):
-        def stolen(config, first=first, size=size):
+    for what, first, size in (("the host's root", 0, 1), ("another user", 1, 1), ("another user's range", 65534, 3), ("all", 0, 65536),
+                              ("its own and the next id", account.uid, 2)):
+        def foreign_mapping(config, first=first, size=size):
             config["linux"]["uidMappings"] = [{"containerID": 0, "hostID": first, "size": size}]
-        yield from refused(scene.run(["hello"], stolen), f"mapping {what}")
+        yield from rejected(fixture.run(["hello"], foreign_mapping), f"mapping {what}")
 
 
-@check(12, "without its namespaces a user gets no container", breaks=("fallback",), place="single")
-def no_fewer(scene):
-    if not scene.account:
+@check(12, "a user's container needs its namespaces", mutations=("fallback",), place="single")
+def required_namespaces(fixture):
+    if not fixture.account:
         return
     def no_user(config):
         config["linux"]["namespaces"] = [n for n in config["linux"]["namespaces"] if n["type"] != "user"]
         config["linux"].pop("uidMappings")
         config["linux"].pop("gidMappings")
-    yield from refused(scene.run(["hello"], no_user), "no user namespace")
+    yield from rejected(fixture.run(["hello"], no_user), "no user namespace")
     def limited(config):
         config["linux"]["resources"] = {"memory": {"limit": 32 << 20}}
-    if scene.runtime.name not in ("runc", "crun"):
-        yield from refused(scene.run(["hello"], limited), "a memory limit without a group of its own")
+    if fixture.runtime.name not in ("runc", "crun"):
+        yield from rejected(fixture.run(["hello"], limited), "a memory limit without a delegated cgroup")
     def node(config):
         config["linux"]["devices"] = [{"path": "/dev/mem", "type": "c", "major": 1, "minor": 1}]
-    ended = scene.run(["/bin/cat", "/dev/mem"], node)
-    if ended.returncode == 0:
-        yield "/dev/mem can be had"
+    result = fixture.run(["/bin/cat", "/dev/mem"], node)
+    if result.returncode == 0:
+        yield "/dev/mem can be read"
 
 
-@check(13, "a volume is private, and read-only all the way down", breaks=("volumes",))
-def volumes(scene):
-    source = scene.directory / "volume"
+@check(13, "a volume is private, and recursively read-only", mutations=("volumes",))
+def volumes(fixture):
+    source = fixture.directory / "volume"
     (source / "sub").mkdir(parents=True)
     (source / "sub/file").write_text("kept")
-    if scene.account:
-        subprocess.run(["chown", "-R", f"{scene.account.uid}", source], check=True)
+    if fixture.account:
+        subprocess.run(["chown", "-R", f"{fixture.account.uid}", source], check=True)
     script = "for p in /v/made /v/sub/made; do (: >$p) 2>/dev/null && echo wrote $p; done; /inside remount /v; (: >/v/made) 2>/dev/null && echo wrote later"
 
-    def asked(option, *more):
+    def configure(option, *more):
         def change(config):
             capabilities(config, *more)
             config["mounts"].append({"destination": "/v", "type": "bind", "source": str(source), "options": ["rbind", option]})
         return change
 
     prelude = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs below {source}/sub; exec "$@"', "sh")
-    place, name = scene.bundle(["/bin/sh", "-c", script], asked("rro"))
-    started = scene.runtime.spawn(place, name, prelude=prelude)
+    place, name = fixture.bundle(["/bin/sh", "-c", script], configure("rro"))
+    started = fixture.runtime.spawn(place, name, prelude=prelude)
     out, errors = started.communicate("", timeout=30)
     if started.returncode and "remount" not in out:
         yield f"`rro` does not start: {errors.strip()}"
     if "wrote" in out or "remount 0" in out:
         yield f"a read-only volume can be written: {out.split()}"
-    scene.runtime.delete(name)
-    started, name = scene.start(["/bin/sh", "-c", "mount -t tmpfs t /v/sub && echo ready; touch /v/sub/from-inside; exec sleep 99"],
-                                asked("rw", "CAP_SYS_ADMIN"))
+    fixture.runtime.delete(name)
+    started, name = fixture.start(["/bin/sh", "-c", "mount -t tmpfs t /v/sub && echo ready; touch /v/sub/from-inside; exec sleep 99"],
+                                configure("rw", "CAP_SYS_ADMIN"))
     if not started:
         yield name
         return
     if (source / "sub/from-inside").exists() or str(source) in Path("/proc/self/mountinfo").read_text():
-        yield "a mount made below a volume is seen outside"
-    scene.end(started, name)
+        yield "a mount below a volume is visible outside"
+    fixture.end(started, name)
 
 
-@check(13, "a volume is opened once", breaks=("volumes",))
-def volume_once(scene):
-    """Its source is exchanged for a link to the host's files all the time; the container has one or the other, whole and read-only."""
-    place, name = scene.bundle(["/bin/sh", "-c", "cat /v/which /v/secret 2>/dev/null; (: >/v/made) 2>/dev/null && echo wrote; true"])
+@check(13, "a volume's source is opened once", mutations=("volumes",))
+def volume_once(fixture):
+    """Its source is exchanged with a symlink to the host's files; the container gets one or the other, complete and read-only."""
+    place, name = fixture.bundle(["/bin/sh", "-c", "cat /v/which /v/secret 2>/dev/null; (: >/v/made) 2>/dev/null && echo wrote; true"])
     from bundle import write
     import json
     config = json.loads((place / "config.json").read_text())
@@ -150,54 +150,54 @@ def volume_once(scene):
     write(place, config)
     (place / "source").mkdir()
     (place / "source/which").write_text("volume\n")
-    (place / "other").symlink_to(scene.sentinel)
-    if scene.account:
-        os.chown(place, *scene.owner)
-    with scene.exchanged("a volume's source", place / "source", place / "other") as racer:
+    (place / "other").symlink_to(fixture.sentinel)
+    if fixture.account:
+        os.chown(place, *fixture.owner)
+    with fixture.racing("a volume's source", place / "source", place / "other") as racer:
         for number in racer.starts():
-            ended = scene.runtime.run(place, f"{name}-{number}")
-            for problem in (*hung(ended), *scene.untouched()):
+            result = fixture.runtime.run(place, f"{name}-{number}")
+            for problem in (*hung(result), *fixture.unchanged()):
                 yield f"start {number}: {problem}"
-            if "wrote" in ended.stdout:
+            if "wrote" in result.stdout:
                 yield f"start {number}: the volume could be written"
                 return
-            if ended.returncode:
-                scene.runtime.delete(f"{name}-{number}")
+            if result.returncode:
+                fixture.runtime.delete(f"{name}-{number}")
     yield from racer.problems
 
 
 HOOK = "#!/bin/sh\ntr '\\0' '\\n' </proc/self/environ >{out}\necho ran >>{out}\n"
 
 
-@check(14, "a hook gets nothing of the runtime's environment", breaks=("hook-environment",), rootless=False)
-def hook_environment(scene):
-    out = scene.directory / "hook-out"
-    hook = scene.directory / "hook"
+@check(14, "a hook does not inherit the runtime's environment", mutations=("hook-environment",), rootless=False)
+def hook_environment(fixture):
+    out = fixture.directory / "hook-out"
+    hook = fixture.directory / "hook"
     hook.write_text(HOOK.format(out=out))
     hook.chmod(0o755)
-    os.environ["JUDGE_CANARY"] = SECRET
+    os.environ["TEST_CANARY"] = SECRET
     try:
-        ended = scene.run(["/bin/sh", "-c", "cat /proc/$$/environ"], lambda config: config.update(hooks={"createRuntime": [{"path": str(hook), "env": ["A=b"]}]}))
+        result = fixture.run(["/bin/sh", "-c", "cat /proc/$$/environ"], lambda config: config.update(hooks={"createRuntime": [{"path": str(hook), "env": ["A=b"]}]}))
     finally:
-        del os.environ["JUDGE_CANARY"]
+        del os.environ["TEST_CANARY"]
     if not out.exists():
-        yield f"the hook did not run: {ended.stderr.strip()}"
+        yield f"the hook did not run: {result.stderr.strip()}"
     elif SECRET in out.read_text() or "A=b" not in out.read_text():
         yield f"the hook's environment is {out.read_text()!r}"
-    if SECRET in ended.stdout:
+    if SECRET in result.stdout:
         yield "the program has the runtime's environment"
 
 
-@check(14, "a hook is a file only root or the user could have written", breaks=("hook-owner",))
-def hook_owner(scene):
-    if scene.runtime.name in ("runc", "crun") and "JUDGE_OWN" not in os.environ:
-        scene.judge.note(f"{scene.runtime.name} runs every hook, whoever wrote it")
+@check(14, "a hook is a file that only root or the user can write", mutations=("hook-owner",))
+def hook_owner(fixture):
+    if fixture.runtime.name in ("runc", "crun") and "TEST_NSENTER" not in os.environ:
+        fixture.harness.note(f"{fixture.runtime.name} runs every hook, whoever can write it")
         return
     for what, mode, owner, directory_mode in (("writable by everyone", 0o777, None, 0o755), ("writable by a group", 0o775, (0, 12), 0o755),
-                                           ("another's", 0o755, (12345, 12345), 0o755), ("in a directory that is open", 0o755, None, 0o777)):
-        directory = scene.directory / f"hooks-{mode:o}-{directory_mode:o}-{what.split()[0]}"
+                                           ("another user's", 0o755, (12345, 12345), 0o755), ("in a directory writable by everyone", 0o755, None, 0o777)):
+        directory = fixture.directory / f"hooks-{mode:o}-{directory_mode:o}-{what.split()[0]}"
         directory.mkdir()
-        out, hook = scene.directory / f"out-{directory.name}", directory / "hook"
+        out, hook = fixture.directory / f"out-{directory.name}", directory / "hook"
         out.write_text("")
         out.chmod(0o666)
         hook.write_text(HOOK.format(out=out))
@@ -205,7 +205,7 @@ def hook_owner(scene):
         if owner:
             os.chown(hook, *owner)
         directory.chmod(directory_mode)
-        ended = scene.run(["hello"], lambda config, hook=hook: config.update(hooks={"createRuntime": [{"path": str(hook)}]}))
+        result = fixture.run(["hello"], lambda config, hook=hook: config.update(hooks={"createRuntime": [{"path": str(hook)}]}))
         if "ran" in out.read_text():
             yield f"a hook that is {what} runs"
-        yield from refused(ended, f"a hook that is {what}")
+        yield from rejected(result, f"a hook that is {what}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the same bundles under a runtime and under runc and crun, and compares what each container is, field by field.
+"""Runs the same bundles with a runtime and with runc and crun, and compares the containers field by field.
 
-A difference is refused unless `explained.py` says why it is right; an explanation that no case needs any longer is
-refused too. Each case also names what the specification promises for it, which every runtime is held to.
+A difference fails unless `known_differences.py` says why it is correct; an entry that no case needs any more also fails.
+Each case also names what the specification promises for it, which every runtime must keep.
 """
 
 import os
@@ -11,24 +11,24 @@ import sys
 import threading
 
 import cases
-import explained
+import known_differences
 import observation
 import user
 from bundle import Roots, configuration, rootless
-from judge import Judge, scratch
+from harness import Harness, scratch
 from podman import until
 from runtime import Runtime, on_a_terminal, program
 
 PEERS = ("runc", "crun")
 
 
-def observed(runtime, case, roots, directory, account):
-    """The fields of one container, or a single `failed` with what the runtime said."""
+def observe(runtime, case, roots, directory, account):
+    """The fields of one container, or a single field `failed` with the runtime's error."""
     place = directory / f"{case.name}-{runtime.name}"
     place.mkdir()
     config = configuration()
-    name = f"judge-{os.getpid()}-{case.name}"[:60]
-    group = f"/judge-{os.getpid()}/{case.name}"
+    name = f"check-{os.getpid()}-{case.name}"[:60]
+    group = f"/check-{os.getpid()}/{case.name}"
     config["linux"]["cgroupsPath"] = group
     case.change(config, place)
     if config["linux"]["cgroupsPath"] is None:
@@ -39,17 +39,17 @@ def observed(runtime, case, roots, directory, account):
     owner = (account.uid, account.gid) if account else \
         cases.OWNER if any(n["type"] == "user" for n in config["linux"]["namespaces"]) else None
     roots.bundle(place, config, owner)
-    os.environ["JUDGE_VOLUME"] = str(place / "volumes/data")
+    os.environ["TEST_VOLUME"] = str(place / "volumes/data")
     try:
         if case.terminal:
-            return seen_on_a_terminal(runtime, case, place, name)
-        return seen_while_it_waits(runtime, case, place, name, config["linux"].get("cgroupsPath"))
+            return observe_on_terminal(runtime, case, place, name)
+        return observe_waiting(runtime, case, place, name, config["linux"].get("cgroupsPath"))
     finally:
         runtime.delete(name)
-        remove_groups(f"judge-{os.getpid()}")
+        remove_groups(f"check-{os.getpid()}")
 
 
-def seen_while_it_waits(runtime, case, place, name, group):
+def observe_waiting(runtime, case, place, name, group):
     extra = [os.open("/", os.O_RDONLY) for _ in range(case.descriptors)]
     kept = tuple(range(3, 3 + case.descriptors))
     prelude = list(case.prelude)
@@ -71,7 +71,7 @@ def seen_while_it_waits(runtime, case, place, name, group):
         _, errors = started.communicate()
         return {"failed": f"exit {started.returncode}: {errors.strip()}"}
     fields = observation.inside("".join(lines), place)
-    # The program may be a moment ahead of what the runtime writes down of it.
+    # The program may start before the runtime has written the state.
     until(lambda: (runtime.state(name) or {}).get("status") == "running", seconds=5)
     state = runtime.state(name)
     if state:
@@ -84,12 +84,12 @@ def seen_while_it_waits(runtime, case, place, name, group):
         _, errors = started.communicate()
     guard.cancel()
     fields["exit code"] = str(started.returncode)
-    fields["said"] = errors.strip()
-    fields["left"] = str(runtime.state(name) is not None)
+    fields["stderr"] = errors.strip()
+    fields["state left"] = str(runtime.state(name) is not None)
     return fields
 
 
-def seen_on_a_terminal(runtime, case, place, name):
+def observe_on_terminal(runtime, case, place, name):
     code, written = on_a_terminal(runtime.argv("run", "--bundle", str(place), name), runtime.environment(),
                                   answer=(b"== end", b"\n"))
     if "== end" not in written:
@@ -98,7 +98,7 @@ def seen_on_a_terminal(runtime, case, place, name):
 
 
 def remove_groups(name):
-    """What runtimes leave above a container's own group."""
+    """Removes the cgroups that runtimes leave above a container's cgroup."""
     for top in ("/sys/fs/cgroup", *(f"/sys/fs/cgroup/{each}" for each in os.listdir("/sys/fs/cgroup"))):
         for directory, _, _ in os.walk(os.path.join(top, name), topdown=False):
             try:
@@ -107,78 +107,78 @@ def remove_groups(name):
                 pass
 
 
-def compared(case, ours, theirs, peer, used):
-    """One line for each field in which two observations differ and nothing explains it."""
+def compare(case, ours, theirs, peer, used):
+    """One line for each field in which two observations differ, unless the difference is known."""
     for field in sorted(set(ours) | set(theirs)):
-        mine, other = ours.get(field), theirs.get(field)
-        if mine == other:
+        our_value, their_value = ours.get(field), theirs.get(field)
+        if our_value == their_value:
             continue
-        rule = explained.find(case.name, peer, field, mine, other)
+        rule = known_differences.find(case.name, peer, field, our_value, their_value)
         if rule:
             used.add(rule)
         else:
-            yield f"{field}: {shown(mine)}, under {peer} {shown(other)}"
+            yield f"{field}: {shorten(our_value)}, with {peer} {shorten(their_value)}"
 
 
-def shown(value):
+def shorten(value):
     text = "absent" if value is None else repr(value)
     return text if len(text) < 700 else text[:700] + "…"
 
 
 def main():
-    judge = Judge("differential", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root",
-                              help="run as root, as a user with a range of ids, or as one with its own id alone")
-    judge.parser.add_argument("--peer", action="append", help="compare with this one only")
-    judge.parser.add_argument("--show", action="store_true", help="print every field of the runtime that is judged")
-    options = judge.parse()
+    harness = Harness("differential", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root",
+                              help="run as root, or as a user with or without a range of ids")
+    harness.parser.add_argument("--peer", action="append", help="compare only with this runtime")
+    harness.parser.add_argument("--show", action="store_true", help="print every field that the runtime under test gave")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("needs root, which creates the bundles of all users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     used = set()
     with scratch() as directory:
-        roots = Roots(directory, judge.tool("busybox"))
-        runtime = Runtime(program(judge, directory), directory, account)
-        peers = [Runtime(judge.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
+        roots = Roots(directory, harness.tool("busybox"))
+        runtime = Runtime(program(harness, directory), directory, account)
+        peers = [Runtime(harness.tool(name), directory, account) for name in options.peer or PEERS if name != runtime.name]
         for case in cases.CASES:
-            if not judge.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
+            if not harness.wants(case.name) or runtime.name in case.lacking or account and not case.rootless:
                 continue
-            mine = observed(runtime, case, roots, directory, account)
+            ours = observe(runtime, case, roots, directory, account)
             if options.show:
-                print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in mine.items()))
-            if case.refused and runtime.name == "ours":
-                said = mine.get("failed", "it starts")
-                judge.judge(case.name, [] if case.refused in said else [f"is to be refused with `{case.refused}`: {said}"])
+                print("\n".join(f"{case.name}: {key}: {value!r}" for key, value in ours.items()))
+            if case.error and runtime.name == "ours":
+                output = ours.get("failed", "it starts")
+                harness.check(case.name, [] if case.error in output else [f"must be rejected with `{case.error}`: {output}"])
                 continue
-            problems = [mine["failed"]] if "failed" in mine else list(promised(case, mine, account))
+            problems = [ours["failed"]] if "failed" in ours else list(unmet_promises(case, ours, account))
             for peer in peers:
-                if peer.name in case.lacking or "failed" in mine:
+                if peer.name in case.lacking or "failed" in ours:
                     continue
-                other = observed(peer, case, roots, directory, account)
+                other = observe(peer, case, roots, directory, account)
                 if "failed" in other:
-                    rule = explained.find(case.name, peer.name, "failed", None, other["failed"])
+                    rule = known_differences.find(case.name, peer.name, "failed", None, other["failed"])
                     if rule:
                         used.add(rule)
                     else:
                         problems.append(f"{peer.name} does not start: {other['failed']}")
                     continue
-                problems += compared(case, mine, other, peer.name, used)
-            judge.judge(case.name, problems)
+                problems += compare(case, ours, other, peer.name, used)
+            harness.check(case.name, problems)
     if options.only is None and runtime.name == "ours" and not account:
-        for rule in explained.RULES:
+        for rule in known_differences.RULES:
             if rule not in used:
-                judge.judge(f"explained.py: {rule.field}", [f"no case needs it any longer: {rule.why}"])
-    judge.end()
+                harness.check(f"known_differences.py: {rule.field}", [f"no case needs it any more: {rule.why}"])
+    harness.end()
 
 
-def promised(case, fields, account):
-    """What the specification says of the case and the container is not."""
+def unmet_promises(case, fields, account):
+    """The promises of the specification that the container does not keep."""
     for field, wanted in case.expect.items():
         if account and field in ("writable",):
             continue
         if fields.get(field) != wanted:
-            yield f"{field} is {shown(fields.get(field))}, the specification asks for {shown(wanted)}"
+            yield f"{field} is {shorten(fields.get(field))}, the specification requires {shorten(wanted)}"
     if fields["exit code"] != str(case.exit_code):
         yield f"exit code is {fields['exit code']}, the program's was {case.exit_code}"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges how a container ends: the exit code, what was passed on, and that nothing of it stays.
+"""Tests how a container ends: exit code, what is passed on, and that nothing of it is left.
 
 The codes are those of docs/reference/exit-codes.md: the program's own; 125 where the runtime failed; 126 and 127 where
 the program cannot be executed or found; 128 and the number of the signal that killed it.
@@ -12,19 +12,19 @@ import time
 
 import user
 from bundle import Roots, configuration, give, rootless
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import Runtime, program
 
 PROGRAMS = [
-    # name, process.args, exit code, words that the error must have
+    # name, process.args, exit code, text that the error must contain
     ("true", ["/bin/true"], 0, None),
     ("false", ["/bin/false"], 1, None),
     ("by name in PATH", ["true"], 0, None),
     ("three", ["/bin/sh", "-c", "exit 3"], 3, None),
-    ("the greatest", ["/bin/sh", "-c", "exit 255"], 255, None),
+    ("the highest exit code", ["/bin/sh", "-c", "exit 255"], 255, None),
     ("absent", ["/bin/not-there"], 127, "not-there"),
-    ("absent directory", ["/no/directory/here"], 127, "/no/directory/here"),
-    ("no such name in PATH", ["not-there"], 127, "not-there"),
+    ("absent with a directory", ["/no/directory/here"], 127, "/no/directory/here"),
+    ("absent in PATH", ["not-there"], 127, "not-there"),
     ("not executable", ["/etc/passwd"], 126, "/etc/passwd"),
     ("a directory", ["/etc"], 126, "/etc"),
     ("neither program nor script", ["/nonsense"], 126, "/nonsense"),
@@ -43,8 +43,8 @@ def files(root):
         (root / name).chmod(0o755)
 
 
-def asleep(number):
-    """`sleep` for so long as nobody else on the machine does, so that it is known by its words: another judge may be at work."""
+def unique_sleep(number):
+    """`sleep` with a duration that nobody else on the host uses, so that it is found by its command line: another test may run."""
     return f"sleep {number}{os.getpid():07}"
 
 
@@ -57,11 +57,11 @@ def pid_shared(config):
     linux["namespaces"] = [namespace for namespace in linux["namespaces"] if namespace["type"] != "pid"]
 
 
-class Ends:
-    """One judgement after another in bundles that are alike."""
+class Exits:
+    """Runs similar bundles, one after another."""
 
-    def __init__(self, judge, runtime, roots, directory, account):
-        self.judge, self.runtime, self.roots, self.directory, self.account = judge, runtime, roots, directory, account
+    def __init__(self, harness, runtime, roots, directory, account):
+        self.harness, self.runtime, self.roots, self.directory, self.account = harness, runtime, roots, directory, account
         self.count = 0
 
     def bundle(self, args, change=unchanged):
@@ -80,23 +80,23 @@ class Ends:
         return place, f"exits-{os.getpid()}-{self.count}"
 
     def case(self, name, check):
-        if self.judge.wants(name):
-            self.judge.judge(name, check())
+        if self.harness.wants(name):
+            self.harness.check(name, check())
 
     def program(self, args, wanted, words, change=unchanged):
         place, name = self.bundle(args, change)
-        ended = self.runtime.run(place, name)
-        yield from code(ended.returncode, wanted, ended.stderr)
-        if words and words not in ended.stderr:
-            yield f"the error does not name `{words}`: {ended.stderr.strip()!r}"
-        yield from self.gone(name)
+        result = self.runtime.run(place, name)
+        yield from code(result.returncode, wanted, result.stderr)
+        if words and words not in result.stderr:
+            yield f"the error does not contain `{words}`: {result.stderr.strip()!r}"
+        yield from self.state_removed(name)
 
-    def gone(self, name):
+    def state_removed(self, name):
         if self.runtime.state(name) is not None:
-            yield "its state is still there"
+            yield "its state is left"
 
-    def passed_on(self, number):
-        """A signal to the runtime reaches the program, which ends with a code of its own."""
+    def forwards_signal(self, number):
+        """A signal to the runtime reaches the program, which exits with its own code."""
         place, name = self.bundle(["/bin/sh", "-c", f"trap 'exit 42' {number}; echo ready; while :; do sleep 0.1; done"])
         started = self.runtime.spawn(place, name)
         started.stdout.readline()
@@ -104,7 +104,7 @@ class Ends:
         yield from self.finish(started, name, 42)
 
     def signal(self, started, name, number):
-        """To the runtime itself, not to what `unshare` and `setpriv` made of it: they exec, so it is the same process."""
+        """Sends a signal to the runtime. `unshare` and `setpriv` execute it, so it is the same process."""
         os.kill(started.pid, number)
 
     def finish(self, started, name, wanted):
@@ -114,12 +114,12 @@ class Ends:
             started.kill()
             started.communicate()
             self.runtime.delete(name)
-            yield "does not end within 20 s"
+            yield "timed out after 20 s"
             return
         yield from code(started.returncode, wanted, errors)
-        yield from self.gone(name)
+        yield from self.state_removed(name)
 
-    def killed_by_command(self, word, wanted):
+    def kill_command(self, word, wanted):
         place, name = self.bundle(["/bin/sh", "-c", "echo ready; read line"])
         started = self.runtime.spawn(place, name)
         started.stdout.readline()
@@ -129,7 +129,7 @@ class Ends:
         yield from self.finish(started, name, wanted)
 
     def streams(self):
-        """A megabyte in and out again, unchanged, and an end of file that is seen."""
+        """A megabyte goes in and comes out unchanged, and the program sees the end of file."""
         place, name = self.bundle(["/bin/sh", "-c", "cat; echo done >&2"])
         sent = "0123456789abcdef" * 65536
         started = self.runtime.spawn(place, name)
@@ -138,34 +138,34 @@ class Ends:
         if got != sent:
             yield f"{len(got)} of {len(sent)} bytes came back"
         if "done" not in errors:
-            yield "standard error did not come"
+            yield "there is no standard error"
 
     def orphans(self):
-        """What the program leaves running ends with it, even what closed every stream and made a session of its own."""
-        place, name = self.bundle(["/bin/sh", "-c", f"(setsid sh -c 'exec >/dev/null 2>&1 </dev/null; {asleep(1)}') & sleep 0.2; exit 5"])
+        """Processes that the program leaves end with it, even one that closed every stream and created its own session."""
+        place, name = self.bundle(["/bin/sh", "-c", f"(setsid sh -c 'exec >/dev/null 2>&1 </dev/null; {unique_sleep(1)}') & sleep 0.2; exit 5"])
         started = self.runtime.spawn(place, name)
         yield from self.finish(started, name, 5)
         time.sleep(0.2)
-        if running(asleep(1)):
-            yield "its orphan still runs"
+        if running(unique_sleep(1)):
+            yield "its orphan is still running"
 
-    def client_dies(self):
-        """A foreground runtime that is killed takes its container with it."""
-        place, name = self.bundle(["/bin/sh", "-c", f"echo ready; exec {asleep(2)}"])
+    def client_killed(self):
+        """When a foreground runtime is killed, its container ends."""
+        place, name = self.bundle(["/bin/sh", "-c", f"echo ready; exec {unique_sleep(2)}"])
         started = self.runtime.spawn(place, name)
         started.stdout.readline()
         os.kill(started.pid, signal.SIGKILL)
         started.wait(timeout=10)
         deadline = time.monotonic() + 10
-        while running(asleep(2)) and time.monotonic() < deadline:
+        while running(unique_sleep(2)) and time.monotonic() < deadline:
             time.sleep(0.05)
-        if running(asleep(2)):
-            yield "its container runs on"
+        if running(unique_sleep(2)):
+            yield "its container is still running"
         self.runtime.delete(name)
-        yield from self.gone(name)
+        yield from self.state_removed(name)
 
-    def held(self):
-        """`create` returns with the program held; `start` lets it go; `delete` is refused in between and works after."""
+    def create_and_start(self):
+        """`create` returns before the program runs; `start` runs it; `delete` is rejected before the exit and works after it."""
         place, name = self.bundle(["/bin/sh", "-c", "echo ran > /tmp/ran; exec sleep 4323"])
         with open(place / "out", "wb") as out:
             made = subprocess.run(self.runtime.argv("create", "--bundle", str(place), name), stdin=subprocess.DEVNULL, stdout=out,
@@ -177,7 +177,7 @@ class Ends:
         if (place / "rootfs/tmp/ran").exists():
             yield "the program ran before `start`"
         if self.runtime.call("create", "--bundle", str(place), name).returncode == 0:
-            yield "the same name is given twice"
+            yield "the same id is accepted twice"
         for words, wanted in ((("start", name), 0), (("start", name), None), (("delete", name), None), (("kill", name, "KILL"), 0)):
             answer = self.runtime.call(*words)
             if (answer.returncode == 0) != (wanted == 0):
@@ -194,18 +194,18 @@ class Ends:
         answer = self.runtime.call("delete", name)
         if answer.returncode:
             yield f"delete fails: {answer.stderr.strip()}"
-        yield from self.gone(name)
+        yield from self.state_removed(name)
 
-    def executed(self):
-        """`exec` joins every namespace, with the ids, capabilities and exit code it was given."""
+    def exec_process(self):
+        """`exec` joins every namespace, with the ids and capabilities of the container, and returns the exit code."""
         place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4324"])
         started = self.runtime.spawn(place, name)
         started.stdout.readline()
         answer = self.runtime.call("exec", "--env", "A=b", "--cwd", "/tmp", name, "/bin/sh", "-c",
                                    'echo "$A $(pwd) $(hostname) $(id -u)"; grep -E "^(CapBnd|NoNewPrivs)" /proc/self/status; exit 6')
         yield from code(answer.returncode, 6, answer.stderr)
-        if answer.stdout.splitlines()[:1] != ["b /tmp judged 0"]:
-            yield f"inside it is {answer.stdout!r}"
+        if answer.stdout.splitlines()[:1] != ["b /tmp tested 0"]:
+            yield f"its output is {answer.stdout!r}"
         if "CapBnd:\t0000000020000420" not in answer.stdout or "NoNewPrivs:\t1" not in answer.stdout:
             yield f"its capabilities are not the container's: {answer.stdout!r}"
         answer = self.runtime.call("exec", name, "/not/there")
@@ -228,7 +228,7 @@ def code(seen, wanted, errors):
 
 
 def running(command):
-    """The processes with this command line, whose words have no blanks."""
+    """The processes with this command line, whose arguments have no blanks."""
     found, words = [], "\0".join([*command.split(), ""])
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -242,32 +242,32 @@ def running(command):
 
 
 def main():
-    judge = Judge("exits", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    options = judge.parse()
+    harness = Harness("exits", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("needs root, which creates the bundles of all users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        ends = Ends(judge, Runtime(program(judge, directory), directory, account), Roots(directory, judge.tool("busybox")), directory, account)
+        ends = Exits(harness, Runtime(program(harness, directory), directory, account), Roots(directory, harness.tool("busybox")), directory, account)
         for name, args, wanted, words in PROGRAMS:
             change = pid_shared if name.startswith("killed") else unchanged
             if name.startswith("killed") and account:
                 continue
             ends.case(name, lambda: ends.program(args, wanted, words, change))
-        ends.case("a configuration that is wrong", lambda: ends.program(["/bin/true"], 125, "cwd",
+        ends.case("an invalid configuration", lambda: ends.program(["/bin/true"], 125, "cwd",
                                                                        lambda config: config["process"].update(cwd="not/absolute")))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
-            ends.case(f"passes {number.name} on", lambda number=number: ends.passed_on(number.value))
+            ends.case(f"forwards {number.name}", lambda number=number: ends.forwards_signal(number.value))
         for word, wanted in (("KILL", 137), ("SIGKILL", 137), ("9", 137)):
-            ends.case(f"kill {word}", lambda word=word, wanted=wanted: ends.killed_by_command(word, wanted))
+            ends.case(f"kill {word}", lambda word=word, wanted=wanted: ends.kill_command(word, wanted))
         ends.case("streams", ends.streams)
         ends.case("orphans", ends.orphans)
-        ends.case("the client dies", ends.client_dies)
-        ends.case("create and start", ends.held)
-        ends.case("exec", ends.executed)
-    judge.end()
+        ends.case("the client is killed", ends.client_killed)
+        ends.case("create and start", ends.create_and_start)
+        ends.case("exec", ends.exec_process)
+    harness.end()
 
 
 if __name__ == "__main__":

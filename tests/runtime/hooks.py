@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges the hooks of every stage: their order, namespaces, state and environment, and what a failing one leads to.
+"""Tests the hooks of every stage: their order, namespaces, state and environment, and the effect of a failing hook.
 
 The rules are those of the runtime specification's config.md, "POSIX-platform Hooks", and runtime.md, "Lifecycle".
 """
@@ -10,12 +10,12 @@ import signal
 import time
 
 from bundle import Roots, configuration
-from exits import asleep, running
-from judge import Judge, scratch
+from exits import unique_sleep, running
+from harness import Harness, scratch
 from runtime import Runtime, program
 
-# Stage: in the container's namespaces?, the status in the state it reads. The specification gives the hooks of `create`
-# "creating"; `prestart` has the same place; startContainer runs when the container is created.
+# Stage: whether it runs in the container's namespaces, the status in the state that it reads. The specification gives the hooks
+# of `create` "creating"; `prestart` runs at the same time; startContainer runs when the container is created.
 STAGES = {
     "prestart": (False, ("creating", "created")),
     "createRuntime": (False, ("creating", "created")),
@@ -25,7 +25,7 @@ STAGES = {
     "poststop": (False, ("stopped",)),
 }
 
-# Runs in the host's root or in the container's, so it is given to both at one path; it appends a line to its log.
+# Runs in the host's root or in the container's, so both have it at the same path. It appends a line to its log.
 HOOK = """#!/bin/sh
 log=$1 stage=$2
 state=$(cat)
@@ -38,13 +38,13 @@ echo "$stage" >>"$log/order"
 
 
 class Hooks:
-    """Bundles whose hooks write what they see into a directory that the container has as well."""
+    """Bundles whose hooks write what they see to a directory that is also mounted in the container."""
 
     def __init__(self, runtime, roots, directory):
         self.runtime, self.roots, self.directory, self.count = runtime, roots, directory, 0
 
     def bundle(self, hooks, args=("/bin/sh", "-c", 'echo program >>"$LOG/order"; sleep 0.2; exit 7')):
-        """A bundle with these hooks, `{stage: [hook]}`, in which LOG is replaced by the directory of the log."""
+        """A bundle with these hooks, `{stage: [hook]}`, in which LOG is replaced with the log directory."""
         self.count += 1
         place = self.directory / f"hooks-{self.count}"
         log = place / "log"
@@ -60,7 +60,7 @@ class Hooks:
         for root in (place, place / "rootfs"):
             (root / "hook").write_text(HOOK)
             (root / "hook").chmod(0o755)
-        # startContainer's path is one in the container: the same there as outside.
+        # startContainer's path is a path in the container, the same as outside.
         inner = place / "rootfs" / str(place).lstrip("/")
         inner.mkdir(parents=True)
         (inner / "hook").write_text(HOOK)
@@ -74,9 +74,9 @@ class Hooks:
         hooks = {stage: [{"path": "HOOK", "args": ["hook", "LOG", stage], "env": ["PATH=/bin:/usr/bin", f"STAGE={stage}"]}]
                  for stage in STAGES}
         place, log, name = self.bundle(hooks)
-        ended = self.runtime.run(place, name)
-        if ended.returncode != 7:
-            yield f"exit code is {ended.returncode}: {ended.stderr.strip()}"
+        result = self.runtime.run(place, name)
+        if result.returncode != 7:
+            yield f"exit code is {result.returncode}: {result.stderr.strip()}"
         order = lines(log / "order")
         wanted = ["prestart", "createRuntime", "createContainer", "startContainer", "program", "poststart", "poststop"]
         # The program and poststart run at the same time.
@@ -102,7 +102,7 @@ class Hooks:
             if inside and state.get("pid") not in (None, 0, 1):
                 yield f"{stage}: the pid is {state['pid']}, not the container's own view of it"
             seen = lines(log / f"{stage}.ns")[0] != own
-            # crun and unshare: the judge's own mount namespace is not the runtime's there, so only `inside` is certain.
+            # crun and unshare: the test's own mount namespace is not the runtime's there, so only `inside` is certain.
             if inside and not seen:
                 yield f"{stage} runs outside the container's namespaces"
             environment = (log / f"{stage}.env").read_text().split()
@@ -110,7 +110,7 @@ class Hooks:
             if unexpected or f"STAGE={stage}" not in environment:
                 yield f"{stage}: its environment is {environment}"
 
-    def several(self):
+    def hook_order(self):
         """The hooks of a stage run in the order they are listed."""
         hooks = {"createRuntime": [{"path": "HOOK", "args": ["hook", "LOG", f"n{number}"]} for number in range(5)]}
         place, log, name = self.bundle(hooks)
@@ -121,63 +121,63 @@ class Hooks:
     def failing(self, stage):
         place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "echo why >&2; exit 9"]}],
                                         "poststop": [{"path": "HOOK", "args": ["hook", "LOG", "poststop"]}]})
-        ended = self.runtime.run(place, name)
-        if ended.returncode in (0, 7):
-            yield f"the container starts all the same: exit code {ended.returncode}"
-        if self.runtime.name == "ours" and ended.returncode != 125:
-            yield f"exit code is {ended.returncode}, not 125: {ended.stderr.strip()}"
+        result = self.runtime.run(place, name)
+        if result.returncode in (0, 7):
+            yield f"the container starts: exit code {result.returncode}"
+        if self.runtime.name == "ours" and result.returncode != 125:
+            yield f"exit code is {result.returncode}, not 125: {result.stderr.strip()}"
         if "program" in lines(log / "order"):
             yield "the program ran"
-        if not ended.stderr.strip():
-            yield "nothing is said"
-        elif self.runtime.name == "ours" and ("why" not in ended.stderr or stage not in ended.stderr):
-            yield f"neither the stage nor the hook's own words are said: {ended.stderr.strip()!r}"
+        if not result.stderr.strip():
+            yield "there is no message"
+        elif self.runtime.name == "ours" and ("why" not in result.stderr or stage not in result.stderr):
+            yield f"neither the stage nor the hook's output is in the message: {result.stderr.strip()!r}"
         if self.runtime.state(name) is not None:
-            yield "its state is still there"
+            yield "its state is left"
 
     def failing_later(self, stage):
-        """After the program has started the failure must be said; whether the container then ends differs among editions."""
+        """After the program has started, a failure must be reported; whether the container ends depends on the specification's version."""
         place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", "exit 9"]}]})
-        ended = self.runtime.run(place, name)
-        if not ended.stderr.strip():
-            yield "nothing is said"
+        result = self.runtime.run(place, name)
+        if not result.stderr.strip():
+            yield "there is no message"
         if "program" not in lines(log / "order") and stage == "poststop":
             yield "the program did not run"
         if self.runtime.state(name) is not None:
-            yield "its state is still there"
+            yield "its state is left"
 
-    def slow(self, stage):
-        """A hook that takes longer than its time-out is ended, with all it started."""
-        place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", f"{asleep(3)} & {asleep(3)}"], "timeout": 1}]})
-        begun = time.monotonic()
-        ended = self.runtime.run(place, name, seconds=15)
-        if time.monotonic() - begun > 8:
-            yield "its time-out of 1 s is not kept"
+    def hook_timeout(self, stage):
+        """A hook that takes longer than its timeout is killed, with all processes that it started."""
+        place, log, name = self.bundle({stage: [{"path": "/bin/sh", "args": ["sh", "-c", f"{unique_sleep(3)} & {unique_sleep(3)}"], "timeout": 1}]})
+        started_at = time.monotonic()
+        result = self.runtime.run(place, name, seconds=15)
+        if time.monotonic() - started_at > 8:
+            yield "its timeout of 1 s is not enforced"
         if "program" in lines(log / "order"):
             yield "the program ran"
-        if ended.returncode in (0, 7):
-            yield f"exit code is {ended.returncode}"
+        if result.returncode in (0, 7):
+            yield f"exit code is {result.returncode}"
         time.sleep(0.1)
-        if running(asleep(3)):
-            yield "what the hook started runs on"
-            for pid in running(asleep(3)):
+        if running(unique_sleep(3)):
+            yield "a process of the hook is still running"
+            for pid in running(unique_sleep(3)):
                 os.kill(pid, signal.SIGKILL)
 
-    def absent(self):
+    def missing_program(self):
         place, log, name = self.bundle({"createRuntime": [{"path": "/not/there"}]})
-        ended = self.runtime.run(place, name)
-        if ended.returncode in (0, 7) or "/not/there" not in ended.stderr:
-            yield f"exit code {ended.returncode}, said {ended.stderr.strip()!r}"
+        result = self.runtime.run(place, name)
+        if result.returncode in (0, 7) or "/not/there" not in result.stderr:
+            yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
 
-    def big_state_unread(self):
-        """A hook that reads nothing of its state does not stop the runtime."""
+    def unread_state(self):
+        """A hook that does not read its state does not block the runtime."""
         place, log, name = self.bundle({"createRuntime": [{"path": "/bin/true"}]})
         config = json.loads((place / "config.json").read_text())
         config["annotations"] = {f"org.example.{number}": "x" * 1000 for number in range(200)}
         (place / "config.json").write_text(json.dumps(config))
-        ended = self.runtime.run(place, name, seconds=10)
-        if ended.returncode != 7:
-            yield f"exit code {ended.returncode}, said {ended.stderr.strip()!r}"
+        result = self.runtime.run(place, name, seconds=10)
+        if result.returncode != 7:
+            yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
 
 
 def lines(path):
@@ -185,28 +185,28 @@ def lines(path):
 
 
 def main():
-    judge = Judge("hooks", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("hooks", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles")
+        harness.skip("needs root, which creates the bundles")
     with scratch() as directory:
-        hooks = Hooks(Runtime(program(judge, directory), directory), Roots(directory, judge.tool("busybox")), directory)
+        hooks = Hooks(Runtime(program(harness, directory), directory), Roots(directory, harness.tool("busybox")), directory)
 
         def case(name, check):
-            if judge.wants(name):
-                judge.judge(name, check())
+            if harness.wants(name):
+                harness.check(name, check())
 
         case("every stage", hooks.every_stage)
-        case("several of a stage", hooks.several)
+        case("the hooks of one stage", hooks.hook_order)
         for stage in ("prestart", "createRuntime", "createContainer", "startContainer"):
             case(f"{stage} fails", lambda stage=stage: hooks.failing(stage))
         for stage in ("poststart", "poststop"):
             case(f"{stage} fails", lambda stage=stage: hooks.failing_later(stage))
         for stage in ("prestart", "createRuntime", "createContainer"):
-            case(f"{stage} takes too long", lambda stage=stage: hooks.slow(stage))
-        case("absent", hooks.absent)
-        case("the state is not read", hooks.big_state_unread)
-    judge.end()
+            case(f"{stage} takes too long", lambda stage=stage: hooks.hook_timeout(stage))
+        case("a missing program", hooks.missing_program)
+        case("the state is not read", hooks.unread_state)
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-/* What a hostile program does inside a container, by the name of the trick: `inside WORD [ARGUMENT]`.
+/* A hostile program inside a container: `inside ATTACK [ARGUMENT]`.
  *
- * Built statically by the judge. A trick prints what it reached, nothing where the kernel stopped it, so that the judge
- * reads the output and no exit code decides by itself. */
+ * Built statically by the test. An attack prints what it reached, and nothing if the kernel stopped it: the test reads
+ * the output, and does not rely on the exit code. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Leaves a chroot by a working directory above it, then prints the file at PATH if it can be seen. */
+/* Leaves a chroot through a working directory above it, then prints the file at PATH if it can be read. */
 static int leave_root(const char *path) {
     char text[256];
     int top = open("/", O_RDONLY | O_DIRECTORY);
@@ -36,7 +36,7 @@ static int leave_root(const char *path) {
     return 0;
 }
 
-/* Prints every open descriptor above 2, and what lies behind it. */
+/* Prints every open file descriptor above 2, and its target. */
 static int descriptors(void) {
     for (int fd = 3; fd < 4096; fd++) {
         char name[64], target[256];
@@ -48,7 +48,7 @@ static int descriptors(void) {
     return 0;
 }
 
-/* For SECONDS, opens the program of every other process and tries to write to it, as CVE-2019-5736 did. */
+/* For SECONDS, opens the program of every other process and tries to write to it, as in CVE-2019-5736. */
 static int overwrite(int seconds) {
     int written = 0, seen = 0;
     time_t end = time(NULL) + seconds;
@@ -83,7 +83,7 @@ static int overwrite(int seconds) {
     return 0;
 }
 
-/* Makes a device node and opens it. */
+/* Creates a device node and opens it. */
 static int node(const char *kind, int major_, int minor_) {
     const char *path = "/tmp/node";
     unlink(path);
@@ -96,7 +96,7 @@ static int node(const char *kind, int major_, int minor_) {
     return 0;
 }
 
-/* Starts children until the kernel refuses, and prints how many live. */
+/* Starts children until the kernel refuses, and prints their number. */
 static int bomb(int most) {
     int alive = 0;
     for (; alive < most; alive++) {
@@ -111,7 +111,7 @@ static int bomb(int most) {
     return 0;
 }
 
-/* Children of children, each in a session of its own, deaf to every signal that can be ignored. */
+/* Grandchildren, each in its own session, that ignore every signal that can be ignored. */
 static int orphans(int count) {
     for (int i = 0; i < count; i++) {
         pid_t child = fork();
@@ -121,14 +121,14 @@ static int orphans(int count) {
             for (int s = 1; s < 64; s++) signal(s, SIG_IGN);
             for (;;) pause();
         }
-        waitpid(child, NULL, 0); /* and not its child, which may be ours by now */
+        waitpid(child, NULL, 0); /* not the grandchild, which may already be our child */
     }
     puts("ready");
     fflush(stdout);
     for (;;) pause();
 }
 
-/* Touches memory until the kernel says no. */
+/* Writes to memory until the kernel refuses. */
 static int allocate(int mebibytes) {
     for (int i = 0; i < mebibytes; i++) {
         char *page = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -139,7 +139,7 @@ static int allocate(int mebibytes) {
     return 0;
 }
 
-/* mkdir by the calls of this architecture and by those of its foreign ones. */
+/* mkdir with the syscalls of this architecture and of its other ABIs. */
 static int calls(void) {
     printf("mkdir %d\n", mkdir("/tmp/native", 0700) == 0 ? 0 : errno);
 #ifdef __x86_64__
@@ -157,7 +157,7 @@ static int calls(void) {
     return 0;
 }
 
-/* A user without privileges who starts the set-user-id copy of this program. */
+/* An unprivileged user starts the set-user-id copy of this program. */
 static int privileges(void) {
     printf("uid %d %d gid %d %d\n", getuid(), geteuid(), getgid(), getegid());
     gid_t groups[64];
@@ -184,7 +184,7 @@ static int mount_at(const char *path) {
     return 0;
 }
 
-/* Takes a bind mount's read-only flag away. */
+/* Removes the read-only flag of a bind mount. */
 static int remount(const char *path) {
     printf("remount %d\n", mount(NULL, path, NULL, MS_REMOUNT | MS_BIND, NULL) == 0 ? 0 : errno);
     return 0;
@@ -205,6 +205,6 @@ int main(int argc, char **argv) {
     if (!strcmp(word, "mount")) return mount_at(one);
     if (!strcmp(word, "remount")) return remount(one);
     if (!strcmp(word, "hello")) return write(1, "hello\n", 6) != 6;
-    fprintf(stderr, "inside: no trick named `%s`\n", word);
+    fprintf(stderr, "inside: unknown attack `%s`\n", word);
     return 2;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Judges what stays behind: after many failing starts, many runs and many kills the machine must be as it was before.
+"""Tests what is left behind: after many failing starts, many runs and many kills the host must be as it was before.
 
-It runs in a pid and a mount namespace of its own with a /tmp of its own, so that what it counts is its own: processes,
+It runs in its own pid and mount namespaces with its own /tmp, so that it counts only its own processes,
 mounts, namespaces, cgroups, states, temporary files. `--failing 1000 --runs 10000` is the long form (`just soak`); the default takes seconds.
 """
 
@@ -17,22 +17,22 @@ from pathlib import Path
 
 import user
 from bundle import Roots, configuration, give, rootless, write
-from checks_life import STRANGE
-from judge import REPOSITORY, Judge, scratch
+from checks_life import UNSUPPORTED
+from harness import REPOSITORY, Harness, scratch
 from runtime import Runtime, program
 
 SECONDS = 10
 
 
-def counted(runtime, group):
-    """What is there: everything that a container may leave, in this judge's namespaces."""
+def snapshot(runtime, group):
+    """Everything that a container may leave behind, in this test's namespaces."""
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     namespaces, processes = set(), []
     for pid in pids:
         with contextlib.suppress(OSError):
             processes.append(Path(f"/proc/{pid}/comm").read_text().strip() + (" (zombie)" if zombie(pid) else ""))
             namespaces |= {os.readlink(f"/proc/{pid}/ns/{name}") for name in os.listdir(f"/proc/{pid}/ns")}
-    # Unlike a glob, a walk passes over what goes away meanwhile: others on this machine have groups too.
+    # Unlike a glob, a walk ignores directories that disappear: others on this host have cgroups too.
     groups = [path for path, _, _ in os.walk("/sys/fs/cgroup") if f"/{group}" in path]
     return {
         "processes": sorted(processes),
@@ -49,19 +49,19 @@ def zombie(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def settled(runtime, group, before, seconds=5):
-    """The differences, once there are none or the time is up: the kernel ends a namespace a moment after its last process."""
+def leftovers(runtime, group, before, seconds=5):
+    """The differences, once there are none or after a timeout: the kernel removes a namespace a moment after its last process."""
     deadline = time.monotonic() + seconds
     while True:
         reap()
-        after = counted(runtime, group)
-        differences = [f"{what}: {listed(before[what], after[what])}" for what in before if before[what] != after[what]]
+        after = snapshot(runtime, group)
+        differences = [f"{what}: {describe_changes(before[what], after[what])}" for what in before if before[what] != after[what]]
         if not differences or time.monotonic() > deadline:
             return differences
         time.sleep(0.05)
 
 
-def listed(before, after):
+def describe_changes(before, after):
     more, less = list(after), []
     for one in before:
         if one in more:
@@ -72,19 +72,19 @@ def listed(before, after):
 
 
 def reap():
-    """As the first process of its namespace the judge is the parent of every orphan."""
+    """As the first process of its namespace, the test is the parent of every orphan."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 class Leaks:
-    """Starts of three kinds in bundles that are made once."""
+    """Three kinds of starts, in bundles that are created once."""
 
     def __init__(self, runtime, roots, directory, account):
         self.runtime, self.roots, self.directory, self.account = runtime, roots, directory, account
-        # Its number is 1 in its own namespace, as that of every other such judge.
-        self.group = f"judge-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
+        # Its pid is 1 in its own namespace, like that of every other such test.
+        self.group = f"check-leaks-{os.stat('/proc/self/ns/pid').st_ino}"
         self.base = configuration()
         self.base["linux"]["cgroupsPath"] = f"/{self.group}"
         self.base["linux"]["resources"] |= {"memory": {"limit": 64 << 20}, "pids": {"limit": 50}}
@@ -107,10 +107,10 @@ class Leaks:
         return place
 
     def failing(self, times):
-        """Starts that fail early, late, in a hook, at the program, in turn."""
+        """Starts that fail early, late, in a hook, and at the program, in turn."""
         def hook(stage):
             return lambda config: config.update(hooks={stage: [{"path": "/bin/false"}]})
-        causes = {name: (["/bin/true"], change) for name, change in STRANGE.items()}
+        causes = {name: (["/bin/true"], change) for name, change in UNSUPPORTED.items()}
         causes |= {f"{stage} fails": (["/bin/true"], hook(stage)) for stage in ("prestart", "createRuntime", "createContainer", "startContainer")}
         causes |= {"absent": (["/not/there"], None), "a directory": (["/etc"], None),
                    "a late mount": (["/bin/true"], lambda config: config["mounts"].append({"destination": "/x", "type": "bind", "source": "/none", "options": ["bind"]}))}
@@ -120,11 +120,11 @@ class Leaks:
                 places.append((name, self.bundle(f"failing-{number}", args, change)))
         for number in range(times):
             name, place = places[number % len(places)]
-            ended = self.runtime.run(place, f"failing-{number}", seconds=SECONDS)
-            if ended.returncode == 124:
+            result = self.runtime.run(place, f"failing-{number}", seconds=SECONDS)
+            if result.returncode == 124:
                 yield f"start {number}, {name}: hangs"
-            failures += ended.returncode != 0
-            if "poststart" not in name and ended.returncode == 0 and self.runtime.name == "ours":
+            failures += result.returncode != 0
+            if "poststart" not in name and result.returncode == 0 and self.runtime.name == "ours":
                 yield f"start {number}, {name}: does not fail"
         if failures < times / 2:
             yield f"only {failures} of {times} failed"
@@ -148,49 +148,49 @@ class Leaks:
                 return
 
     def killed(self, times):
-        """The runtime is killed at any moment of a start; what is left then must go with `delete --force`."""
+        """The runtime is killed at any moment of a start; `delete --force` must remove what is left."""
         place = self.bundle("killed", ["/bin/sleep", "50"])
-        chance = random.Random(7)
+        rng = random.Random(7)
         for number in range(times):
             started = self.runtime.spawn(place, f"killed-{number}", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                          stderr=subprocess.DEVNULL)
-            time.sleep(chance.random() * 0.04)
+            time.sleep(rng.random() * 0.04)
             started.send_signal(signal.SIGKILL)
             started.wait()
-            ended = self.runtime.call("delete", "--force", f"killed-{number}", seconds=SECONDS)
-            if ended.returncode == 124:
+            result = self.runtime.call("delete", "--force", f"killed-{number}", seconds=SECONDS)
+            if result.returncode == 124:
                 yield f"start {number}: `delete` hangs"
             if self.runtime.state(f"killed-{number}") is not None:
-                yield f"start {number}: its state is still there: {ended.stderr.strip()}"
+                yield f"start {number}: its state is left: {result.stderr.strip()}"
 
 
 def main():
-    judge = Judge("leaks", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--failing", type=int, default=100, metavar="N")
-    judge.parser.add_argument("--runs", type=int, default=200, metavar="N")
-    judge.parser.add_argument("--killed", type=int, default=30, metavar="N")
-    options = judge.parse()
+    harness = Harness("leaks", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--failing", type=int, default=100, metavar="N")
+    harness.parser.add_argument("--runs", type=int, default=200, metavar="N")
+    harness.parser.add_argument("--killed", type=int, default=30, metavar="N")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the namespaces in which it is counted")
+        harness.skip("needs root, which creates its namespaces")
     if os.getpid() != 1:
-        alone = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
-        os.execvp(alone[0], [*alone, sys.executable, __file__, *sys.argv[1:]])
+        unshare = ["unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
+        os.execvp(unshare[0], [*unshare, sys.executable, __file__, *sys.argv[1:]])
     subprocess.run([REPOSITORY / "tests/fresh", "/tmp", "1777"], check=True)
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        runtime = Runtime(program(judge, directory), directory, account)
-        leaks = Leaks(runtime, Roots(directory, judge.tool("busybox")), directory, account)
-        before = counted(runtime, leaks.group)
+        runtime = Runtime(program(harness, directory), directory, account)
+        leaks = Leaks(runtime, Roots(directory, harness.tool("busybox")), directory, account)
+        before = snapshot(runtime, leaks.group)
         for name, attempt, times in (("failing starts", leaks.failing, options.failing), ("runs", leaks.runs, options.runs),
                                      ("killed starts", leaks.killed, options.killed)):
-            if judge.wants(name) and times:
-                begun = time.monotonic()
+            if harness.wants(name) and times:
+                started_at = time.monotonic()
                 problems = list(attempt(times))
-                judge.judge(name, problems[:10] + settled(runtime, leaks.group, before))
-                judge.note(f"{times} {name} took {time.monotonic() - begun:.0f} s")
-    judge.end()
+                harness.check(name, problems[:10] + leftovers(runtime, leaks.group, before))
+                harness.note(f"{times} {name} took {time.monotonic() - started_at:.0f} s")
+    harness.end()
 
 
 if __name__ == "__main__":

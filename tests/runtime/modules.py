@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges what a runtime makes of AppArmor's profiles, in a machine whose kernel has AppArmor.
+"""Tests how a runtime applies AppArmor profiles, in a virtual machine whose kernel has AppArmor.
 
-The judged profile lets a program read everything, write nothing, and execute nothing, itself included: who sets it for
-anything but the last `execve` of a start does not get as far as the program.
+The profile `tested` lets a program read everything, write nothing, and execute nothing, not even itself. A runtime that sets it
+before the last `execve` of a start cannot start the program.
 """
 
 import os
@@ -12,37 +12,37 @@ import subprocess
 from pathlib import Path
 
 from bundle import configuration, write
-from judge import REPOSITORY, Judge, scratch
+from harness import REPOSITORY, Harness, scratch
 from runtime import program
 
 SECONDS = 240
 PROFILE = """
-profile judged flags=(attach_disconnected) { / r, /** r, /bin/busybox mr, signal, ptrace, capability, network, unix, }
+profile tested flags=(attach_disconnected) { / r, /** r, /bin/busybox mr, signal, ptrace, capability, network, unix, }
 profile other flags=(attach_disconnected) { file, signal, ptrace, capability, network, unix, }
 """
-TELL = "read -r profile </proc/self/attr/current; echo \"$profile\""
-TRY = f"{TELL}; echo x >/tmp/x || echo write refused; /bin/busybox true || echo execute refused; for fd in /proc/self/fd/*; do echo ${{fd##*/}}; done"
+PRINT_PROFILE = "read -r profile </proc/self/attr/current; echo \"$profile\""
+TRY_ACCESS = f"{PRINT_PROFILE}; echo x >/tmp/x || echo write refused; /bin/busybox true || echo execute refused; for fd in /proc/self/fd/*; do echo ${{fd##*/}}; done"
 
 
-def confined(_):
-    """The judged profile."""
+def profile_set(_):
+    """The profile `tested`."""
 
 
-def users(config):
+def in_user_namespace(config):
     """In a user namespace."""
     config["linux"]["namespaces"].append({"type": "user"})
     config["linux"]["uidMappings"] = config["linux"]["gidMappings"] = [{"containerID": 0, "hostID": 100000, "size": 65536}]
 
 
-def plain(config):
-    """Of another user, who may gain privileges, with a filter of system calls."""
+def as_other_user(config):
+    """As another user, who may gain privileges, with a seccomp filter."""
     config["process"]["user"] = {"uid": 1000, "gid": 1000}
     config["process"]["noNewPrivileges"] = False
     config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_ERRNO"}]}
 
 
-def hidden(config):
-    """A program that does not see its own /proc."""
+def without_proc(config):
+    """A program without /proc."""
     config["mounts"] = [mount for mount in config["mounts"] if mount["destination"] != "/proc"]
     config["linux"].update(maskedPaths=[], readonlyPaths=[])
 
@@ -51,108 +51,108 @@ def unconfined(config):
     config["process"]["apparmorProfile"] = "unconfined"
 
 
-def absent(config):
+def missing_profile(config):
     config["process"]["apparmorProfile"] = "absent"
 
 
-REFUSED = ["judged (enforce)", "write refused", "execute refused"]
+CONFINED_OUTPUT = ["tested (enforce)", "write refused", "execute refused"]
 
 
-def is_judged(said, code):
-    lines = said.split("\n")
-    if code != 0 or lines[:3] != REFUSED or not set(lines[3:]) <= {"0", "1", "2", "3", ""}:
-        yield f"{code}: {said}"
+def is_confined(output, code):
+    lines = output.split("\n")
+    if code != 0 or lines[:3] != CONFINED_OUTPUT or not set(lines[3:]) <= {"0", "1", "2", "3", ""}:
+        yield f"{code}: {output}"
 
 
-def is_refused(said, code):
-    if code == 0 or "judged" in said or "absent" not in said and "profile" not in said:
-        yield f"{code}: {said}"
+def is_rejected(output, code):
+    if code == 0 or "tested" in output or "absent" not in output and "profile" not in output:
+        yield f"{code}: {output}"
 
 
-def says(*expected):
-    def check(said, code):
-        if code != 0 or [line for line in said.split("\n") if line] != list(expected):
-            yield f"{code}: {said}"
+def expect_output(*expected):
+    def check(output, code):
+        if code != 0 or [line for line in output.split("\n") if line] != list(expected):
+            yield f"{code}: {output}"
     return check
 
 
-HELD = "$R create --bundle . held </dev/null >/dev/null 2>&1 && $R start held && $R exec held /bin/sh -c {tell}; code=$?; $R delete --force held; (exit $code)"
+EXEC_AFTER_CREATE = "$R create --bundle . held </dev/null >/dev/null 2>&1 && $R start held && $R exec held /bin/sh -c {tell}; code=$?; $R delete --force held; (exit $code)"
 
-# A name, how config.json is changed, the arguments of the program, what the machine does, and what must come of it.
+# A name, the change of config.json, the script in the container, the command in the virtual machine, the expected output.
 CASES = [
-    ("a profile", confined, TRY, "$R run --bundle . run", is_judged),
-    ("a profile in a user namespace", users, TRY, "$R run --bundle . run", is_judged),
-    ("a profile of another user", plain, TRY, "$R run --bundle . run", is_judged),
-    ("a program without /proc", hidden, "echo x >/tmp/x || echo write refused", "$R run --bundle . run", says("write refused")),
-    ("no profile", unconfined, TELL, "$R run --bundle . run", says("unconfined")),
-    ("a profile that is not loaded", absent, TELL, "$R run --bundle . run", is_refused),
-    ("a profile that is not loaded, when it is started", absent, TELL, "$R create --bundle . late </dev/null && $R start late; code=$?; $R delete --force late; (exit $code)", is_refused),
-    ("a further program", confined, "while :; do read -t 1 line; done", HELD.format(tell=shlex.quote(TELL)), says("judged (enforce)")),
-    ("a further program in a user namespace", users, "while :; do read -t 1 line; done", HELD.format(tell=shlex.quote(TELL)), says("judged (enforce)")),
-    ("a further program with its own", confined, "while :; do read -t 1 line; done",
-     HELD.format(tell=shlex.quote(TELL)).replace("exec held", "exec --apparmor other held"), says("other (enforce)")),
+    ("a profile", profile_set, TRY_ACCESS, "$R run --bundle . run", is_confined),
+    ("a profile in a user namespace", in_user_namespace, TRY_ACCESS, "$R run --bundle . run", is_confined),
+    ("a profile of another user", as_other_user, TRY_ACCESS, "$R run --bundle . run", is_confined),
+    ("a program without /proc", without_proc, "echo x >/tmp/x || echo write refused", "$R run --bundle . run", expect_output("write refused")),
+    ("no profile", unconfined, PRINT_PROFILE, "$R run --bundle . run", expect_output("unconfined")),
+    ("a profile that is not loaded", missing_profile, PRINT_PROFILE, "$R run --bundle . run", is_rejected),
+    ("a profile that is not loaded, with create and start", missing_profile, PRINT_PROFILE, "$R create --bundle . late </dev/null && $R start late; code=$?; $R delete --force late; (exit $code)", is_rejected),
+    ("exec", profile_set, "while :; do read -t 1 line; done", EXEC_AFTER_CREATE.format(tell=shlex.quote(PRINT_PROFILE)), expect_output("tested (enforce)")),
+    ("exec in a user namespace", in_user_namespace, "while :; do read -t 1 line; done", EXEC_AFTER_CREATE.format(tell=shlex.quote(PRINT_PROFILE)), expect_output("tested (enforce)")),
+    ("exec with another profile", profile_set, "while :; do read -t 1 line; done",
+     EXEC_AFTER_CREATE.format(tell=shlex.quote(PRINT_PROFILE)).replace("exec held", "exec --apparmor other held"), expect_output("other (enforce)")),
 ]
 
 
-def compiled(judge, path):
-    """Writes the profiles as the kernel takes them."""
+def compile_profiles(harness, path):
+    """Compiles the profiles for the kernel."""
     vm = REPOSITORY / ".oracles/vm"
     parser = vm / "apparmor/sbin/apparmor_parser"
     if not parser.exists():
-        judge.skip("there is no parser of AppArmor's profiles; `tests/oracles/install` installs it")
+        harness.skip("there is no AppArmor parser; `tests/oracles/install` installs it")
     made = subprocess.run([parser, "--skip-kernel-load", "--skip-cache", "--quiet", "--stdout", "--features-file", vm / "apparmor/etc/apparmor.d/abi/3.0"],
                           input=PROFILE.encode(), capture_output=True, check=False)
     if made.returncode:
-        judge.judge("the profiles", [made.stderr.decode()])
-        judge.end()
+        harness.check("the profiles", [made.stderr.decode()])
+        harness.end()
     path.write_bytes(made.stdout)
 
 
 def main():
-    judge = Judge("modules", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("modules", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     vm = REPOSITORY / "tests/vm/qemu"
     if not os.access(REPOSITORY / ".oracles/vm/vmlinuz", os.R_OK):
-        judge.skip("there is no kernel; `tests/oracles/install` installs it")
+        harness.skip("there is no kernel; `tests/oracles/install` installs it")
     for tool in ("qemu-system-x86_64", "strip"):
-        judge.tool(tool)
-    busybox = judge.tool("busybox")
+        harness.tool(tool)
+    busybox = harness.tool("busybox")
     with scratch() as directory:
-        compiled(judge, directory / "profiles")
-        # Without what debuggers read it is a tenth of what the machine has to unpack.
+        compile_profiles(harness, directory / "profiles")
+        # Without debug information the virtual machine has a tenth to unpack.
         small = directory / "small"
         small.mkdir()
-        judged = Path(program(judge, directory))
-        runtime = small / judged.name
-        given = [directory / "profiles", runtime, directory / "all"]
-        if judged.read_bytes()[:2] == b"#!":  # the self-test's, about runc
-            shutil.copy2(judged, runtime)
-            given.append(judge.tool("runc"))
+        tested = Path(program(harness, directory))
+        runtime = small / tested.name
+        files = [directory / "profiles", runtime, directory / "all"]
+        if tested.read_bytes()[:2] == b"#!":  # a mutation of runc
+            shutil.copy2(tested, runtime)
+            files.append(harness.tool("runc"))
         else:
-            subprocess.run(["strip", "-o", runtime, judged], check=True)
-        lines = [f"cat {directory}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{runtime} --root /run/judged"']
-        wanted = [case for case in CASES if judge.wants(case[0])]
+            subprocess.run(["strip", "-o", runtime, tested], check=True)
+        lines = [f"cat {directory}/profiles >/sys/kernel/security/apparmor/.load || exit 9", f'R="{runtime} --root /run/tested"']
+        wanted = [case for case in CASES if harness.wants(case[0])]
         for number, (_, change, script, command, _) in enumerate(wanted):
             place = directory / f"bundle-{number}"
             place.mkdir()
             config = configuration()
-            config["process"] |= {"args": ["/bin/sh", "-c", script], "apparmorProfile": "judged"}
+            config["process"] |= {"args": ["/bin/sh", "-c", script], "apparmorProfile": "tested"}
             change(config)
             write(place, config)
-            given.append(place / "config.json")
+            files.append(place / "config.json")
             lines += [f"cd {place} && mkdir rootfs && for name in bin dev proc sys tmp etc; do mkdir -m 1777 rootfs/$name; done",
                       "cp /bin/busybox rootfs/bin && ln -s busybox rootfs/bin/sh && chown -R 100000:100000 rootfs/tmp",
                       f"echo '<<<{number}'; ({command}) 2>&1; code=$?; echo; echo \">>>{number} $code\""]
         (directory / "all").write_text("\n".join([*lines, "exit 0\n"]))
-        words = [word for path in given for word in ("-f", str(path))]
-        ended = subprocess.run([vm, "-t", str(SECONDS), "-m", "1G", *words, busybox, "sh", directory / "all"], capture_output=True, text=True, check=False)
+        words = [word for path in files for word in ("-f", str(path))]
+        result = subprocess.run([vm, "-t", str(SECONDS), "-m", "1G", *words, busybox, "sh", directory / "all"], capture_output=True, text=True, check=False)
         for number, (name, _, _, _, check) in enumerate(wanted):
-            said, found, rest = ended.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
-            said = "\n".join(line for line in said.split("\n") if not line.startswith("/bin/sh: "))
+            output, found, rest = result.stdout.partition(f"<<<{number}\n")[2].partition(f"\n>>>{number} ")
+            output = "\n".join(line for line in output.split("\n") if not line.startswith("/bin/sh: "))
             code = int(rest.split("\n", 1)[0]) if found else 255
-            judge.judge(name, check(said.strip(), code) if found else [f"no word of it: {ended.stdout[-800:]} {ended.stderr[-400:]}"])
+            harness.check(name, check(output.strip(), code) if found else [f"no output of it: {result.stdout[-800:]} {result.stderr[-400:]}"])
         shutil.rmtree(small)
-    judge.end()
+    harness.end()
 
 
 if __name__ == "__main__":

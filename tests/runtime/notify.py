@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges who is told of system calls: an agent gets the filter's listener with the container's state, and decides in the kernel's place.
+"""Tests seccomp notifications: an agent gets the filter's listener with the container's state, and decides in the kernel's place.
 
-Each case runs under ours, runc and crun alike; what the agent is told and what the program sees must be what the case names, under
-each runtime that knows it.
+Each case runs with jobc, runc and crun: what the agent is told and what the program sees must be what the case says, for each
+runtime that supports it.
 """
 
 import array
@@ -22,19 +22,19 @@ from pathlib import Path
 import user
 from bundle import Roots, configuration, rootless
 from differential import PEERS, remove_groups
-from judge import Judge, scratch
+from harness import Harness, scratch
 from runtime import Runtime, program
 
 # linux/seccomp.h: SECCOMP_IOCTL_NOTIF_RECV and _SEND with the sizes of their structures; SECCOMP_USER_NOTIF_FLAG_CONTINUE.
 RECEIVE, SEND, NOTIFICATION, ANSWER, CONTINUE = 0xC0502100, 0xC0182101, 80, "=QqiI", 1
-METADATA = "an agent's own word"
-# No error that a kernel gives for mkdir(2), so nobody but the agent can have chosen it.
-CHOSEN = errno.ENOMSG
-ASKED = ("mkdir", "mkdirat")
+METADATA = "metadata of an agent"
+# An error that the kernel does not return for mkdir(2), so only the agent can have chosen it.
+CHOSEN_ERROR = errno.ENOMSG
+DECIDED_CALLS = ("mkdir", "mkdirat")
 
 
 class Agent:
-    """Listens at a socket, and answers calls of every listener it gets: those of mkdir with an error, others as the kernel would."""
+    """Listens at a socket, and answers the calls of every listener that it gets: mkdir with an error, others as the kernel would."""
 
     def __init__(self, path):
         self.path, self.messages, self.calls = Path(path), [], 0
@@ -51,9 +51,9 @@ class Agent:
                 connection, _ = self.socket.accept()
             except OSError:
                 return
-            threading.Thread(target=self.hear, args=(connection,), daemon=True).start()
+            threading.Thread(target=self.receive_listener, args=(connection,), daemon=True).start()
 
-    def hear(self, connection):
+    def receive_listener(self, connection):
         text, descriptors = b"", array.array("i")
         while True:
             piece, ancillary, _, _ = connection.recvmsg(65536, socket.CMSG_SPACE(4))
@@ -75,17 +75,17 @@ class Agent:
         waiting = select.poll()
         waiting.register(listener, select.POLLIN)
         while True:
-            # Where the last process with the filter has gone there is nothing to receive, and no wait for it.
+            # After the last process with the filter has ended, there is nothing to receive or to wait for.
             if not any(happened & select.POLLIN for _, happened in waiting.poll()):
                 os.close(listener)
                 return
-            asked = bytearray(NOTIFICATION)
+            notification = bytearray(NOTIFICATION)
             try:
-                fcntl.ioctl(listener, RECEIVE, asked)
-                number, made = struct.unpack_from("=Q", asked)[0], struct.unpack_from("=i", asked, 16)[0]
+                fcntl.ioctl(listener, RECEIVE, notification)
+                number, call = struct.unpack_from("=Q", notification)[0], struct.unpack_from("=i", notification, 16)[0]
                 self.calls += 1
-                chosen = made in (83, 258) if os.uname().machine == "x86_64" else made == 34
-                answer = struct.pack(ANSWER, number, 0, -CHOSEN if chosen else 0, 0 if chosen else CONTINUE)
+                decided = call in (83, 258) if os.uname().machine == "x86_64" else call == 34
+                answer = struct.pack(ANSWER, number, 0, -CHOSEN_ERROR if decided else 0, 0 if decided else CONTINUE)
                 fcntl.ioctl(listener, SEND, bytearray(answer))
             except OSError as error:
                 if error.errno in (errno.ENOENT, errno.EINTR, errno.EINPROGRESS):
@@ -94,7 +94,7 @@ class Agent:
                 return
 
     def close(self):
-        # It must not accept at the next agent's socket, which may have the same number.
+        # The server must not accept at the next agent's socket, which may have the same number.
         self.socket.shutdown(socket.SHUT_RDWR)
         self.server.join()
         self.socket.close()
@@ -103,15 +103,15 @@ class Agent:
 
 @dataclass
 class Case:
-    """A container with an agent: what asks it, how it is started, and what must come of it."""
+    """A container with an agent: which calls it decides, how the container is started, and the expected result."""
 
     name: str
-    calls: tuple = ASKED
+    calls: tuple = DECIDED_CALLS
     change: object = None
     commands: tuple = ("run",)
     lacking: tuple = ()
     listens: bool = True
-    refused: str = ""
+    error: str = ""
     messages: int = 1
     rootless: bool = True
     flags: tuple = ()
@@ -132,14 +132,14 @@ def another_user(config):
     config["process"]["user"] = {"uid": 1000, "gid": 1000}
 
 
-def nowhere(config):
+def without_listener(config):
     config["linux"]["seccomp"].pop("listenerPath")
     config["linux"]["seccomp"].pop("listenerMetadata")
 
 
-HANDING_OVER = ("write", "read", "close", "sendmsg", "futex", "ppoll", "sched_yield", "execve")
-# What busybox needs to tell what came of it, and nothing that hands a listener over.
-NEEDED = ("execve", "brk", "arch_prctl", "set_tid_address", "set_robust_list", "rseq", "prlimit64", "readlink", "readlinkat", "getrandom",
+HANDOVER_CALLS = ("write", "read", "close", "sendmsg", "futex", "ppoll", "sched_yield", "execve")
+# What busybox needs to report the result, without the calls that pass a listener.
+BUSYBOX_CALLS = ("execve", "brk", "arch_prctl", "set_tid_address", "set_robust_list", "rseq", "prlimit64", "readlink", "readlinkat", "getrandom",
           "mprotect", "write", "writev", "exit", "exit_group", "open", "openat", "close", "newfstatat", "fstat", "stat", "statx", "lstat", "fork", "vfork",
           "clone", "wait4", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "getuid", "geteuid", "getgid", "getegid", "getpid", "getppid",
           "mmap", "munmap", "ioctl", "fcntl", "getdents64", "dup2", "dup3", "umask", "getcwd", "poll", "setuid", "setgid", "prctl", "uname", "read",
@@ -149,40 +149,40 @@ CASES = [
     Case("a call is decided"),
     Case("by another user", change=another_user, rootless=False),
     Case("in a user namespace", change=in_user_namespace, rootless=False),
-    Case("while privileges may be gained", change=privileged, rootless=False),
-    Case("while privileges may be gained, in a user namespace",
+    Case("with new privileges", change=privileged, rootless=False),
+    Case("with new privileges, in a user namespace",
          change=lambda config: (privileged(config), in_user_namespace(config)), rootless=False),
-    Case("created and started", commands=("create", "start")),
-    Case("created and started while privileges may be gained", change=privileged, commands=("create", "start"), rootless=False),
-    # crun 1.8 tells no bundle and no number of a further process.
-    Case("a further program", commands=("create", "start", "exec"), messages=2, lacking=("crun",)),
-    Case("a further program while privileges may be gained", change=privileged, commands=("create", "start", "exec"), messages=2, rootless=False, lacking=("crun",)),
-    # runc refuses `write`; it and crun make such calls themselves once the filter is loaded.
-    Case("the calls that handing over takes", calls=(*ASKED, *HANDING_OVER), lacking=PEERS),
-    Case("the calls that handing over takes, created and started", calls=(*ASKED, *HANDING_OVER), commands=("create", "start"), lacking=PEERS),
+    Case("create and start", commands=("create", "start")),
+    Case("create and start, with new privileges", change=privileged, commands=("create", "start"), rootless=False),
+    # crun 1.8 reports no bundle and no pid for `exec`.
+    Case("exec", commands=("create", "start", "exec"), messages=2, lacking=("crun",)),
+    Case("exec, with new privileges", change=privileged, commands=("create", "start", "exec"), messages=2, rootless=False, lacking=("crun",)),
+    # runc rejects `write`; runc and crun make such calls themselves once the filter is loaded.
+    Case("the calls that pass the listener", calls=(*DECIDED_CALLS, *HANDOVER_CALLS), lacking=PEERS),
+    Case("the calls that pass the listener, create and start", calls=(*DECIDED_CALLS, *HANDOVER_CALLS), commands=("create", "start"), lacking=PEERS),
     Case("every call", default="SCMP_ACT_NOTIFY", lacking=PEERS),
-    Case("a filter that refuses handing over", default="SCMP_ACT_ERRNO", allowed=NEEDED, lacking=PEERS),
-    Case("an agent that can be killed meanwhile", flags=("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV",), lacking=PEERS),
-    # crun sends a descriptor all the same.
-    Case("nobody asks", calls=(), messages=0, lacking=("crun",)),
-    Case("nobody listens", listens=False, refused="listenerPath", messages=0),
-    Case("nobody listens, created", listens=False, refused="listenerPath", messages=0, commands=("create",)),
-    Case("nobody is named", change=nowhere, refused="listenerPath", messages=0, lacking=("crun",)),
+    Case("a filter that forbids passing the listener", default="SCMP_ACT_ERRNO", allowed=BUSYBOX_CALLS, lacking=PEERS),
+    Case("a program that can be killed while it waits", flags=("SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV",), lacking=PEERS),
+    # crun sends a file descriptor anyway.
+    Case("no call is decided by an agent", calls=(), messages=0, lacking=("crun",)),
+    Case("no agent", listens=False, error="listenerPath", messages=0),
+    Case("no agent, create", listens=False, error="listenerPath", messages=0, commands=("create",)),
+    Case("no listenerPath", change=without_listener, error="listenerPath", messages=0, lacking=("crun",)),
 ]
 
-# What it is told is the error's number, where nobody else may have chosen it; and that nothing of ours is open.
-TRY = "mkdir /tmp/made; echo; ls /proc/self/fd; [ -d /tmp/made ] && echo made; exit 7"
-HELD = "read -r _ </tmp/go"
+# Reports the error that the agent chose, and the open file descriptors.
+TRY_MKDIR = "mkdir /tmp/made; echo; ls /proc/self/fd; [ -d /tmp/made ] && echo made; exit 7"
+WAIT = "read -r _ </tmp/go"
 
 
-def judged(runtime, case, roots, directory, account):
+def run_case(runtime, case, roots, directory, account):
     place = directory / f"{CASES.index(case)}-{runtime.name}"
     place.mkdir()
     path = place / "agent"
     config = configuration()
     further = "exec" in case.commands
-    config["process"]["args"] = ["/bin/sh", "-c", HELD if further else TRY]
-    config["linux"]["cgroupsPath"] = f"/judge-{os.getpid()}/notify"
+    config["process"]["args"] = ["/bin/sh", "-c", WAIT if further else TRY_MKDIR]
+    config["linux"]["cgroupsPath"] = f"/check-{os.getpid()}/notify"
     config["linux"]["seccomp"] = {
         "defaultAction": case.default, "architectures": ["SCMP_ARCH_AARCH64" if os.uname().machine == "aarch64" else "SCMP_ARCH_X86_64"],
         "listenerPath": str(path), "listenerMetadata": METADATA,
@@ -195,7 +195,7 @@ def judged(runtime, case, roots, directory, account):
         config["linux"].pop("cgroupsPath")
     if case.change:
         case.change(config)
-    config["annotations"] = {"judged.by": "an agent"}
+    config["annotations"] = {"tested.by": "an agent"}
     owner = (account.uid, account.gid) if account else \
         (100000, 100000) if any(space["type"] == "user" for space in config["linux"]["namespaces"]) else None
     roots.bundle(place, config, owner)
@@ -204,16 +204,16 @@ def judged(runtime, case, roots, directory, account):
     agent = Agent(path) if case.listens else None
     name = f"notify-{os.getpid()}-{CASES.index(case)}"
     try:
-        yield from told(case, *carried_out(runtime, case, place, name), agent, name, place, runtime.name == "ours")
+        yield from unmet(case, *run_commands(runtime, case, place, name), agent, name, place, runtime.name == "ours")
     finally:
         runtime.delete(name)
         if agent:
             agent.close()
-        remove_groups(f"judge-{os.getpid()}")
+        remove_groups(f"check-{os.getpid()}")
 
 
-def carried_out(runtime, case, place, name):
-    """The exit code, what the program said, what the runtime said, and the numbers of the processes."""
+def run_commands(runtime, case, place, name):
+    """The exit code, the program's output, the runtime's errors, and the pids."""
     with open(place / "out", "w+", encoding="utf-8") as out, open(place / "err", "w+", encoding="utf-8") as err:
         def command(*words):
             try:
@@ -231,18 +231,18 @@ def carried_out(runtime, case, place, name):
             elif word == "start":
                 code = command("start", name)
             else:
-                code = command("exec", name, "/bin/sh", "-c", TRY)
+                code = command("exec", name, "/bin/sh", "-c", TRY_MKDIR)
             if code:
                 break
         if "start" in case.commands and "exec" not in case.commands and code == 0:
-            code = ended(runtime, name)
+            code = wait_until_stopped(runtime, name)
         out.seek(0)
         err.seek(0)
         return code, out.read(), err.read(), pids
 
 
-def ended(runtime, name):
-    """Waits for the end of a container that nobody stays with; its program's exit code is not told."""
+def wait_until_stopped(runtime, name):
+    """Waits for the end of a detached container, whose exit code is not reported."""
     for _ in range(200):
         state = runtime.state(name)
         if not state or state["status"] == "stopped":
@@ -251,32 +251,32 @@ def ended(runtime, name):
     return 124
 
 
-def told(case, code, out, err, pids, agent, name, place, ours):
-    """What is not as it must be."""
+def unmet(case, code, out, err, pids, agent, name, place, ours):
+    """The differences from the expected result."""
     messages = agent.messages if agent else []
-    said = f"exit code {code}: {out!r} {err.strip()!r}, {len(messages)} messages, {agent.calls if agent else 0} calls"
+    summary = f"exit code {code}: {out!r} {err.strip()!r}, {len(messages)} messages, {agent.calls if agent else 0} calls"
     if len(messages) != case.messages:
-        yield f"the agent heard {len(messages)} times, not {case.messages}: {said}"
-    if case.refused:
+        yield f"the agent got {len(messages)} messages, not {case.messages}: {summary}"
+    if case.error:
         if code in (0, 7, 124) or out:
-            yield f"is not refused: {said}"
-        elif ours and case.refused not in err:
-            yield f"is not refused at `{case.refused}`: {said}"
+            yield f"is not rejected: {summary}"
+        elif ours and case.error not in err:
+            yield f"is not rejected at `{case.error}`: {summary}"
         return
     if code != 7:
-        yield f"does not end as the program does: {said}"
-    chosen = os.strerror(CHOSEN) in err + out
-    if chosen != bool(case.messages) or ("made" in out.split()) == chosen:
-        yield f"mkdir was not decided as it must be: {said}"
-    # The program's three, and the one by which `ls` reads the directory.
+        yield f"does not return the program's exit code: {summary}"
+    decided = os.strerror(CHOSEN_ERROR) in err + out
+    if decided != bool(case.messages) or ("made" in out.split()) == decided:
+        yield f"mkdir was not decided as expected: {summary}"
+    # The three standard streams, and the directory that `ls` reads.
     if [word for word in out.split() if word != "made"] != ["0", "1", "2", "3"]:
-        yield f"descriptors are left open: {said}"
+        yield f"file descriptors are left open: {summary}"
     for index, message in enumerate(messages):
         state = message.get("state", {})
         fields = {
             "fds": (message.get("fds"), ["seccompFd"]), "metadata": (message.get("metadata"), METADATA),
-            "the descriptors sent": (message["descriptors"], 1), "state.id": (state.get("id"), name),
-            "state.bundle": (state.get("bundle"), str(place)), "state.annotations": (state.get("annotations"), {"judged.by": "an agent"}),
+            "file descriptors sent": (message["descriptors"], 1), "state.id": (state.get("id"), name),
+            "state.bundle": (state.get("bundle"), str(place)), "state.annotations": (state.get("annotations"), {"tested.by": "an agent"}),
             "state.status": (state.get("status") in ("creating", "created", "running"), True),
             "ociVersion": (bool(message.get("ociVersion")), True),
             "pid": (message.get("pid") == state.get("pid"), index == 0),
@@ -289,26 +289,26 @@ def told(case, code, out, err, pids, agent, name, place, ours):
 
 
 def main():
-    judge = Judge("notify", __doc__.split("\n", maxsplit=1)[0])
-    judge.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
-    judge.parser.add_argument("--peer", action="append", help="judge this one too, and no other")
-    options = judge.parse()
+    harness = Harness("notify", __doc__.split("\n", maxsplit=1)[0])
+    harness.parser.add_argument("--user", choices=("root", "range", "single"), default="root")
+    harness.parser.add_argument("--peer", action="append", help="test this runtime too, instead of the default peers")
+    options = harness.parse()
     if os.geteuid() != 0:
-        judge.skip("root makes the bundles, also those of an unprivileged user")
+        harness.skip("needs root, which creates the bundles of all users")
     account = {"root": None, "range": user.with_range, "single": user.without_range}[options.user]
     account = account() if account else None
     with scratch() as directory:
-        roots = Roots(directory, judge.tool("busybox"))
-        runtime = Runtime(program(judge, directory), directory, account)
-        peers = [] if account else [Runtime(judge.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
+        roots = Roots(directory, harness.tool("busybox"))
+        runtime = Runtime(program(harness, directory), directory, account)
+        peers = [] if account else [Runtime(harness.tool(name), directory) for name in options.peer or PEERS if name != runtime.name]
         for case in CASES:
-            if not judge.wants(case.name) or account and not case.rootless:
+            if not harness.wants(case.name) or account and not case.rootless:
                 continue
             for each in (runtime, *peers):
                 if each.name not in case.lacking:
                     name = case.name if each is runtime else f"{case.name} ({each.name})"
-                    judge.judge(name, judged(each, case, roots, directory, account))
-    judge.end()
+                    harness.check(name, run_case(each, case, roots, directory, account))
+    harness.end()
 
 
 if __name__ == "__main__":

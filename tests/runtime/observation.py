@@ -1,7 +1,7 @@
-"""What a container is, field by field: what the probe printed inside, and what the kernel says of it outside.
+"""Observes a container, field by field: the output of the probe inside, and the kernel's files outside.
 
-Everything that differs from one run to the next (ids of mounts, names of pipes, the bundle's own path) is written in
-one way, so that two observations of equal containers are equal.
+Everything that differs between runs (mount ids, names of pipes, the bundle's path) is normalized, so that two
+observations of equal containers are equal.
 """
 
 import os
@@ -45,7 +45,7 @@ def as_lines(body, bundle):
 def as_words(body, _):
     for line in body:
         name, _, value = line.partition(" ")
-        yield name.rstrip(":"), value if name != "pid" or value == "1" else "the machine's"
+        yield name.rstrip(":"), value if name != "pid" or value == "1" else "the host's"
 
 
 def as_status(body, _):
@@ -62,7 +62,7 @@ def as_limits(body, _):
 
 
 def as_mounts(body, bundle):
-    """In the order they were mounted: place, what of the file system, its type, the options and the propagation."""
+    """In the order of mounting: path, root in the file system, type, options and propagation."""
     places = {}
     for line in body:
         fields, _, rest = line.partition(" - ")
@@ -74,7 +74,7 @@ def as_mounts(body, bundle):
         root = re.sub(r"^.*/(rootfs|volumes)\b", r"BUNDLE/\1", root).replace(bundle, "BUNDLE")
         root = re.sub(r"^/docker/.*|^/process_api/\w+", "/OWN", root)
         passed = sorted(re.sub(r":\d+", "", word) for word in optional)
-        if root.startswith("/probe-") or root.startswith("/judge-"):
+        if root.startswith("/probe-") or root.startswith("/check-"):
             root = "/CGROUP"
         super_options = sorted(option for option in rest[2].split(",") if kind not in ("ext4", "overlay", "devtmpfs"))
         yield name, f"{root} {kind} {','.join(sorted(options.split(',')))} [{','.join(super_options)}] {passed}"
@@ -87,7 +87,7 @@ def as_nodes(body, _):
 
 
 def as_descriptors(body, _):
-    """Which descriptors are open, and the sort of thing each is."""
+    """The open file descriptors, and the type of each."""
     for line in body:
         before, _, target = line.partition(" -> ")
         number = before.rpartition(" ")[2]
@@ -111,7 +111,7 @@ PARSERS = {"clocks": as_table, "maps": as_table, "status": as_status, "identity"
 
 
 def outside(pid, cgroups_path):
-    """What the kernel tells the host about the container's first process."""
+    """What the host's /proc says about the container's first process."""
     fields = {}
     for name in NAMESPACES:
         shared = os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/self/ns/{name}")
@@ -127,7 +127,7 @@ def outside(pid, cgroups_path):
         root = Path("/sys/fs/cgroup") if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else \
             Path("/sys/fs/cgroup", controllers.removeprefix("name=") or "unified")
         wanted = cgroups_path or ""
-        place = "in its group" if wanted and path.endswith(wanted) else "elsewhere" if path != "/" else "/"
+        place = "in its cgroup" if wanted and path.endswith(wanted) else "elsewhere" if path != "/" else "/"
         fields[f"cgroup.{controllers}"] = place
         for name in LIMIT_FILES.get(controllers, ()):
             file = Path(f"{root}{path}", name)
@@ -142,6 +142,6 @@ def text(pid, name):
 
 
 def field(pid, number):
-    """A field of /proc/PID/stat, numbered as proc(5) numbers them from 1."""
+    """A field of /proc/PID/stat, numbered from 1 as in proc(5)."""
     rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(rest[number - 2])

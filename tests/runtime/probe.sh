@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs inside the container and prints what it finds there, a section after each `== name`. It looks at the shell that
-# runs it, whose state is what the runtime left.
+# Runs inside the container and prints what it finds, one section after each `== name`. It observes the shell that
+# runs it, whose state is as the runtime left it.
 say() { printf '== %s\n' "$1"; }
 
 say status

@@ -1,16 +1,16 @@
-"""The seccomp profile containers get by default elsewhere, as the specification writes it: about 350 calls allowed."""
+"""The default seccomp profile of Docker in the format of the specification: about 350 allowed syscalls."""
 
 import json
 import platform
 from pathlib import Path
 
-# Of Debian's golang-github-containers-common, which podman brings: docker's profile with its conditions.
+# From Debian's golang-github-containers-common, which podman depends on: Docker's profile with its conditions.
 SOURCE = Path("/usr/share/containers/seccomp.json")
 ARCHITECTURES = {"x86_64": ("amd64", "SCMP_ARCH_X86_64"), "aarch64": ("arm64", "SCMP_ARCH_AARCH64")}
 
 
 def docker(capabilities):
-    """The profile for a container that holds these capabilities, on this machine's architecture."""
+    """The profile for a container with these capabilities, on this host's architecture."""
     written = json.loads(SOURCE.read_text())
     short, arch = ARCHITECTURES[platform.machine()]
     others = next((m["subArchitectures"] for m in written["archMap"] if m["architecture"] == arch), [])

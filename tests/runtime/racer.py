@@ -1,4 +1,4 @@
-"""A second process that exchanges two paths all the time, while containers are started that use them."""
+"""A second process that keeps exchanging two paths while containers that use them are started."""
 
 import select
 import subprocess
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 class Racer:
-    """Starts go on until there were as many as asked, and as many exchanges; `problems` says where those never came about."""
+    """Containers are started until there were `--races` starts and `--exchanges` exchanges; `problems` says if that was not reached."""
 
-    def __init__(self, judge, what, one, two):
-        self.judge, self.what = judge, what
-        self.wanted, self.least = judge.options.exchanges, judge.options.races
-        command = ["python3", Path(__file__).with_name("swap.py"), one, two, str(self.wanted)]
+    def __init__(self, harness, name, one, two):
+        self.harness, self.name = harness, name
+        self.min_exchanges, self.min_starts = harness.options.exchanges, harness.options.races
+        command = ["python3", Path(__file__).with_name("swap.py"), one, two, str(self.min_exchanges)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.problems = []
 
@@ -19,15 +19,15 @@ class Racer:
         return self
 
     def __exit__(self, *_):
-        said, _ = self.process.communicate("")
-        times = int(said.split()[-1]) if said.split() else 0
-        self.judge.note(f"{self.what} was exchanged", times)
-        if times < self.wanted:
-            self.problems.append(f"{self.what} was exchanged {times} times only, not {self.wanted}: nothing was raced for")
+        output, _ = self.process.communicate("")
+        times = int(output.split()[-1]) if output.split() else 0
+        self.harness.note(f"{self.name} was exchanged", times)
+        if times < self.min_exchanges:
+            self.problems.append(f"{self.name} was exchanged {times} times, not {self.min_exchanges}: the race was not tested")
 
     def starts(self):
-        """The numbers of the starts; twenty times as many as asked for is the end in any case."""
-        for number in range(20 * self.least):
-            if number >= self.least and select.select([self.process.stdout], [], [], 0)[0]:
+        """The numbers of the starts, at most twenty times `--races`."""
+        for number in range(20 * self.min_starts):
+            if number >= self.min_starts and select.select([self.process.stdout], [], [], 0)[0]:
                 return
             yield number

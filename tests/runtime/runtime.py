@@ -1,4 +1,4 @@
-"""How a runtime is driven: ours, runc and crun speak the same command line."""
+"""The command line of a runtime: that of jobc-oci, runc and crun is the same."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from judge import REPOSITORY
+from harness import REPOSITORY
 
 SECONDS = 30
 
@@ -17,7 +17,7 @@ WITHOUT_V2 = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; 
 
 
 class Runtime:
-    """A runtime's program, the directory of its states and the user it runs as (`None` for the one who judges)."""
+    """A runtime's program, its state directory, and the user that it runs as (`None`: the test's own user)."""
 
     def __init__(self, program, directory, user=None):
         self.program, self.user = Path(program), user
@@ -41,12 +41,12 @@ class Runtime:
     def environment(self):
         if not self.user:
             return None
-        # What `broken.py` is to do wrong.
-        more = {name: os.environ[name] for name in ("BREAK",) if name in os.environ}
+        # For `mutant.py`.
+        more = {name: os.environ[name] for name in ("MUTATION",) if name in os.environ}
         return {"PATH": os.environ["PATH"], "HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home)} | more
 
     def call(self, *words, seconds=SECONDS, **more):
-        """Runs one command to its end; a run that takes too long counts as one that failed."""
+        """Runs a command to its end; exit code 124 is a timeout."""
         more.setdefault("stdin", subprocess.DEVNULL)
         started = subprocess.Popen(self.argv(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    errors="surrogateescape", env=self.environment(), **more)
@@ -55,20 +55,20 @@ class Runtime:
         except subprocess.TimeoutExpired:
             started.kill()
             out, err = started.communicate()
-            return subprocess.CompletedProcess(started.args, 124, out, f"{err}\nno end within {seconds} s")
+            return subprocess.CompletedProcess(started.args, 124, out, f"{err}\ntimed out after {seconds} s")
         return subprocess.CompletedProcess(started.args, started.returncode, out, err)
 
     def run(self, bundle, name, *flags, **more):
         return self.call("run", *flags, "--bundle", str(bundle), name, **more)
 
     def spawn(self, bundle, name, *flags, prelude=(), **more):
-        """Starts `run` and returns while the container runs, its streams as pipes."""
+        """Starts `run` and returns while the container runs, with pipes as streams."""
         more = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | more
         return subprocess.Popen([*prelude, *self.argv("run", *flags, "--bundle", str(bundle), name)],
                                 text=True, errors="surrogateescape", env=self.environment(), **more)
 
     def state(self, name):
-        """The state as the specification's JSON, `None` where there is none of that name."""
+        """The state as JSON, `None` if there is no container of that name."""
         answer = self.call("state", name)
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
@@ -77,7 +77,7 @@ class Runtime:
 
 
 def ours(directory, built=None):
-    """A copy of this tree's `jobc-oci`, or of the `jobc` that `JOBC` names under that name, where every user may run it."""
+    """A copy of this tree's `jobc-oci`, or of the `jobc` that `JOBC` names, as `jobc-oci`, where every user may run it."""
     copy = Path(directory, "jobc-oci")
     if not copy.exists():
         shutil.copy2(built or binary("jobc-oci"), copy)
@@ -86,7 +86,7 @@ def ours(directory, built=None):
 
 
 def binary(name="jobc"):
-    """The program cargo built last; `JOBC` names another `jobc`, which is both."""
+    """The program that cargo built last; `JOBC` names another `jobc`, which serves as both programs."""
     if "JOBC" in os.environ:
         return Path(os.environ["JOBC"])
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
@@ -96,14 +96,14 @@ def binary(name="jobc"):
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
-def program(judge, directory):
-    """The program to judge as it was asked for, ours if nothing was."""
-    asked = judge.options.runtime
-    return ours(directory) if asked in (None, "ours") else judge.tool(asked)
+def program(harness, directory):
+    """The program to test: what `--runtime` names, or ours."""
+    requested = harness.options.runtime
+    return ours(directory) if requested in (None, "ours") else harness.tool(requested)
 
 
 def on_a_terminal(argv, environment, answer=None, seconds=SECONDS):
-    """Runs a command on a terminal of its own, 33 rows of 101 columns; returns its exit code and what it wrote."""
+    """Runs a command on its own terminal of 33 rows and 101 columns; returns its exit code and output."""
     import fcntl
     import select
     import struct

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges cgroups that a runtime has systemd make, in a machine whose first process is systemd.
+"""Tests cgroups that a runtime has systemd create, in a virtual machine whose first process is systemd.
 
-The machine is User-Mode Linux on this machine's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
-runc is the yardstick: for the same bundle the unit must have the same properties and its group the same files.
+The virtual machine is User-Mode Linux on this host's files (`tests/vm/uml -c systemd`); this file starts it and runs again in it.
+runc is the reference: for the same bundle the unit must have the same properties, and its cgroup the same files.
 """
 
 import json
@@ -14,15 +14,15 @@ import time
 from pathlib import Path
 
 from bundle import Roots, configuration, rootless
-from judge import REPOSITORY, Judge, scratch
-from login import ALONE, Login
-from podman import Podman, image, said
+from harness import REPOSITORY, Harness, scratch
+from login import NO_DEFAULT_DEPENDENCIES, Login
+from podman import Podman, image, expect
 from runtime import binary, ours
 
 SECONDS = 280
 TREE = Path("/sys/fs/cgroup")
 MEGABYTE = 1 << 20
-# What systemd is told, and what the kernel is.
+# What systemd has, and what the kernel has.
 PROPERTIES = ["Slice", "Delegate", "DefaultDependencies", "MemoryMax", "MemoryLow", "MemorySwapMax", "CPUWeight", "CPUQuotaPerSecUSec",
               "CPUQuotaPeriodUSec", "TasksMax", "MemoryAccounting", "CPUAccounting", "TasksAccounting", "ControlGroup"]
 FILES = ["memory.max", "memory.low", "cpu.weight", "cpu.max", "pids.max"]
@@ -32,13 +32,13 @@ SLEEP = ["/bin/sleep", "600"]
 
 
 class Machine:
-    """The runtimes and the bundles in this machine."""
+    """The runtimes and the bundles in this virtual machine."""
 
-    def __init__(self, judge, directory):
-        self.judge, self.directory = judge, directory
-        asked = judge.options.runtime
-        self.program = ours(directory) if asked in (None, "ours") else judge.tool(asked)
-        self.roots = Roots(directory, judge.tool("busybox"))
+    def __init__(self, harness, directory):
+        self.harness, self.directory = harness, directory
+        requested = harness.options.runtime
+        self.program = ours(directory) if requested in (None, "ours") else harness.tool(requested)
+        self.roots = Roots(directory, harness.tool("busybox"))
         self.made = 0
 
     def bundle(self, path, args=None, **change):
@@ -53,14 +53,14 @@ class Machine:
 
     def call(self, *words, program=None, flags=("--systemd-cgroup",), prefix=(), **more):
         name = Path(program or self.program).name
-        command = [*prefix, str(program or self.program), "--root", f"/run/judged-{name}", *flags, *words]
+        command = [*prefix, str(program or self.program), "--root", f"/run/tested-{name}", *flags, *words]
         more = {"stdin": subprocess.DEVNULL, "timeout": 120} | more
         return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
     def detached(self, bundle, name, **more):
-        """Starts a container; its streams are nobody's, as it outlives this call."""
+        """Starts a detached container, with files as its streams."""
         with open(self.directory / f"{name}.out", "w+") as out:
-            command = [str(more.get("program") or self.program), "--root", f"/run/judged-{Path(more.get('program') or self.program).name}",
+            command = [str(more.get("program") or self.program), "--root", f"/run/tested-{Path(more.get('program') or self.program).name}",
                        "--systemd-cgroup", "run", "--detach", "--bundle", str(bundle), name]
             code = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120).returncode
             out.seek(0)
@@ -68,8 +68,8 @@ class Machine:
 
 
 def show(unit, *properties):
-    told = subprocess.run(["systemctl", "show", unit, *(f"--property={name}" for name in properties)], capture_output=True, text=True, check=False)
-    return dict(line.split("=", 1) for line in told.stdout.splitlines())
+    output = subprocess.run(["systemctl", "show", unit, *(f"--property={name}" for name in properties)], capture_output=True, text=True, check=False)
+    return dict(line.split("=", 1) for line in output.stdout.splitlines())
 
 
 def files(group):
@@ -88,23 +88,23 @@ def reload():
 
 def is_gone(unit, group):
     for _ in range(100):
-        # A slice that was ended stays known; a scope that failed would stay as such.
+        # A slice stays loaded after it was stopped; a failed scope would stay too.
         if not group.exists() and show(unit, "ActiveState").get("ActiveState") == "inactive":
             return
         time.sleep(0.1)
-    yield f"{unit} is {show(unit, 'LoadState', 'ActiveState', 'Result')}, its group is {'there' if group.exists() else 'gone'}"
+    yield f"{unit} is {show(unit, 'LoadState', 'ActiveState', 'Result')}, its cgroup {'exists' if group.exists() else 'is removed'}"
 
 
 def limits(machine):
-    """The unit's properties and its group's files, as runc makes them: new, after systemd has read its units again, changed."""
-    runc = machine.judge.tool("runc")
+    """The unit's properties and its cgroup's files, compared with runc: new, after daemon-reload, after an update."""
+    runc = machine.harness.tool("runc")
     unit, group = "jobc-limited.scope", TREE / "system.slice/jobc-limited.scope"
     seen = {}
     for program in (runc, machine.program):
         bundle = machine.bundle("system.slice:jobc:limited")
-        code, told = machine.detached(bundle, "limited", program=program)
+        code, output = machine.detached(bundle, "limited", program=program)
         if code:
-            yield f"{program}: {told}"
+            yield f"{program}: {output}"
             continue
         stages = seen[str(program)] = {}
         stages["new"] = show(unit, *PROPERTIES) | files(group)
@@ -122,19 +122,19 @@ def limits(machine):
         for stage, wanted in seen[str(runc)].items():
             yield from differs(stage, seen[str(machine.program)][stage], wanted)
         wanted = {"memory.max": str(64 * MEGABYTE), "pids.max": "33", "cpu.max": "25000 50000", "MemoryMax": str(64 * MEGABYTE)}
-        yield from differs("what was asked for", seen[str(machine.program)]["after a reload"], wanted)
+        yield from differs("requested limits", seen[str(machine.program)]["after a reload"], wanted)
 
 
 def fractions(machine):
-    """CPU time that is no whole hundredth: the kernel has it exactly, and a reload does not take any away."""
+    """CPU time that is not a whole percentage: the kernel has it exactly, and a reload does not reduce it."""
     bundle = machine.bundle("system.slice:jobc:fraction")
     config = json.loads((bundle / "config.json").read_text())
     config["linux"]["resources"]["cpu"] = {"quota": 33333, "period": 100000}
     (bundle / "config.json").write_text(json.dumps(config))
-    code, told = machine.detached(bundle, "fraction")
+    code, output = machine.detached(bundle, "fraction")
     group = TREE / "system.slice/jobc-fraction.scope"
     if code:
-        yield told
+        yield output
     elif files(group)["cpu.max"] != "33333 100000":
         yield f"cpu.max is {files(group)['cpu.max']}"
     else:
@@ -145,44 +145,44 @@ def fractions(machine):
 
 
 def names(machine):
-    """Where the units of several paths are."""
+    """The units of several cgroup paths."""
     for path, unit, group in [
         ("", None, "system.slice"),
         (":jobc:plain", "jobc-plain.scope", "system.slice"),
         ("x-y.slice:jobc:deep", "jobc-deep.scope", "x.slice/x-y.slice"),
         ("system.slice:jobc:up-down.slice", "up-down.slice", "up.slice"),
     ]:
-        code, told = machine.detached(machine.bundle(path), "named")
+        code, output = machine.detached(machine.bundle(path), "named")
         unit = unit or ("runc-named.scope" if "runc" in Path(machine.program).name else "jobc-named.scope")
         found = show(unit, "ControlGroup").get("ControlGroup")
         if code or found != f"/{group}/{unit}":
-            yield f"{path!r}: {found}: {told}"
+            yield f"{path!r}: {found}: {output}"
         group = TREE / group / unit
         held = (group / "cgroup.procs").read_text().split() if group.exists() else []
         listed = machine.call("ps", "--format", "json", "named", flags=())
         if not held or json.loads(listed.stdout or "[]") != [int(pid) for pid in held]:
-            yield f"{path!r}: it holds {held}, and has {listed}"
+            yield f"{path!r}: its cgroup has {held}, `ps` lists {listed}"
         machine.call("delete", "--force", "named")
         yield from is_gone(unit, group)
 
 
-def life(machine):
-    """Created, started, looked at, halted, let go, joined, killed: all of it in the unit's group."""
+def life_cycle(machine):
+    """create, start, pause, resume, exec, ps, events, kill, delete: all in the unit's cgroup."""
     unit, group = "jobc-living.scope", TREE / "system.slice/jobc-living.scope"
     bundle = machine.bundle("system.slice:jobc:living")
     with open(machine.directory / "living.out", "w") as out:
-        created = subprocess.run([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
+        created = subprocess.run([str(machine.program), "--root", f"/run/tested-{Path(machine.program).name}", "--systemd-cgroup", "create", "--bundle", str(bundle), "living"],
                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False, timeout=120)
     if created.returncode:
         yield (machine.directory / "living.out").read_text()
         return
     for words in (["start", "living"], ["pause", "living"], ["resume", "living"]):
-        ended = machine.call(*words, flags=())
-        if ended.returncode:
-            yield f"{words[0]}: {ended.stderr}"
+        result = machine.call(*words, flags=())
+        if result.returncode:
+            yield f"{words[0]}: {result.stderr}"
         frozen = (group / "cgroup.events").read_text()
         if ("frozen 1" in frozen) != (words[0] == "pause"):
-            yield f"after {words[0]} it says {frozen}"
+            yield f"after {words[0]} cgroup.events is {frozen}"
     joined = machine.call("exec", "living", "/bin/sh", "-c", "cat /proc/self/cgroup; exit 3", flags=())
     if joined.returncode != 3 or joined.stdout != "0::/\n":
         yield f"exec: {joined}"
@@ -198,26 +198,26 @@ def life(machine):
             break
         time.sleep(0.1)
     else:
-        yield "it is not stopped"
+        yield "its state is not stopped"
     deleted = machine.call("delete", "living", flags=())
     if deleted.returncode:
         yield f"delete: {deleted.stderr}"
     yield from is_gone(unit, group)
 
 
-def ends(machine):
-    """A unit goes with its container: at its end, out of memory, and when whoever attends it is killed."""
+def unit_ends(machine):
+    """A unit is removed with its container: at its exit, out of memory, and when it cannot start."""
     unit, group = "jobc-ending.scope", TREE / "system.slice/jobc-ending.scope"
-    ended = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/bin/sh", "-c", "exit 5"])), "ending")
-    if ended.returncode != 5:
-        yield f"run: {ended}"
+    result = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/bin/sh", "-c", "exit 5"])), "ending")
+    if result.returncode != 5:
+        yield f"run: {result}"
     yield from is_gone(unit, group)
     greedy = machine.bundle("system.slice:jobc:ending", ["/bin/tail", "/dev/zero"])
     greedy = machine.call("run", "--bundle", str(greedy), "ending")
     if greedy.returncode != 137:
-        yield f"run of what takes too much: {greedy}"
+        yield f"run out of memory: {greedy}"
     yield from is_gone(unit, group)
-    for _ in range(2):  # what the first leaves does not keep the second from its name
+    for _ in range(2):  # a failed start must not block the name
         absent = machine.call("run", "--bundle", str(machine.bundle("system.slice:jobc:ending", ["/not/there"])), "ending")
         if absent.returncode == 0:
             yield f"run: {absent}"
@@ -225,17 +225,17 @@ def ends(machine):
 
 
 def killed(machine):
-    """When the command that attends it is killed, its container and the unit end, and `delete` finds the rest."""
+    """When the foreground command is killed, its container and the unit end, and `delete` removes the rest."""
     unit, group = "jobc-killed.scope", TREE / "system.slice/jobc-killed.scope"
     bundle = machine.bundle("system.slice:jobc:killed")
-    with subprocess.Popen([str(machine.program), "--root", f"/run/judged-{Path(machine.program).name}", "--systemd-cgroup", "run", "--bundle", str(bundle), "killed"],
+    with subprocess.Popen([str(machine.program), "--root", f"/run/tested-{Path(machine.program).name}", "--systemd-cgroup", "run", "--bundle", str(bundle), "killed"],
                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as attending:
         for _ in range(200):
             if group.exists() and show(unit, "ActiveState").get("ActiveState") == "active":
                 break
             time.sleep(0.1)
         else:
-            yield "it does not begin"
+            yield "it does not start"
         time.sleep(1)
         attending.kill()
     yield from is_gone(unit, group)
@@ -245,10 +245,10 @@ def killed(machine):
 
 
 def refused(machine):
-    """What is refused makes nothing, and ends nothing of others."""
-    code, told = machine.detached(machine.bundle("system.slice:jobc:first"), "first")
+    """A rejected container creates nothing, and does not affect others."""
+    code, output = machine.detached(machine.bundle("system.slice:jobc:first"), "first")
     if code:
-        yield told
+        yield output
     group = TREE / "system.slice/jobc-first.scope"
     for path, change, words in [
         ("system.slice:jobc:first", {}, "jobc-first.scope"),
@@ -256,28 +256,28 @@ def refused(machine):
         ("system.slice:jobc:second", {"annotations": {"org.systemd.property.NoSuch": "1"}}, "NoSuch"),
         ("system.slice:jobc:second", {"annotations": {"org.systemd.property.KillSignal": "?"}}, "KillSignal"),
     ]:
-        ended = machine.call("run", "--bundle", str(machine.bundle(path, ["/bin/true"], **change)), "second")
-        if ended.returncode == 0 or words not in ended.stderr:
-            yield f"{path}: {ended}"
+        result = machine.call("run", "--bundle", str(machine.bundle(path, ["/bin/true"], **change)), "second")
+        if result.returncode == 0 or words not in result.stderr:
+            yield f"{path}: {result}"
         if machine.call("state", "second", flags=()).returncode == 0:
             yield f"{path}: a container is left"
     if not (group / "cgroup.procs").read_text().split():
-        yield "the container whose name was asked for again is gone"
+        yield "the container whose unit was requested again is gone"
     machine.call("delete", "--force", "first", flags=())
 
 
-def annotated(machine):
-    """Properties that a bundle names itself."""
+def annotations(machine):
+    """Unit properties in annotations of a bundle."""
     named = {"org.systemd.property.TimeoutStopUSec": "uint64 7000000", "org.systemd.property.KillSignal": "3"}
-    code, told = machine.detached(machine.bundle("system.slice:jobc:named", annotations=named), "annotated")
+    code, output = machine.detached(machine.bundle("system.slice:jobc:named", annotations=named), "annotated")
     found = show("jobc-named.scope", "TimeoutStopUSec", "KillSignal")
     if code or found != {"TimeoutStopUSec": "7s", "KillSignal": "3"}:
-        yield f"{found}: {told}"
+        yield f"{found}: {output}"
     machine.call("delete", "--force", "annotated")
 
 
-class Nobody(Login):
-    """The user `nobody`, whose one id is the root of their containers."""
+class NobodyUser(Login):
+    """The user `nobody`, whose only id is root in their containers."""
 
     subgids = None
 
@@ -288,31 +288,31 @@ class Nobody(Login):
         return ([{"containerID": 0, "hostID": self.uid, "size": 1}],) * 2
 
     def prefix(self):
-        # As a login's session: a group of the machine's systemd, out of which this user may move nobody.
-        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *ALONE, *self.identity()]
+        # Like a login session: a cgroup of the system instance, from which this user cannot move processes.
+        return ["systemd-run", "--quiet", "--collect", "--pipe", "--wait", *NO_DEFAULT_DEPENDENCIES, *self.identity()]
 
 
-def of_a_user(machine):
-    """A user who was given no group has their own systemd make one, with limits, and runs further programs in it."""
-    user = Nobody()
-    user.begin()
+def rootless_user(machine):
+    """A user without a delegated cgroup has their systemd create one, with limits, and runs exec in it."""
+    user = NobodyUser()
+    user.start()
     bundle = machine.bundle("")
     config = rootless(json.loads((bundle / "config.json").read_text()), user)
     config["linux"]["resources"] = LIMITS
     (bundle / "config.json").write_text(json.dumps(config))
-    states = Path(f"/run/judged-{Path(machine.program).name}")
+    states = Path(f"/run/tested-{Path(machine.program).name}")
     shutil.rmtree(states, ignore_errors=True)
     states.mkdir(mode=0o700)
     os.chown(states, user.uid, user.gid)
     group = TREE / "system.slice/nobody.service/user.slice/jobc-mine.scope"
     alone = machine.call("run", "--bundle", str(bundle), "alone", flags=(), prefix=user.prefix())
     if alone.returncode == 0 or "--systemd-cgroup" not in alone.stderr:
-        yield f"without a group: {alone}"
+        yield f"without a cgroup: {alone}"
     started = machine.call("run", "--detach", "--bundle", str(bundle), "mine", prefix=[*user.prefix(), "sh", "-c", 'exec "$@" >$XDG_RUNTIME_DIR/said 2>&1', "sh"])
     if started.returncode:
         yield Path(f"/run/user/{user.uid}/said").read_text()
         return
-    yield from differs("its group", files(group), {"memory.max": str(64 * MEGABYTE), "pids.max": "33"})
+    yield from differs("its cgroup", files(group), {"memory.max": str(64 * MEGABYTE), "pids.max": "33"})
     joined = machine.call("exec", "mine", "/bin/true", flags=(), prefix=user.prefix())
     if joined.returncode:
         yield f"exec: {joined}"
@@ -327,61 +327,61 @@ def of_a_user(machine):
         yield f"delete: {deleted}"
 
 
-def by_podman(machine):
-    """podman with the manager that it has where systemd runs: a limit, a command in it, its end."""
+def with_podman(machine):
+    """podman with the systemd cgroup manager: a limit, exec, removal."""
     directory = machine.directory / "podman"
     directory.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/var/cache"], check=True)
-    podman = Podman(machine.judge, directory, machine.program)
+    podman = Podman(machine.harness, directory, machine.program)
     conf = Path(podman.environment["CONTAINERS_CONF"])
     conf.write_text(conf.read_text().replace('cgroup_manager = "cgroupfs"', 'cgroup_manager = "systemd"'))
     tarball = directory / "busybox.tar"
-    image(machine.judge.tool("busybox"), tarball)
+    image(machine.harness.tool("busybox"), tarball)
     made = podman("import", str(tarball), "localhost/busybox")
     if made.returncode:
         yield made.stderr
         return
-    yield from said(podman.run("--memory", "64m", "--pids-limit", "55", "--cgroupns", "host", "busybox", "cat", "/proc/self/cgroup"), 0, ".scope")
+    yield from expect(podman.run("--memory", "64m", "--pids-limit", "55", "--cgroupns", "host", "busybox", "cat", "/proc/self/cgroup"), 0, ".scope")
     started = podman("run", "--detach", "--name", "staying", "--network", "none", "--memory", "64m", "busybox", "sleep", "600")
-    yield from said(started, 0)
+    yield from expect(started, 0)
     unit = f"libpod-{started.stdout.strip()}.scope"
     yield from differs(unit, show(unit, "MemoryMax", "ActiveState", "Slice"), {"MemoryMax": str(64 * MEGABYTE), "ActiveState": "active", "Slice": "machine.slice"})
-    yield from said(podman("exec", "staying", "cat", "/proc/self/cgroup"), 0)
-    yield from said(podman("rm", "--force", "--time", "0", "staying"), 0)
+    yield from expect(podman("exec", "staying", "cat", "/proc/self/cgroup"), 0)
+    yield from expect(podman("rm", "--force", "--time", "0", "staying"), 0)
     yield from is_gone(unit, TREE / "machine.slice" / unit)
 
 
-CASES = [limits, fractions, names, life, ends, killed, refused, annotated, of_a_user, by_podman]
+CASES = [limits, fractions, names, life_cycle, unit_ends, killed, refused, annotations, rootless_user, with_podman]
 
 
-def begin(judge):
-    """Starts the machine and this file in it."""
+def start_vm(harness):
+    """Starts the virtual machine, and this file in it."""
     for tool in ("linux.uml", "busybox", "runc", "podman", "dbus-daemon"):
-        judge.tool(tool)
+        harness.tool(tool)
     if not os.access("/lib/systemd/systemd", os.X_OK):
-        judge.skip("systemd is not installed; `tests/oracles/install` installs it")
+        harness.skip("systemd is not installed; `tests/oracles/install` installs it")
     os.environ["JOBC_IN_SYSTEMD"] = "yes"
-    if judge.options.runtime in (None, "ours"):
+    if harness.options.runtime in (None, "ours"):
         os.environ["JOBC"] = str(binary("jobc-oci"))
     vm = str(REPOSITORY / "tests/vm/uml")
     os.execv(vm, [vm, "-c", "systemd", "-t", str(SECONDS), "-m", "1G", sys.executable, __file__, *sys.argv[1:]])
 
 
 def main():
-    judge = Judge("systemd", __doc__.split("\n", maxsplit=1)[0])
-    judge.parse()
+    harness = Harness("systemd", __doc__.split("\n", maxsplit=1)[0])
+    harness.parse()
     if "JOBC_IN_SYSTEMD" not in os.environ:
-        begin(judge)
+        start_vm(harness)
     with scratch() as directory:
-        machine = Machine(judge, directory)
+        machine = Machine(harness, directory)
         for case in CASES:
             name = case.__name__.replace("_", " ")
-            if judge.wants(name):
+            if harness.wants(name):
                 try:
-                    judge.judge(name, case(machine))
-                except (OSError, ValueError, KeyError, subprocess.SubprocessError) as broken:
-                    judge.judge(name, [f"{type(broken).__name__}: {broken}"])
-    judge.end()
+                    harness.check(name, case(machine))
+                except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+                    harness.check(name, [f"{type(error).__name__}: {error}"])
+    harness.end()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The unprivileged users that rootless containers are judged as."""
+"""The unprivileged users that rootless containers are tested as."""
 
 import fcntl
 import pwd
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class User:
-    """A user of this machine, with the ranges that /etc/subuid and /etc/subgid give it, if any."""
+    """A user of this host, with its ranges in /etc/subuid and /etc/subgid, if any."""
 
     name: str
     uid: int
@@ -18,7 +18,7 @@ class User:
     subgids: tuple | None
 
     def prefix(self):
-        """The words before a command that make it this user's."""
+        """The prefix of a command that runs it as this user."""
         return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
 
     def mappings(self):
@@ -30,29 +30,29 @@ class User:
 
 
 def with_range():
-    """A user that newuidmap gives a range; made if it is missing."""
-    return found("jobc-test-a", ranged=True)
+    """A user with a range of subordinate ids; created if it is missing."""
+    return find_or_create("jobc-test-a", ranged=True)
 
 
 def without_range():
-    """A user that only a mapping of its own id is open to; made if it is missing."""
-    return found("jobc-test-b", ranged=False)
+    """A user without subordinate ids, who can map only its own id; created if it is missing."""
+    return find_or_create("jobc-test-b", ranged=False)
 
 
-def found(name, ranged):
-    # One judge at a time: two would make the same user.
+def find_or_create(name, ranged):
+    # One test at a time: two would create the same user.
     with open(__file__, encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        return made(name, ranged)
+        return create(name, ranged)
 
 
-def made(name, ranged):
+def create(name, ranged):
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
         subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True, capture_output=True)
         entry = pwd.getpwnam(name)
-    have = of_file("subuid", name), of_file("subgid", name)
+    have = subordinate_range("subuid", name), subordinate_range("subgid", name)
     if ranged and None in have:
         start = 2_000_000_000
         span = f"{start}-{start + 65535}"
@@ -61,10 +61,10 @@ def made(name, ranged):
         for kind, span in zip(("uids", "gids"), have):
             if span:
                 subprocess.run(["usermod", f"--del-sub{kind}", f"{span[0]}-{span[0] + span[1] - 1}", name], check=True)
-    return User(name, entry.pw_uid, entry.pw_gid, of_file("subuid", name), of_file("subgid", name))
+    return User(name, entry.pw_uid, entry.pw_gid, subordinate_range("subuid", name), subordinate_range("subgid", name))
 
 
-def of_file(kind, name):
+def subordinate_range(kind, name):
     """The first range of a user in /etc/subuid or /etc/subgid, as (start, count)."""
     path = Path("/etc", kind)
     for line in path.read_text().splitlines() if path.exists() else []:

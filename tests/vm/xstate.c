@@ -1,6 +1,6 @@
-// Lets User-Mode Linux 6.1 run on a processor with more state than it knows, such as AMX: `LD_PRELOAD` of `uml`.
+// Lets User-Mode Linux 6.1 run on a processor with more extended state than it supports, such as AMX: `LD_PRELOAD` of `uml`.
 //
-// That kernel keeps 2,696 bytes of a process's extended state. ptrace(2) reads as many, but refuses to write less than all of it.
+// That kernel keeps 2,696 bytes of a process's extended state. ptrace(2) reads that many, but rejects writes of less than all of it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <elf.h>

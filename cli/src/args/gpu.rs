@@ -31,13 +31,13 @@ pub(crate) struct LsArgs {
     #[arg(long, short)]
     pub wide: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LeasesArgs {
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]

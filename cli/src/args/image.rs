@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::format::{FormatArg, OutputArgs, text_or_json};
-use super::values::LAST;
+use super::values::GLOBAL_OPTION_ORDER;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImageArgs {
     /// Image store directory [default: ~/.local/share/jobc/images]
-    #[arg(long, global = true, value_name = "DIR", env = "JOBC_IMAGE_ROOT", display_order = LAST)]
+    #[arg(long, global = true, value_name = "DIR", env = "JOBC_IMAGE_ROOT", display_order = GLOBAL_OPTION_ORDER)]
     pub image_root: Option<PathBuf>,
     #[command(subcommand)]
     pub command: ImageCommand,
@@ -46,7 +46,7 @@ pub(crate) enum ImageCommand {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LsArgs {
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Print only names
     #[arg(long, short)]
     pub quiet: bool,
@@ -63,7 +63,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, short, value_name = "NAME[:TAG]")]
     pub tag: Option<String>,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
@@ -102,7 +102,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub remove: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -123,12 +123,12 @@ pub(crate) struct GcArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
 }
 
 /// The options of `pull` and `push`.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Transfer {
+pub(crate) struct TransferArgs {
     /// Use HTTP instead of HTTPS for registries
     #[arg(long)]
     pub plain_http: bool,
@@ -146,7 +146,7 @@ pub(crate) struct PullArgs {
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
     #[command(flatten)]
-    pub transfer: Transfer,
+    pub transfer: TransferArgs,
     /// Image references: `NAME[:TAG][@DIGEST]`
     ///
     /// A name without a registry refers to Docker Hub.
@@ -157,7 +157,7 @@ pub(crate) struct PullArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PushArgs {
     #[command(flatten)]
-    pub transfer: Transfer,
+    pub transfer: TransferArgs,
     /// Name or digest of the image in the image store
     pub image: String,
     /// Image reference to push to [default: the name in the image store]

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 use super::format::OutputArgs;
 use super::values::parse_duration;
-use super::watch::{EventsArgs, Lines, LogsArgs, ReportArgs, StatsArgs};
+use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
 
 /// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
@@ -62,7 +62,7 @@ pub(crate) struct PsArgs {
     #[arg(long, short)]
     pub quiet: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Show the tasks of this job: an ID such as `train.2`, or a job name for its newest run
     pub job: Option<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct PsArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InspectArgs {
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
 }
@@ -98,7 +98,7 @@ pub(crate) struct JobExecArgs {
     #[arg(long)]
     pub secrets: bool,
     #[command(flatten)]
-    pub lines: Lines,
+    pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
     /// Task, command and arguments; the task can be omitted if only one is running
@@ -117,7 +117,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
     pub duration: Duration,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
     /// Task such as `worker-0` [default: the only running task]
@@ -145,7 +145,7 @@ pub(crate) struct KillArgs {
     #[arg(long, conflicts_with_all = ["signal", "tasks"])]
     pub force: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
@@ -156,7 +156,7 @@ pub(crate) struct KillArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct JobsArgs {
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Job IDs such as `train.2`, or job names for their newest runs
     #[arg(required = true, value_name = "JOB")]
     pub jobs: Vec<String>,
@@ -180,5 +180,5 @@ pub(crate) struct GcArgs {
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
 }

@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_visible_command_is_in_one_group() {
-        for command in Args::whole().get_subcommands().filter(|command| !command.is_hide_set()) {
+        for command in Args::full_command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let name = command.get_name();
             let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
             assert_eq!(groups, 1, "`{name}` is in {groups} groups");
@@ -67,7 +67,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn every_name_in_a_group_is_a_command() {
-        let jobc = Args::whole();
+        let jobc = Args::full_command();
         for name in GROUPS.iter().flat_map(|(_, names)| names.iter()) {
             assert!(jobc.find_subcommand(name).is_some(), "`{name}` is not a command");
         }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn help_has_the_words_of_the_field() {
         let mut found = Vec::new();
-        avoided("jobc", &mut Args::whole(), &mut found);
+        avoided("jobc", &mut Args::full_command(), &mut found);
         assert!(found.is_empty(), "{found:#?}");
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn descriptions_fit_in_80_columns() {
         // clap does not wrap the text of a template, and reads `{` as the start of a tag.
         let longest = "completions".len();
-        for command in Args::whole().get_subcommands() {
+        for command in Args::full_command().get_subcommands() {
             let about = about(command);
             assert!(!about.is_empty() && !about.contains('{'), "{}: {about}", command.get_name());
             assert!(2 + longest + 2 + about.len() <= 80, "{}: {about}", command.get_name());

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// The display order of global options: after the options of a command, and before `--help` (999).
-pub(super) const LAST: usize = 990;
+pub(super) const GLOBAL_OPTION_ORDER: usize = 990;
 
 pub(super) fn parse_set(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {

@@ -17,7 +17,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, short = 'n', value_name = "LINES")]
     pub tail: Option<u64>,
     /// Show only lines newer than a duration (`10m`) or a time (`2026-11-21T13:31:53Z`) [default: all]
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub since: Option<Time>,
     /// Show the time of each line
     #[arg(long, short)]
@@ -26,7 +26,7 @@ pub(crate) struct LogsArgs {
     #[arg(long, value_name = "NUMBER")]
     pub attempt: Option<u32>,
     #[command(flatten)]
-    pub lines: Lines,
+    pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
@@ -40,7 +40,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, short)]
     pub follow: bool,
     #[command(flatten)]
-    pub lines: Lines,
+    pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
     pub job: String,
 }
@@ -51,7 +51,7 @@ pub(crate) struct StatsArgs {
     #[arg(long)]
     pub no_stream: bool,
     #[command(flatten)]
-    pub shown: OutputArgs,
+    pub output_args: OutputArgs,
     /// Job IDs such as `train.2`, or job names [default: all running jobs]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
@@ -68,14 +68,14 @@ pub(crate) struct ReportArgs {
 
 /// The output format of a command that prints line by line.
 #[derive(Clone, Copy, Debug, ClapArgs)]
-pub(crate) struct Lines {
+pub(crate) struct LineFormatArgs {
     /// Output format; `json` prints one object per line
     #[arg(long, value_parser = text_or_json(), default_value = "text")]
     pub format: FormatArg,
 }
 
 /// A moment: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
-fn parse_moment(text: &str) -> Result<Time, String> {
+fn parse_time(text: &str) -> Result<Time, String> {
     if let Ok(ago) = parse_duration(text) {
         let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
         return Ok(Time::from_millis(Time::now().millis().saturating_sub(ago)));
@@ -91,13 +91,13 @@ mod tests {
 
     #[test]
     fn a_moment_is_so_long_ago_or_a_date() {
-        let ago = parse_moment("10m").unwrap();
+        let ago = parse_time("10m").unwrap();
         assert!((590..=610).contains(&Time::now().since(ago).as_secs()));
         for text in ["2026-11-21T13:31:53Z", "2026-11-21 13:31:53", "2026-11-21T13:31:53.000Z"] {
-            assert_eq!(parse_moment(text).unwrap().to_string(), "2026-11-21T13:31:53.000Z", "{text}");
+            assert_eq!(parse_time(text).unwrap().to_string(), "2026-11-21T13:31:53.000Z", "{text}");
         }
         for text in ["", "yesterday", "10 parsecs"] {
-            assert!(parse_moment(text).is_err(), "{text}");
+            assert!(parse_time(text).is_err(), "{text}");
         }
     }
 }

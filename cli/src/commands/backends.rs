@@ -14,7 +14,7 @@ use jobc_schema::plan::JobPlan;
 use serde_json::json;
 
 use crate::args::{Args, FormatArg};
-use crate::input::{Unusable, find_targets, read};
+use crate::input::{InputError, find_targets, read};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
                 None => plans(None, &[target.to_owned()]),
                 Some(path) => match read(&path) {
                     Ok(text) => plans(Some(Source::new(path, text)), &[target.to_owned()]),
-                    Err(Unusable(why)) => return super::unusable(&Unusable(why)),
+                    Err(InputError(why)) => return super::report_input_error(&InputError(why)),
                 },
             }
         }
@@ -51,7 +51,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     } else {
         terminal::print(&as_text(&columns));
     }
-    Outcome::Fine
+    Outcome::Success
 }
 
 /// The plan of the example job for each target.
@@ -83,7 +83,7 @@ fn plans(targets: Option<Source>, only: &[String]) -> Result<Vec<JobPlan>, (Sour
     planned.map(|planned| planned.jobs).ok_or((sources, sink))
 }
 
-fn word(support: &Support) -> &'static str {
+fn support_word(support: &Support) -> &'static str {
     match support {
         Support::Full => "yes",
         Support::Plan => "plan",
@@ -106,7 +106,7 @@ fn as_text(columns: &[(&dyn Backend, &JobPlan)]) -> String {
     for (capability, words) in Capability::TABLE {
         let mut line = format!("{words:width$}");
         for (backend, job) in columns {
-            line += &format!("  {:10}", word(&backend.support(*capability, job)));
+            line += &format!("  {:10}", support_word(&backend.support(*capability, job)));
         }
         out += line.trim_end();
         out.push('\n');
@@ -127,7 +127,7 @@ fn as_json(columns: &[(&dyn Backend, &JobPlan)]) -> String {
                         Support::Lossy(why) | Support::None(why) => Some(why.clone()),
                         Support::Full | Support::Plan => None,
                     };
-                    let support = if word(&support) == "-" { "no" } else { word(&support) };
+                    let support = if support_word(&support) == "-" { "no" } else { support_word(&support) };
                     (backend.name().to_string(), json!({"support": support, "why": why}))
                 })
                 .collect();

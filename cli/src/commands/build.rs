@@ -12,18 +12,18 @@ use similar::TextDiff;
 use crate::args::{Args, BuildArgs, FormatArg};
 use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
-use crate::output::{Written, list, write};
+use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
 use crate::terminal;
 
 pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     let mut input = match Input::read(&build_args.job) {
         Ok(input) => input,
-        Err(why) => return super::unusable(&why),
+        Err(why) => return super::report_input_error(&why),
     };
-    let mut place = match Place::new(build_args.output.as_deref(), &input.directory) {
+    let mut place = match OutputDirectory::new(build_args.output.as_deref(), &input.directory) {
         Ok(place) => place,
-        Err(why) => return super::unusable(&why),
+        Err(why) => return super::report_input_error(&why),
     };
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
@@ -36,12 +36,12 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
     }
     let outcome = report::findings(&sources, sink, args.format, build_args.stdout);
-    if outcome != Outcome::Fine {
+    if outcome != Outcome::Success {
         return outcome;
     }
     let outcome = if build_args.stdout {
         print_files(&outputs, !build_args.job.backend.is_empty());
-        Outcome::Fine
+        Outcome::Success
     } else if build_args.check {
         compare(&outputs, &place)
     } else {
@@ -53,34 +53,34 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
 }
 
 /// Where outputs are written.
-struct Place {
+struct OutputDirectory {
     /// The directory of `-o`, absolute.
-    given: Option<Utf8PathBuf>,
+    output_option: Option<Utf8PathBuf>,
     /// `out` next to the job file, absolute.
-    beside: Utf8PathBuf,
+    default_directory: Utf8PathBuf,
     /// Whether `-o` gets one directory per job, because a matrix makes several.
     several: bool,
 }
 
-impl Place {
-    fn new(given: Option<&Utf8Path>, job_directory: &Utf8Path) -> Result<Self, crate::input::Unusable> {
+impl OutputDirectory {
+    fn new(given: Option<&Utf8Path>, job_directory: &Utf8Path) -> Result<Self, crate::input::InputError> {
         let here = || crate::input::absolute(Utf8Path::new("."));
-        let given = given.map(|path| Ok(normalise(&here()?.join(path)))).transpose()?;
-        Ok(Self { given, beside: job_directory.join("out"), several: false })
+        let given = given.map(|path| Ok(normalize(&here()?.join(path)))).transpose()?;
+        Ok(Self { output_option: given, default_directory: job_directory.join("out"), several: false })
     }
 
     /// The directory of one job for one target.
     fn directory(&self, job: &str, target: &str) -> Utf8PathBuf {
-        match &self.given {
+        match &self.output_option {
             Some(given) if self.several => given.join(job).join(target),
             Some(given) => given.join(target),
-            None => self.beside.join(job).join(target),
+            None => self.default_directory.join(job).join(target),
         }
     }
 }
 
 /// Removes `.` and `..` from an absolute path, lexically, since the directory may not exist yet.
-fn normalise(path: &Utf8Path) -> Utf8PathBuf {
+fn normalize(path: &Utf8Path) -> Utf8PathBuf {
     let mut out = Utf8PathBuf::new();
     for part in path.components() {
         match part.as_str() {
@@ -92,7 +92,7 @@ fn normalise(path: &Utf8Path) -> Utf8PathBuf {
     out
 }
 
-fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
+fn write_all(outputs: &[Output], place: &OutputDirectory, args: &Args) -> Outcome {
     let mut rows = Vec::new();
     for output in outputs {
         let target = &output.job.target.name;
@@ -101,10 +101,10 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
             Ok(written) => written,
             Err(error) => {
                 terminal::eprint(&report::cannot_write(&shorten(&directory), &error));
-                return Outcome::Fault;
+                return Outcome::SystemError;
             }
         };
-        let unchanged = if written == Written::Unchanged { " (unchanged)" } else { "" };
+        let unchanged = if written == WriteResult::Unchanged { " (unchanged)" } else { "" };
         rows.extend(output.backends.iter().map(|(backend, files)| Row {
             target: target.clone(),
             backend: backend.as_str(),
@@ -121,27 +121,27 @@ fn write_all(outputs: &[Output], place: &Place, args: &Args) -> Outcome {
                 terminal::print(&report::totals(&output.job.name, &output.job.totals));
             }
         }
-        docker(outputs);
+        print_docker_commands(outputs);
     }
-    Outcome::Fine
+    Outcome::Success
 }
 
 /// Maximum number of `docker run` commands that a build prints; a job may have thousands of roles.
-const MOST_LINES: usize = 8;
+const MAX_DOCKER_LINES: usize = 8;
 
 /// Prints the equivalent `docker run` for each role with GPUs of a target with the oci backend.
-fn docker(outputs: &[Output]) {
+fn print_docker_commands(outputs: &[Output]) {
     let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
     let Some(output) = outputs.iter().find(of_machine) else { return };
     let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
     let said = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
         Some(format!("{} with Docker: {}\n", role.name, jobc_compiler::docker::command(&output.job, role)?))
     });
-    said.take(MOST_LINES).for_each(|line| terminal::print(&line));
+    said.take(MAX_DOCKER_LINES).for_each(|line| terminal::print(&line));
 }
 
 /// Compares the outputs with the files on disk and prints the differences.
-fn compare(outputs: &[Output], place: &Place) -> Outcome {
+fn compare(outputs: &[Output], place: &OutputDirectory) -> Outcome {
     let mut differs = false;
     for output in outputs {
         let directory = place.directory(&output.job.name, &output.job.target.name);
@@ -171,7 +171,7 @@ fn compare(outputs: &[Output], place: &Place) -> Outcome {
         terminal::eprint("jobc: the files on disk differ from the job; run `jobc build` to write them\n");
         return Outcome::Errors;
     }
-    Outcome::Fine
+    Outcome::Success
 }
 
 /// Prints the files: YAML documents one after another, so that `kubectl apply -f -` can read them.

@@ -12,7 +12,7 @@ use crate::{report, terminal};
 pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     let mut input = match Input::read(&check.job) {
         Ok(input) => input,
-        Err(why) => return super::unusable(&why),
+        Err(why) => return super::report_input_error(&why),
     };
     let to_job = |_: &str| Utf8PathBuf::from("../../..");
     let mut sink = Sink::new();

@@ -8,7 +8,7 @@ use crate::terminal;
 
 pub(crate) fn run(shell: Shell) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::whole(), "jobc", &mut script);
+    clap_complete::generate(shell, &mut Args::full_command(), "jobc", &mut script);
     terminal::print(&String::from_utf8_lossy(&script));
-    Outcome::Fine
+    Outcome::Success
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use jobc_doctor::machine::As;
-use jobc_doctor::{Finding, Machine as _, Report, Status, ThisMachine, examine, probe};
+use jobc_doctor::host::RunAs;
+use jobc_doctor::{Finding, Host as _, LocalHost, Report, Status, examine, probe};
 
 use crate::args::{Args, FormatArg};
 use crate::outcome::Outcome;
@@ -15,44 +15,44 @@ pub(crate) fn run(args: &Args) -> Outcome {
         terminal::eprint(
             "jobc: `jobc doctor` has no SARIF or GitHub output, since its checks have no lines; use `--format json`, `short` or `text`\n",
         );
-        return Outcome::WrongUse;
+        return Outcome::UsageError;
     }
-    let report = examine(ThisMachine::new(PROBER.map(Into::into)));
+    let report = examine(LocalHost::new(PROBE_COMMAND.map(Into::into)));
     terminal::print(&match args.format {
         FormatArg::Json => jobc_compiler::emit::to_json(&report),
         FormatArg::Short => report.checks.iter().map(short).collect::<String>() + &report.summary() + "\n",
         _ => text(&report),
     });
-    if report.can_run() { Outcome::Fine } else { Outcome::Errors }
+    if report.can_run() { Outcome::Success } else { Outcome::Errors }
 }
 
 /// Tries to mount an overlay over a directory as containers do; the error is the reason. Paths that a step cannot
 /// contain are not tried.
-pub(crate) fn overlay_over(directory: &Path) -> Result<(), String> {
+pub(crate) fn try_overlay(directory: &Path) -> Result<(), String> {
     let Some(path) = directory.to_str().filter(|path| !path.contains(',')) else { return Ok(()) };
-    let machine = ThisMachine::new(PROBER.map(Into::into));
+    let machine = LocalHost::new(PROBE_COMMAND.map(Into::into));
     let steps = if rustix::process::geteuid().is_root() {
         format!("mount,overlay={path}")
     } else {
         format!("user,mount,user-overlay={path}")
     };
-    machine.attempt(&steps, As::Me).map(drop)
+    machine.probe(&steps, RunAs::CurrentUser).map(drop)
 }
 
 /// The command for the added steps: this program, even if its path has changed.
-const PROBER: [&str; 3] = ["/proc/self/exe", "doctor", "--probe"];
+const PROBE_COMMAND: [&str; 3] = ["/proc/self/exe", "doctor", "--probe"];
 
 /// Runs the steps of one probe, for the `jobc doctor` that started this process.
 pub(crate) fn run_probe(steps: &str) -> Outcome {
     let mut again = || {
-        let mut command = Command::new(PROBER[0]);
-        command.args(&PROBER[1..]);
+        let mut command = Command::new(PROBE_COMMAND[0]);
+        command.args(&PROBE_COMMAND[1..]);
         command
     };
     match probe::run(steps, &mut again) {
         Ok(text) => {
             terminal::print(&text);
-            Outcome::Fine
+            Outcome::Success
         }
         Err(why) => {
             terminal::eprint(&format!("{why}\n"));
@@ -72,7 +72,7 @@ fn text(report: &Report) -> String {
             out += &format!("{gap}{BOLD}{}{PLAIN}\n", check.subject);
             subject = check.subject;
         }
-        let (word, color) = word(check);
+        let (word, color) = status_word(check);
         out += &format!("  {color}{word:7}{PLAIN}  {:width$}  {}\n", check.name, check.found);
         // A missing check that is not needed and has no fix, such as an absent GPU, is printed without purpose and fix.
         if check.status != Status::Ok && (check.needed || !check.fix.is_empty()) {
@@ -86,14 +86,14 @@ fn text(report: &Report) -> String {
 
 /// A check in one line.
 fn short(check: &Finding) -> String {
-    format!("{}: {}: {}\n", check.name, word(check).0, check.found)
+    format!("{}: {}: {}\n", check.name, status_word(check).0, check.found)
 }
 
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 /// The word and the color of a check; only a missing check that is needed is red.
-fn word(check: &Finding) -> (&'static str, &'static str) {
+fn status_word(check: &Finding) -> (&'static str, &'static str) {
     match check.status {
         Status::Ok => ("ok", "\x1b[32m"),
         Status::Limited => ("limited", "\x1b[33m"),

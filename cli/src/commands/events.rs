@@ -7,10 +7,10 @@ use std::time::Duration;
 use jobc_job::event::{self, Event};
 use jobc_job::logs::Watch;
 
-use super::follow::output::{Outputs, To, or_end};
-use super::follow::{story, unread};
+use super::follow::output::{OutputStream, OutputStreams, or_exit};
+use super::follow::{event_text, read_error};
 use super::jobs::{Jobs, Result};
-use super::logs::until_the_end;
+use super::logs::follow_until_end;
 use crate::args::FormatArg;
 use crate::args::watch::EventsArgs;
 
@@ -18,27 +18,27 @@ pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
     let (directory, record) = Jobs::open()?.record(&args.job)?;
     let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
     let mut events = event::Reader::new(&directory);
-    let mut outputs = Outputs::new(false);
+    let mut outputs = OutputStreams::new(false);
     let mut show = || {
-        for event in events.read().map_err(unread)? {
+        for event in events.read().map_err(read_error)? {
             let line = if args.lines.format == FormatArg::Json {
                 serde_json::to_string(&event)?
             } else {
                 text(&event, width)
             };
-            outputs.to(To::Output)?.extend_from_slice((line + "\n").as_bytes());
+            outputs.select(OutputStream::Stdout)?.extend_from_slice((line + "\n").as_bytes());
         }
         outputs.flush()
     };
     if args.follow {
         let mut watch = Watch::new([directory.record.clone()]);
-        until_the_end(&directory, &mut || {
+        follow_until_end(&directory, &mut || {
             show()?;
             watch.wait(&[], Duration::from_secs(1)).map(drop)
         })?;
     }
     let rest: io::Result<()> = show();
-    or_end(rest);
+    or_exit(rest);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,7 +49,7 @@ fn text(event: &Event, width: usize) -> String {
     let kind = serde_json::to_value(event.event).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or_default();
     let attempt = event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
-    let words = [attempt, Some(story::words(event)).filter(|words| !words.is_empty())];
+    let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
     let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
     format!("{}  {task:width$}  {kind:13}  {words}", event.time).trim_end().to_owned()
 }

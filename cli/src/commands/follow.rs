@@ -1,53 +1,53 @@
 //! Shows the output and events of running jobs as they are written. Everything is read from the jobs' files, so a slow
 //! reader blocks no job.
 
+pub(crate) mod event_text;
 pub(crate) mod output;
 pub(crate) mod printer;
-pub(crate) mod story;
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use crate::table::visible;
+use crate::table::escape_control;
 use jobc_job::directory::Directory;
 use jobc_job::event;
-use jobc_job::logs::{Choice, Reader, Watch};
+use jobc_job::logs::{LineFilter, Reader, Watch};
 use jobc_job::record::Record;
 use jobc_sys::id::TaskId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use output::Outputs;
-use printer::{Look, Printer};
+use output::OutputStreams;
+use printer::{LineFormat, Printer};
 
 /// Maximum time to sleep: inotify reports changes of files, but not on every file system.
-const LONGEST: Duration = Duration::from_secs(1);
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Lines that are written within this time are shown together.
-const TOGETHER: Duration = Duration::from_millis(15);
+const BATCH_INTERVAL: Duration = Duration::from_millis(15);
 
 /// What is shown of a job.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct FollowOptions {
     /// The tasks whose lines are shown; all if absent.
     pub tasks: Option<Vec<TaskId>>,
     /// Which lines are shown.
-    pub choice: Choice,
+    pub filter: LineFilter,
     /// Whether to show events of the job on stderr.
-    pub story: bool,
+    pub show_events: bool,
     /// Whether to continue when stdout cannot be written any more.
-    pub goes_on: bool,
+    pub ignore_stdout_errors: bool,
 }
 
 /// Shows jobs while they run.
 pub(crate) struct Follower {
-    jobs: Vec<Followed>,
+    jobs: Vec<FollowedJob>,
     watch: Watch,
     printer: Printer,
     several: bool,
 }
 
-struct Followed {
+struct FollowedJob {
     name: String,
     reader: Reader,
     /// The printer's numbers of the reader's tasks.
@@ -58,7 +58,7 @@ struct Followed {
 impl Follower {
     /// Shows these jobs, whose records exist. Lines have prefixes if there are several tasks, or if `look` requires
     /// them.
-    pub(crate) fn new(jobs: &[(Directory, Record)], shown: &Shown, look: Look) -> Self {
+    pub(crate) fn new(jobs: &[(Directory, Record)], shown: &FollowOptions, look: LineFormat) -> Self {
         let several = jobs.len() > 1;
         let is_shown = |task: &TaskId| shown.tasks.as_ref().is_none_or(|tasks| tasks.contains(task));
         let tasks = |record: &Record| -> Vec<(usize, TaskId)> {
@@ -66,8 +66,10 @@ impl Follower {
             tasks.filter(|(_, task)| is_shown(task)).collect()
         };
         let count: usize = jobs.iter().map(|(_, record)| tasks(record).len()).sum();
-        let mut printer =
-            Printer::new(Look { prefix: look.prefix || count > 1, ..look }, Outputs::new(shown.goes_on));
+        let mut printer = Printer::new(
+            LineFormat { prefix: look.prefix || count > 1, ..look },
+            OutputStreams::new(shown.ignore_stdout_errors),
+        );
         let mut watched = vec![];
         let followed = jobs.iter().map(|(directory, record)| {
             let tasks = tasks(record);
@@ -77,10 +79,10 @@ impl Follower {
             watched.extend(logs.iter().cloned());
             let numbers = tasks
                 .iter()
-                .map(|(place, task)| printer.add(&name, &task.to_string(), several, *place))
+                .map(|(place, task)| printer.add_task(&name, &task.to_string(), several, *place))
                 .collect();
-            let events = shown.story.then(|| event::Reader::new(directory));
-            Followed { name, reader: Reader::new(logs, shown.choice.clone()), numbers, events }
+            let events = shown.show_events.then(|| event::Reader::new(directory));
+            FollowedJob { name, reader: Reader::new(logs, shown.filter.clone()), numbers, events }
         });
         let jobs = followed.collect();
         Self { jobs, watch: Watch::new(watched), printer, several }
@@ -95,9 +97,9 @@ impl Follower {
     pub(crate) fn show(&mut self) -> io::Result<bool> {
         let mut more = false;
         for job in &mut self.jobs {
-            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(unread)?;
+            let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(read_error)?;
             let events = events.unwrap_or_default();
-            for line in story::lines(&events) {
+            for line in event_text::lines(&events) {
                 let name = if self.several { format!("{} ", job.name) } else { String::new() };
                 self.printer.remark(&format!("{name}{line}"))?;
             }
@@ -108,7 +110,7 @@ impl Follower {
                 written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
             });
             written?;
-            more |= read.map_err(unread)?;
+            more |= read.map_err(read_error)?;
         }
         self.printer.flush()?;
         Ok(more)
@@ -125,11 +127,11 @@ impl Follower {
         loop {
             let more = self.show()?;
             let left =
-                until.map_or(LONGEST, |until| until.saturating_duration_since(std::time::Instant::now()));
-            let sleep = if more { Duration::ZERO } else { left.min(LONGEST) };
+                until.map_or(MAX_SLEEP, |until| until.saturating_duration_since(std::time::Instant::now()));
+            let sleep = if more { Duration::ZERO } else { left.min(MAX_SLEEP) };
             let mut ready = self.watch.wait(others, sleep)?;
             if !more && !left.is_zero() && !ready.contains(&true) {
-                ready = rest(others)?;
+                ready = wait_for_more(others)?;
             }
             if ready.contains(&true) || left.is_zero() {
                 return Ok(ready);
@@ -149,32 +151,32 @@ impl Follower {
 
     /// Prints the end of a job on stderr.
     pub(crate) fn end(&mut self, directory: &Directory, explanation: &str) {
-        self.say(&format!("{}: {explanation}", directory.id));
+        self.print_remark(&format!("{}: {explanation}", directory.id));
     }
 
     /// Prints a note about a job on stderr.
     pub(crate) fn note(&mut self, directory: &Directory, text: &str) {
         let name = if self.several { format!("{} ", directory.id) } else { String::new() };
-        self.say(&format!("{name}note: {text}"));
+        self.print_remark(&format!("{name}note: {text}"));
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_remark(&mut self, text: &str) {
         // An error of stderr cannot be reported.
-        let _ = self.printer.remark(&visible(text)).and_then(|()| self.printer.flush());
+        let _ = self.printer.remark(&escape_control(text)).and_then(|()| self.printer.flush());
     }
 }
 
 /// An error of a job's files, as text.
 #[allow(clippy::needless_pass_by_value)] // as `map_err` gives it
-pub(super) fn unread(error: io::Error) -> io::Error {
+pub(super) fn read_error(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot read the job's files: {error}"))
 }
 
 /// Waits a moment, so that lines are shown together.
-fn rest(others: &[BorrowedFd<'_>]) -> io::Result<Vec<bool>> {
+fn wait_for_more(others: &[BorrowedFd<'_>]) -> io::Result<Vec<bool>> {
     let mut polled: Vec<PollFd<'_>> =
         others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
-    let time = Timespec::try_from(TOGETHER).map_err(io::Error::other)?;
+    let time = Timespec::try_from(BATCH_INTERVAL).map_err(io::Error::other)?;
     match poll(&mut polled, Some(&time)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(errno) => return Err(errno.into()),

@@ -51,6 +51,6 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
 pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
     match root {
         Some(root) => Store::open(root),
-        None => Store::open(&Store::usual()?),
+        None => Store::open(&Store::default_path()?),
     }
 }

@@ -7,19 +7,19 @@ use jobc_compiler::rewrite::{Rewritten, rewrite};
 use jobc_compiler::source::Sources;
 
 use crate::args::{Args, ImportArgs};
-use crate::input::{read_one, reason};
+use crate::input::{read_source, reason};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
 pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
-    let source = match read_one(&import.job) {
+    let source = match read_source(&import.job) {
         Ok(source) => source,
-        Err(why) => return super::unusable(&why),
+        Err(why) => return super::report_input_error(&why),
     };
     let mut sources = Sources::new();
     let id = sources.add(source);
     let mut sink = Sink::new();
-    let schema = format!("{}job.v1.schema.json", super::PUBLISHED);
+    let schema = format!("{}job.v1.schema.json", super::SCHEMA_URL);
     let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
     let outcome = report::findings(&sources, sink, args.format, import.output.is_none());
     let text = match rewritten {
@@ -27,7 +27,7 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
         Rewritten::Refused => return outcome,
         Rewritten::Own => {
             terminal::eprint(&format!("jobc: `{}` is already a job file of jobc\n", import.job));
-            return Outcome::WrongUse;
+            return Outcome::UsageError;
         }
     };
     let Some(path) = &import.output else {
@@ -36,11 +36,11 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
     };
     if path.exists() && !import.force {
         terminal::eprint(&format!("jobc: `{path}` exists; use `--force` to overwrite it\n"));
-        return Outcome::WrongUse;
+        return Outcome::UsageError;
     }
     if let Err(error) = fs::write(path, text) {
         terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
-        return Outcome::Fault;
+        return Outcome::SystemError;
     }
     terminal::eprint(&format!("wrote {path}; next: jobc build {path}\n"));
     outcome

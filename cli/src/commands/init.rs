@@ -93,7 +93,7 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
     if init.list {
         let lines: String = EXAMPLES.iter().map(|(name, about, _)| format!("{name:16} {about}\n")).collect();
         terminal::print(&lines);
-        return Outcome::Fine;
+        return Outcome::Success;
     }
     let Some((name, _, files)) = EXAMPLES.iter().find(|(name, ..)| *name == init.example) else {
         let near = suggest::nearest(&init.example, EXAMPLES.iter().map(|(name, ..)| *name))
@@ -103,7 +103,7 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
             "jobc: unknown example `{}`{near} (`jobc init --list` lists the examples)\n",
             init.example
         ));
-        return Outcome::WrongUse;
+        return Outcome::UsageError;
     };
     // All or nothing: a starter job mixed with the user's own files would not work.
     let present: Vec<&str> =
@@ -114,19 +114,19 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
             "jobc: {list} in `{}` would be overwritten; use `--force` to overwrite\n",
             init.directory
         ));
-        return Outcome::WrongUse;
+        return Outcome::UsageError;
     }
     for (file, text) in *files {
         let path = init.directory.join(file);
-        if let Err(error) = write(&path, &text.replace("../../schemas/", super::PUBLISHED)) {
+        if let Err(error) = write(&path, &text.replace("../../schemas/", super::SCHEMA_URL)) {
             terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
-            return Outcome::Fault;
+            return Outcome::SystemError;
         }
         terminal::print(&format!("wrote {path}\n"));
     }
     let job = files.first().map_or("job.yaml", |(file, _)| file);
     terminal::print(&format!("from the example `{name}`; next: jobc build {}\n", init.directory.join(job)));
-    Outcome::Fine
+    Outcome::Success
 }
 
 fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {

@@ -2,37 +2,37 @@
 
 use std::process::ExitCode;
 
+use jobc_gpu::device_names::short_name;
 use jobc_gpu::lease::Slot;
-use jobc_gpu::pins::short;
 use jobc_job::directory::Directory;
 use jobc_job::record::{Claim, Record};
 use jobc_job::time::Time;
 use jobc_schema::Bytes;
 use serde_json::{Value, json};
 
-use super::jobs::{Jobs, Result, ago, json_text, span};
+use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
 use super::ps;
 use crate::args::FormatArg;
 use crate::args::jobs::InspectArgs;
 use crate::report::cpus;
-use crate::table::visible;
+use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
     let (directory, record) = Jobs::open()?.record(&args.job)?;
-    if args.shown.format == FormatArg::Json {
-        terminal::print(&json_text(&whole(&directory, &record)));
+    if args.output_args.format == FormatArg::Json {
+        terminal::print(&json_text(&json_details(&directory, &record)));
     } else {
         let now = Time::now();
-        terminal::print(&(described(&directory, &record, now) + "\n"));
-        terminal::print(&ps::tasks(&record, now).render(terminal::columns_of_stdout()));
-        terminal::print(&earlier(&record));
+        terminal::print(&(text_details(&directory, &record, now) + "\n"));
+        terminal::print(&ps::tasks_table(&record, now).render(terminal::columns_of_stdout()));
+        terminal::print(&earlier_attempts(&record));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The record, the paths of its files, and the plan.
-fn whole(directory: &Directory, record: &Record) -> Value {
+fn json_details(directory: &Directory, record: &Record) -> Value {
     let mut value = json!(record);
     let plan = std::fs::read(directory.plan_file()).ok();
     let plan: Option<Value> = plan.and_then(|text| serde_json::from_slice(&text).ok());
@@ -47,7 +47,7 @@ fn whole(directory: &Directory, record: &Record) -> Value {
     value
 }
 
-fn described(directory: &Directory, record: &Record, now: Time) -> String {
+fn text_details(directory: &Directory, record: &Record, now: Time) -> String {
     let mut lines = vec![("job", directory.id.to_string())];
     lines.extend(record.description.clone().map(|text| ("description", text)));
     lines.push(("state", record.state.as_str().to_owned()));
@@ -55,25 +55,26 @@ fn described(directory: &Directory, record: &Record, now: Time) -> String {
     lines.extend(record.end.iter().map(|end| ("exit code", end.exit_code.to_string())));
     lines.push(("source", record.source.display().to_string()));
     lines.push(("target", record.target.clone()));
-    let moment = |time: Time| format!("{time} ({})", ago(time, now));
+    let moment = |time: Time| format!("{time} ({})", format_ago(time, now));
     lines.push(("submitted", moment(record.submitted)));
     lines.extend(record.started.map(|time| ("started", moment(time))));
     lines.extend(record.ended.map(|time| ("ended", moment(time))));
-    lines.extend(record.started.map(|time| ("ran", span(record.ended.unwrap_or(now).since(time)))));
+    lines
+        .extend(record.started.map(|time| ("ran", format_duration(record.ended.unwrap_or(now).since(time)))));
     if record.attempt > 1 {
         lines.push(("attempt", record.attempt.to_string()));
     }
     lines.push(("network", record.network.clone()));
-    lines.push(("takes", claim(&record.claim)));
+    lines.push(("takes", describe_claim(&record.claim)));
     lines.extend(record.claim.leased.slots.iter().map(|slot| ("gpu", gpu(slot))));
     lines.extend(record.scope.iter().map(|unit| ("scope", unit.clone())));
     lines.extend(record.notes.iter().map(|note| ("note", note.clone())));
     lines.push(("record", directory.record.display().to_string()));
-    lines.iter().map(|(what, text)| format!("{what:12} {}\n", visible(text))).collect()
+    lines.iter().map(|(what, text)| format!("{what:12} {}\n", escape_control(text))).collect()
 }
 
 /// The resources of the host that are counted, as text.
-pub(crate) fn claim(claim: &Claim) -> String {
+pub(crate) fn describe_claim(claim: &Claim) -> String {
     let mut parts = Vec::new();
     if claim.cpu_millis > 0 {
         parts.push(cpus(claim.cpu_millis));
@@ -104,7 +105,7 @@ pub(crate) fn claim(claim: &Claim) -> String {
 
 /// A GPU of a job: its number, its name, and the amount.
 fn gpu(slot: &Slot) -> String {
-    let device = format!("{} {}", short(slot.device), slot.name);
+    let device = format!("{} {}", short_name(slot.device), slot.name);
     let Some(slice) = &slot.slice else { return device };
     let memory = slice.memory_bytes.map(|bytes| format!("{} of memory", Bytes(bytes).amount()));
     let cores = slice.cores_percent.map(|percent| format!("{percent} % of the cores"));
@@ -114,14 +115,14 @@ fn gpu(slot: &Slot) -> String {
 }
 
 /// The attempts before the last one, one per line.
-fn earlier(record: &Record) -> String {
+fn earlier_attempts(record: &Record) -> String {
     let attempts =
         record.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));
     attempts
         .map(|(task, attempt)| {
             let code = attempt.exit_code.map(|code| format!("exit {code}"));
             let how: Vec<String> = code.into_iter().chain(attempt.reason.clone()).collect();
-            format!("{task}, attempt {}: {}\n", attempt.attempt, visible(&how.join(", ")))
+            format!("{task}, attempt {}: {}\n", attempt.attempt, escape_control(&how.join(", ")))
         })
         .collect()
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jobc_compiler::suggest;
 use jobc_container::state::process::Process;
-use jobc_job::directory::{Directory, Places};
+use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::record::Record;
-use jobc_job::recover::{self, Lost};
+use jobc_job::recover::{self, LostJob};
 use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::id::TaskId;
@@ -20,7 +20,7 @@ use crate::terminal;
 
 /// The jobs of this user.
 pub(crate) struct Jobs {
-    places: Places,
+    directories: JobDirectories,
 }
 
 /// The error of a command about jobs.
@@ -36,26 +36,26 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         // A job in another state is an error of the job; everything else is one of the host.
-        let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::Fault };
+        let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::SystemError };
         Self { code: outcome as u8, error }
     }
 }
 
 impl Failure {
     /// The command line names something that does not exist.
-    pub(crate) fn wrong_use(error: Error) -> Self {
-        Self { code: Outcome::WrongUse as u8, error }
+    pub(crate) fn usage_error(error: Error) -> Self {
+        Self { code: Outcome::UsageError as u8, error }
     }
 
     /// The same, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
     /// program cannot be executed or does not exist.
-    pub(crate) fn of_a_program(self) -> Self {
+    pub(crate) fn with_program_code(self) -> Self {
         Self { code: self.error.exit_code(), ..self }
     }
 }
 
 /// The exit code of a command, whose failure is printed.
-pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
+pub(crate) fn into_exit_code(result: Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|failure| {
         terminal::eprint(&container_error(&failure.error));
         ExitCode::from(failure.code)
@@ -65,13 +65,13 @@ pub(crate) fn finish(result: Result<ExitCode>) -> ExitCode {
 impl Jobs {
     /// Opens the directories of this user. Jobs whose supervisor was killed are first recovered and reported as lost.
     pub(crate) fn open() -> std::result::Result<Self, Error> {
-        let jobs = Self { places: Places::standard()? };
-        jobs.settle()?;
+        let jobs = Self { directories: JobDirectories::standard()? };
+        jobs.recover_lost()?;
         Ok(jobs)
     }
 
-    fn settle(&self) -> std::result::Result<(), Error> {
-        for Lost { id, left } in recover::settle(&self.places)? {
+    fn recover_lost(&self) -> std::result::Result<(), Error> {
+        for LostJob { id, not_removed: left } in recover::recover_lost_jobs(&self.directories)? {
             let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
             terminal::eprint(&container_warning(&text));
             for line in left {
@@ -82,28 +82,28 @@ impl Jobs {
     }
 
     /// The record of a job whose supervisor has ended; none if the supervisor never wrote one.
-    pub(crate) fn settled(&self, directory: &Directory) -> std::result::Result<Option<Record>, Error> {
+    pub(crate) fn final_record(&self, directory: &Directory) -> std::result::Result<Option<Record>, Error> {
         match Record::read(directory)? {
             Some(record) if record.state.is_final() => Ok(Some(record)),
             _ => {
-                self.settle()?;
+                self.recover_lost()?;
                 Record::read(directory)
             }
         }
     }
 
     /// The directories.
-    pub(crate) fn places(&self) -> &Places {
-        &self.places
+    pub(crate) fn directories(&self) -> &JobDirectories {
+        &self.directories
     }
 
     /// The job that a word names: an id, or a name, which means its newest run.
     pub(crate) fn find(&self, word: &str) -> Result<Directory> {
-        self.places.find(word).map_err(|error| {
-            let ids = self.places.list().unwrap_or_default();
+        self.directories.find(word).map_err(|error| {
+            let ids = self.directories.list().unwrap_or_default();
             let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
             let near = suggest::nearest(word, known.iter().map(String::as_str));
-            Failure::wrong_use(match near {
+            Failure::usage_error(match near {
                 Some(near) => {
                     Error { message: format!("{}; did you mean `{near}`?", error.message), ..error }
                 }
@@ -121,7 +121,7 @@ impl Jobs {
 
     /// Every job with its record, by name and run. An unreadable record is skipped with a warning.
     pub(crate) fn all(&self) -> Result<Vec<(Directory, Record)>> {
-        let directories = self.places.list()?.into_iter().map(|id| self.places.job(&id));
+        let directories = self.directories.list()?.into_iter().map(|id| self.directories.job(&id));
         Ok(directories
             .filter_map(|directory| match Record::read(&directory) {
                 Ok(record) => Some((directory, record?)),
@@ -148,7 +148,7 @@ impl Jobs {
             } else {
                 // It is just starting, or its record is about to be written, or it was killed.
                 std::thread::sleep(Duration::from_millis(20));
-                self.settle()?;
+                self.recover_lost()?;
             }
         }
     }
@@ -171,20 +171,20 @@ pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
         found.extend(of_role.cloned());
         if found.len() == before {
             let task = record.tasks.iter().map(|task| &task.task).find(|task| task.to_string() == *word);
-            found.push(task.ok_or_else(|| no_task(record, word))?.clone());
+            found.push(task.ok_or_else(|| unknown_task(record, word))?.clone());
         }
     }
     Ok(found)
 }
 
-fn no_task(record: &Record, word: &str) -> Failure {
+fn unknown_task(record: &Record, word: &str) -> Failure {
     let known: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
     let near = suggest::nearest(word, known.iter().map(String::as_str))
         .map(|near| format!("; did you mean `{near}`?"))
         .unwrap_or_default();
     let message = format!("job `{}` has no task `{}`{near}", record.id, word.escape_debug());
     let known = suggest::list(known.iter().map(String::as_str));
-    Failure::wrong_use(Error::new(Kind::State, message).help(format!("its tasks are {known}")))
+    Failure::usage_error(Error::new(Kind::State, message).help(format!("its tasks are {known}")))
 }
 
 /// A value as JSON, indented.
@@ -193,7 +193,7 @@ pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
 }
 
 /// Prints what was done to a job: its id and a word for people, an object for programs.
-pub(crate) fn done(format: FormatArg, directory: &Directory, what: &str) {
+pub(crate) fn print_done(format: FormatArg, directory: &Directory, what: &str) {
     if format == FormatArg::Json {
         let line = serde_json::json!({"id": directory.id, "done": what});
         terminal::print(&format!("{line}\n"));
@@ -203,7 +203,7 @@ pub(crate) fn done(format: FormatArg, directory: &Directory, what: &str) {
 }
 
 /// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.
-pub(crate) fn span(time: Duration) -> String {
+pub(crate) fn format_duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
     match () {
@@ -217,8 +217,8 @@ pub(crate) fn span(time: Duration) -> String {
 }
 
 /// The time since a moment, for people.
-pub(crate) fn ago(time: Time, now: Time) -> String {
-    format!("{} ago", span(now.since(time)))
+pub(crate) fn format_ago(time: Time, now: Time) -> String {
+    format!("{} ago", format_duration(now.since(time)))
 }
 
 #[cfg(test)]
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_stretch_of_time_has_the_precision_that_people_want() {
-        let shown = |seconds: f64| span(Duration::from_secs_f64(seconds));
+        let shown = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
         assert_eq!(
             [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),
             [

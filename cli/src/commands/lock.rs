@@ -23,7 +23,7 @@ use crate::outcome::Outcome;
 use crate::{report, terminal};
 
 /// The comment at the start of the file.
-const HEAD: &str = "\
+const HEADER: &str = "\
 # What the name of each image stood for when `jobc lock` was run. Keep this file with the job: `jobc run --locked` takes these
 # images and no others. `jobc lock --update IMAGE` asks again.
 ";
@@ -32,7 +32,7 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
     let job = job_args(lock);
     let mut input = match Input::read(&job) {
         Ok(input) => input,
-        Err(why) => return super::unusable(&why),
+        Err(why) => return super::report_input_error(&why),
     };
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
@@ -58,7 +58,7 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
         );
         let error = Error::new(Kind::Config, format!("the job has no image `{unknown}`")).help(help);
         terminal::eprint(&report::container_error(&error));
-        return Outcome::WrongUse;
+        return Outcome::UsageError;
     }
     let again = |name: &String| lock.update_all || lock.update.contains(name);
     let mut digests = old.clone();
@@ -67,19 +67,19 @@ pub(crate) fn run(lock: &LockArgs, args: &Args) -> Outcome {
             Ok(digest) => drop(digests.insert(name.clone(), digest.to_string())),
             Err(error) => {
                 terminal::eprint(&report::container_error(&error));
-                return Outcome::Fault;
+                return Outcome::SystemError;
             }
         }
     }
-    terminal::print(&told(&old, &digests));
+    terminal::print(&describe_changes(&old, &digests));
     if digests == old && path.exists() {
-        return Outcome::Fine;
+        return Outcome::Success;
     }
-    match write_atomic(path.as_std_path(), written(&digests).as_bytes(), 0o666, Durability::Disk) {
-        Ok(()) => Outcome::Fine,
+    match write_atomic(path.as_std_path(), lock_file_text(&digests).as_bytes(), 0o666, Durability::Disk) {
+        Ok(()) => Outcome::Success,
         Err(error) => {
             terminal::eprint(&report::cannot_write(&shorten(&path), &error));
-            Outcome::Fault
+            Outcome::SystemError
         }
     }
 }
@@ -107,7 +107,7 @@ fn check<'a>(
     let missing: Vec<&str> =
         names.into_iter().filter(|name| !old.contains_key(*name)).map(String::as_str).collect();
     if missing.is_empty() {
-        return Outcome::Fine;
+        return Outcome::Success;
     }
     let missing = suggest::list(missing.iter().copied());
     let what = if path.exists() { "does not have" } else { "does not exist and would have" };
@@ -131,7 +131,7 @@ fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
                 .help("add it with `jobc image pull` or `jobc image import`")
         });
     }
-    match ask(&reference, lock.plain_http) {
+    match resolve_digest(&reference, lock.plain_http) {
         Ok(digest) => Ok(digest),
         Err(error) => match here()? {
             Some(digest) => {
@@ -148,7 +148,7 @@ fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
 }
 
 #[cfg(feature = "registry")]
-fn ask(reference: &Reference, plain_http: bool) -> Result<Digest, Error> {
+fn resolve_digest(reference: &Reference, plain_http: bool) -> Result<Digest, Error> {
     Ok(crate::registries::client(plain_http)?.resolve(reference)?.digest)
 }
 
@@ -158,7 +158,7 @@ fn ask(_: &Reference, _: bool) -> Result<Digest, Error> {
 }
 
 /// What happened to each name, one per line.
-fn told(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> String {
+fn describe_changes(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> String {
     new.iter().fold(String::new(), |mut out, (name, digest)| {
         let how = match old.get(name) {
             None => "new",
@@ -171,8 +171,8 @@ fn told(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Strin
 }
 
 /// The file's text.
-fn written(digests: &BTreeMap<String, String>) -> String {
-    let mut text = format!("{HEAD}version: 1\n");
+fn lock_file_text(digests: &BTreeMap<String, String>) -> String {
+    let mut text = format!("{HEADER}version: 1\n");
     if digests.is_empty() {
         return text + "images: {}\n";
     }

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jobc_job::directory::Directory;
-use jobc_job::logs::Choice;
+use jobc_job::logs::LineFilter;
 use jobc_job::record::Record;
 
-use super::follow::output::or_end;
-use super::follow::printer::Look;
-use super::follow::{Follower, Shown};
+use super::follow::output::or_exit;
+use super::follow::printer::LineFormat;
+use super::follow::{FollowOptions, Follower};
 use super::jobs::{self, Jobs, Result};
 use crate::args::FormatArg;
 use crate::args::watch::LogsArgs;
@@ -17,23 +17,23 @@ use crate::args::watch::LogsArgs;
 pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
     let (directory, record) = Jobs::open()?.record(&args.job)?;
     let tasks = Some(jobs::tasks(&record, &args.tasks)?).filter(|tasks| !tasks.is_empty());
-    let choice = Choice::default().tail(args.tail).since(args.since).attempt(args.attempt);
+    let choice = LineFilter::default().tail(args.tail).since(args.since).attempt(args.attempt);
     let look =
-        Look { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
-    let shown = Shown { tasks, choice, ..Shown::default() };
+        LineFormat { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };
+    let shown = FollowOptions { tasks, filter: choice, ..FollowOptions::default() };
     let mut follower = Follower::new(&[(directory.clone(), record)], &shown, look);
     if args.follow {
-        until_the_end(&directory, &mut || follower.wait(&[], PAUSE).map(drop))?;
+        follow_until_end(&directory, &mut || follower.wait(&[], POLL_INTERVAL).map(drop))?;
     }
-    or_end(follower.finish());
+    or_exit(follower.finish());
     Ok(ExitCode::SUCCESS)
 }
 
 /// How often to check whether the job has ended.
-const PAUSE: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Shows new output of a job until it has ended.
-pub(super) fn until_the_end(
+pub(super) fn follow_until_end(
     directory: &Directory,
     show: &mut dyn FnMut() -> std::io::Result<()>,
 ) -> Result<()> {
@@ -47,6 +47,6 @@ pub(super) fn until_the_end(
             // Its last record may not be written yet. If the supervisor was killed, this recovers the job.
             Jobs::open()?;
         }
-        or_end(show());
+        or_exit(show());
     }
 }

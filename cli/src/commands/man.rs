@@ -5,7 +5,7 @@ use crate::outcome::Outcome;
 use crate::terminal;
 
 pub(crate) fn run(command: Option<&str>) -> Outcome {
-    let mut all = Args::whole();
+    let mut all = Args::full_command();
     all.build();
     let page = match command {
         None => clap_mangen::Man::new(all),
@@ -16,15 +16,15 @@ pub(crate) fn run(command: Option<&str>) -> Outcome {
                 terminal::eprint(&format!(
                     "jobc: unknown command `{name}`; `jobc --help` lists the commands\n"
                 ));
-                return Outcome::WrongUse;
+                return Outcome::UsageError;
             }
         }
     };
     let mut text = Vec::new();
     if let Err(error) = page.render(&mut text) {
         terminal::eprint(&format!("jobc: cannot make the page: {error}\n"));
-        return Outcome::Fault;
+        return Outcome::SystemError;
     }
     terminal::print(&String::from_utf8_lossy(&text));
-    Outcome::Fine
+    Outcome::Success
 }

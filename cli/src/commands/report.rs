@@ -4,12 +4,12 @@
 //! in the page. The page has no script and forbids scripts, since it shows output of tasks.
 
 mod chart;
-mod facts;
+mod data;
 mod html;
 mod page;
 mod plots;
 mod tables;
-mod time_line;
+mod timeline;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,11 +19,11 @@ use jobc_sys::error::{Error, Kind};
 use super::jobs::{Jobs, Result};
 use crate::args::watch::ReportArgs;
 use crate::terminal;
-use facts::Facts;
+use data::ReportData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     let (directory, record) = Jobs::open()?.record(&args.job)?;
-    let page = page::page(&Facts::gather(&directory, record));
+    let page = page::page(&ReportData::gather(&directory, record));
     let path = args.output.clone().unwrap_or_else(|| format!("{}.html", directory.id).into());
     if path == Path::new("-") {
         terminal::print(&page);
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
     std::fs::write(&path, page).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
         let why = jobc_sys::error::describe(errno);
-        Error::new(Kind::Machine, format!("cannot write `{}`: {why}", path.display()))
+        Error::new(Kind::System, format!("cannot write `{}`: {why}", path.display()))
             .help("name another file with `-o`, or `-o -` for standard output")
     })?;
     terminal::print(&format!("{}\n", path.display()));

@@ -18,22 +18,22 @@ use crate::terminal;
 
 /// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
 pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
-    let code = What::of(args.what.as_deref()).and_then(|what| match what {
-        What::Bundle(directory) => {
-            refuse(args, &OF_JOBS, "a bundle")?;
+    let code = RunInput::of(args.what.as_deref()).and_then(|what| match what {
+        RunInput::Bundle(directory) => {
+            reject_options(args, &JOB_OPTIONS, "a bundle")?;
             if args.oci_runtime.is_some() {
-                refuse(args, &OF_OURS, "a bundle that another runtime runs")?;
+                reject_options(args, &BUILT_IN_RUNTIME_OPTIONS, "a bundle that another runtime runs")?;
             }
-            refuse_format(format)?;
+            reject_format(format)?;
             bundle::run(args, &directory)
         }
-        What::Plan(directory) => {
-            refuse(args, &OF_BUNDLES, "a job")?;
-            refuse(args, &OF_JOB_FILES, "the directory of a built plan")?;
+        RunInput::Plan(directory) => {
+            reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            reject_options(args, &JOB_FILE_OPTIONS, "the directory of a built plan")?;
             job::run_plan(args, &directory, format)
         }
-        What::Job(path) => {
-            refuse(args, &OF_BUNDLES, "a job")?;
+        RunInput::Job(path) => {
+            reject_options(args, &BUNDLE_OPTIONS, "a job")?;
             job::run_file(args, path, format)
         }
     });
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
 
 /// The input to run.
 #[derive(Debug, PartialEq, Eq)]
-enum What {
+enum RunInput {
     /// A directory with a config.json, or one for which the bundle reader reports why it is not a bundle.
     Bundle(PathBuf),
     /// A directory with a plan.json.
@@ -54,7 +54,7 @@ enum What {
     Job(Option<Utf8PathBuf>),
 }
 
-impl What {
+impl RunInput {
     fn of(given: Option<&Path>) -> Result<Self> {
         let Some(given) = given else { return Ok(Self::Job(None)) };
         let text = || {
@@ -68,7 +68,7 @@ impl What {
         }
         if let Err(error) = given.metadata() {
             let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-            return Err(Error::machine(format!("open `{}`", given.display()), errno)
+            return Err(Error::system(format!("open `{}`", given.display()), errno)
                 .help("name a job file, the directory of a built plan, or a bundle"));
         }
         if given.is_dir() {
@@ -76,7 +76,7 @@ impl What {
             if !has("config.json") && has("plan.json") {
                 return text().map(Self::Plan);
             }
-            if !has("config.json") && crate::input::JOB_NAMES.into_iter().any(has) {
+            if !has("config.json") && crate::input::JOB_FILE_NAMES.into_iter().any(has) {
                 return text().map(Some).map(Self::Job);
             }
         } else if given.is_file() {
@@ -91,11 +91,11 @@ impl What {
 }
 
 /// An option and whether it is given.
-type Given = (&'static str, fn(&RunArgs) -> bool);
+type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const OF_JOBS: [Given; 19] = [
+const JOB_OPTIONS: [OptionCheck; 19] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -104,16 +104,16 @@ const OF_JOBS: [Given; 19] = [
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
-    ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::gives_image_root),
+    ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
 ];
 #[rustfmt::skip]
-const OF_BUNDLES: [Given; 2] =
+const BUNDLE_OPTIONS: [OptionCheck; 2] =
     [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
 /// Options of the built-in runtime.
-const OF_OURS: [Given; 2] =
+const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 #[rustfmt::skip]
-const OF_JOB_FILES: [Given; 8] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
@@ -121,7 +121,7 @@ const OF_JOB_FILES: [Given; 8] = [
 ];
 
 /// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.
-fn refuse(args: &RunArgs, options: &[Given], what: &str) -> Result<()> {
+fn reject_options(args: &RunArgs, options: &[OptionCheck], what: &str) -> Result<()> {
     match options.iter().find(|(_, given)| given(args)) {
         None => Ok(()),
         Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` does not apply to {what}"))
@@ -130,7 +130,7 @@ fn refuse(args: &RunArgs, options: &[Given], what: &str) -> Result<()> {
 }
 
 /// Rejects `--format`: a bundle is not compiled, so it has no findings, and stdout belongs to its program.
-fn refuse_format(format: FormatArg) -> Result<()> {
+fn reject_format(format: FormatArg) -> Result<()> {
     if format == FormatArg::Text {
         return Ok(());
     }

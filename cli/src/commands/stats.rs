@@ -7,46 +7,50 @@ use std::time::Duration;
 
 use jobc_job::directory::Directory;
 use jobc_job::logs::Watch;
-use jobc_job::metrics::Live;
+use jobc_job::metrics::LiveUsage;
 use jobc_job::record::Record;
 
-use super::follow::output::{Outputs, To, or_end};
+use super::follow::output::{OutputStream, OutputStreams, or_exit};
 use super::jobs::{self, Jobs, Result};
 use crate::args::FormatArg;
 use crate::args::watch::StatsArgs;
 use crate::table::Table;
 use crate::terminal;
-pub(super) use rows::{Row, Rows};
+pub(super) use rows::{Row, UsageRows};
 
 /// Interval of samples.
-const PAUSE: Duration = Duration::from_secs(1);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between the two samples of a single output, which CPU time is computed from.
-const GLANCE: Duration = Duration::from_millis(250);
+const FIRST_SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
-    let mut looked_at = LookedAt::open(args)?;
-    let mut rows = Rows::default();
-    let mut outputs = Outputs::new(false);
+    let mut looked_at = SampledJobs::open(args)?;
+    let mut rows = UsageRows::default();
+    let mut outputs = OutputStreams::new(false);
     // The first sample is the base of the second.
-    rows.take(looked_at.look()?);
-    std::thread::sleep(GLANCE);
+    rows.update(looked_at.sample()?);
+    std::thread::sleep(FIRST_SAMPLE_INTERVAL);
     let mut is_first = true;
     loop {
-        let rows = rows.take(looked_at.look()?);
-        let text = match args.shown.format {
+        let rows = rows.update(looked_at.sample()?);
+        let text = match args.output_args.format {
             FormatArg::Json => rows.iter().map(|row| format!("{}\n", row.json())).collect(),
             // An empty list has headings, too.
             _ => table(&rows).render(terminal::columns_of_stdout()),
         };
-        let gap = if is_first || args.shown.format == FormatArg::Json { "" } else { "\n" };
-        or_end(outputs.to(To::Output).map(|out| out.extend_from_slice(format!("{gap}{text}").as_bytes())));
-        or_end(outputs.flush());
+        let gap = if is_first || args.output_args.format == FormatArg::Json { "" } else { "\n" };
+        or_exit(
+            outputs
+                .select(OutputStream::Stdout)
+                .map(|out| out.extend_from_slice(format!("{gap}{text}").as_bytes())),
+        );
+        or_exit(outputs.flush());
         is_first = false;
-        if args.no_stream || looked_at.is_over()? {
+        if args.no_stream || looked_at.have_ended()? {
             return Ok(ExitCode::SUCCESS);
         }
-        looked_at.wait(PAUSE);
+        looked_at.wait(SAMPLE_INTERVAL);
     }
 }
 
@@ -60,44 +64,45 @@ fn table(rows: &[Row]) -> Table<9> {
 }
 
 /// The jobs to sample.
-pub(super) struct LookedAt {
+pub(super) struct SampledJobs {
     /// Whether the jobs were named; otherwise all running jobs are sampled.
     named: bool,
-    jobs: Vec<(Directory, Live)>,
+    jobs: Vec<(Directory, LiveUsage)>,
     all: Jobs,
 }
 
-impl LookedAt {
+impl SampledJobs {
     pub(super) fn open(args: &StatsArgs) -> Result<Self> {
         let all = Jobs::open()?;
-        let find = |word: &String| all.find(word).map(|directory| (directory.clone(), Live::new(&directory)));
+        let find =
+            |word: &String| all.find(word).map(|directory| (directory.clone(), LiveUsage::new(&directory)));
         let jobs = args.jobs.iter().map(find).collect::<Result<_>>()?;
         Ok(Self { named: !args.jobs.is_empty(), jobs, all })
     }
 
     /// Each job with the current usage of its tasks.
-    pub(super) fn look(&mut self) -> Result<Vec<(Record, Vec<jobc_job::metrics::Sample>)>> {
+    pub(super) fn sample(&mut self) -> Result<Vec<(Record, Vec<jobc_job::metrics::Sample>)>> {
         if !self.named {
             let running = self.all.all()?.into_iter().filter(|(_, record)| !record.state.is_final());
             let running: Vec<Directory> = running.map(|(directory, _)| directory).collect();
             self.jobs.retain(|(directory, _)| running.contains(directory));
             for directory in running {
                 if !self.jobs.iter().any(|(known, _)| *known == directory) {
-                    let live = Live::new(&directory);
+                    let live = LiveUsage::new(&directory);
                     self.jobs.push((directory, live));
                 }
             }
         }
-        let look = |(directory, live): &mut (Directory, Live)| {
+        let look = |(directory, live): &mut (Directory, LiveUsage)| {
             let record = jobs::read(directory)?;
-            let samples = live.look(&record);
+            let samples = live.sample(&record);
             Ok((record, samples))
         };
         self.jobs.iter_mut().map(look).collect()
     }
 
     /// Whether all named jobs have ended, or none runs.
-    fn is_over(&self) -> Result<bool> {
+    fn have_ended(&self) -> Result<bool> {
         for (directory, _) in &self.jobs {
             let record = jobs::read(directory)?;
             let gone = record.supervisor.is_some_and(|supervisor| !supervisor.is_alive());
@@ -114,7 +119,7 @@ impl LookedAt {
         let mut watch = Watch::new(self.jobs.iter().map(|(directory, _)| directory.record.clone()));
         loop {
             let left = until.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() || watch.wait(&[], left).is_err() || self.is_over().unwrap_or(true) {
+            if left.is_zero() || watch.wait(&[], left).is_err() || self.have_ended().unwrap_or(true) {
                 return;
             }
         }

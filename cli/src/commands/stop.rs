@@ -9,29 +9,29 @@ use jobc_job::record::Record;
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signal;
 
-use super::jobs::{Failure, Jobs, Result, done, read, tasks};
+use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
 use crate::args::FormatArg;
 use crate::args::jobs::{JobsArgs, KillArgs, StopArgs};
 use crate::terminal;
 
 /// Timeout for a killed supervisor to end, in milliseconds.
-const PATIENCE: u32 = 10_000;
+const KILL_TIMEOUT_MS: u32 = 10_000;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let directories = all(&jobs, &args.jobs)?;
+    let directories = find_all(&jobs, &args.jobs)?;
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
     for directory in &directories {
         // A job that has ended is already stopped.
         if !read(directory)?.state.is_final() {
-            ask(directory, &request)?;
+            send_request(directory, &request)?;
         }
     }
     for directory in &directories {
         if args.no_wait {
-            done(args.jobs.shown.format, directory, "stopping");
+            print_done(args.jobs.output_args.format, directory, "stopping");
         } else {
-            tell_end(args.jobs.shown.format, &jobs.wait_for_end(directory)?);
+            print_end(args.jobs.output_args.format, &jobs.wait_for_end(directory)?);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -41,30 +41,30 @@ pub(crate) fn kill(args: &KillArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let (directory, record) = jobs.record(&args.job)?;
     if args.force {
-        tell_end(args.shown.format, &force(&jobs, &directory, &record)?);
+        print_end(args.output_args.format, &kill_supervisor(&jobs, &directory, &record)?);
         return Ok(ExitCode::SUCCESS);
     }
-    let signal = Signal::parse(&args.signal).map_err(Failure::wrong_use)?;
+    let signal = Signal::parse(&args.signal).map_err(Failure::usage_error)?;
     let tasks = tasks(&record, &args.tasks)?;
     let everything = tasks.is_empty() && signal == Signal::KILL;
-    ask(&directory, &Request::Kill { signal: signal.number(), tasks })?;
+    send_request(&directory, &Request::Kill { signal: signal.number(), tasks })?;
     if everything {
-        tell_end(args.shown.format, &jobs.wait_for_end(&directory)?);
+        print_end(args.output_args.format, &jobs.wait_for_end(&directory)?);
     } else {
-        done(args.shown.format, &directory, &format!("sent {signal}"));
+        print_done(args.output_args.format, &directory, &format!("sent {signal}"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Kills the supervisor: all processes of the job die with it, and the rest is cleaned up like any lost job.
-fn force(jobs: &Jobs, directory: &Directory, record: &Record) -> Result<Record> {
+fn kill_supervisor(jobs: &Jobs, directory: &Directory, record: &Record) -> Result<Record> {
     if let Some(process) = record.supervisor
         && let Some(pidfd) = process.open()?
     {
         Signal::KILL.send(&pidfd)?;
-        if !process.wait(PATIENCE)? {
+        if !process.wait(KILL_TIMEOUT_MS)? {
             let message = format!("the supervisor of job `{}` was killed and still exists", directory.id);
-            return Err(Error::new(Kind::Machine, message)
+            return Err(Error::new(Kind::System, message)
                 .help("it is blocked in the kernel; try again later")
                 .into());
         }
@@ -73,26 +73,26 @@ fn force(jobs: &Jobs, directory: &Directory, record: &Record) -> Result<Record> 
 }
 
 /// Ends a job at once, by its supervisor or with it.
-pub(super) fn end_now(jobs: &Jobs, directory: &Directory) -> Result<()> {
-    match ask(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
+pub(super) fn kill_job(jobs: &Jobs, directory: &Directory) -> Result<()> {
+    match send_request(directory, &Request::Kill { signal: Signal::KILL.number(), tasks: Vec::new() }) {
         Ok(()) => jobs.wait_for_end(directory).map(drop),
-        Err(_) => force(jobs, directory, &read(directory)?).map(drop),
+        Err(_) => kill_supervisor(jobs, directory, &read(directory)?).map(drop),
     }
 }
 
 pub(crate) fn pause(args: &JobsArgs) -> Result<ExitCode> {
-    each(args, &Request::Pause {}, "paused")
+    request_for_each(args, &Request::Pause {}, "paused")
 }
 
 pub(crate) fn resume(args: &JobsArgs) -> Result<ExitCode> {
-    each(args, &Request::Resume {}, "resumed")
+    request_for_each(args, &Request::Resume {}, "resumed")
 }
 
-fn each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
+fn request_for_each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    for directory in all(&jobs, args)? {
-        ask(&directory, request)?;
-        done(args.shown.format, &directory, what);
+    for directory in find_all(&jobs, args)? {
+        send_request(&directory, request)?;
+        print_done(args.output_args.format, &directory, what);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -101,9 +101,9 @@ fn each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
 pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let mut code = 0;
-    for directory in all(&jobs, args)? {
+    for directory in find_all(&jobs, args)? {
         let record = jobs.wait_for_end(&directory)?;
-        tell_end(args.shown.format, &record);
+        print_end(args.output_args.format, &record);
         if code == 0 {
             code = exit_code(&record);
         }
@@ -113,18 +113,18 @@ pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
 
 /// The exit code of `jobc run` for an ended job.
 pub(crate) fn exit_code(record: &Record) -> u8 {
-    record.end.as_ref().map_or(jobc_oci::OWN_FAILURE, |end| end.exit_code)
+    record.end.as_ref().map_or(jobc_oci::RUNTIME_FAILURE_EXIT_CODE, |end| end.exit_code)
 }
 
 /// All jobs are found before any is changed.
-fn all(jobs: &Jobs, args: &JobsArgs) -> Result<Vec<Directory>> {
+fn find_all(jobs: &Jobs, args: &JobsArgs) -> Result<Vec<Directory>> {
     args.jobs.iter().map(|word| jobs.find(word)).collect()
 }
 
 /// Sends a request to a job's supervisor; the error for an ended job has its end.
-pub(crate) fn ask(directory: &Directory, request: &Request) -> Result<()> {
+pub(crate) fn send_request(directory: &Directory, request: &Request) -> Result<()> {
     if let Some(mut connection) = Connection::open(directory)? {
-        return Ok(connection.ask(directory, request)?);
+        return Ok(connection.request(directory, request)?);
     }
     let record = read(directory)?;
     let error = if record.state.is_final() {
@@ -144,12 +144,12 @@ pub(crate) fn ask(directory: &Directory, request: &Request) -> Result<()> {
 }
 
 /// Prints how a job ended.
-fn tell_end(format: FormatArg, record: &Record) {
+fn print_end(format: FormatArg, record: &Record) {
     if format == FormatArg::Json {
         let line = serde_json::json!({"id": record.id, "state": record.state, "end": record.end});
         terminal::print(&format!("{line}\n"));
     } else {
         let explanation = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
-        terminal::print(&format!("{}: {}\n", record.id, crate::table::visible(explanation)));
+        terminal::print(&format!("{}: {}\n", record.id, crate::table::escape_control(explanation)));
     }
 }

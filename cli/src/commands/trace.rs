@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_gpu::trace::{Calls, Counted, family, trace};
+use jobc_gpu::trace::{CallCounts, Calls, process_tree, trace};
 use jobc_job::record::{JobState, Record, TaskRecord};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::{Signal, Signals};
@@ -16,7 +16,7 @@ use crate::terminal;
 
 pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
     let (_, record) = Jobs::open()?.record(&args.job)?;
-    let task = chosen(&record, args.task.as_deref())?;
+    let task = select_task(&record, args.task.as_deref())?;
     let process = task.process.filter(|_| task.state.is_alive()).ok_or_else(|| {
         let state = task.state.as_str();
         Error::new(
@@ -29,10 +29,10 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
         return Err(error.help(format!("resume it with `jobc resume {}`", record.id)).into());
     }
     // Ctrl-C ends the tracing, and the counts so far are shown.
-    let signals = Signals::take()?;
+    let signals = Signals::block_forwarded()?;
     let stop = || std::iter::from_fn(|| signals.next()).any(|signal| signal != Signal::WINCH);
-    let calls = trace(&family(process.pid), args.duration, stop)?;
-    terminal::print(&match args.shown.format {
+    let calls = trace(&process_tree(process.pid), args.duration, stop)?;
+    terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&json!({
             "job": record.id,
             "task": task.task,
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &TraceArgs) -> Result<ExitCode> {
 }
 
 /// The task that was named, or the only running one.
-fn chosen<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> {
+fn select_task<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> {
     if let Some(word) = word {
         let named = tasks(record, &[word.to_owned()])?;
         if let [task] = &named[..] {
@@ -67,14 +67,14 @@ fn chosen<'a>(record: &'a Record, word: Option<&str>) -> Result<&'a TaskRecord> 
                 Kind::State,
                 format!("several tasks of job `{}` are running; name one", record.id),
             );
-            Err(Failure::wrong_use(error.help(format!("its tasks are {known}"))))
+            Err(Failure::usage_error(error.help(format!("its tasks are {known}"))))
         }
     }
 }
 
 /// A row for programs; times in seconds.
-fn row(((node, call), counted): (&(String, &'static str), &Counted)) -> Value {
-    let Counted { calls, errors, seconds, longest } = counted;
+fn row(((node, call), counted): (&(String, &'static str), &CallCounts)) -> Value {
+    let CallCounts { calls, errors, seconds, longest } = counted;
     json!({"node": node, "call": call, "calls": calls, "errors": errors, "seconds": seconds, "longest": longest})
 }
 

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::quantity::bytes;
-use crate::table::cut;
+use crate::table::truncate;
 
 /// Maximum number of items with their own bar.
-const MOST: usize = 8;
+const MAX_BARS: usize = 8;
 /// Width of a bar in characters.
 const WIDTH: usize = 24;
 
@@ -19,9 +19,9 @@ pub(super) struct Item {
     pub(super) total: Option<u64>,
     pub(super) known: bool,
     /// Whether its end was reported.
-    pub(super) told: bool,
+    pub(super) end_reported: bool,
     /// When it was last reported.
-    pub(super) said: Option<Instant>,
+    pub(super) last_reported: Option<Instant>,
     began: Instant,
 }
 
@@ -33,8 +33,8 @@ impl Item {
             done: 0,
             total: None,
             known: false,
-            told: false,
-            said: None,
+            end_reported: false,
+            last_reported: None,
             began: Instant::now(),
         }
     }
@@ -51,13 +51,13 @@ pub(super) fn label(what: &str, digest: &str) -> String {
 }
 
 /// The word for the end of an item.
-pub(super) fn finished(what: &str) -> &'static str {
+pub(super) fn end_word(what: &str) -> &'static str {
     if what == "layer" { "unpacked" } else { "done" }
 }
 
 /// The lines to draw, none wider than the terminal.
 pub(super) fn lines(items: &[Item], columns: usize) -> Vec<String> {
-    let under_way = items.iter().filter(|item| item.done > 0 && !item.ended()).take(MOST);
+    let under_way = items.iter().filter(|item| item.done > 0 && !item.ended()).take(MAX_BARS);
     let mut lines: Vec<String> = under_way
         .map(|item| {
             let amount = match item.total {
@@ -91,7 +91,7 @@ pub(super) fn lines(items: &[Item], columns: usize) -> Vec<String> {
         ));
     }
     // The last column is left free: some terminals wrap when it is written.
-    lines.iter().map(|line| cut(line, columns.saturating_sub(1))).collect()
+    lines.iter().map(|line| truncate(line, columns.saturating_sub(1))).collect()
 }
 
 fn per_second(amount: u64, milliseconds: u128) -> u64 {

@@ -87,4 +87,18 @@ impl Backend for KubernetesBackend {
         files.extend(secrets::script(job, &context.to_job));
         files
     }
+
+    fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
+        let cluster = Cluster::new(job);
+        if !cluster.settings.patches.is_empty() {
+            // A patch is compared with the objects themselves.
+            self.lower(job, context, sink);
+            return;
+        }
+        if validity::check(&cluster, context.allow_lossy, sink) {
+            names::check(&cluster, sink);
+            config::configs(&cluster, sink);
+            workload::check(&cluster, sink);
+        }
+    }
 }

@@ -11,6 +11,7 @@ use super::parse;
 mod hostile;
 mod json;
 mod pages;
+mod patch;
 mod properties;
 mod yaml;
 

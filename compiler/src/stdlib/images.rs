@@ -2,6 +2,7 @@
 
 mod pattern;
 
+use std::cell::RefCell;
 use std::sync::LazyLock;
 
 use indexmap::IndexMap;
@@ -73,6 +74,27 @@ pub fn seen() -> impl Iterator<Item = String> {
 ///
 /// A registry in front is looked over, so that a mirror's `mirror.example.com/nvidia/cuda:12.4.1-…` is known too.
 pub fn facts(reference: &str) -> Option<ImageFacts> {
+    // Every lint asks for the image of every role, and most roles have the same.
+    RECENT.with_borrow_mut(|recent| {
+        if let Some((_, facts)) = recent.iter().find(|(known, _)| known == reference) {
+            return facts.clone();
+        }
+        let facts = look_up(reference);
+        recent.truncate(MAX_RECENT - 1);
+        recent.insert(0, (reference.to_owned(), facts.clone()));
+        facts
+    })
+}
+
+/// How many answers of [`facts`] are kept.
+const MAX_RECENT: usize = 16;
+
+thread_local! {
+    /// The last answers of [`facts`], newest first.
+    static RECENT: RefCell<Vec<(String, Option<ImageFacts>)>> = const { RefCell::new(vec![]) };
+}
+
+fn look_up(reference: &str) -> Option<ImageFacts> {
     let parts = Parts::of(reference);
     let (tag, repository) = (parts.tag?, parts.name.parse().ok()?);
     IMAGES.images.iter().filter(|form| is_repository(&repository, &form.repo)).find_map(|form| {

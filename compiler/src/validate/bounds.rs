@@ -38,7 +38,7 @@ fn advice(key: &str, value: f64) -> Option<&'static str> {
         "min_succeeded" => Some("`none` never ends the job by this role's success; `all` is every instance"),
         "instances" if value == 0.0 => Some("remove the role, or comment it out"),
         "gpu" | "count" if value < 0.0 => Some("`0` hides all GPUs; a number above is how many"),
-        "nofile" | "nproc" | "memlock" | "stack" => Some("`unlimited` is no limit"),
+        "nofile" | "nproc" | "memlock" | "stack" => Some("`unlimited` removes the limit"),
         _ => None,
     }
 }

@@ -30,7 +30,8 @@ pub(super) fn typed<T: DeserializeOwned>(
     sink: &mut Sink,
 ) -> Option<T> {
     let mut json = Map::new();
-    for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
+    let own = |key: &str| key.starts_with("x-") || key == "$schema";
+    for entry in document.root.entries().iter().filter(|entry| !own(&entry.key)) {
         json.insert(entry.key.clone(), value(&entry.value, &mut vec![&entry.key], kept));
     }
     match serde_path_to_error::deserialize(Json::Object(json)) {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use jobc_compiler::diagnostic::Safety;
 use lsp_types::{
-    CodeAction, CodeActionKind, CodeActionParams, Diagnostic, Range, TextEdit, Uri, WorkspaceEdit,
+    CodeAction, CodeActionKind, CodeActionParams, Diagnostic, OptionalVersionedTextDocumentIdentifier, Range,
+    TextDocumentEdit, TextDocumentIdentifier, TextEdit, Uri, WorkspaceEdit,
 };
 
 use crate::diagnostics::Places;
@@ -25,8 +26,8 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
     // Findings of a job may be in its targets file, and several jobs may have one there.
     let mut quick: Vec<CodeAction> = vec![];
     let mut safe: Vec<Vec<(Uri, TextEdit)>> = vec![];
-    for (job, analysis) in session.analyses() {
-        let places = Places::new(&analysis.sources, &session.client, |id| analysis.uri(id, &job));
+    for (job, analysis) in session.analyses().filter(|(_, analysis)| !analysis.findings.is_empty()) {
+        let places = Places::of(analysis, &job, &session.client);
         for finding in &analysis.findings {
             let (at, diagnostic) = places.diagnostic(finding, &job);
             if at != *uri {
@@ -36,7 +37,8 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
                 let Some(edits) = places.edits(&fix.edits) else { continue };
                 let is_safe = fix.safety == Safety::Safe;
                 if touches(diagnostic.range, params.range) && wants("quickfix") {
-                    let action = quick_fix(&fix.message, is_safe, edits.clone(), diagnostic.clone());
+                    let edit = workspace_edit(session, edits.clone());
+                    let action = quick_fix(&fix.message, is_safe, edit, diagnostic.clone());
                     if !quick.contains(&action) {
                         quick.push(action);
                     }
@@ -49,29 +51,24 @@ pub(crate) fn actions(session: &Session<'_>, params: &CodeActionParams) -> Vec<C
     }
     // Only offered on request, and not at every finding.
     if wanted.is_some() && wants(FIX_ALL) && !safe.is_empty() {
-        quick.push(fix_all(safe));
+        quick.push(fix_all(session, safe));
     }
     quick
 }
 
-fn quick_fix(
-    message: &str,
-    is_safe: bool,
-    edits: Vec<(Uri, TextEdit)>,
-    diagnostic: Diagnostic,
-) -> CodeAction {
+fn quick_fix(message: &str, is_safe: bool, edit: WorkspaceEdit, diagnostic: Diagnostic) -> CodeAction {
     CodeAction {
         title: message.to_owned(),
         kind: Some(CodeActionKind::QuickFix),
         diagnostics: Some(vec![diagnostic]),
         is_preferred: Some(is_safe),
-        edit: Some(workspace_edit(edits)),
+        edit: Some(edit),
         ..CodeAction::default()
     }
 }
 
 /// Every safe fix that does not overlap an earlier one; the rest is found by the next run.
-fn fix_all(fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
+fn fix_all(session: &Session<'_>, fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
     let mut taken: Vec<(Uri, TextEdit)> = vec![];
     for edits in fixes {
         let free =
@@ -83,19 +80,37 @@ fn fix_all(fixes: Vec<Vec<(Uri, TextEdit)>>) -> CodeAction {
     CodeAction {
         title: "apply every safe fix of jobc".to_owned(),
         kind: Some(CodeActionKind::from(FIX_ALL)),
-        edit: Some(workspace_edit(taken)),
+        edit: Some(workspace_edit(session, taken)),
         ..CodeAction::default()
     }
 }
 
-/// Edits by URI.
-pub(crate) fn workspace_edit(edits: Vec<(Uri, TextEdit)>) -> WorkspaceEdit {
+/// Edits by URI; of an open text with its version, if the client compares it.
+pub(crate) fn workspace_edit(session: &Session<'_>, edits: Vec<(Uri, TextEdit)>) -> WorkspaceEdit {
     // The protocol's type requires a hash map; it is only read by key.
     let mut changes: HashMap<Uri, Vec<TextEdit>> = HashMap::new();
+    let mut order: Vec<Uri> = vec![];
     for (uri, edit) in edits {
-        changes.entry(uri).or_default().push(edit);
+        let of_file = changes.entry(uri.clone()).or_default();
+        if of_file.is_empty() {
+            order.push(uri);
+        }
+        of_file.push(edit);
     }
-    WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+    if !session.client.versioned_edits {
+        return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+    }
+    let versioned = |uri: Uri| {
+        let edits = changes.remove(&uri).unwrap_or_default().into_iter().map(Into::into).collect();
+        let version = session.documents.get(&uri).map(|open| open.version);
+        let text_document = OptionalVersionedTextDocumentIdentifier {
+            version,
+            text_document_identifier: TextDocumentIdentifier { uri },
+        };
+        TextDocumentEdit { text_document, edits }.into()
+    };
+    let all = order.into_iter().map(versioned).collect();
+    WorkspaceEdit { document_changes: Some(all), ..WorkspaceEdit::default() }
 }
 
 fn touches(a: Range, b: Range) -> bool {

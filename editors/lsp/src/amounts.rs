@@ -14,11 +14,13 @@ pub(crate) fn of_role(role: &RolePlan) -> String {
     }
 }
 
-/// The totals of a hint: GPUs and memory of all instances, such as `4 instances: 32 GPUs, 2TiB`.
+/// The totals of a hint: GPUs, CPUs and memory of all instances, such as `4 instances: 32 GPUs, 256 CPUs, 2TiB`.
 pub(crate) fn hint(role: &RolePlan) -> Option<String> {
-    let memory = role.resources.memory_bytes.map(|bytes| bytes.saturating_mul(role.instances.into()));
-    let gpus = role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0).map(|gpu| gpus(gpu, role.instances));
-    let parts: Vec<String> = gpus.into_iter().chain(memory.map(|bytes| Bytes(bytes).to_string())).collect();
+    let mut parts = parts(role, role.instances);
+    // What is scarce comes first.
+    if role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0) {
+        parts.rotate_right(1);
+    }
     let all = Some(parts.join(", ")).filter(|all| !all.is_empty())?;
     Some(if role.instances > 1 { format!("{} instances: {all}", role.instances) } else { all })
 }

@@ -40,20 +40,26 @@ pub(crate) struct Analysis {
     pub(crate) findings: Vec<Diagnostic>,
     /// The resolved jobs; none if the job has errors.
     pub(crate) planned: Option<Planned>,
+    /// Whether there is a targets file.
+    pub(crate) has_targets: bool,
 }
 
 impl Analysis {
-    /// Runs all passes but the last, as `jobc check` does.
-    pub(crate) fn new(input: &Input<'_>) -> Self {
+    /// Runs all passes but the last, as `jobc check` does; the first only without the tree of a text in which it finds
+    /// nothing.
+    pub(crate) fn new(input: &Input<'_>, tree: Option<Document>) -> Self {
         let mut sink = Sink::new();
         let (mut sources, job, targets) = sources(input);
         let choice = Choice::default();
         let request = request(input, job, targets, &choice);
-        let planned = compile::plan(&mut sources, &request, &mut sink);
+        let planned = match tree {
+            Some(tree) => compile::plan_document(Some(tree), &mut sources, &request, &mut sink),
+            None => compile::plan(&mut sources, &request, &mut sink),
+        };
         if let Some(planned) = &planned {
             compile::check_all(planned, &request, &mut sink);
         }
-        Self { sources, job, findings: sink.finish(), planned }
+        Self { sources, job, findings: sink.finish(), planned, has_targets: targets.is_some() }
     }
 
     /// The findings of a targets file that do not depend on a job.
@@ -65,7 +71,7 @@ impl Analysis {
             validate::targets(&document, &mut sink);
             sink.locate(DocumentId::Targets, &document);
         }
-        Self { sources, job: id, findings: sink.finish(), planned: None }
+        Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
     }
 
     /// The URI of a source; none for a built-in template.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::actions::FIX_ALL;
 use crate::client::Client;
+use crate::tokens::{MODIFIERS, TYPES};
 
 /// The answer to `initialize`.
 pub(crate) fn initialize(client: &Client) -> Value {
@@ -45,6 +46,19 @@ pub(crate) fn initialize(client: &Client) -> Value {
         ),
         ..ServerCapabilities::default()
     };
+    let mut capabilities = serde_json::to_value(capabilities).expect("capabilities are plain JSON");
+    let legend = json!({"tokenTypes": TYPES, "tokenModifiers": MODIFIERS});
+    capabilities["semanticTokensProvider"] = json!({"legend": legend, "full": true, "range": true});
+    capabilities["documentHighlightProvider"] = true.into();
+    capabilities["documentLinkProvider"] = json!({});
+    capabilities["selectionRangeProvider"] = true.into();
+    capabilities["workspaceSymbolProvider"] = true.into();
+    let files = json!([{"scheme": "file", "pattern": {"glob": "**"}}]);
+    capabilities["workspace"] = json!({"fileOperations": {"willRename": {"filters": files}}});
+    if client.pulls {
+        capabilities["diagnosticProvider"] =
+            json!({"identifier": "jobc", "interFileDependencies": true, "workspaceDiagnostics": false});
+    }
     json!({
         "capabilities": capabilities,
         "serverInfo": {"name": "jobc", "version": env!("CARGO_PKG_VERSION")},

@@ -21,6 +21,10 @@ pub(crate) struct Client {
     pub(crate) adjusts_indentation: bool,
     /// Whether symbols may have children.
     pub(crate) nested_symbols: bool,
+    /// Whether it compares the version of a text with that of an edit.
+    pub(crate) versioned_edits: bool,
+    /// Whether it requests diagnostics, and requests them again when told to: then they are not published.
+    pub(crate) pulls: bool,
     /// Whether it can watch files.
     pub(crate) watches_files: bool,
 }
@@ -33,13 +37,13 @@ pub(crate) struct Settings {
     pub(crate) schema_features: bool,
     /// Whether to show totals after a role's name.
     pub(crate) inlay_hints: bool,
-    /// Whether to show Build, Run and Show plan above a job.
+    /// Whether to show Build, Run and Show plan above a job: only if the client knows the commands.
     pub(crate) code_lens: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { schema_features: true, inlay_hints: true, code_lens: true }
+        Self { schema_features: true, inlay_hints: true, code_lens: false }
     }
 }
 
@@ -58,6 +62,10 @@ impl Client {
             eprintln!("jobc lsp: `initializationOptions` cannot be read, the defaults are used: {error}");
             None
         });
+        let edits = capabilities.workspace.as_ref().and_then(|it| it.workspace_edit.as_ref());
+        let refreshes =
+            capabilities.workspace.as_ref().and_then(|it| it.diagnostics.as_ref()?.refresh_support);
+        let refreshes = refreshes.unwrap_or(false);
         let watching = capabilities.workspace.as_ref().and_then(|it| it.did_change_watched_files.as_ref());
         Self {
             encoding: Encoding::choose(offered),
@@ -70,6 +78,8 @@ impl Client {
             nested_symbols: text
                 .and_then(|text| text.document_symbol.as_ref()?.hierarchical_document_symbol_support)
                 .unwrap_or(false),
+            versioned_edits: edits.and_then(|it| it.document_changes).unwrap_or(false),
+            pulls: text.is_some_and(|text| text.diagnostic.is_some()) && refreshes,
             watches_files: watching.and_then(|it| it.dynamic_registration).unwrap_or(false),
         }
     }

@@ -3,8 +3,11 @@
 mod context;
 mod cursor;
 mod expression;
+mod field;
 mod item;
+mod json;
 mod keys;
+mod order;
 mod snippet;
 mod template;
 mod values;
@@ -16,6 +19,7 @@ use lsp_types::{
 
 use crate::client::Client;
 use crate::documents::Kind;
+use crate::recover::is_json;
 use crate::session::Session;
 use crate::text::Text;
 
@@ -29,24 +33,33 @@ pub(crate) fn complete(session: &Session<'_>, uri: &Uri, position: Position) -> 
     };
     let offset = open.text.offset(position);
     let cursors = cursor::find(open.path.as_deref(), &open.text, offset);
-    let last = session.good(uri).map(|good| &good.document);
-    let json = is_json(&open.text);
+    let last = session.tree(uri).map(|tree| &tree.document);
+    let json = is_json(open.path.as_deref(), open.text.as_str());
     let mut items: Vec<(Item, std::ops::Range<usize>)> = vec![];
     for cursor in &cursors {
-        let context =
-            Context { session, uri, kind: open.kind, cursor, names: last.unwrap_or(&cursor.document) };
+        let names = last.unwrap_or(&cursor.document);
+        let context = Context { session, uri, kind: open.kind, cursor, names, json };
         if let Some((found, from)) = expression::items(&context, open.text.as_str(), offset) {
             items.extend(found.into_iter().map(|item| (item, from..offset)));
             break;
         }
         let mut found = values::items(&context);
-        // A JSON language server provides these from the schema, with JSON quotes.
-        if session.client.settings.schema_features && !json {
+        if session.client.settings.schema_features {
             found.extend(keys::items(&context, &open.text));
         }
+        // On a line of its own a field is more likely than the value that stands for the whole block.
+        let same = |other: &cursor::Cursor| other.is_key && other.path == cursor.path;
+        let later = u8::from(!cursor.is_key && cursor.on_own_line && cursors.iter().any(same)) * 5;
         for item in found {
+            let rank = item.rank + later;
+            let item = item.rank(rank);
             if !items.iter().any(|(known, _)| known.label == item.label) {
-                items.push((item, cursor.replace.clone()));
+                let replace = cursor.replace.clone();
+                items.push(if json {
+                    json::quoted(item, cursor, replace, open.text.as_str())
+                } else {
+                    (item, replace)
+                });
             }
         }
     }
@@ -59,7 +72,8 @@ fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &C
     let multiline = new_text.contains('\n') && client.adjusts_indentation;
     let markdown = MarkupContent { kind: MarkupKind::Markdown, value: item.documentation };
     CompletionItem {
-        sort_text: Some(format!("{}{}", item.rank, item.label)),
+        sort_text: Some(format!("{}{:03}{}", item.rank, item.order, item.label)),
+        filter_text: item.filter,
         label: item.label,
         kind: Some(item.kind),
         detail: Some(item.detail).filter(|detail| !detail.is_empty()),
@@ -73,10 +87,6 @@ fn finished(item: Item, replace: std::ops::Range<usize>, text: &Text, client: &C
         text_edit: Some(CompletionItemTextEdit::TextEdit(TextEdit { range: text.range(replace), new_text })),
         ..CompletionItem::default()
     }
-}
-
-fn is_json(text: &Text) -> bool {
-    text.as_str().trim_start().starts_with('{')
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::text::Text;
 
 /// Where the page of a code is published; `jobc explain` prints the same page.
-const PAGES: &str = "https://jobc.dev/codes/";
+pub(crate) const PAGES: &str = "https://jobc.dev/codes/";
 
 /// Unused declarations, which editors fade.
 const UNUSED: [Code; 6] = [
@@ -32,7 +32,10 @@ pub(crate) fn of_analysis(
     job: &Uri,
     client: &Client,
 ) -> BTreeMap<String, Vec<Diagnostic>> {
-    let places = Places::new(&analysis.sources, client, |id| analysis.uri(id, job));
+    if analysis.findings.is_empty() {
+        return BTreeMap::new();
+    }
+    let places = Places::of(analysis, job, client);
     places.all(&analysis.findings, job)
 }
 
@@ -41,17 +44,21 @@ pub(crate) struct Places<'a> {
     sources: &'a Sources,
     client: &'a Client,
     texts: BTreeMap<SourceId, (Uri, Text)>,
+    /// Whether the job has a targets file.
+    has_targets: bool,
 }
 
 impl<'a> Places<'a> {
-    pub(crate) fn new(
-        sources: &'a Sources,
-        client: &'a Client,
-        uri: impl Fn(SourceId) -> Option<Uri>,
-    ) -> Self {
+    /// The sources of a compiled job or targets file.
+    pub(crate) fn of(analysis: &'a Analysis, job: &Uri, client: &'a Client) -> Self {
+        let places = Self::new(&analysis.sources, client, |id| analysis.uri(id, job));
+        Self { has_targets: analysis.has_targets, ..places }
+    }
+
+    fn new(sources: &'a Sources, client: &'a Client, uri: impl Fn(SourceId) -> Option<Uri>) -> Self {
         let text = |id: SourceId| Text::new(sources.get(id).text().to_owned(), client.encoding);
         let texts = sources.iter().filter_map(|(id, _)| Some((id, (uri(id)?, text(id))))).collect();
-        Self { sources, client, texts }
+        Self { sources, client, texts, has_targets: false }
     }
 
     fn all(&self, findings: &[jobc::Diagnostic], job: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
@@ -85,6 +92,7 @@ impl<'a> Places<'a> {
             severity: Some(match finding.severity {
                 Severity::Error => DiagnosticSeverity::Error,
                 Severity::Warning => DiagnosticSeverity::Warning,
+                Severity::Note if self.is_aside(finding) => DiagnosticSeverity::Hint,
                 Severity::Note => DiagnosticSeverity::Information,
             }),
             code: Some(code.to_owned().into()),
@@ -96,6 +104,11 @@ impl<'a> Places<'a> {
             data: None,
         };
         (primary.uri, diagnostic)
+    }
+
+    /// Whether a note is about a target that nobody chose: without a targets file all built-in ones are tried.
+    fn is_aside(&self, finding: &jobc::Diagnostic) -> bool {
+        !self.has_targets && finding.code.as_str().starts_with("J04")
     }
 
     /// The texts of all labels, and the notes, which are shown at the finding itself.

@@ -1,14 +1,14 @@
 //! Requests by name: one line per request.
 
 use lsp_server::ErrorCode;
-use lsp_types as lsp;
+use lsp_types::{self as lsp, Uri};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::documents::Kind;
 use crate::session::Session;
-use crate::{actions, complete, format, goto, hints, hover, outline, requests};
+use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens};
 
 /// Why a request has no result.
 pub(crate) struct Failure {
@@ -29,10 +29,24 @@ impl Failure {
     }
 }
 
-/// Whether a request needs the compilation of the current text. Completion is requested too often for that, and reads
-/// only the text.
-pub(crate) fn needs_findings(method: &str) -> bool {
-    method != "textDocument/completion"
+/// What a request needs besides the texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// The tree of the current text.
+    Text,
+    /// The tree of the current text, and a plan: an earlier one is better than to wait.
+    Plan,
+    /// The findings of the current text, or its plan.
+    Findings,
+}
+
+/// What a request needs besides the texts.
+pub(crate) fn needs(method: &str) -> Needs {
+    match method {
+        "textDocument/hover" => Needs::Plan,
+        "textDocument/codeAction" | "textDocument/inlayHint" | "textDocument/diagnostic" => Needs::Findings,
+        _ => Needs::Text,
+    }
 }
 
 /// The response to a request.
@@ -66,21 +80,54 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }),
         "textDocument/documentSymbol" => with(params, |it: lsp::DocumentSymbolParams| {
             let uri = &it.text_document.uri;
-            let symbols = session.good(uri).map(outline::symbols).unwrap_or_default();
+            let symbols = session.tree(uri).map(outline::symbols).unwrap_or_default();
             let nested = session.client.nested_symbols;
             Ok(if nested { json!(symbols) } else { json!(outline::flat(symbols, uri)) })
         }),
         "textDocument/foldingRange" => with(params, |it: lsp::FoldingRangeParams| {
-            Ok(session.good(&it.text_document.uri).map(outline::folds).unwrap_or_default())
+            Ok(session.tree(&it.text_document.uri).map(outline::folds).unwrap_or_default())
+        }),
+        "textDocument/documentHighlight" => with(params, |it: lsp::DocumentHighlightParams| {
+            let at = it.text_document_position_params;
+            let uri = &at.text_document.uri;
+            let found = session.tree(uri).map(|tree| select::highlights(session, uri, tree, at.position));
+            Ok(found.unwrap_or_default())
+        }),
+        "textDocument/selectionRange" => with(params, |it: lsp::SelectionRangeParams| {
+            let tree = session.tree(&it.text_document.uri);
+            Ok(tree
+                .map(|tree| it.positions.iter().map(|at| select::selection(tree, *at)).collect::<Vec<_>>()))
+        }),
+        "textDocument/documentLink" => with(params, |it: lsp::DocumentLinkParams| {
+            let uri = &it.text_document.uri;
+            let tree = session.tree(uri).filter(|_| is_job(session, uri));
+            Ok(tree.map(|tree| links::links(session, uri, tree)).unwrap_or_default())
+        }),
+        "textDocument/semanticTokens/full" => with(params, |it: lsp::SemanticTokensParams| {
+            Ok(semantic_tokens(session, &it.text_document.uri, None))
+        }),
+        "textDocument/semanticTokens/range" => with(params, |it: lsp::SemanticTokensRangeParams| {
+            Ok(semantic_tokens(session, &it.text_document.uri, Some(it.range)))
+        }),
+        "textDocument/diagnostic" => with(params, |it: lsp::DocumentDiagnosticParams| {
+            Ok(json!({"kind": "full", "items": session.findings(&it.text_document.uri)}))
+        }),
+        "workspace/symbol" => {
+            with(params, |it: lsp::WorkspaceSymbolParams| Ok(select::workspace_symbols(session, &it.query)))
+        }
+        "workspace/willRenameFiles" => with(params, |it: lsp::RenameFilesParams| {
+            let pair = |it: &lsp::FileRename| (it.old_uri.clone(), it.new_uri.clone());
+            let renames: Vec<(Uri, Uri)> = it.files.iter().map(pair).collect();
+            let edits = links::renamed(session, &renames);
+            Ok((!edits.is_empty()).then(|| actions::workspace_edit(session, edits)))
         }),
         "textDocument/inlayHint" => with(params, |it: lsp::InlayHintParams| {
             Ok(session.job(&it.text_document.uri).map(|job| hints::inlay(job, it.range)).unwrap_or_default())
         }),
         "textDocument/codeLens" => with(params, |it: lsp::CodeLensParams| {
             let uri = &it.text_document.uri;
-            let is_job = session.documents.get(uri).is_some_and(|open| open.kind == Kind::Job);
-            let good = session.good(uri).filter(|_| is_job);
-            Ok(good.map(|good| hints::lenses(good, uri)).unwrap_or_default())
+            let tree = session.tree(uri).filter(|_| is_job(session, uri));
+            Ok(tree.map(|tree| hints::lenses(tree, uri)).unwrap_or_default())
         }),
         "textDocument/formatting" => with(params, |it: lsp::DocumentFormattingParams| {
             let open = session.documents.get(&it.text_document.uri).filter(|open| open.kind != Kind::Other);
@@ -96,6 +143,15 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         "jobc/panic" => panic!("asked to"),
         _ => Err(Failure { code: ErrorCode::MethodNotFound, message: format!("unknown request `{method}`") }),
     }
+}
+
+fn is_job(session: &Session<'_>, uri: &Uri) -> bool {
+    session.documents.get(uri).is_some_and(|open| open.kind == Kind::Job)
+}
+
+fn semantic_tokens(session: &Session<'_>, uri: &Uri, lines: Option<lsp::Range>) -> Value {
+    let data = session.tree(uri).map(|tree| tokens::tokens(session, uri, tree, lines));
+    json!({"data": data.unwrap_or_default()})
 }
 
 /// Parses the parameters, handles the request, and serializes the result.

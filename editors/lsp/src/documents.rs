@@ -28,19 +28,26 @@ pub(crate) struct Open {
     pub(crate) version: i32,
     pub(crate) text: Text,
     pub(crate) kind: Kind,
+    /// The client's name for the language of the text.
+    language: String,
 }
 
 /// The texts by URI.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
     open: BTreeMap<String, Open>,
+    by_path: BTreeMap<Utf8PathBuf, String>,
 }
 
 impl Documents {
-    pub(crate) fn open(&mut self, uri: &Uri, version: i32, text: String, encoding: Encoding) {
+    pub(crate) fn open(&mut self, uri: &Uri, language: &str, version: i32, text: String, encoding: Encoding) {
         let path = uri::path(uri);
-        let kind = kind(path.as_deref(), &text);
-        self.open.insert(uri.0.clone(), Open { path, version, text: Text::new(text, encoding), kind });
+        let kind = kind(language, path.as_deref(), &text);
+        if let Some(path) = &path {
+            self.by_path.insert(path.clone(), uri.0.clone());
+        }
+        let (text, language) = (Text::new(text, encoding), language.to_owned());
+        self.open.insert(uri.0.clone(), Open { path, version, text, kind, language });
     }
 
     /// Applies changes in order; returns whether the text is open.
@@ -61,13 +68,17 @@ impl Documents {
             }
         }
         open.version = version;
-        open.kind = kind(open.path.as_deref(), open.text.as_str());
+        open.kind = kind(&open.language, open.path.as_deref(), open.text.as_str());
         true
     }
 
-    /// Removes a text; returns whether it was open.
-    pub(crate) fn close(&mut self, uri: &Uri) -> bool {
-        self.open.remove(&uri.0).is_some()
+    /// Removes a text and returns it, if it was open.
+    pub(crate) fn close(&mut self, uri: &Uri) -> Option<Open> {
+        let open = self.open.remove(&uri.0)?;
+        if let Some(path) = open.path.as_ref().filter(|path| self.by_path.get(*path) == Some(&uri.0)) {
+            self.by_path.remove(path);
+        }
+        Some(open)
     }
 
     pub(crate) fn get(&self, uri: &Uri) -> Option<&Open> {
@@ -76,8 +87,8 @@ impl Documents {
 
     /// The open text of a file.
     pub(crate) fn at(&self, path: &Utf8Path) -> Option<(Uri, &Open)> {
-        let found = self.open.iter().find(|(_, open)| open.path.as_deref() == Some(path));
-        found.map(|(uri, open)| (Uri(uri.clone()), open))
+        let uri = self.by_path.get(path)?;
+        Some((Uri(uri.clone()), self.open.get(uri)?))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Uri, &Open)> {
@@ -88,7 +99,10 @@ impl Documents {
 const JOB_NAMES: [&str; 5] = ["job.yaml", "job.yml", "job.json", "jobc.yaml", "jobc.yml"];
 const JOB_ENDINGS: [&str; 3] = [".job.yaml", ".job.yml", ".job.json"];
 
-fn kind(path: Option<&Utf8Path>, text: &str) -> Kind {
+/// The languages of the VS Code extension: a text that has one of them is a job, whatever its name.
+const LANGUAGES: [&str; 2] = ["jobc", "jobc-json"];
+
+fn kind(language: &str, path: Option<&Utf8Path>, text: &str) -> Kind {
     let name = path.and_then(Utf8Path::file_name).unwrap_or_default();
     if matches!(name, "targets.yaml" | "targets.yml") {
         return Kind::Targets;
@@ -96,8 +110,9 @@ fn kind(path: Option<&Utf8Path>, text: &str) -> Kind {
     if JOB_NAMES.contains(&name) || JOB_ENDINGS.iter().any(|ending| name.ends_with(ending)) {
         return Kind::Job;
     }
+    let chosen = LANGUAGES.contains(&language);
     let extension = path.and_then(Utf8Path::extension).unwrap_or("yaml");
-    if !matches!(extension, "yaml" | "yml" | "json" | "jsonc") {
+    if !chosen && !matches!(extension, "yaml" | "yml" | "json" | "jsonc") {
         return Kind::Other;
     }
     let modeline =
@@ -106,6 +121,9 @@ fn kind(path: Option<&Utf8Path>, text: &str) -> Kind {
         Kind::Job
     } else if modeline.contains("targets.v1.schema.json") {
         Kind::Targets
+    } else if chosen {
+        let targets = has_key(text, "targets") && !has_key(text, "roles");
+        if targets { Kind::Targets } else { Kind::Job }
     } else if (has_key(text, "version") && has_key(text, "roles")) || has_key(text, "taskRoles") {
         Kind::Job
     } else {
@@ -130,7 +148,7 @@ mod tests {
     #[test]
     fn which_files_are_jobs() {
         let check = |name: &str, text: &str, expected: Kind| {
-            assert_eq!(kind(Some(name.into()), text), expected, "{name}: {text}");
+            assert_eq!(kind("yaml", Some(name.into()), text), expected, "{name}: {text}");
         };
         check("/a/job.yaml", "", Kind::Job);
         check("/a/resnet.job.yml", "", Kind::Job);
@@ -152,5 +170,19 @@ mod tests {
         check("/a/deployment.yaml", "apiVersion: apps/v1\nkind: Deployment\n", Kind::Other);
         check("/a/requirements.txt", "version: 1\nroles: 2\n", Kind::Other);
         check("/a/Dockerfile", "FROM python\n", Kind::Other);
+    }
+
+    #[test]
+    fn the_language_of_the_editor_comes_before_the_content() {
+        let check = |language: &str, name: &str, text: &str, expected: Kind| {
+            assert_eq!(kind(language, Some(name.into()), text), expected, "{language} {name}: {text}");
+        };
+        check("jobc", "/a/train.txt", "", Kind::Job);
+        check("jobc", "/a/deployment.yaml", "kind: Deployment\n", Kind::Job);
+        check("jobc-json", "/a/settings", "{}", Kind::Job);
+        check("jobc", "/a/targets.yaml", "", Kind::Targets);
+        check("jobc", "/a/places.yaml", "version: 1\ntargets:\n  lab: {}\n", Kind::Targets);
+        check("jobc-json", "/a/p.json", "{\"$schema\": \"../targets.v1.schema.json\"}", Kind::Targets);
+        check("yaml", "/a/deployment.yaml", "kind: Deployment\n", Kind::Other);
     }
 }

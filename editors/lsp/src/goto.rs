@@ -1,29 +1,29 @@
 //! Definition, references and rename of names.
 
 use camino::Utf8Path;
-use jobc_compiler::document::{Document, Node};
 use lsp_types::{Location, Position, Range, TextEdit, Uri, WorkspaceEdit};
 
 use crate::actions::workspace_edit;
 use crate::documents::Kind as FileKind;
 use crate::names::{self, Kind, Mention, Name};
 use crate::place::{self, Place};
-use crate::session::{Good, Session};
+use crate::session::Session;
 use crate::text::Text;
-use crate::uri;
+use crate::tree::Tree;
+use crate::{links, uri, variables};
 
 /// The declaration of the item at a position: a name, a template, a file.
 pub(crate) fn definition(session: &Session<'_>, at: &Uri, position: Position) -> Vec<Location> {
-    let Some(good) = session.good(at) else { return vec![] };
-    let offset = good.text.offset(position);
-    if let Some(mention) = names::at(&mentions(session, at, good), offset) {
+    let Some(tree) = session.tree(at) else { return vec![] };
+    let offset = tree.text.offset(position);
+    if let Some(mention) = names::at(mentions(session, at, tree), offset) {
         return all(session, at, &mention.name)
             .into_iter()
             .filter(|(_, it)| it.declares)
             .map(|(l, _)| l)
             .collect();
     }
-    file_at(session, at, good, offset).into_iter().collect()
+    file_at(session, at, tree, offset).into_iter().collect()
 }
 
 /// Every place of a name.
@@ -33,8 +33,8 @@ pub(crate) fn references(
     position: Position,
     declaration: bool,
 ) -> Vec<Location> {
-    let Some(good) = session.good(at) else { return vec![] };
-    let Some(name) = name_at(session, at, good, position) else { return vec![] };
+    let Some(tree) = session.tree(at) else { return vec![] };
+    let Some(name) = name_at(session, at, tree, position) else { return vec![] };
     let found = all(session, at, &name.name);
     found
         .into_iter()
@@ -49,8 +49,8 @@ pub(crate) fn prepare_rename(
     at: &Uri,
     position: Position,
 ) -> Result<(Range, String), String> {
-    let good = current(session, at)?;
-    let mention = name_at(session, at, good, position).ok_or("no name to rename at this position")?;
+    let tree = current(session, at)?;
+    let mention = name_at(session, at, tree, position).ok_or("no name to rename at this position")?;
     let found = all(session, at, &mention.name);
     if !found.iter().any(|(_, mention)| mention.declares) {
         return Err(format!("the {} `{}` is not declared", mention.name.kind.word(), mention.name.text));
@@ -62,7 +62,7 @@ pub(crate) fn prepare_rename(
             mention.name.text
         ));
     }
-    Ok((good.text.range(mention.range.clone()), mention.name.text))
+    Ok((tree.text.range(mention.range.clone()), mention.name.text))
 }
 
 /// The edits that rename a name, in its own file: a targets file may belong to several jobs.
@@ -73,15 +73,26 @@ pub(crate) fn rename(
     new: &str,
 ) -> Result<WorkspaceEdit, String> {
     prepare_rename(session, at, position)?;
-    let good = current(session, at)?;
-    let name = name_at(session, at, good, position).ok_or("no name at this position")?.name;
-    let mentions = mentions(session, at, good);
-    refuse(&name, new, &mentions)?;
+    let tree = current(session, at)?;
+    let name = name_at(session, at, tree, position).ok_or("no name at this position")?.name;
+    let mentions = mentions(session, at, tree);
+    refuse(&name, new, mentions)?;
     let edit = |mention: &Mention| {
-        let range = good.text.range(mention.range.clone());
+        let range = tree.text.range(mention.range.clone());
         (at.clone(), TextEdit { range, new_text: new.to_owned() })
     };
-    Ok(workspace_edit(mentions.iter().filter(|mention| mention.name == name).map(edit).collect()))
+    let mut edits: Vec<_> = mentions.iter().filter(|mention| mention.name == name).map(edit).collect();
+    for variable in variables::renamed(&name, new, mentions, &tree.document, tree.text.as_str()) {
+        let variables::Renamed { old, new, places } = variable;
+        session.warn(format!(
+            "`{old}` is now `{new}`; it is renamed in this file, and scripts that read it must be changed too"
+        ));
+        edits.extend(places.into_iter().map(|place| {
+            let range = tree.text.range(place);
+            (at.clone(), TextEdit { range, new_text: new.clone() })
+        }));
+    }
+    Ok(workspace_edit(session, edits))
 }
 
 /// Why a new name is not allowed.
@@ -127,41 +138,41 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
     }
 }
 
-/// The tree of a text, which must be the current text, since edits apply to that.
-fn current<'s>(session: &'s Session<'_>, at: &Uri) -> Result<&'s Good, String> {
-    let good = session.good(at).filter(|good| good.current);
-    good.ok_or_else(|| "the file has a syntax error; fix it first".to_owned())
+/// The tree of a text that parses: in an incomplete tree some of the names are missing.
+fn current<'s>(session: &'s Session<'_>, at: &Uri) -> Result<&'s Tree, String> {
+    let tree = session.tree(at).filter(|tree| tree.parses);
+    tree.ok_or_else(|| "the file has a syntax error; fix it first".to_owned())
 }
 
-fn name_at(session: &Session<'_>, at: &Uri, good: &Good, position: Position) -> Option<Mention> {
-    names::at(&mentions(session, at, good), good.text.offset(position)).cloned()
+fn name_at(session: &Session<'_>, at: &Uri, tree: &Tree, position: Position) -> Option<Mention> {
+    names::at(mentions(session, at, tree), tree.text.offset(position)).cloned()
 }
 
 /// The names of an open text.
-pub(crate) fn mentions(session: &Session<'_>, at: &Uri, good: &Good) -> Vec<Mention> {
-    match session.documents.get(at).map(|open| open.kind) {
-        Some(FileKind::Targets) => names::names_of_targets(&good.document, good.text.as_str()),
-        _ => names::names_of_job(&good.document, good.text.as_str()),
-    }
+pub(crate) fn mentions<'s>(session: &Session<'_>, at: &Uri, tree: &'s Tree) -> &'s [Mention] {
+    tree.mentions.get_or_init(|| match session.documents.get(at).map(|open| open.kind) {
+        Some(FileKind::Targets) => names::names_of_targets(&tree.document, tree.text.as_str()),
+        _ => names::names_of_job(&tree.document, tree.text.as_str()),
+    })
 }
 
 /// Every mention of a name: in the text itself, and in the job's targets file or the open jobs of a targets file.
 fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)> {
     let mut found = vec![];
-    let mut add = |uri: &Uri, text: &Text, mentions: Vec<Mention>| {
-        let same = mentions.into_iter().filter(|mention| mention.name == *name);
+    let mut add = |uri: &Uri, text: &Text, mentions: &[Mention]| {
+        let same = mentions.iter().filter(|mention| mention.name == *name).cloned();
         found.extend(same.map(|it| (Location { uri: uri.clone(), range: text.range(it.range.clone()) }, it)));
     };
-    if let Some(good) = session.good(at) {
-        add(at, &good.text, mentions(session, at, good));
+    if let Some(tree) = session.tree(at) {
+        add(at, &tree.text, mentions(session, at, tree));
     }
     let Some(open) = session.documents.get(at).filter(|_| name.kind != Kind::Target) else { return found };
     if open.kind == FileKind::Targets {
         for (job, other) in session.documents.iter().filter(|(_, other)| other.kind == FileKind::Job) {
             if session.targets_of(other) == open.path
-                && let Some(good) = session.good(&job)
+                && let Some(tree) = session.tree(&job)
             {
-                add(&job, &good.text, names::names_of_job(&good.document, good.text.as_str()));
+                add(&job, &tree.text, mentions(session, &job, tree));
             }
         }
     } else if let Some(path) = session.targets_of(open)
@@ -169,36 +180,19 @@ fn all(session: &Session<'_>, at: &Uri, name: &Name) -> Vec<(Location, Mention)>
         && let Some(document) = crate::analysis::parse_alone(Some(&path), &text)
     {
         let mentions = names::names_of_targets(&document, &text);
-        add(&uri::of(&path), &Text::new(text, session.client.encoding), mentions);
+        add(&uri::of(&path), &Text::new(text, session.client.encoding), &mentions);
     }
     found
 }
 
 /// The file at an offset: a template, a Dockerfile, requirements, the file of a text.
-fn file_at(session: &Session<'_>, at: &Uri, good: &Good, offset: usize) -> Option<Location> {
-    let Place { path, node, is_key: false } = place::at(&good.document, offset)? else { return None };
+fn file_at(session: &Session<'_>, at: &Uri, tree: &Tree, offset: usize) -> Option<Location> {
+    let Place { path, node, is_key: false } = place::at(&tree.document, offset)? else { return None };
     let steps: Vec<&str> = path.iter().map(String::as_str).collect();
-    let names_a_file = match &steps[..] {
-        ["uses"]
-        | ["roles", _, "uses"]
-        | ["roles", _, "files", _, "from"]
-        | [.., "dockerfile"]
-        | [.., "python", "requirements"]
-        | [.., "requirements", _]
-        | [.., "conda", "file"] => true,
-        [.., "copy", _, "from"] => sibling(&good.document, &path, "image").is_none(),
-        _ => false,
-    };
-    let name = node.as_str().filter(|name| names_a_file && !name.starts_with("std/"))?;
+    let name = node.as_str().filter(|_| links::names_a_file(&tree.document, &steps))?;
     let directory = session.documents.get(at)?.path.as_deref()?.parent()?;
     let file = uri::normal(&directory.join(Utf8Path::new(name)));
     session.exists(&file).then(|| Location { uri: uri::of(&file), range: Range::default() })
-}
-
-/// Another key of the map that contains a value.
-fn sibling<'d>(document: &'d Document, path: &[String], key: &str) -> Option<&'d Node> {
-    let above = &path[..path.len().checked_sub(1)?];
-    above.iter().try_fold(&document.root, |node, step| node.get(step))?.get(key)
 }
 
 #[cfg(test)]

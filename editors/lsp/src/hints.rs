@@ -1,23 +1,30 @@
 //! Inlay hints and code lenses: totals after a role's name, and commands above a job.
 
+use std::collections::BTreeMap;
+
 use jobc_compiler::document::Node;
+use jobc_schema::plan::RolePlan;
 use lsp_types::{CodeLens, Command, InlayHint, Label, Range, Uri};
 use serde_json::json;
 
 use crate::amounts;
-use crate::session::{Good, Job};
+use crate::session::Job;
+use crate::tree::Tree;
 
 /// The totals of each role in the last valid plan, at the end of the line with its name.
 pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
-    let (Some(good), Some(plan)) = (&job.good, job.plans().first()) else { return vec![] };
-    let roles = good.document.root.get("roles").map(Node::entries).unwrap_or_default();
+    let (Some(tree), Some(plan)) = (&job.tree, job.plans().first()) else { return vec![] };
+    let roles = tree.document.root.get("roles").map(Node::entries).unwrap_or_default();
+    let by_name: BTreeMap<&str, &RolePlan> =
+        plan.roles.iter().map(|role| (role.name.as_str(), role)).collect();
     let hint = |entry: &jobc_compiler::document::Entry| {
-        let role = plan.role(&entry.key)?;
-        let line = good.text.line(good.text.line_of(entry.key_span.start as usize));
-        let position = good.text.position(line.end);
-        let wanted = range.start.line <= position.line && position.line <= range.end.line;
-        let hint = InlayHint::new(
-            position,
+        let number = tree.text.line_of(entry.key_span.start as usize);
+        if !(range.start.line as usize..=range.end.line as usize).contains(&number) {
+            return None;
+        }
+        let role = by_name.get(entry.key.as_str())?;
+        Some(InlayHint::new(
+            tree.text.position(tree.text.line(number).end),
             Label::String(amounts::hint(role)?),
             None,
             None,
@@ -25,16 +32,15 @@ pub(crate) fn inlay(job: &Job, range: Range) -> Vec<InlayHint> {
             Some(true),
             None,
             None,
-        );
-        wanted.then_some(hint)
+        ))
     };
     roles.iter().filter_map(hint).collect()
 }
 
 /// Build, Run and Show plan, above the first key of a job. The client runs them.
-pub(crate) fn lenses(good: &Good, uri: &Uri) -> Vec<CodeLens> {
-    let Some(first) = good.document.root.entries().first() else { return vec![] };
-    let at = good.text.position(first.key_span.start as usize);
+pub(crate) fn lenses(tree: &Tree, uri: &Uri) -> Vec<CodeLens> {
+    let Some(first) = tree.document.root.entries().first() else { return vec![] };
+    let at = tree.text.position(first.key_span.start as usize);
     let lens = |(title, command): (&str, &str)| CodeLens {
         range: Range { start: at, end: at },
         command: Some(Command {

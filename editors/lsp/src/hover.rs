@@ -10,20 +10,21 @@ use crate::documents::Kind;
 use crate::names::{self, Mention};
 use crate::place::{self, Place};
 use crate::schema::{Schema, text};
-use crate::session::{Good, Job, Session};
+use crate::session::{Job, Session};
+use crate::tree::Tree;
 use crate::{amounts, goto};
 
 /// The text for a position.
 pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Option<Hover> {
-    let good = session.good(uri)?;
+    let tree = session.tree(uri)?;
     let kind = session.documents.get(uri)?.kind;
-    let offset = good.text.offset(position);
-    let place = place::at(&good.document, offset)?;
-    let mentions = goto::mentions(session, uri, good);
-    let mention = names::at(&mentions, offset);
+    let offset = tree.text.offset(position);
+    let place = place::at(&tree.document, offset)?;
+    let mentions = goto::mentions(session, uri, tree);
+    let mention = names::at(mentions, offset);
     let mut parts = vec![];
     if let Some(mention) = mention.filter(|mention| !mention.declares) {
-        parts.extend(name(session, uri, good, mention));
+        parts.extend(name(session, uri, tree, mention));
     }
     if kind == Kind::Job && mention.is_none_or(|mention| mention.declares) {
         let plans = session.job(uri).map_or(&[][..], Job::plans);
@@ -37,16 +38,16 @@ pub(crate) fn hover(session: &Session<'_>, uri: &Uri, position: Position) -> Opt
     }
     let span = match mention {
         Some(mention) => mention.range.clone(),
-        None => span(good, &place),
+        None => span(tree, &place),
     };
     let contents = MarkupContent { kind: MarkupKind::Markdown, value: parts.join("\n\n---\n\n") };
-    Some(Hover { contents: Contents::MarkupContent(contents), range: Some(good.text.range(span)) })
+    Some(Hover { contents: Contents::MarkupContent(contents), range: Some(tree.text.range(span)) })
 }
 
 /// The range of a hover: a key, or a value.
-fn span(good: &Good, place: &Place<'_>) -> std::ops::Range<usize> {
+fn span(tree: &Tree, place: &Place<'_>) -> std::ops::Range<usize> {
     let above = &place.path[..place.path.len().saturating_sub(1)];
-    let map = above.iter().try_fold(&good.document.root, |node, step| node.get(step));
+    let map = above.iter().try_fold(&tree.document.root, |node, step| node.get(step));
     let entry = map.and_then(|map| map.entries().iter().find(|entry| Some(&entry.key) == place.path.last()));
     match entry {
         Some(entry) if place.is_key => entry.key_span.range(),
@@ -55,10 +56,10 @@ fn span(good: &Good, place: &Place<'_>) -> std::ops::Range<usize> {
 }
 
 /// The declaration of a name that is used here.
-fn name(session: &Session<'_>, uri: &Uri, good: &Good, mention: &Mention) -> Option<String> {
+fn name(session: &Session<'_>, uri: &Uri, tree: &Tree, mention: &Mention) -> Option<String> {
     let name = &mention.name;
     let head = format!("{} `{}`", name.kind.word(), name.text);
-    let root = &good.document.root;
+    let root = &tree.document.root;
     let plans = session.job(uri).map_or(&[][..], Job::plans);
     let told = match name.kind {
         names::Kind::Param => param(root.get("params")?.get(&name.text)?, plans, &name.text),

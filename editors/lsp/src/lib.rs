@@ -4,8 +4,9 @@
 //! [`Files`](jobc_compiler::files::Files), the files next to them. It writes no files and starts no programs. Findings
 //! are those of the compiler, unchanged. docs/reference/language-server.md lists the features.
 //!
-//! Reading order: `server` (messages), `session` (state), `analysis` (a compiled job), then one file per feature:
-//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `requests`.
+//! Reading order: `transport` (bytes), `server` (messages), `session` (state), `tree` (a parsed text), `analysis` (a
+//! compiled job), then one file per feature:
+//! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`.
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -21,16 +22,23 @@ mod format;
 mod goto;
 mod hints;
 mod hover;
+mod links;
 mod names;
 mod outline;
 mod overlay;
 mod place;
+mod recover;
 mod requests;
 mod schema;
+mod select;
 mod server;
 mod session;
 mod text;
+mod tokens;
+mod transport;
+mod tree;
 mod uri;
+mod variables;
 
 pub use lsp_server::Connection;
 pub use server::{Ended, serve};
@@ -40,7 +48,7 @@ pub use server::{Ended, serve};
 /// # Errors
 /// If stdin or stdout fails in the middle of a message.
 pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<Ended> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = transport::connect(std::io::stdin(), std::io::stdout());
     let ended = serve(&connection, disk);
     // The writer ends when the last sender is dropped.
     drop(connection);

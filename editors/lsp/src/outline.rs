@@ -3,12 +3,12 @@
 use jobc_compiler::document::{Document, Entry, Node, Value};
 use lsp_types::{DocumentSymbol, FoldingRange, FoldingRangeKind, SymbolInformation, SymbolKind, Uri};
 
-use crate::session::Good;
 use crate::text::Text;
+use crate::tree::Tree;
 
 /// The symbols of a file: its sections, and below them everything with a name of the user.
-pub(crate) fn symbols(good: &Good) -> Vec<DocumentSymbol> {
-    good.document.root.entries().iter().map(|entry| section(entry, &good.text)).collect()
+pub(crate) fn symbols(tree: &Tree) -> Vec<DocumentSymbol> {
+    tree.document.root.entries().iter().map(|entry| section(entry, &tree.text)).collect()
 }
 
 /// The same without a tree, for clients that show none.
@@ -79,11 +79,11 @@ fn symbol(entry: &Entry, kind: SymbolKind, text: &Text) -> DocumentSymbol {
 }
 
 /// Folding ranges: maps, lists and texts over several lines, and blocks of comments.
-pub(crate) fn folds(good: &Good) -> Vec<FoldingRange> {
+pub(crate) fn folds(tree: &Tree) -> Vec<FoldingRange> {
     let mut found = vec![];
-    let Document { root } = &good.document;
-    below(root, &good.text, &mut found);
-    comments(&good.text, &mut found);
+    let Document { root } = &tree.document;
+    below(root, &tree.text, &mut found);
+    comments(&tree.text, &mut found);
     found.sort_by_key(|fold| (fold.start_line, std::cmp::Reverse(fold.end_line)));
     found.dedup_by_key(|fold| fold.start_line);
     found

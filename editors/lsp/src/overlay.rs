@@ -1,5 +1,7 @@
 //! The files that a job reads: open files of the editor first, then those on disk.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -14,15 +16,16 @@ pub(crate) struct Overlay<'a> {
     pub(crate) directory: Option<&'a Utf8Path>,
     pub(crate) documents: &'a Documents,
     pub(crate) disk: &'a dyn Files,
+    /// The paths that were asked for, whether there is a file or not.
+    pub(crate) asked: RefCell<BTreeSet<Utf8PathBuf>>,
 }
 
 impl Overlay<'_> {
     fn absolute(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
-        if path.is_absolute() {
-            Some(uri::normal(path))
-        } else {
-            Some(uri::normal(&self.directory?.join(path)))
-        }
+        let path =
+            if path.is_absolute() { uri::normal(path) } else { uri::normal(&self.directory?.join(path)) };
+        self.asked.borrow_mut().insert(path.clone());
+        Some(path)
     }
 }
 

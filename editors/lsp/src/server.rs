@@ -1,24 +1,35 @@
 //! The message loop: messages in order, cancellations, and the end.
 //!
-//! One thread does the work. Pending messages are read before the next request is handled, so that a cancelled request
-//! is never started. A job is compiled when no messages are left or a request needs it, so that ten changes in a row
-//! cost one compilation.
+//! One thread does the work. Everything that has arrived is read before the next message is handled, so that a cancelled
+//! request is never started. A changed text is parsed for the next request, and compiled in the pause after the change,
+//! once for all changes; a request that needs findings waits for that.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use jobc_compiler::files::Files;
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, InitializeParams,
+    DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::capabilities;
 use crate::client::Client;
-use crate::dispatch::{self, Failure};
+use crate::dispatch::{self, Failure, Needs};
 use crate::session::Session;
+
+/// How long nothing must arrive after a change before it is compiled.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// The same for a job whose compilation takes long: longer than the time between two keys.
+const MAX_PAUSE: Duration = Duration::from_millis(250);
+
+/// A compilation that takes less is made for the request that needs it.
+const SHORT: Duration = Duration::from_millis(40);
 
 /// How the session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +53,17 @@ pub fn serve(connection: &Connection, disk: &dyn Files) -> Ended {
     };
     send(connection, Response::new_ok(id, capabilities::initialize(&client)).into());
     let session = Session::new(client, disk);
-    Server { connection, session, queue: VecDeque::new(), cancelled: BTreeSet::new(), shut_down: false }.run()
+    let server = Server {
+        connection,
+        session,
+        queue: VecDeque::new(),
+        waiting: vec![],
+        cancelled: BTreeSet::new(),
+        changed: Instant::now(),
+        cost: Duration::ZERO,
+        shut_down: false,
+    };
+    server.run()
 }
 
 fn send(connection: &Connection, message: Message) {
@@ -54,18 +75,28 @@ struct Server<'a> {
     connection: &'a Connection,
     session: Session<'a>,
     queue: VecDeque<Message>,
+    /// Requests that are answered after the next compilation.
+    waiting: Vec<Request>,
     cancelled: BTreeSet<RequestId>,
+    /// The time of the last change.
+    changed: Instant,
+    /// How long the last compilation took.
+    cost: Duration,
     shut_down: bool,
 }
 
 impl Server<'_> {
     fn run(mut self) -> Ended {
         loop {
-            self.read_what_is_there();
-            let Some(message) = self.queue.pop_front() else {
-                self.refresh();
-                let Ok(message) = self.connection.receiver.recv() else { return Ended::Abruptly };
+            while let Ok(message) = self.connection.receiver.try_recv() {
                 self.take(message);
+            }
+            let Some(message) = self.queue.pop_front() else {
+                match self.next() {
+                    Ok(Some(message)) => self.take(message),
+                    Ok(None) => self.refresh(),
+                    Err(ended) => return ended,
+                }
                 continue;
             };
             match message {
@@ -74,15 +105,23 @@ impl Server<'_> {
                     return if self.shut_down { Ended::Properly } else { Ended::Abruptly };
                 }
                 Message::Notification(note) => self.notification(note),
-                // Our only request to the client is to watch files, and the client may refuse.
+                // Our only requests to the client are to watch files and to ask again, and the client may refuse.
                 Message::Response(_) => {}
             }
         }
     }
 
-    fn read_what_is_there(&mut self) {
-        while let Ok(message) = self.connection.receiver.try_recv() {
-            self.take(message);
+    /// Waits for a message; without one until the pause after a change is over.
+    fn next(&self) -> Result<Option<Message>, Ended> {
+        let receiver = &self.connection.receiver;
+        if !self.session.is_stale() && self.waiting.is_empty() {
+            return receiver.recv().map(Some).map_err(|_| Ended::Abruptly);
+        }
+        let due = self.changed + self.cost.clamp(PAUSE, MAX_PAUSE);
+        match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(message) => Ok(Some(message)),
+            Err(error) if error.is_timeout() => Ok(None),
+            Err(_) => Err(Ended::Abruptly),
         }
     }
 
@@ -91,34 +130,82 @@ impl Server<'_> {
         match message {
             Message::Notification(note) if note.method == "$/cancelRequest" => {
                 if let Ok(id) = serde_json::from_value(note.params.get("id").cloned().unwrap_or_default()) {
-                    self.cancelled.insert(id);
+                    self.cancel(id);
                 }
             }
             message => self.queue.push_back(message),
         }
     }
 
+    fn cancel(&mut self, id: RequestId) {
+        if let Some(at) = self.waiting.iter().position(|request| request.id == id) {
+            let request = self.waiting.remove(at);
+            self.fail(request.id, ErrorCode::RequestCanceled, "the request was cancelled");
+        } else if self.queue.iter().any(|it| matches!(it, Message::Request(request) if request.id == id)) {
+            self.cancelled.insert(id);
+        }
+    }
+
+    fn fail(&self, id: RequestId, code: ErrorCode, why: &str) {
+        send(self.connection, Response::new_err(id, code as i32, why.to_owned()).into());
+    }
+
     fn request(&mut self, request: Request) {
-        let Request { id, method, params } = request;
-        let response = if self.cancelled.remove(&id) {
-            Response::new_err(id, ErrorCode::RequestCanceled as i32, "the request was cancelled".to_owned())
+        if self.cancelled.remove(&request.id) {
+            self.fail(request.id, ErrorCode::RequestCanceled, "the request was cancelled");
         } else if self.shut_down {
-            let why = "the server was shut down".to_owned();
-            Response::new_err(id, ErrorCode::InvalidRequest as i32, why)
-        } else if method == "shutdown" {
+            self.fail(request.id, ErrorCode::InvalidRequest, "the server was shut down");
+        } else if request.method == "initialize" {
+            self.fail(request.id, ErrorCode::InvalidRequest, "the server is initialized already");
+        } else if request.method == "shutdown" {
             self.shut_down = true;
-            Response::new_ok(id, Value::Null)
+            for waiting in std::mem::take(&mut self.waiting) {
+                self.fail(waiting.id, ErrorCode::RequestCanceled, "the server was shut down");
+            }
+            send(self.connection, Response::new_ok(request.id, Value::Null).into());
         } else {
-            if dispatch::needs_findings(&method) {
-                self.refresh();
+            match dispatch::needs(&request.method) {
+                Needs::Text => {}
+                Needs::Plan => {
+                    if self.session.is_stale() && self.may_compile() {
+                        self.refresh();
+                    }
+                }
+                Needs::Findings => {
+                    if self.session.is_stale() {
+                        self.waiting.push(request);
+                        if self.may_compile() {
+                            self.refresh();
+                        }
+                        return;
+                    }
+                }
             }
-            // An internal error fails only one request, since a request changes nothing in the session.
-            let answer = catch_unwind(AssertUnwindSafe(|| dispatch::answer(&self.session, &method, params)));
-            match answer.unwrap_or_else(|_| Err(Failure::bug(&method))) {
-                Ok(result) => Response::new_ok(id, result),
-                Err(Failure { code, message }) => Response::new_err(id, code as i32, message),
-            }
+            self.answer(request);
+        }
+    }
+
+    /// Whether to compile before the pause: it is short, and the text is not about to change again.
+    fn may_compile(&self) -> bool {
+        let changes = |message: &Message| matches!(message, Message::Notification(note) if note.method == "textDocument/didChange");
+        self.cost < SHORT && !self.queue.iter().any(changes)
+    }
+
+    fn answer(&mut self, request: Request) {
+        let Request { id, method, params } = request;
+        // An internal error fails only one request: what a request changes in the session is only what is parsed.
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            self.session.parse();
+            dispatch::answer(&self.session, &method, params)
+        }));
+        let response = match answer.unwrap_or_else(|_| Err(Failure::bug(&method))) {
+            Ok(result) => Response::new_ok(id, result),
+            Err(Failure { code, message }) => Response::new_err(id, code as i32, message),
         };
+        for message in self.session.take_warnings() {
+            let params = json!({"type": 2, "message": message});
+            send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
+        }
         send(self.connection, response.into());
     }
 
@@ -133,14 +220,16 @@ impl Server<'_> {
             }
             "textDocument/didOpen" => {
                 if let Some(DidOpenTextDocumentParams { text_document: it }) = read(&method, params) {
-                    self.session.open(&it.uri, it.version, it.text);
+                    self.session.open(&it.uri, &language(&it.language_id), it.version, it.text);
                 }
             }
             "textDocument/didChange" => {
                 if let Some(DidChangeTextDocumentParams { text_document: it, content_changes }) =
                     read(&method, params)
                 {
-                    self.session.change(&it.text_document_identifier.uri, it.version, content_changes);
+                    let uri = it.text_document_identifier.uri;
+                    self.outdate(&uri.0);
+                    self.session.change(&uri, it.version, content_changes);
                 }
             }
             "textDocument/didClose" => {
@@ -148,21 +237,53 @@ impl Server<'_> {
                     self.session.close(&text_document.uri);
                 }
             }
-            "textDocument/didSave" | "workspace/didChangeWatchedFiles" => {
-                self.session.everything_may_have_changed();
+            "textDocument/didSave" => {
+                if let Some(DidSaveTextDocumentParams { text_document, .. }) = read(&method, params) {
+                    self.session.file_changed(&text_document.uri);
+                }
+            }
+            "workspace/didChangeWatchedFiles" => {
+                if let Some(DidChangeWatchedFilesParams { changes }) = read(&method, params) {
+                    for change in changes {
+                        self.session.file_changed(&change.uri);
+                    }
+                }
             }
             // Other notifications may be ignored; the protocol allows it for names that begin with `$/`.
-            _ => {}
+            _ => return,
+        }
+        self.changed = Instant::now();
+    }
+
+    /// Refuses the waiting requests about a text that changes: their positions are of the text before.
+    fn outdate(&mut self, uri: &str) {
+        let about = |request: &Request| request.params["textDocument"]["uri"] == *uri;
+        let (outdated, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(about);
+        self.waiting = waiting;
+        let outdated: Vec<Request> = outdated;
+        for request in outdated {
+            self.fail(request.id, ErrorCode::ContentModified, "the text has changed since");
         }
     }
 
-    /// Compiles what has changed and publishes the findings.
+    /// Compiles what has changed, publishes the findings, and answers the requests that wait for them.
     fn refresh(&mut self) {
-        if !self.session.is_stale() {
-            return;
-        }
+        let start = Instant::now();
         if let Ok(changed) = catch_unwind(AssertUnwindSafe(|| self.session.refresh())) {
-            for params in changed {
+            let pulls = self.session.client.pulls;
+            let (pulled, pushed): (Vec<_>, Vec<_>) =
+                changed.into_iter().partition(|it| pulls && self.session.documents.get(&it.uri).is_some());
+            let requested = |uri: &str| {
+                let about = |request: &Request| request.params["textDocument"]["uri"] == *uri;
+                self.waiting.iter().any(|it| it.method == "textDocument/diagnostic" && about(it))
+            };
+            if pulled.iter().any(|it| !requested(&it.uri.0)) {
+                // A text that another depends on has changed, or the client has not requested yet.
+                let id = RequestId::from("jobc-diagnostics".to_owned());
+                let request = Request::new(id, "workspace/diagnostic/refresh".to_owned(), Value::Null);
+                send(self.connection, request.into());
+            }
+            for params in pushed {
                 let note = Notification::new("textDocument/publishDiagnostics".to_owned(), params);
                 send(self.connection, note.into());
             }
@@ -172,7 +293,16 @@ impl Server<'_> {
             let params = json!({"type": 1, "message": message});
             send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
         }
+        self.cost = start.elapsed();
+        for request in std::mem::take(&mut self.waiting) {
+            self.answer(request);
+        }
     }
+}
+
+/// The name of a language as the client wrote it.
+fn language(kind: &lsp_types::LanguageKind) -> String {
+    serde_json::to_value(kind).ok().and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 /// The parameters of a notification; if they cannot be parsed, it is logged and ignored.

@@ -1,20 +1,21 @@
 //! The state between two messages: the open texts, and their compilations.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Planned;
-use jobc_compiler::document::Document;
 use jobc_compiler::files::{Files, find_targets};
 use jobc_schema::plan::JobPlan;
 use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri};
 
-use crate::analysis::{self, Analysis, Input};
+use crate::analysis::{Analysis, Input};
 use crate::client::Client;
 use crate::diagnostics;
 use crate::documents::{Documents, Kind, Open};
 use crate::overlay::Overlay;
-use crate::text::Text;
+use crate::tree::Tree;
+use crate::uri;
 
 /// The state of one client's session.
 pub(crate) struct Session<'a> {
@@ -29,6 +30,8 @@ pub(crate) struct Session<'a> {
     caused: BTreeMap<String, BTreeMap<String, Vec<Diagnostic>>>,
     /// The findings that the client shows.
     shown: BTreeMap<String, Vec<Diagnostic>>,
+    /// Messages for the user that belong to the next response.
+    warnings: RefCell<Vec<String>>,
     /// Plans to drop later: dropping a large one would delay the findings.
     gone: Vec<Planned>,
 }
@@ -38,20 +41,14 @@ pub(crate) struct Session<'a> {
 pub(crate) struct Job {
     /// The last compilation.
     pub(crate) analysis: Option<Analysis>,
-    /// The last text that parsed, with its tree.
-    pub(crate) good: Option<Good>,
+    /// The tree of the current text, or of an earlier one until [`Session::parse`] is called.
+    pub(crate) tree: Option<Tree>,
     /// The plans of the last text without errors, if that is not the current text.
     earlier: Option<Planned>,
-    /// Whether the text has changed since it was last parsed on its own.
+    /// Whether the text has changed since it was last parsed.
     unread: bool,
-}
-
-/// A text that parsed.
-pub(crate) struct Good {
-    pub(crate) text: Text,
-    pub(crate) document: Document,
-    /// Whether it is the current text.
-    pub(crate) current: bool,
+    /// The files that the last compilation read or looked for.
+    reads: BTreeSet<Utf8PathBuf>,
 }
 
 impl<'a> Session<'a> {
@@ -64,12 +61,13 @@ impl<'a> Session<'a> {
             stale: BTreeSet::new(),
             caused: BTreeMap::new(),
             shown: BTreeMap::new(),
+            warnings: RefCell::default(),
             gone: vec![],
         }
     }
 
-    pub(crate) fn open(&mut self, uri: &Uri, version: i32, text: String) {
-        self.documents.open(uri, version, text, self.client.encoding);
+    pub(crate) fn open(&mut self, uri: &Uri, language: &str, version: i32, text: String) {
+        self.documents.open(uri, language, version, text, self.client.encoding);
         self.touched(uri);
     }
 
@@ -82,28 +80,48 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn close(&mut self, uri: &Uri) {
-        if self.documents.close(uri) {
-            self.jobs.remove(&uri.0);
-            self.caused.remove(&uri.0);
-            self.touched(uri);
+        let Some(open) = self.documents.close(uri) else { return };
+        self.jobs.remove(&uri.0);
+        self.caused.remove(&uri.0);
+        // What it has caused is taken back by the next refresh.
+        self.stale.insert(uri.0.clone());
+        if open.kind != Kind::Job {
+            self.affects(uri);
         }
     }
 
-    /// Marks texts that must be compiled again after a change on disk, or in a text that jobs read.
-    pub(crate) fn everything_may_have_changed(&mut self) {
-        self.stale
-            .extend(self.documents.iter().filter(|(_, open)| open.kind != Kind::Other).map(|(uri, _)| uri.0));
+    /// Marks the texts that must be compiled again after a change of a file on disk.
+    pub(crate) fn file_changed(&mut self, uri: &Uri) {
+        if self.documents.get(uri).is_none_or(|open| open.kind != Kind::Job) {
+            self.affects(uri);
+        }
     }
 
     fn touched(&mut self, uri: &Uri) {
-        match self.documents.get(uri) {
-            // No other open text reads a job.
-            Some(open) if open.kind == Kind::Job => _ = self.stale.insert(uri.0.clone()),
-            _ => {
-                self.stale.insert(uri.0.clone());
-                self.everything_may_have_changed();
-            }
+        self.stale.insert(uri.0.clone());
+        let Some(open) = self.documents.get(uri) else { return };
+        let kind = open.kind;
+        if kind != Kind::Other {
+            self.jobs.entry(uri.0.clone()).or_default().unread = true;
         }
+        // No other open text reads a job.
+        if kind != Kind::Job {
+            self.affects(uri);
+        }
+    }
+
+    /// Marks the jobs that read a file, or would if it were there.
+    fn affects(&mut self, uri: &Uri) {
+        let path = uri::path(uri);
+        let by_name =
+            matches!(path.as_deref().and_then(Utf8Path::file_name), Some("targets.yaml" | "targets.yml"));
+        let reads = |job: &Job| {
+            let Some(path) = path.as_deref() else { return false };
+            // A directory on the way may be what is new.
+            job.reads.iter().any(|read| read == path || read.starts_with(path) || path.starts_with(read))
+        };
+        let jobs = self.jobs.iter().filter(|(_, job)| by_name || reads(job));
+        self.stale.extend(jobs.map(|(uri, _)| uri.clone()));
     }
 
     /// Whether findings may be out of date.
@@ -113,6 +131,7 @@ impl<'a> Session<'a> {
 
     /// Compiles what has changed; returns the findings that the client must show. Call [`Session::settle`] afterwards.
     pub(crate) fn refresh(&mut self) -> Vec<PublishDiagnosticsParams> {
+        self.parse();
         while let Some(uri) = self.stale.pop_first().map(Uri) {
             let caused = match self.documents.get(&uri).map(|open| open.kind) {
                 Some(Kind::Job) => self.compile(&uri),
@@ -168,9 +187,12 @@ impl<'a> Session<'a> {
     fn compile(&mut self, uri: &Uri) -> BTreeMap<String, Vec<Diagnostic>> {
         let Some(open) = self.documents.get(uri) else { return BTreeMap::new() };
         let overlay = self.overlay(open);
-        let analysis = Analysis::new(&self.input(open, &overlay));
+        let tree = self.tree(uri).filter(|tree| tree.parses && tree.is_clean);
+        let tree = tree.filter(|tree| tree.text.as_str() == open.text.as_str());
+        let analysis = Analysis::new(&self.input(open, &overlay), tree.map(|tree| tree.document.clone()));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        self.keep(uri, analysis);
+        let reads = overlay.asked.into_inner();
+        self.keep(uri, analysis, reads);
         caused
     }
 
@@ -179,36 +201,54 @@ impl<'a> Session<'a> {
         let path = open.path.clone().unwrap_or_else(|| "targets.yaml".into());
         let analysis = Analysis::of_targets(&path, open.text.as_str());
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        self.keep(uri, analysis);
+        self.keep(uri, analysis, BTreeSet::new());
         caused
     }
 
     /// Replaces the previous compilation, whose plans are kept if the new one has none.
-    fn keep(&mut self, uri: &Uri, analysis: Analysis) {
+    fn keep(&mut self, uri: &Uri, analysis: Analysis, reads: BTreeSet<Utf8PathBuf>) {
         let job = self.jobs.entry(uri.0.clone()).or_default();
         let before = job.analysis.replace(analysis);
+        job.reads = reads;
         if job.analysis.as_ref().is_some_and(|now| now.planned.is_none()) {
             job.earlier = before.and_then(|before| before.planned).or(job.earlier.take());
         } else {
             self.gone.extend(job.earlier.take());
             self.gone.extend(before.and_then(|before| before.planned));
         }
-        job.unread = true;
     }
 
-    /// Work that can wait until the findings are shown: trees for the features, and dropping old plans.
-    pub(crate) fn settle(&mut self) {
-        self.gone.clear();
+    /// Parses the texts that have changed since, as far as they have changed.
+    pub(crate) fn parse(&mut self) {
         for (uri, job) in &mut self.jobs {
-            if !std::mem::take(&mut job.unread) {
+            if !job.unread {
                 continue;
             }
             let Some(open) = self.documents.get(&Uri(uri.clone())) else { continue };
-            match analysis::parse_alone(open.path.as_deref(), open.text.as_str()) {
-                Some(document) => job.good = Some(Good { text: open.text.clone(), document, current: true }),
-                None => job.good.iter_mut().for_each(|good| good.current = false),
-            }
+            let before = job.tree.take();
+            job.tree = Tree::read(before, open.path.as_deref(), &open.text);
+            job.unread = false;
         }
+    }
+
+    /// Work that can wait until the findings are shown: dropping old plans.
+    pub(crate) fn settle(&mut self) {
+        self.gone.clear();
+    }
+
+    /// Shows the user a message with the response to the current request.
+    pub(crate) fn warn(&self, message: String) {
+        self.warnings.borrow_mut().push(message);
+    }
+
+    /// The messages since the last call.
+    pub(crate) fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
+    }
+
+    /// The findings of a text.
+    pub(crate) fn findings(&self, uri: &Uri) -> &[Diagnostic] {
+        self.shown.get(&uri.0).map_or(&[], Vec::as_slice)
     }
 
     /// Every compiled text with its URI.
@@ -221,15 +261,15 @@ impl<'a> Session<'a> {
         self.jobs.get(&uri.0)
     }
 
-    /// The tree of an open text: of the current text if it parses, otherwise of the last one that did.
-    pub(crate) fn good(&self, uri: &Uri) -> Option<&Good> {
-        self.jobs.get(&uri.0)?.good.as_ref()
+    /// The tree of an open text.
+    pub(crate) fn tree(&self, uri: &Uri) -> Option<&Tree> {
+        self.jobs.get(&uri.0)?.tree.as_ref()
     }
 
     /// The files that the job of an open text reads.
     pub(crate) fn overlay<'s>(&'s self, open: &'s Open) -> Overlay<'s> {
         let directory = open.path.as_deref().and_then(Utf8Path::parent);
-        Overlay { directory, documents: &self.documents, disk: self.disk }
+        Overlay { directory, documents: &self.documents, disk: self.disk, asked: RefCell::default() }
     }
 
     /// What the compiler reads of an open text.

@@ -1,7 +1,9 @@
 //! Shared by the tests of the features: files in memory, open in a session, with a cursor.
 
 mod conversation;
+mod editing;
 mod features;
+mod pipe;
 mod sync;
 
 use jobc_compiler::files::MemoryFiles;
@@ -46,6 +48,8 @@ impl Fixture {
             snippets: true,
             adjusts_indentation: true,
             nested_symbols: true,
+            versioned_edits: false,
+            pulls: false,
             watches_files: false,
         };
         let disk: &'static MemoryFiles = Box::leak(Box::new(disk));
@@ -54,7 +58,7 @@ impl Fixture {
         for (name, text) in open {
             let uri = Uri(format!("file:///w/{name}"));
             let (text, range) = cut(&text);
-            session.open(&uri, 1, text);
+            session.open(&uri, "yaml", 1, text);
             match range {
                 Some(range) => cursor = Some((uri, range)),
                 None if cursor.is_none() => cursor = Some((uri, Range::default())),

@@ -49,11 +49,29 @@ impl Text {
 
     /// Replaces a range, or everything.
     pub(crate) fn change(&mut self, range: Option<lsp_types::Range>, new: &str) {
-        match range {
-            Some(range) => self.whole.replace_range(self.bytes(range), new),
-            None => new.clone_into(&mut self.whole),
+        let Some(range) = range else {
+            new.clone_into(&mut self.whole);
+            self.lines = line_starts(&self.whole);
+            return;
+        };
+        let bytes = self.bytes(range);
+        // A `\r` before the change may end its line alone, or with the `\n` behind it.
+        let first = self.lines.partition_point(|&start| start <= bytes.start).saturating_sub(2);
+        let behind = self.lines.partition_point(|&start| start <= bytes.end + 1);
+        let removed = bytes.len();
+        let start = self.lines[first];
+        self.whole.replace_range(bytes, new);
+        let moved = |at: usize| at + new.len() - removed;
+        let end = self.lines.get(behind).map_or(self.whole.len(), |&at| moved(at));
+        let mut between = line_starts(&self.whole[start..end]);
+        if behind < self.lines.len() {
+            // Its last line is the one that begins behind it.
+            between.pop();
         }
-        self.lines = line_starts(&self.whole);
+        for at in &mut self.lines[behind..] {
+            *at = *at + new.len() - removed;
+        }
+        self.lines.splice(first..behind, between.into_iter().map(|at| start + at));
     }
 
     /// The position of a byte offset; an offset inside a character is moved to its start.
@@ -162,6 +180,28 @@ mod tests {
         assert_eq!(at(9, 0), 8, "behind the last line is the end");
         assert_eq!(at(1, 1), 3, "inside a character is its beginning");
         assert_eq!(text.position(5), Position { line: 1, character: 0 });
+    }
+
+    #[test]
+    fn lines_after_a_change_are_those_of_the_new_text() {
+        let seeds = ["a\nb\nc\n", "a\r\nb\rc\r\n\r\nd", "", "\n", "\r", "one line"];
+        for seed in seeds {
+            for start in 0..=seed.len() {
+                for end in start..=seed.len() {
+                    for new in ["", "x", "\n", "\r", "\r\n", "x\ny\n", "\n\n"] {
+                        let mut text = Text::new(seed.to_owned(), Encoding::Utf8);
+                        let range = text.range(start..end);
+                        if text.bytes(range) != (start..end) {
+                            // Between `\r` and `\n` there is no position.
+                            continue;
+                        }
+                        text.change(Some(range), new);
+                        let wanted = line_starts(&text.whole);
+                        assert_eq!(text.lines, wanted, "{seed:?} {start}..{end} {new:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

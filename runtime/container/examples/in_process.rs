@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jobc_container::bundle::Bundle;
-use jobc_container::container::make::{self, Made, Request, Then};
+use jobc_container::container::create::{self, CreateRequest, CreatedContainer, StartMode};
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The options of the command line.
-struct Asked {
+struct Arguments {
     bundle: String,
     states: String,
     rounds: usize,
@@ -33,7 +33,7 @@ struct Asked {
     heap: usize,
 }
 
-fn asked() -> Option<Asked> {
+fn parse_arguments() -> Option<Arguments> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| {
         words
@@ -42,7 +42,7 @@ fn asked() -> Option<Asked> {
             .and_then(|at| words.get(at + 1))
             .and_then(|word| word.parse().ok())
     };
-    Some(Asked {
+    Some(Arguments {
         bundle: words.first()?.clone(),
         states: words.get(1)?.clone(),
         rounds: words.get(2)?.parse().ok()?,
@@ -53,7 +53,7 @@ fn asked() -> Option<Asked> {
 }
 
 fn main() {
-    let Some(asked) = asked() else {
+    let Some(asked) = parse_arguments() else {
         eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]");
         std::process::exit(2);
     };
@@ -76,7 +76,7 @@ fn main() {
     std::hint::black_box(&heap);
 }
 
-fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
+fn measure(asked: &Arguments) -> Result<Vec<(f64, f64)>> {
     let store = Store::new(&asked.states);
     let bundle = Bundle::open(Path::new(&asked.bundle))?;
     let mut rounds = Vec::with_capacity(asked.rounds);
@@ -91,19 +91,25 @@ fn measure(asked: &Asked) -> Result<Vec<(f64, f64)>> {
 }
 
 /// The milliseconds up to the last start, and up to the last end.
-fn measure_round(asked: &Asked, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
+fn measure_round(asked: &Arguments, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
     let all_started = Barrier::new(asked.threads);
     // A container ends with the thread that made it, so each thread stays with its own.
     let share = || {
-        let made: Result<Vec<Made>> = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
-            .take_while(|member| *member < asked.gang)
-            .map(|member| {
-                let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
-                make::begin(store, &id)?.make(bundle, Request::default(), Then::Attend, None)
-            })
-            .collect();
+        let made: Result<Vec<CreatedContainer>> =
+            std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
+                .take_while(|member| *member < asked.gang)
+                .map(|member| {
+                    let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
+                    create::reserve(store, &id)?.create(
+                        bundle,
+                        CreateRequest::default(),
+                        StartMode::Attach,
+                        None,
+                    )
+                })
+                .collect();
         all_started.wait();
         let started = begun.elapsed();
         made?.into_iter().try_for_each(end)?;
@@ -119,7 +125,7 @@ fn measure_round(asked: &Asked, store: &Store, bundle: &Bundle, round: usize) ->
 }
 
 /// Waits for a container's end and deletes it.
-fn end(made: Made) -> Result<()> {
+fn end(made: CreatedContainer) -> Result<()> {
     match made.process.wait()?.code() {
         0 => made.container.delete(true).map(drop),
         code => Err(Error::new(Kind::State, format!("a container ended with {code}"))),

@@ -4,7 +4,7 @@
 //! no link of the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is
 //! there is whole.
 
-mod place;
+mod path;
 pub mod tree;
 
 use std::fs::{self, File};
@@ -12,14 +12,14 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::decompress::{Bounded, ahead, decompressed};
+use crate::decompress::{LimitedReader, decompressing_reader, read_ahead};
 use crate::remove::remove;
-use crate::tar::{End, Entry, Kind as Is, Reader};
-use jobc_sys::error::{Error, Kind, Result, because};
-use tree::{Attributes, Owners, Tree};
+use crate::tar::{ArchiveEnd, Entry, Kind as Is, Reader};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use tree::{FileAttributes, Owners, Tree};
 
 /// The largest file, so that a few bytes which claim to be a sparse file without end cost no hours.
-const LARGEST_FILE: u64 = 2 << 40;
+const MAX_FILE_SIZE: u64 = 2 << 40;
 
 /// Unpacks an archive to a directory that does not exist yet.
 ///
@@ -27,18 +27,18 @@ const LARGEST_FILE: u64 = 2 << 40;
 /// archive; by any other user, it all belongs to that user, and set-user-id bits and devices below /dev, which every
 /// container gets anew, are left out. On an error nothing is left. What a killed run left behind is removed.
 pub fn unpack(archive: &Path, root: &Path) -> Result<()> {
-    unpack_unless(&AtomicBool::new(false), archive, root)
+    unpack_cancelable(&AtomicBool::new(false), archive, root)
 }
 
 /// The same, which ends with an error soon after `stopped` has become true.
-pub fn unpack_unless(stopped: &AtomicBool, archive: &Path, root: &Path) -> Result<()> {
-    let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
+pub fn unpack_cancelable(stopped: &AtomicBool, archive: &Path, root: &Path) -> Result<()> {
+    let owners = if rustix::process::geteuid().is_root() { Owners::FromArchive } else { Owners::CurrentUser };
     unpack_as(archive, root, owners, stopped)
 }
 
 /// The same for an archive that is data: as if an unprivileged user had started it, so all files belong to the user.
-pub fn unpack_data_unless(stopped: &AtomicBool, archive: &Path, directory: &Path) -> Result<()> {
-    unpack_as(archive, directory, Owners::Mine, stopped)
+pub fn unpack_data_cancelable(stopped: &AtomicBool, archive: &Path, directory: &Path) -> Result<()> {
+    unpack_as(archive, directory, Owners::CurrentUser, stopped)
 }
 
 fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Result<()> {
@@ -46,7 +46,7 @@ fn unpack_as(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) 
     remove(&begun)?;
     let result = make(archive, &begun, owners, stopped).and_then(|()| {
         fs::rename(&begun, root).map_err(|error| {
-            Error::new(Kind::Machine, format!("cannot name `{}`: {}", root.display(), because(&error)))
+            Error::new(Kind::System, format!("cannot name `{}`: {}", root.display(), describe_io(&error)))
         })
     });
     if result.is_err() {
@@ -60,21 +60,21 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
     let shown = archive.display();
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::new(Kind::Machine, format!("no space left to unpack `{shown}` to `{}`", root.display()))
+            Error::new(Kind::System, format!("no space left to unpack `{shown}` to `{}`", root.display()))
                 .help("unpack it to a directory on a larger disk, and use that as the root")
         }
-        io::ErrorKind::UnexpectedEof => Error::new(Kind::Machine, format!("`{shown}` is truncated: {error}")),
-        _ => Error::new(Kind::Machine, format!("cannot unpack `{shown}`: {}", because(&error))),
+        io::ErrorKind::UnexpectedEof => Error::new(Kind::System, format!("`{shown}` is truncated: {error}")),
+        _ => Error::new(Kind::System, format!("cannot unpack `{shown}`: {}", describe_io(&error))),
     };
     fs::create_dir(root).map_err(failed)?;
     let mut tree = Tree::new(root, owners).map_err(failed)?;
     let file = BufReader::with_capacity(1 << 18, File::open(archive).map_err(failed)?);
-    let content = Bounded::new(decompressed(file).map_err(failed)?, u64::MAX, stopped);
-    ahead::reading(
+    let content = LimitedReader::new(decompressing_reader(file).map_err(failed)?, u64::MAX, stopped);
+    read_ahead::with_read_ahead(
         content,
         |_| {},
         |content| {
-            if fill(&mut tree, content, u64::MAX, stopped)? == End::Unmarked {
+            if extract(&mut tree, content, u64::MAX, stopped)? == ArchiveEnd::Unmarked {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it has no end-of-archive marker"));
             }
             tree.finish()
@@ -90,7 +90,12 @@ fn make(archive: &Path, root: &Path, owners: Owners, stopped: &AtomicBool) -> Re
 ///
 /// `InvalidData` and `UnexpectedEof` for what is wrong with the archive, with the entry's name; those of the file
 /// system.
-pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicBool) -> io::Result<End> {
+pub fn extract(
+    tree: &mut Tree,
+    archive: impl BufRead,
+    most: u64,
+    stopped: &AtomicBool,
+) -> io::Result<ArchiveEnd> {
     let mut reader = Reader::new(archive);
     let mut count = 0;
     while let Some(entry) = reader.next().map_err(damaged)? {
@@ -101,12 +106,12 @@ pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicB
         if count > most {
             return Err(invalid(&format!("more than {most} entries")));
         }
-        put(&entry, &mut reader, tree).map_err(|error| {
+        extract_entry(&entry, &mut reader, tree).map_err(|error| {
             let name = String::from_utf8_lossy(&entry.path);
-            io::Error::new(error.kind(), format!("`{name}`: {}", because(&error)))
+            io::Error::new(error.kind(), format!("`{name}`: {}", describe_io(&error)))
         })?;
     }
-    let end = reader.end().unwrap_or(End::Unmarked);
+    let end = reader.end().unwrap_or(ArchiveEnd::Unmarked);
     let mut rest = reader.into_inner();
     loop {
         match rest.fill_buf()?.len() {
@@ -118,13 +123,13 @@ pub fn fill(tree: &mut Tree, archive: impl BufRead, most: u64, stopped: &AtomicB
 }
 
 /// Puts one entry into the tree.
-fn put<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut Tree) -> io::Result<()> {
-    if tree.take_whiteout(&entry.path)? {
+fn extract_entry<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut Tree) -> io::Result<()> {
+    if tree.apply_whiteout(&entry.path)? {
         return Ok(());
     }
-    let attributes = Attributes::of(entry)?;
+    let attributes = FileAttributes::of(entry)?;
     match entry.kind {
-        Is::File if entry.size > LARGEST_FILE => Err(invalid("a file of more than 2 TiB")),
+        Is::File if entry.size > MAX_FILE_SIZE => Err(invalid("a file of more than 2 TiB")),
         Is::File => tree.file(entry, &attributes, reader),
         Is::Directory => tree.directory(&entry.path, attributes),
         Is::Symlink | Is::HardLink if entry.link.is_empty() => Err(invalid("a link with an empty target")),

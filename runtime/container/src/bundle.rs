@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::config::Config;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// The most of a config.json that is read: far above a profile of every syscall, far below what a host has.
-const LARGEST: u64 = 16 << 20;
+const MAX_CONFIG_SIZE: u64 = 16 << 20;
 
 /// A directory with a config.json that was read.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Bundle {
     pub fn open(dir: &Path) -> Result<Self> {
         let shown = dir.display();
         let dir = std::fs::canonicalize(dir).map_err(|error| {
-            Error::new(Kind::Config, format!("cannot open `{shown}`: {}", because(&error)))
+            Error::new(Kind::Config, format!("cannot open `{shown}`: {}", describe_io(&error)))
         })?;
         let file = match File::open(dir.join("config.json")) {
             Ok(file) => file,
@@ -40,22 +40,22 @@ impl Bundle {
             Err(error) => return Err(refused(&dir, &error)),
         };
         let unreadable = |error: std::io::Error| {
-            Error::new(Kind::Config, format!("cannot read config.json: {}", because(&error)))
+            Error::new(Kind::Config, format!("cannot read config.json: {}", describe_io(&error)))
         };
         // As much as it is now, so that it takes one call; it may grow meanwhile.
         let status = file.metadata().map_err(unreadable)?;
-        let size = usize::try_from(status.len().min(LARGEST)).unwrap_or_default();
+        let size = usize::try_from(status.len().min(MAX_CONFIG_SIZE)).unwrap_or_default();
         let mut text = vec![0; size + 64];
         let read = (&file).read(&mut text).map_err(unreadable)?;
         text.truncate(read);
         // A read that returns less than requested is the end of a regular file (read(2)). Other files may have more
         // data.
         if !status.is_file() || read != size {
-            file.take((LARGEST + 1).saturating_sub(read as u64))
+            file.take((MAX_CONFIG_SIZE + 1).saturating_sub(read as u64))
                 .read_to_end(&mut text)
                 .map_err(unreadable)?;
         }
-        if text.len() as u64 > LARGEST {
+        if text.len() as u64 > MAX_CONFIG_SIZE {
             return Err(Error::new(Kind::Config, "config.json is larger than 16 MiB")
                 .help("no bundle needs that much; check that the file is a container's configuration"));
         }
@@ -72,7 +72,10 @@ impl Bundle {
 fn refused(dir: &Path, error: &std::io::Error) -> Error {
     let shown = dir.display();
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Error::new(Kind::Config, format!("cannot open `{shown}/config.json`: {}", because(error)));
+        return Error::new(
+            Kind::Config,
+            format!("cannot open `{shown}/config.json`: {}", describe_io(error)),
+        );
     }
     let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it has no config.json"));
     if dir.join("plan.json").is_file() {

@@ -1,7 +1,7 @@
 //! Capabilities of the container's process: what config.json names, as the kernel's bit sets.
 //!
 //! A capability that this host's kernel does not know cannot be given and is left out, as the OCI runtime
-//! specification asks; so is, by [`Sets::within`], one that this process does not have itself. Sets that contradict
+//! specification asks; so is, by [`CapabilitySets::limit_to`], one that this process does not have itself. Sets that contradict
 //! each other under the rules of capabilities(7) are refused here, where the field can still be named, and not by an
 //! `EPERM` inside the container.
 
@@ -11,18 +11,18 @@ use linux_raw_sys::general as kernel;
 use oci_spec::runtime::{Capabilities, Capability, LinuxCapabilities};
 
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::host::ProcessStatus;
 use jobc_sys::kernel_file;
-use jobc_sys::machine::Status;
 
 #[cfg(test)]
 mod tests;
 
 /// The place of the sets in config.json.
-const PLACE: &str = "/process/capabilities";
+const CAPABILITIES_POINTER: &str = "/process/capabilities";
 
 /// The five sets of a process: bit n of each is the capability with number n (capabilities(7)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sets {
+pub struct CapabilitySets {
     /// What can ever be had, by this process and its children.
     pub bounding: u64,
     /// What permission checks look at.
@@ -35,13 +35,13 @@ pub struct Sets {
     pub ambient: u64,
 }
 
-impl Sets {
+impl CapabilitySets {
     /// The sets of config.json, of what this host's kernel knows. A missing set is empty.
     ///
     /// # Errors
     /// [`Kind::Config`] where a set names what another one must have too: the permitted one for the effective one, the
     /// bounding one for the inheritable one. What is ambient without being permitted and inheritable stays in the set
-    /// here: `runc spec` writes that, and it never had an effect; see [`Self::idle`].
+    /// here: `runc spec` writes that, and it never had an effect; see [`Self::ineffective_ambient`].
     pub fn of(capabilities: &LinuxCapabilities) -> Result<Self> {
         let bits = |set: &Option<Capabilities>| {
             set.iter().flatten().fold(0, |bits, capability| bits | 1_u64 << number(*capability))
@@ -54,8 +54,8 @@ impl Sets {
             ambient: bits(capabilities.ambient()),
         };
         // The kernel knows what this process can have; only other capabilities need a check.
-        if sets.all() & !Status::of_this_process()?.bounding != 0 {
-            sets = sets.within(known()?);
+        if sets.all() & !ProcessStatus::of_this_process()?.bounding != 0 {
+            sets = sets.limit_to(kernel_capabilities()?);
         }
         for (set, bits, other, allowed) in [
             ("effective", sets.effective, "permitted", sets.permitted),
@@ -65,7 +65,9 @@ impl Sets {
                 let names = names(bits & !allowed).join("`, `");
                 let message = format!("`{names}` cannot be {set} without being {other}");
                 let help = format!("add it to `{other}`, or remove it from `{set}`");
-                return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/{set}")).help(help));
+                return Err(Error::new(Kind::Config, message)
+                    .at(format!("{CAPABILITIES_POINTER}/{set}"))
+                    .help(help));
             }
         }
         Ok(sets)
@@ -77,11 +79,11 @@ impl Sets {
         bounding | effective | permitted | inheritable | ambient
     }
 
-    /// The sets as far as a process that holds `held` can give them. What is lost is in [`Self::beyond`].
+    /// The sets as far as a process that holds `held` can give them. What is lost is in [`Self::missing_from`].
     ///
     /// In a new user namespace a process holds all of them, there.
     #[must_use]
-    pub fn within(self, held: u64) -> Self {
+    pub fn limit_to(self, held: u64) -> Self {
         Self {
             bounding: self.bounding & held,
             effective: self.effective & held,
@@ -92,12 +94,12 @@ impl Sets {
     }
 
     /// The ambient capabilities that the kernel would refuse, since they are not permitted and inheritable too.
-    pub fn idle(self) -> u64 {
+    pub fn ineffective_ambient(self) -> u64 {
         self.ambient & !(self.permitted & self.inheritable)
     }
 
     /// The names of those that a process that holds `held` cannot give, for a warning.
-    pub fn beyond(self, held: u64) -> Vec<&'static str> {
+    pub fn missing_from(self, held: u64) -> Vec<&'static str> {
         names(self.all() & !held)
     }
 }
@@ -106,7 +108,7 @@ impl Sets {
 ///
 /// # Errors
 /// [`Kind::Machine`] where /proc has no value: guessing too few would leave some in the bounding set.
-pub fn known() -> Result<u64> {
+pub fn kernel_capabilities() -> Result<u64> {
     const PATH: &str = "/proc/sys/kernel/cap_last_cap";
     static KNOWN: OnceLock<u64> = OnceLock::new();
     if let Some(known) = KNOWN.get() {
@@ -116,7 +118,7 @@ pub fn known() -> Result<u64> {
     let text = kernel_file::read(PATH, &mut buffer).ok().and_then(|text| std::str::from_utf8(text).ok());
     let Some(last @ 0..=63) = text.and_then(|text| text.trim().parse::<u32>().ok()) else {
         let message = format!("cannot read from `{PATH}` which capabilities this kernel has");
-        return Err(Error::new(Kind::Machine, message).help("mount /proc"));
+        return Err(Error::new(Kind::System, message).help("mount /proc"));
     };
     Ok(*KNOWN.get_or_init(|| u64::MAX >> (63 - last)))
 }

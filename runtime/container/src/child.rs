@@ -1,6 +1,6 @@
 //! What the new process keeps between its steps: file descriptors.
 
-pub mod place;
+pub mod path;
 pub mod report;
 
 use std::ffi::CStr;
@@ -9,11 +9,11 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use jobc_sys::syscall::{CWD, Fd, Kernel, Prctl};
-use place::Place;
+use path::ContainerPath;
 use report::Report;
 
 /// The places whose mounts are remembered, inner ones first.
-const KEPT: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
+const REMEMBERED_MOUNTS: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
 
 /// What the new process keeps between steps: file descriptors.
 pub struct Child<'a, K> {
@@ -23,20 +23,20 @@ pub struct Child<'a, K> {
     pub root: Fd,
     /// /proc of the host, opened when first needed.
     pub proc: Option<Fd>,
-    /// The file systems that were mounted at [`KEPT`].
-    kept: [Option<Fd>; KEPT.len()],
+    /// The file systems that were mounted at [`REMEMBERED_MOUNTS`].
+    remembered_mounts: [Option<Fd>; REMEMBERED_MOUNTS.len()],
     /// A tmpfs at /dev that this process has mounted empty: no other process changes it.
     pub own_dev: Option<Fd>,
     /// The first cover of a masked directory.
     pub empty_directory: Option<Fd>,
     /// The container's null device.
-    pub null: Null,
+    pub null: NullDevice,
     /// The working directory, where it is a directory that a step went to.
-    here: Option<Fd>,
+    working_directory: Option<Fd>,
     /// Whether the working directory is the container's root, which was entered and not left since.
     pub at_root: bool,
     /// Whether open_tree_attr(2) is not to be had here, as was seen once.
-    pub two_calls: bool,
+    pub lacks_open_tree_attr: bool,
     /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
     pub in_user_namespace: bool,
     /// Opens gates and holds: what the parent and this process share.
@@ -45,11 +45,11 @@ pub struct Child<'a, K> {
 
 /// What is known of the container's /dev/null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Null {
+pub enum NullDevice {
     /// Nothing yet.
     Unknown,
     /// This process has made it, in [`Child::own_dev`].
-    Made,
+    Created,
     /// It is open, and is the null device.
     Open(Fd),
 }
@@ -61,13 +61,13 @@ impl<'a, K: Kernel> Child<'a, K> {
             kernel,
             root: CWD,
             proc: None,
-            kept: [None; KEPT.len()],
+            remembered_mounts: [None; REMEMBERED_MOUNTS.len()],
             own_dev: None,
             empty_directory: None,
-            null: Null::Unknown,
-            here: None,
+            null: NullDevice::Unknown,
+            working_directory: None,
             at_root: false,
-            two_calls: false,
+            lacks_open_tree_attr: false,
             in_user_namespace,
             report,
         }
@@ -93,7 +93,7 @@ impl<'a, K: Kernel> Child<'a, K> {
     ///
     /// So a process that renames directories of the image meanwhile cannot redirect a step away from the mount.
     pub fn base<'p>(&self, path: &'p CStr) -> (Fd, &'p CStr) {
-        for (at, fd) in KEPT.iter().zip(self.kept) {
+        for (at, fd) in REMEMBERED_MOUNTS.iter().zip(self.remembered_mounts) {
             if let Some(fd) = fd
                 && let Some(rest) = path.to_bytes_with_nul().strip_prefix(at.to_bytes())
                 && let Some(rest) = rest.strip_prefix(b"/")
@@ -102,54 +102,59 @@ impl<'a, K: Kernel> Child<'a, K> {
                 return (fd, rest);
             }
         }
-        let mounted = KEPT.iter().position(|at| *at == path).and_then(|index| self.kept[index]);
+        let mounted = REMEMBERED_MOUNTS
+            .iter()
+            .position(|at| *at == path)
+            .and_then(|index| self.remembered_mounts[index]);
         mounted.map_or((self.root, path), |fd| (fd, c"."))
     }
 
     /// Makes a directory the working directory; no step relies on the one it has, and the last one chooses the
     /// program's.
-    pub fn go_to(&mut self, directory: Fd) -> Result<(), Errno> {
-        if self.here != Some(directory) {
+    pub fn change_directory(&mut self, directory: Fd) -> Result<(), Errno> {
+        if self.working_directory != Some(directory) {
             self.at_root = false;
             self.kernel.fchdir(directory)?;
-            self.here = Some(directory);
+            self.working_directory = Some(directory);
         }
         Ok(())
     }
 
-    /// Keeps the file descriptor of a file system that was mounted, if its place is one of [`KEPT`]; returns whether it
+    /// Keeps the file descriptor of a file system that was mounted, if its place is one of [`REMEMBERED_MOUNTS`]; returns whether it
     /// is.
-    pub fn remember(&mut self, place: &CStr, mount: Fd) -> bool {
-        let index = KEPT.iter().position(|kept| *kept == place);
-        index.map(|index| self.kept[index] = Some(mount)).is_some()
+    pub fn remember_mount(&mut self, place: &CStr, mount: Fd) -> bool {
+        let index = REMEMBERED_MOUNTS.iter().position(|kept| *kept == place);
+        index.map(|index| self.remembered_mounts[index] = Some(mount)).is_some()
     }
 
     /// Makes the host's root the working directory, while it is still this process's root.
-    pub fn go_to_machine_root(&mut self) -> Result<(), Errno> {
-        self.here = None;
+    pub fn change_to_host_root(&mut self) -> Result<(), Errno> {
+        self.working_directory = None;
         self.kernel.chdir(c"/")
     }
 
     /// The parent directory of a place, made where it is missing, and the place's last name.
-    pub fn parent<'p>(&self, place: &'p Place) -> Result<(Fd, &'p CStr), Errno> {
-        if let ([_, Some(dev), ..], Some(name)) = (self.kept, place.name_in(KEPT[1])) {
+    pub fn parent<'p>(&self, place: &'p ContainerPath) -> Result<(Fd, &'p CStr), Errno> {
+        if let ([_, Some(dev), ..], Some(name)) =
+            (self.remembered_mounts, place.name_in(REMEMBERED_MOUNTS[1]))
+        {
             return Ok((dev, name));
         }
-        place.make_parent(self)
+        place.create_parent(self)
     }
 
     /// The container's /dev/null, which must be the null device (CVE-2025-31133).
     pub fn null_device(&mut self) -> Result<Fd, Errno> {
-        if let Null::Open(null) = self.null {
+        if let NullDevice::Open(null) = self.null {
             return Ok(null);
         }
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let (base, path) = self.base(c"dev/null");
         let null = self.kernel.open(base, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), resolve)?;
-        if self.null != Null::Made && !self.kernel.stat(null)?.is_character_device(1, 3) {
+        if self.null != NullDevice::Created && !self.kernel.stat(null)?.is_character_device(1, 3) {
             return Err(Errno::NXIO);
         }
-        self.null = Null::Open(null);
+        self.null = NullDevice::Open(null);
         Ok(null)
     }
 
@@ -161,8 +166,8 @@ impl<'a, K: Kernel> Child<'a, K> {
     /// what has come further is alone in its pid namespace until it has a memory of its own, so no other process can
     /// look into it.
     pub fn write_own(&mut self, path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
-        const TRIES: usize = 1000;
-        for _ in 0..TRIES {
+        const MAX_TRIES: usize = 1000;
+        for _ in 0..MAX_TRIES {
             match self.write_proc(path, bytes) {
                 Err(Errno::ACCESS) => self.kernel.prctl(Prctl::Dumpable)?,
                 other => return other,

@@ -6,7 +6,7 @@
 
 mod check;
 pub mod mount_options;
-pub(crate) mod own;
+pub(crate) mod namespace_ownership;
 pub mod read;
 pub mod scheduling;
 pub mod support;

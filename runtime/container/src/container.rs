@@ -1,13 +1,13 @@
 //! A container's life: created, running, stopped, deleted.
 //!
-//! [`make`] makes one from a bundle; [`wait`] stays with it until its end; the functions here work on one that is
+//! [`create`] creates one from a bundle; [`wait`] stays with it until its end; the functions here work on one that is
 //! there. A container's directory outlives everything else of it, so that whatever a killed command leaves can be
 //! found.
 
+pub mod create;
 pub mod groups;
-pub mod hold;
-pub mod make;
 mod stages;
+pub mod start_fifo;
 pub mod update;
 pub mod wait;
 
@@ -26,7 +26,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::signals::Signal;
 
 /// How long a killed process may take to be gone, in milliseconds. One that waits for a device takes longer.
-const PATIENCE: u32 = 10_000;
+const KILL_TIMEOUT_MS: u32 = 10_000;
 
 /// An existing container, locked: no other process changes it meanwhile.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Container {
     /// What is kept of it.
     pub record: Record,
     /// What a person should know of its making, a line each.
-    pub said: Vec<String>,
+    pub warnings: Vec<String>,
     /// The limits that nothing enforces, where this made it.
     pub unenforced: Vec<Unenforced>,
     /// The scope that was made around this process for it: its unit's name.
@@ -49,7 +49,7 @@ pub fn status(directory: &Path, record: &Record) -> Status {
     let Some(process) = record.process else { return Status::Creating };
     match () {
         () if !process.is_alive() => Status::Stopped,
-        () if hold::is_waiting(directory) => Status::Created,
+        () if start_fifo::is_waiting(directory) => Status::Created,
         () if cgroup(record).is_frozen().unwrap_or(false) => Status::Paused,
         () => Status::Running,
     }
@@ -60,7 +60,7 @@ pub fn config(directory: &Path) -> Result<Spec> {
     let path = directory.join("config.json");
     let text = std::fs::read(&path).map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::machine(format!("read `{}`", path.display()), errno)
+        Error::system(format!("read `{}`", path.display()), errno)
     })?;
     Ok(Config::read(&text)?.spec)
 }
@@ -68,7 +68,7 @@ pub fn config(directory: &Path) -> Result<Spec> {
 /// What is kept of a container, with its first process where it has one.
 ///
 /// Its program may run before its maker has written down which process that is: until then the maker holds the lock.
-pub(crate) fn made(store: &Store, id: &Id) -> Result<Record> {
+pub(crate) fn read_record(store: &Store, id: &Id) -> Result<Record> {
     let record = store.read(id)?;
     if record.process.is_some() {
         return Ok(record);
@@ -78,7 +78,7 @@ pub(crate) fn made(store: &Store, id: &Id) -> Result<Record> {
 
 /// Sends a signal to a container's first process, or to all of its processes.
 pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
-    let record = made(store, id)?;
+    let record = read_record(store, id)?;
     // Without a pid namespace of its own the others would outlive the first process's kill.
     if all || signal == Signal::KILL && !record.pid_namespace {
         let cgroup = cgroup(&record);
@@ -105,7 +105,7 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
 
 /// The processes of a container, by their numbers here: its cgroup's, or its first where it has no group.
 pub fn processes(store: &Store, id: &Id) -> Result<Vec<u32>> {
-    let record = made(store, id)?;
+    let record = read_record(store, id)?;
     let cgroup = cgroup(&record);
     if !cgroup.is_none() {
         return cgroup.processes();
@@ -131,7 +131,7 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
         other => other?,
     };
     match entry.read() {
-        Ok(Some(record)) => Container::found(entry, record).delete(force),
+        Ok(Some(record)) => Container::from_record(entry, record).delete(force),
         // The command that made the directory was killed before it had made anything else.
         Ok(None) => entry.remove().map(|()| vec![]),
         Err(_) if force => entry.remove().map(|()| vec![]),
@@ -144,12 +144,12 @@ impl Container {
     pub fn open(store: &Store, id: &Id) -> Result<Self> {
         let entry = store.open(id)?;
         let record = entry.read()?.ok_or_else(|| incomplete(id))?;
-        Ok(Self::found(entry, record))
+        Ok(Self::from_record(entry, record))
     }
 
     /// A container of which nothing is known but what is kept.
-    fn found(entry: Entry, record: Record) -> Self {
-        Self { entry, record, said: Vec::new(), unenforced: Vec::new(), scope: None, reaped: false }
+    fn from_record(entry: Entry, record: Record) -> Self {
+        Self { entry, record, warnings: Vec::new(), unenforced: Vec::new(), scope: None, reaped: false }
     }
 
     /// Where it is in its life.
@@ -158,7 +158,7 @@ impl Container {
     }
 
     /// Takes note that this process has waited for the container's first process, which is gone.
-    pub fn has_ended(&mut self) {
+    pub fn mark_reaped(&mut self) {
         self.reaped = true;
     }
 
@@ -166,7 +166,7 @@ impl Container {
     pub fn start(&mut self) -> Result<()> {
         let status = self.status();
         if status != Status::Created {
-            return Err(self.is_not("created", status));
+            return Err(self.wrong_status("created", status));
         }
         let config = config(self.entry.path())?;
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
@@ -174,17 +174,17 @@ impl Container {
         let pid = self.record.process.map_or(0, |process| process.pid);
         let no_new_privileges =
             config.process().as_ref().is_some_and(|process| process.no_new_privileges().unwrap_or(false));
-        let agent = match listener::path(&config)? {
+        let agent = match listener::agent_socket(&config)? {
             // Without `noNewPrivileges` the filter is loaded already, and its agent was notified.
             Some(path) if no_new_privileges => {
                 Some(Agent::connect(path, &config, &self.record.state(&config, status))?)
             }
             _ => None,
         };
-        hold::release(self.entry.path(), program, pid, agent.as_ref())?;
+        start_fifo::release(self.entry.path(), program, pid, agent.as_ref())?;
         stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
             // The hook's failure is reported.
-            let _ = self.end();
+            let _ = self.kill_and_remove_cgroups();
         })
     }
 
@@ -192,7 +192,7 @@ impl Container {
     pub fn pause(&mut self) -> Result<()> {
         match self.status() {
             Status::Running => cgroup(&self.record).freeze(),
-            status => Err(self.is_not("running", status)),
+            status => Err(self.wrong_status("running", status)),
         }
     }
 
@@ -200,7 +200,7 @@ impl Container {
     pub fn resume(&mut self) -> Result<()> {
         match self.status() {
             Status::Paused => cgroup(&self.record).thaw(),
-            status => Err(self.is_not("paused", status)),
+            status => Err(self.wrong_status("paused", status)),
         }
     }
 
@@ -218,13 +218,13 @@ impl Container {
     pub fn delete(self, force: bool) -> Result<Vec<Error>> {
         let status = self.status();
         if matches!(status, Status::Running | Status::Paused) && !force {
-            let error = self.is_not("stopped", status);
+            let error = self.wrong_status("stopped", status);
             return Err(error.help("end it first, or delete it with `--force`"));
         }
-        self.end()?;
+        self.kill_and_remove_cgroups()?;
         let failed = if self.record.poststop {
             match config(self.entry.path()) {
-                Ok(config) => stages::run_last(&config, &self.record),
+                Ok(config) => stages::run_poststop(&config, &self.record),
                 Err(error) => vec![error],
             }
         } else {
@@ -235,7 +235,7 @@ impl Container {
     }
 
     /// Kills whatever of it still runs, waits until it is gone, and removes its cgroups.
-    fn end(&self) -> Result<()> {
+    fn kill_and_remove_cgroups(&self) -> Result<()> {
         let cgroup = cgroup(&self.record);
         if let Some(process) = self.record.process.filter(|_| !self.reaped)
             && let Some(pidfd) = process.open()?
@@ -245,9 +245,9 @@ impl Container {
             if cgroup.is_frozen()? {
                 cgroup.thaw()?;
             }
-            if !process.wait(PATIENCE)? {
+            if !process.wait(KILL_TIMEOUT_MS)? {
                 let message = format!("process {} was killed but still exists", process.pid);
-                return Err(Error::new(Kind::Machine, message).help(
+                return Err(Error::new(Kind::System, message).help(
                     "it is blocked in the kernel, for example on a file system or a device; try again later",
                 ));
             }
@@ -257,12 +257,12 @@ impl Container {
         if !self.record.pid_namespace || self.record.process.is_none() {
             cgroup.kill()?;
         }
-        let ended = groups::end_unit(&self.record);
+        let ended = groups::stop_unit(&self.record);
         // Where systemd is gone meanwhile, with its user's last login for one, the groups' files are left to end it by.
         cgroup.remove().map_err(|error| ended.err().unwrap_or(error))
     }
 
-    fn is_not(&self, wanted: &str, status: Status) -> Error {
+    fn wrong_status(&self, wanted: &str, status: Status) -> Error {
         Error::new(Kind::State, format!("container `{}` is {status}, not {wanted}", self.record.id))
     }
 }

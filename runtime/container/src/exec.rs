@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 
 use crate::child::report::Gate;
 use crate::config::Config;
-use crate::config::read::in_words;
+use crate::config::read::describe_serde_error;
 use crate::container;
-use crate::container::groups::{attach_by_systemd, needs_systemd, reopened};
-use crate::container::make::write_pid;
+use crate::container::create::write_pid;
+use crate::container::groups::{attach_by_systemd, needs_systemd, reopen};
 use crate::listener::{self, Agent};
 use crate::oci_state::Status;
 use crate::options::Options;
-use crate::prepare::join::prepare_further;
+use crate::prepare::join::prepare_exec;
 use crate::process::Process;
-use crate::start::Groups;
+use crate::start::CgroupFds;
 use crate::state::Id;
 use crate::state::store::Store;
 use crate::terminal::socket;
@@ -28,7 +28,7 @@ use jobc_sys::error::{Error, Kind, Result};
 
 /// What to start in a container.
 #[derive(Debug)]
-pub struct Request {
+pub struct ExecRequest {
     /// The process, as config.json would have it.
     pub process: Written,
     /// How it is started.
@@ -45,7 +45,7 @@ pub struct Request {
 
 /// What a command line changes of the container's own `process`.
 #[derive(Clone, Debug, Default)]
-pub struct Changes {
+pub struct ProcessOverrides {
     /// The program and its arguments.
     pub arguments: Vec<String>,
     /// The working directory.
@@ -68,7 +68,7 @@ pub struct Changes {
     pub terminal: bool,
 }
 
-impl Changes {
+impl ProcessOverrides {
     /// The container's `process` with the changes made.
     pub fn apply(&self, spec: &Spec) -> Result<Written> {
         let mut process = json!(spec.process());
@@ -128,7 +128,7 @@ pub fn read_process(text: &[u8]) -> Result<Written> {
 fn read(process: Value) -> Result<Written> {
     let process: Written = serde_path_to_error::deserialize(process).map_err(|error| {
         let place = error.path().to_string();
-        let (message, help) = in_words(&error.inner().to_string());
+        let (message, help) = describe_serde_error(&error.inner().to_string());
         Error { help, ..Error::new(Kind::Config, format!("`{place}` of the process: {message}")) }
     })?;
     Ok(process)
@@ -138,13 +138,13 @@ fn read(process: Value) -> Result<Written> {
 fn refuse(spec: &Spec, process: &Written) -> Result<()> {
     let mut spec = spec.clone();
     spec.set_process(Some(process.clone()));
-    Config { spec, unknown: Vec::new() }.refuse().map_err(of_the_process)
+    Config { spec, unknown: Vec::new() }.refuse().map_err(without_config_pointer)
 }
 
 /// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do
 /// with it.
-fn of_the_process(error: Error) -> Error {
-    let Some(place) = error.place.as_deref().filter(|place| place.starts_with("/process")) else {
+fn without_config_pointer(error: Error) -> Error {
+    let Some(place) = error.pointer.as_deref().filter(|place| place.starts_with("/process")) else {
         return error;
     };
     let message = match error.kind {
@@ -152,7 +152,7 @@ fn of_the_process(error: Error) -> Error {
         Kind::NotFound | Kind::NotExecutable => error.message,
         _ => format!("`{place}`: {}", error.message),
     };
-    Error { message, place: None, ..error }
+    Error { message, pointer: None, ..error }
 }
 
 /// A list that may be missing.
@@ -176,8 +176,8 @@ fn list_of<'a>(object: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
 
 /// Starts an additional process in a container; returns it and, where it is not detached, its terminal's other
 /// side.
-pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option<OwnedFd>)> {
-    let record = container::made(store, id)?;
+pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Option<OwnedFd>)> {
+    let record = container::read_record(store, id)?;
     let directory = store.directory(id);
     let status = container::status(&directory, &record);
     let first = match (status, record.process) {
@@ -188,24 +188,24 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
         (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
         _ => return Err(Error::new(Kind::State, format!("container `{id}` is {status}, not running"))),
     };
-    let Request { process, mut options, console_socket, pid_file, detached, .. } = request;
+    let ExecRequest { process, mut options, console_socket, pid_file, detached, .. } = request;
     options.id = id.to_string();
     options.end_with_parent = !detached;
     let wanted = process.terminal().unwrap_or(false);
-    let terminal = socket::for_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
+    let terminal = socket::connect_terminal(wanted, console_socket.as_deref(), !detached, &mut options)?;
     let config = container::config(&directory)?;
     options.systemd_cgroup = needs_systemd(&record);
     let groups = match &record.cgroup {
-        Some(saved) if !options.systemd_cgroup => reopened(saved, first.pid)?,
-        _ => Groups::default(),
+        Some(saved) if !options.systemd_cgroup => reopen(saved, first.pid)?,
+        _ => CgroupFds::default(),
     };
     refuse(&config, &process)?;
     // Its namespaces are opened by number; that they are the container's and no stranger's is sure if it lives after.
     let mut prepared =
-        prepare_further(&config, &process, first.pid, &mut options, &jobc_sys::machine::Machine::look()?)
-            .map_err(of_the_process)?;
+        prepare_exec(&config, &process, first.pid, &mut options, &jobc_sys::host::Host::read()?)
+            .map_err(without_config_pointer)?;
     if prepared.notifies().is_some()
-        && let Some(path) = listener::path(&config)?
+        && let Some(path) = listener::agent_socket(&config)?
     {
         prepared.agent = Some(Agent::connect(path, &config, &record.state(&config, status))?);
     }
@@ -214,10 +214,10 @@ pub fn exec(store: &Store, id: &Id, request: Request) -> Result<(Process, Option
     }
     let process = prepared
         .spawn(groups, &mut |gate, pid| match gate {
-            Gate::ControlGroup => attach_by_systemd(&record, first.pid, pid),
+            Gate::Cgroup => attach_by_systemd(&record, first.pid, pid),
             _ => Ok(()),
         })
-        .map_err(of_the_process)?;
+        .map_err(without_config_pointer)?;
     if let Some(path) = &pid_file {
         write_pid(path, process.pid)?;
     }

@@ -48,11 +48,11 @@ pub fn features() -> Value {
                     "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"
                 ]
             },
-            "apparmor": {"enabled": kept("/process/apparmorProfile")},
-            "selinux": {"enabled": kept("/process/selinuxLabel")},
-            "intelRdt": {"enabled": kept("/linux/intelRdt")},
-            "mountExtensions": {"idmap": {"enabled": kept("/mounts/*/uidMappings")}},
-            "netDevices": {"enabled": kept("/linux/netDevices")}
+            "apparmor": {"enabled": is_supported("/process/apparmorProfile")},
+            "selinux": {"enabled": is_supported("/process/selinuxLabel")},
+            "intelRdt": {"enabled": is_supported("/linux/intelRdt")},
+            "mountExtensions": {"idmap": {"enabled": is_supported("/mounts/*/uidMappings")}},
+            "netDevices": {"enabled": is_supported("/linux/netDevices")}
         },
         "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
         // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot
@@ -61,8 +61,8 @@ pub fn features() -> Value {
     })
 }
 
-fn kept(property: &str) -> bool {
-    PROPERTIES.iter().any(|(row, support)| *row == property && matches!(support, Support::Kept(_)))
+fn is_supported(property: &str) -> bool {
+    PROPERTIES.iter().any(|(row, support)| *row == property && matches!(support, Support::Supported(_)))
 }
 
 #[cfg(test)]

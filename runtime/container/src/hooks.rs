@@ -1,15 +1,15 @@
 //! Hooks of every stage, with the container's state on their standard input.
 //!
-//! Four stages run in this process's namespaces, and are here; [`inside`] has the two that run in the container's. The
+//! Four stages run in this process's namespaces, and are here; [`container_namespace`] has the two that run in the container's. The
 //! order of stages and what their failure means is in the OCI runtime specification (runtime.md, "Lifecycle").
 //!
 //! A hook runs with the privileges of the user who starts the container, so no other user may be able to change it
 //! ([`program`]), and it gets nothing but what config.json gives it: its arguments, its environment and no other, and
 //! the bundle as its working directory, as with runc.
 
-pub mod inside;
-pub mod outside;
+pub mod container_namespace;
 pub mod program;
+pub mod runtime_namespace;
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use oci_spec::runtime::{Hook, Hooks};
 
 use jobc_sys::error::{Error, Kind, Result};
-use outside::Run;
+use runtime_namespace::RuntimeHook;
 
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ impl Stage {
     }
 
     /// The stage's hooks, in order.
-    pub fn of(self, hooks: &Hooks) -> &[Hook] {
+    pub fn hooks_of(self, hooks: &Hooks) -> &[Hook] {
         let list = match self {
             #[allow(deprecated)]
             Self::Prestart => hooks.prestart(),
@@ -69,7 +69,7 @@ impl fmt::Display for Stage {
 
 /// What the hooks of a stage are given.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct HookContext<'a> {
     /// The container's state as JSON. Its `pid` is the container's first process wherever there is one, in the stages
     /// where its `status` is `creating` too: hooks enter its namespaces by it.
     pub state: &'a [u8],
@@ -77,46 +77,46 @@ pub struct Given<'a> {
     pub bundle: &'a Path,
     /// When this becomes readable (for example a signalfd) the hook that runs is killed, and the stage fails. Nothing
     /// is read from it.
-    pub given_up: Option<BorrowedFd<'a>>,
+    pub cancel_fd: Option<BorrowedFd<'a>>,
 }
 
 /// Runs the hooks of a stage one after another, up to the first that fails.
 ///
 /// # Errors
 /// The failing hook's, at its place in config.json: [`Kind::Hook`] with its stage, path, exit code and last words.
-pub fn run(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Result<()> {
-    attempts(stage, hooks, given).collect()
+pub fn run(stage: Stage, hooks: Option<&Hooks>, given: HookContext<'_>) -> Result<()> {
+    run_each(stage, hooks, given).collect()
 }
 
 /// Runs all hooks of a stage, and returns the errors of those that failed: for [`Stage::Poststop`], where a failure
 /// must not keep the others from cleaning up.
-pub fn run_all(stage: Stage, hooks: Option<&Hooks>, given: Given<'_>) -> Vec<Error> {
-    attempts(stage, hooks, given).filter_map(Result::err).collect()
+pub fn run_all(stage: Stage, hooks: Option<&Hooks>, given: HookContext<'_>) -> Vec<Error> {
+    run_each(stage, hooks, given).filter_map(Result::err).collect()
 }
 
 /// Runs a hook with each step.
-fn attempts<'a>(
+fn run_each<'a>(
     stage: Stage,
     hooks: Option<&'a Hooks>,
-    given: Given<'a>,
+    given: HookContext<'a>,
 ) -> impl Iterator<Item = Result<()>> + 'a {
-    let list = hooks.map(|hooks| stage.of(hooks)).unwrap_or_default();
+    let list = hooks.map(|hooks| stage.hooks_of(hooks)).unwrap_or_default();
     list.iter().enumerate().map(move |(index, hook)| {
-        Run::of(stage, hook).and_then(|run| run.carry_out(given)).map_err(|error| {
-            let inner = error.place.clone().unwrap_or_default();
+        RuntimeHook::of(stage, hook).and_then(|run| run.carry_out(given)).map_err(|error| {
+            let inner = error.pointer.clone().unwrap_or_default();
             error.at(format!("/hooks/{stage}/{index}{inner}"))
         })
     })
 }
 
 /// A timeout in words.
-fn in_seconds(seconds: u64) -> String {
+fn format_seconds(seconds: u64) -> String {
     if seconds == 1 { "1 second".to_owned() } else { format!("{seconds} seconds") }
 }
 
-/// How long a hook may run: its `timeout`, or [`inside::TIME_OUT`].
-fn time_out(hook: &Hook) -> Result<Duration> {
-    let seconds = hook.timeout().unwrap_or(inside::TIME_OUT);
+/// How long a hook may run: its `timeout`, or [`container_namespace::DEFAULT_TIMEOUT_SECS`].
+fn timeout(hook: &Hook) -> Result<Duration> {
+    let seconds = hook.timeout().unwrap_or(container_namespace::DEFAULT_TIMEOUT_SECS);
     match u64::try_from(seconds) {
         Ok(seconds @ 1..) => Ok(Duration::from_secs(seconds)),
         _ => Err(Error::new(Kind::Config, format!("invalid hook timeout: {seconds} seconds"))

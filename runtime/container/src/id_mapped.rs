@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::child::report::Gate;
-use crate::mounts::id_mapped::{IdMapped, Ids};
+use crate::mounts::id_mapped::{IdMapSource, IdMappedMount};
 use crate::mounts::{Mount, Source};
 use crate::operation::{Operation, Step};
 use crate::process::{Launch, Process, Program};
@@ -27,10 +27,10 @@ use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
 
 /// Copies the tree at a path of the host and maps its owners by a user namespace.
-fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
+fn copy(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
     let machine = |errno| {
         let what = format!("bind `{}`", path.to_string_lossy());
-        let error = Error::machine(what, errno);
+        let error = Error::system(what, errno);
         if errno == Errno::NOENT {
             return error.help(format!("make `{}`, or remove the mount", path.to_string_lossy()));
         }
@@ -55,27 +55,27 @@ fn copy(mapped: &IdMapped, path: &CStr, recursive: bool, users: Fd) -> Result<Ow
 /// # Errors
 ///
 /// What the kernel refuses, at the mount's place in config.json.
-pub fn make(steps: &mut [Step]) -> Result<Vec<OwnedFd>> {
-    make_by(steps, &mut namespace)
+pub fn create_mounts(steps: &mut [Step]) -> Result<Vec<OwnedFd>> {
+    create_mounts_with(steps, &mut user_namespace)
 }
 
-fn make_by(
+fn create_mounts_with(
     steps: &mut [Step],
     namespace: &mut dyn FnMut(&IdMaps) -> Result<OwnedFd>,
 ) -> Result<Vec<OwnedFd>> {
     let mut namespaces: Vec<(IdMaps, OwnedFd)> = Vec::new();
     let mut trees = Vec::new();
-    for Step { operation, place } in steps {
+    for Step { operation, pointer: place } in steps {
         let Operation::Mount(Mount {
             source: Source::Bind { path, recursive, id_mapped: Some(mapped) }, ..
         }) = operation
         else {
             continue;
         };
-        let at = |error: Error| Error { place: place.clone(), ..error };
+        let at = |error: Error| Error { pointer: place.clone(), ..error };
         let users = match &mapped.ids {
-            Ids::Namespace(fd) => *fd,
-            Ids::Maps(maps) => {
+            IdMapSource::Namespace(fd) => *fd,
+            IdMapSource::Maps(maps) => {
                 if let Some((_, users)) = namespaces.iter().find(|(known, _)| known == maps) {
                     users.as_raw_fd()
                 } else {
@@ -94,16 +94,16 @@ fn make_by(
 }
 
 /// A user namespace with these maps: that of a process which ends as soon as it has been opened.
-fn namespace(maps: &IdMaps) -> Result<OwnedFd> {
-    let step = |operation| Step { operation, place: None };
-    let nothing = File::open("/dev/null").map_err(|error| machine(&error))?;
+fn user_namespace(maps: &IdMaps) -> Result<OwnedFd> {
+    let step = |operation| Step { operation, pointer: None };
+    let nothing = File::open("/dev/null").map_err(|error| host_error(&error))?;
     let launch = Launch {
-        steps: vec![step(Operation::EndWithParent(true)), step(Operation::Wait(Gate::IdMaps))],
+        steps: vec![step(Operation::SetParentDeathSignal(true)), step(Operation::Wait(Gate::IdMaps))],
         namespaces: CLONE_NEWUSER,
-        joined_before: Vec::new(),
-        hidden: false,
+        join_before_clone: Vec::new(),
+        set_not_dumpable: false,
         cgroup: None,
-        attended: true,
+        has_parent_work: true,
         in_user_namespace: true,
         agent: None,
         // It never comes to that.
@@ -122,22 +122,22 @@ fn namespace(maps: &IdMaps) -> Result<OwnedFd> {
     let mut made = None;
     let ended = Process::spawn(launch, &mut |_, pid| {
         made = Some(maps.write(pid).and_then(|()| {
-            File::open(format!("/proc/{pid}/ns/user")).map(OwnedFd::from).map_err(|error| machine(&error))
+            File::open(format!("/proc/{pid}/ns/user")).map(OwnedFd::from).map_err(|error| host_error(&error))
         }));
         Err(Error::new(Kind::State, "the process is no longer needed"))
     });
-    made.unwrap_or_else(|| Err(ended.err().unwrap_or_else(|| machine(&Errno::CHILD.into()))))
+    made.unwrap_or_else(|| Err(ended.err().unwrap_or_else(|| host_error(&Errno::CHILD.into()))))
 }
 
-fn machine(error: &std::io::Error) -> Error {
+fn host_error(error: &std::io::Error) -> Error {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    Error::machine("make a user namespace for an id-mapped mount", errno)
+    Error::system("make a user namespace for an id-mapped mount", errno)
 }
 
 /// What it means that the kernel refused the map; each of its rules has an error number that others have too.
 fn refused(path: &CStr, source: &OwnedFd, recursive: bool, errno: Errno) -> Error {
     let shown = path.to_string_lossy();
-    let error = Error::machine(format!("id-map `{shown}`"), errno);
+    let error = Error::system(format!("id-map `{shown}`"), errno);
     match errno {
         Errno::PERM if is_mapped(source) => {
             error.help(format!("`{shown}` is on a mount that is already id-mapped; bind it from another mount"))
@@ -173,12 +173,12 @@ fn shows_others(table: &str, id: &str) -> Option<bool> {
     Some(line.split(' ').nth(5)?.split(',').any(|option| option == "idmapped"))
 }
 
-impl fmt::Display for IdMapped {
+impl fmt::Display for IdMappedMount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.recursive { "owners of all below " } else { "owners " })?;
         match &self.ids {
-            Ids::Namespace(_) => f.write_str("as the user namespace maps them"),
-            Ids::Maps(maps) => {
+            IdMapSource::Namespace(_) => f.write_str("as the user namespace maps them"),
+            IdMapSource::Maps(maps) => {
                 let text = |text: String| text.trim_end().replace('\n', ", ");
                 write!(f, "mapped: users {}; groups {}", text(maps.users.text()), text(maps.groups.text()))
             }

@@ -23,7 +23,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::{Fd, Kernel};
 
 /// The most bytes of an attribute: what is longer the kernel takes a part of (fs/proc/base.c, the smallest page).
-const LONGEST: usize = 4096;
+const MAX_ATTRIBUTE_LEN: usize = 4096;
 
 /// A field of config.json that asks for a profile or a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Field {
 }
 
 impl Field {
-    fn place(self) -> &'static str {
+    fn pointer(self) -> &'static str {
         match self {
             Self::Profile => "/process/apparmorProfile",
             Self::Label => "/process/selinuxLabel",
@@ -51,7 +51,7 @@ impl Field {
     }
 
     /// Whether that module runs here.
-    pub fn is_kept_here(self) -> bool {
+    pub fn is_module_enabled(self) -> bool {
         let starts = |path: &str, with: &[u8]| std::fs::read(path).is_ok_and(|text| text.starts_with(with));
         match self {
             Self::Profile => starts("/sys/module/apparmor/parameters/enabled", b"Y"),
@@ -97,14 +97,14 @@ impl Label {
             if field == Field::Profile && text == "unconfined" && !is_kept(field) {
                 continue;
             }
-            see(field, &is_kept)?;
+            check_enforceable(field, &is_kept)?;
             let (file, text) = match field {
                 Field::Profile => (c"apparmor/exec", format!("exec {text}")),
                 _ => (c"exec", text),
             };
             let attributes =
                 rustix::fs::open("/proc/self/attr", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-                    .map_err(|errno| Error::machine("open `/proc/self/attr`", errno).at(field.place()))?;
+                    .map_err(|errno| Error::system("open `/proc/self/attr`", errno).at(field.pointer()))?;
             found = Some(Self { file, text: c_text(&text, field)?, attributes, field });
         }
         Ok(found)
@@ -112,12 +112,12 @@ impl Label {
 
     /// The step that makes the attributes ready.
     pub fn attributes(&self) -> (&'static str, Attributes) {
-        (self.field.place(), Attributes { at: self.attributes.as_raw_fd(), module: self.field.module() })
+        (self.field.pointer(), Attributes { at: self.attributes.as_raw_fd(), module: self.field.module() })
     }
 }
 
 /// What a session keyring of a process with that label is labelled; nothing where it has none.
-pub fn of_keyring(process: Option<&Process>) -> Result<Option<CString>> {
+pub fn keyring_label(process: Option<&Process>) -> Result<Option<CString>> {
     let label =
         process.and_then(|process| process.selinux_label().as_deref()).filter(|text| !text.is_empty());
     label.map(|label| c_text(label, Field::Label)).transpose()
@@ -128,10 +128,10 @@ pub fn of_keyring(process: Option<&Process>) -> Result<Option<CString>> {
 /// # Errors
 ///
 /// [`Kind::Unenforceable`] where SELinux is not enabled.
-pub fn of_mounts(linux: Option<&Linux>, is_kept: impl Fn(Field) -> bool) -> Result<Option<CString>> {
+pub fn mount_label(linux: Option<&Linux>, is_kept: impl Fn(Field) -> bool) -> Result<Option<CString>> {
     let label = linux.and_then(|linux| linux.mount_label().as_deref()).filter(|text| !text.is_empty());
     let Some(label) = label else { return Ok(None) };
-    see(Field::MountLabel, is_kept)?;
+    check_enforceable(Field::MountLabel, is_kept)?;
     c_text(label, Field::MountLabel).map(Some)
 }
 
@@ -151,7 +151,7 @@ pub fn add(label: Option<&CString>, kind: &CStr, parameters: &mut Vec<(CString, 
     }
 }
 
-fn see(field: Field, is_kept: impl Fn(Field) -> bool) -> Result<()> {
+fn check_enforceable(field: Field, is_kept: impl Fn(Field) -> bool) -> Result<()> {
     if is_kept(field) {
         return Ok(());
     }
@@ -159,25 +159,27 @@ fn see(field: Field, is_kept: impl Fn(Field) -> bool) -> Result<()> {
     let message = format!("{module} is not enabled in this kernel");
     let parameter = module.to_ascii_lowercase();
     Err(Error::new(Kind::Unenforceable, message)
-        .at(field.place())
+        .at(field.pointer())
         .help(format!("remove it, or boot the kernel with `security={parameter}`")))
 }
 
 fn c_text(text: &str, field: Field) -> Result<CString> {
-    if text.len() >= LONGEST {
-        let message = format!("{} bytes, but the kernel allows fewer than {LONGEST}", text.len());
-        return Err(Error::new(Kind::Config, message).at(field.place()));
+    if text.len() >= MAX_ATTRIBUTE_LEN {
+        let message = format!("{} bytes, but the kernel allows fewer than {MAX_ATTRIBUTE_LEN}", text.len());
+        return Err(Error::new(Kind::Config, message).at(field.pointer()));
     }
     CString::new(text).map_err(|_| {
-        Error::new(Kind::Config, "a NUL byte is not allowed here").at(field.place()).help("remove `\\u0000`")
+        Error::new(Kind::Config, "a NUL byte is not allowed here")
+            .at(field.pointer())
+            .help("remove `\\u0000`")
     })
 }
 
 /// What it means that the kernel did not take the text.
 pub(crate) fn refused(errno: Errno) -> Error {
-    let field = if Field::Profile.is_kept_here() { Field::Profile } else { Field::Label };
-    let error = Error::machine(format!("set the {} label of the program", field.module()), errno);
-    let error = error.at(field.place());
+    let field = if Field::Profile.is_module_enabled() { Field::Profile } else { Field::Label };
+    let error = Error::system(format!("set the {} label of the program", field.module()), errno);
+    let error = error.at(field.pointer());
     match (field, errno) {
         (Field::Profile, Errno::NOENT) => {
             error.help("no profile of that name is loaded; `apparmor_parser -r FILE` loads it")

@@ -19,7 +19,7 @@ use rustix::process::{PidfdGetfdFlags, pidfd_getfd};
 use serde_json::{Value, json};
 
 use crate::oci_state::{OCI_VERSION, State};
-use crate::seccomp::{AGENT_PLACE, agent_path};
+use crate::seccomp::{AGENT_POINTER, agent_path};
 use jobc_sys::error::{Error, Kind, Result};
 
 /// An agent, and the message for it.
@@ -31,7 +31,7 @@ pub struct Agent {
 }
 
 /// The place of the agent's socket, where the profile of a container has calls decided by one.
-pub fn path(spec: &Spec) -> Result<Option<&Path>> {
+pub fn agent_socket(spec: &Spec) -> Result<Option<&Path>> {
     let Some(profile) = spec.linux().as_ref().and_then(|linux| linux.seccomp().as_ref()) else {
         return Ok(None);
     };
@@ -40,7 +40,7 @@ pub fn path(spec: &Spec) -> Result<Option<&Path>> {
 }
 
 /// Checks that there is a socket for an agent that is spoken to later.
-pub fn look(path: &Path) -> Result<()> {
+pub fn check_socket(path: &Path) -> Result<()> {
     let kind = rustix::fs::stat(path).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
     match kind {
         Ok(rustix::fs::FileType::Socket) => Ok(()),
@@ -50,13 +50,13 @@ pub fn look(path: &Path) -> Result<()> {
 }
 
 /// A second listener, or a listener without a filter for it: a process of the container wrote the report.
-pub(crate) fn unexpected() -> Error {
-    Error::new(Kind::Machine, "the start of the program reported an unexpected seccomp listener")
+pub(crate) fn unexpected_listener() -> Error {
+    Error::new(Kind::System, "the start of the program reported an unexpected seccomp listener")
 }
 
 fn unreachable(path: &Path, errno: Errno) -> Error {
-    Error::machine(format!("connect to the agent's socket `{}`", path.display()), errno)
-        .at(AGENT_PLACE)
+    Error::system(format!("connect to the agent's socket `{}`", path.display()), errno)
+        .at(AGENT_POINTER)
         .help("start the agent first: it must listen on this Unix stream socket")
 }
 
@@ -91,7 +91,7 @@ impl Agent {
     /// The kernel does not give it, or the agent has gone.
     pub fn hand_over(&self, pid: u32, pidfd: BorrowedFd<'_>, listener: RawFd) -> Result<()> {
         let listener = pidfd_getfd(pidfd, listener, PidfdGetfdFlags::empty()).map_err(|errno| {
-            let error = Error::machine("get the seccomp listener", errno).at("/linux/seccomp");
+            let error = Error::system("get the seccomp listener", errno).at("/linux/seccomp");
             match errno {
                 Errno::PERM => error.help("an unprivileged user needs `noNewPrivileges` for it"),
                 Errno::NOSYS => error.help("it needs Linux 5.6 or newer"),
@@ -101,10 +101,10 @@ impl Agent {
         // Its number can come from another process of the container.
         let kind = rustix::fs::readlink(format!("/proc/self/fd/{}", listener.as_raw_fd()), Vec::new());
         if kind.is_ok_and(|kind| kind.to_bytes() != b"anon_inode:seccomp notify") {
-            return Err(unexpected());
+            return Err(unexpected_listener());
         }
         self.send(self.text(pid).as_bytes(), listener.as_fd())
-            .map_err(|errno| Error::machine("send the seccomp listener to the agent", errno).at(AGENT_PLACE))
+            .map_err(|errno| Error::system("send the seccomp listener to the agent", errno).at(AGENT_POINTER))
     }
 
     /// The container process state, in which the process has a number.

@@ -3,10 +3,10 @@
 //! A mount is made detached (fsopen(2), or open_tree(2) for a bind), gets its attributes there, and is then put upon a
 //! target that was resolved inside the root. So no path is looked up twice, and none is looked up in between.
 
-mod at_once;
 pub mod cgroups;
 mod copy_up;
 pub mod id_mapped;
+mod single_call;
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -19,24 +19,24 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::child::Child;
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use crate::config::mount_options::{Propagation, Recursive};
-use crate::mounts::id_mapped::IdMapped;
+use crate::mounts::id_mapped::IdMappedMount;
 use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes};
 
 /// A mount below the container's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
     /// Where it is put.
-    pub place: Place,
+    pub target: ContainerPath,
     /// What the place is made as, where it is missing.
-    pub last: Last,
+    pub target_kind: TargetKind,
     /// What is mounted.
     pub source: Source,
     /// Changes of the mount's attributes; for a new file system only those to set.
     pub attributes: MountAttributes,
     /// Changes of the attributes of the mount and of all below it, made first.
-    pub below: Option<MountAttributes>,
+    pub recursive_attributes: Option<MountAttributes>,
     /// Changes of propagation, in order.
     pub propagation: Vec<Propagation>,
 }
@@ -60,7 +60,7 @@ pub enum Source {
         /// Whether the mounts below it come along.
         recursive: bool,
         /// Whether it shows other owners than the file system has; the parent makes such a copy of the tree ahead.
-        id_mapped: Option<IdMapped>,
+        id_mapped: Option<IdMappedMount>,
     },
 }
 
@@ -68,12 +68,14 @@ impl Mount {
     /// Mounts it.
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
-        if at_once::in_own_dev(self, child)? {
+        if single_call::mount_in_own_dev(self, child)? {
             return Ok(());
         }
         let mount = match &self.source {
-            Source::New { kind, parameters, .. } => new(kernel, kind, parameters, self.attributes.set)?,
-            Source::Bind { id_mapped: Some(IdMapped { tree, .. }), .. } => *tree,
+            Source::New { kind, parameters, .. } => {
+                new_file_system(kernel, kind, parameters, self.attributes.set)?
+            }
+            Source::Bind { id_mapped: Some(IdMappedMount { tree, .. }), .. } => *tree,
             Source::Bind { path, recursive, .. } => {
                 let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
                 let tree = kernel.clone_tree(source, c"", *recursive)?;
@@ -81,15 +83,15 @@ impl Mount {
                 tree
             }
         };
-        if let Some(below) = self.below {
+        if let Some(below) = self.recursive_attributes {
             kernel.mount_setattr(mount, true, below)?;
         }
         if matches!(self.source, Source::Bind { .. }) && self.attributes != MountAttributes::default() {
             kernel.mount_setattr(mount, false, self.attributes)?;
         }
-        let target = self.place.make(child, self.last)?;
+        let target = self.target.create(child, self.target_kind)?;
         if let Source::New { copy_up: true, .. } = self.source {
-            copy_up::directory(kernel, target, mount)?;
+            copy_up::copy_directory(kernel, target, mount)?;
         }
         kernel.attach(mount, target)?;
         for change in &self.propagation {
@@ -98,9 +100,9 @@ impl Mount {
             kernel.mount_setattr(mount, change.recursive == Recursive::Yes, attributes)?;
         }
         kernel.close(target);
-        if !(matches!(self.source, Source::New { .. }) && child.remember(&self.place.path, mount)) {
+        if !(matches!(self.source, Source::New { .. }) && child.remember_mount(&self.target.path, mount)) {
             kernel.close(mount);
-        } else if self.place.path.as_c_str() == c"dev" && self.is_empty_tmpfs() {
+        } else if self.target.path.as_c_str() == c"dev" && self.is_empty_tmpfs() {
             child.own_dev = Some(mount);
         }
         Ok(())
@@ -112,7 +114,7 @@ impl Mount {
     }
 }
 
-fn new<K: Kernel>(
+fn new_file_system<K: Kernel>(
     kernel: &K,
     kind: &CStr,
     parameters: &[(CString, Option<CString>)],
@@ -129,7 +131,7 @@ fn new<K: Kernel>(
 
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place.path.to_string_lossy();
+        let place = self.target.path.to_string_lossy();
         let place = if place == "." { "" } else { &place };
         match &self.source {
             Source::New { kind, .. } => write!(f, "mount {} at `/{place}`", kind.to_string_lossy())?,
@@ -143,7 +145,7 @@ impl fmt::Display for Mount {
             if self.attributes.set & u64::from(bit) != 0 {
                 words.push(word.to_owned());
             }
-            if self.below.is_some_and(|below| below.set & u64::from(bit) != 0) {
+            if self.recursive_attributes.is_some_and(|below| below.set & u64::from(bit) != 0) {
                 words.push(format!("all below {word}"));
             }
         }
@@ -184,7 +186,7 @@ pub fn propagation_name(propagation: u64) -> &'static str {
 /// Makes the root itself read-only, and those of its directories; what else is mounted below keeps its own attributes.
 pub(crate) fn make_root_read_only<K: Kernel>(
     child: &mut Child<'_, K>,
-    directories: &[Place],
+    directories: &[ContainerPath],
 ) -> Result<(), Errno> {
     let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
     for directory in directories {

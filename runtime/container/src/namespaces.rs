@@ -90,7 +90,7 @@ impl fmt::Display for Namespace {
 }
 
 /// The names of `CLONE_NEW*` bits, with commas; `none` for none.
-pub fn names(flags: u32) -> String {
+pub fn flag_names(flags: u32) -> String {
     let names: Vec<String> =
         Namespace::ALL.iter().filter(|kind| flags & kind.flag() != 0).map(ToString::to_string).collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -98,7 +98,7 @@ pub fn names(flags: u32) -> String {
 
 /// A namespace that is there and is entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Join {
+pub struct JoinNamespace {
     /// Which kind.
     pub kind: Namespace,
     /// The namespace, open.
@@ -107,7 +107,7 @@ pub struct Join {
     pub path: String,
 }
 
-impl fmt::Display for Join {
+impl fmt::Display for JoinNamespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "join the {} namespace {}", self.kind, self.path)
     }
@@ -121,13 +121,13 @@ pub struct IdMapFiles {
     /// The line of /proc/self/gid_map.
     pub gid: CString,
     /// Whether setgroups(2) must be denied first, as the kernel asks of who has no rights over groups.
-    pub deny_groups: bool,
+    pub deny_setgroups: bool,
 }
 
 impl IdMapFiles {
     /// Writes the files.
     pub fn write<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
-        if self.deny_groups {
+        if self.deny_setgroups {
             child.write_own(c"self/setgroups", b"deny")?;
         }
         child.write_own(c"self/uid_map", self.uid.as_bytes())?;
@@ -139,7 +139,7 @@ impl fmt::Display for IdMapFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (uid, gid) = (self.uid.to_string_lossy(), self.gid.to_string_lossy());
         write!(f, "users by `{}` and groups by `{}`", uid.trim(), gid.trim())?;
-        if self.deny_groups { f.write_str(", supplementary groups denied") } else { Ok(()) }
+        if self.deny_setgroups { f.write_str(", supplementary groups denied") } else { Ok(()) }
     }
 }
 

@@ -4,21 +4,21 @@
 //! the new process carries the list out without allocating, which it must not do while it shares its parent's memory.
 //! `jobc run --dry-run` prints the same list, within what is done around it ([`listing`]).
 
-mod words;
+mod display;
 
 use std::ffi::CString;
 
 use rustix::io::Errno;
 
 use crate::child::Child;
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use crate::child::report::Gate;
-use crate::devices::{self, Node};
-use crate::hooks::inside::HookInside;
+use crate::devices::{self, DeviceNode};
+use crate::hooks::container_namespace::ContainerHook;
 use crate::labels::Attributes;
 use crate::mounts::cgroups::MountCgroups;
 use crate::mounts::{self, Mount};
-use crate::namespaces::{self, IdMapFiles, Join};
+use crate::namespaces::{self, IdMapFiles, JoinNamespace};
 use crate::privileges::{self, SetCapabilities};
 use crate::rootfs::{self, EnterRoot};
 use crate::terminal::console::Console;
@@ -30,14 +30,14 @@ pub struct Step {
     /// What to do.
     pub operation: Operation,
     /// A JSON Pointer into config.json; nothing for what is always done.
-    pub place: Option<String>,
+    pub pointer: Option<String>,
 }
 
 /// What the new process does, in the order of [`crate::prepare`].
 #[derive(Debug)]
 pub enum Operation {
     /// Ask to be killed when the thread that made this process ends, or no longer.
-    EndWithParent(bool),
+    SetParentDeathSignal(bool),
     /// Let no other process look into this one's memory.
     NotDumpable,
     /// Wait until the parent has done its part, and opens the gate.
@@ -45,7 +45,7 @@ pub enum Operation {
     /// Write this process's own id maps: one user, one group.
     MapIds(IdMapFiles),
     /// Become a user and group that the user namespace knows.
-    TakeIds {
+    SetIds {
         /// User id in the namespace.
         uid: u32,
         /// Group id in the namespace.
@@ -54,7 +54,7 @@ pub enum Operation {
     /// Join the cgroup v1 groups, all in one go.
     JoinCgroups(Vec<Fd>),
     /// Enter a namespace that is there.
-    Join(Join),
+    JoinNamespace(JoinNamespace),
     /// Make these the file descriptors 0, 1 and 2.
     SetStreams {
         /// Ours for each.
@@ -85,26 +85,26 @@ pub enum Operation {
     /// Mount the cgroup v1 hierarchies side by side.
     MountCgroups(MountCgroups),
     /// Make or bind a device node.
-    MakeNode(Node),
+    MakeNode(DeviceNode),
     /// Make a symbolic link below /dev.
     Link {
         /// The target of the link.
         target: CString,
         /// Where it stands.
-        place: Place,
+        place: ContainerPath,
     },
     /// Open the container's terminal and hand its other side over.
     OpenConsole(Console),
     /// Run a hook inside the container's namespaces.
-    Hook(HookInside),
+    Hook(ContainerHook),
     /// Make a directory with all above it, where it is missing and the root may be written.
-    MakeDirectory(Place),
+    MakeDirectory(ContainerPath),
     /// Make the root read-only, and those of its directories that are writable mounts of their own.
-    ReadOnlyRoot(Vec<Place>),
+    ReadOnlyRoot(Vec<ContainerPath>),
     /// Hide a path.
-    Mask(Place),
+    Mask(ContainerPath),
     /// Make a path read-only.
-    MakeReadOnly(Place),
+    MakeReadOnly(ContainerPath),
     /// Write a kernel setting that a namespace keeps apart: its path below /proc/sys, and its value.
     SetKernelParameter(CString, CString),
     /// Keep the directory of this process's attributes for what is set as the program begins.
@@ -165,7 +165,7 @@ pub enum Operation {
         except: Vec<Fd>,
     },
     /// Take signals as a fresh program does: those that are ignored, bit n-1 for signal n, are so no longer.
-    DefaultSignals(u64),
+    ResetSignals(u64),
 }
 
 impl Operation {
@@ -173,13 +173,13 @@ impl Operation {
     pub fn carry_out<K: Kernel>(&self, child: &mut Child<'_, K>) -> Result<(), Errno> {
         let kernel = child.kernel;
         match self {
-            Self::EndWithParent(end) => kernel.prctl(Prctl::EndWithParent(*end)),
+            Self::SetParentDeathSignal(end) => kernel.prctl(Prctl::EndWithParent(*end)),
             Self::NotDumpable => kernel.prctl(Prctl::NotDumpable),
             Self::Wait(gate) => child.report.wait_at(*gate),
             Self::MapIds(files) => files.write(child),
-            Self::TakeIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
+            Self::SetIds { uid, gid } => kernel.setgid(*gid).and_then(|()| kernel.setuid(*uid)),
             Self::JoinCgroups(groups) => groups.iter().try_for_each(|&group| kernel.write(group, b"0")),
-            Self::Join(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
+            Self::JoinNamespace(namespace) => kernel.setns(namespace.fd, namespace.kind.flag()),
             Self::SetStreams { streams, owner } => streams.iter().zip(0..).try_for_each(|(&fd, standard)| {
                 let file = kernel.stat(fd)?;
                 // It writes to what is open in any case; only opening it by name needs this. Anything that is not a
@@ -213,7 +213,7 @@ impl Operation {
             Self::Link { target, place } => devices::link(target, place, child),
             Self::OpenConsole(console) => console.carry_out(child),
             Self::Hook(hook) => hook.carry_out(child),
-            Self::MakeDirectory(place) => match place.make(child, Last::Directory) {
+            Self::MakeDirectory(place) => match place.create(child, TargetKind::Directory) {
                 // The step that uses it reports what is wrong.
                 Err(Errno::ROFS | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => Ok(()),
                 made => made.map(drop),
@@ -237,7 +237,7 @@ impl Operation {
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
             Self::LoadFilter(program) => {
                 let listener = kernel.seccomp(program.flags, &program.instructions)?;
-                if program.notifies() { child.report.hand_over(listener) } else { Ok(()) }
+                if program.notifies() { child.report.hand_over_listener(listener) } else { Ok(()) }
             }
             Self::BecomeUser { uid, gid, groups } => {
                 privileges::become_user(kernel, *uid, *gid, groups.as_deref())
@@ -252,16 +252,16 @@ impl Operation {
             }
             Self::ChangeDirectory(path) if child.at_root && path.as_c_str() == c"/" => Ok(()),
             Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
-            Self::FindProgram(candidates) => find(kernel, candidates),
+            Self::FindProgram(candidates) => find_program(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
             Self::CloseFrom { first, except } => close_from(kernel, *first, except),
-            Self::DefaultSignals(ignored) => kernel.default_signals(*ignored),
+            Self::ResetSignals(ignored) => kernel.default_signals(*ignored),
         }
     }
 }
 
 /// As in execvp(3): a permission error is reported only if nothing else is found.
-fn find<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
+fn find_program<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
     let mut refused = Errno::NOENT;
     for path in candidates {
         match kernel.may_execute(path) {

@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use crate::scope::Holder;
-use crate::secret::Variables;
+use crate::scope::ScopeOwner;
+use crate::secret::SecretEnvironment;
 
 /// How a container is started, in addition to its bundle.
 ///
@@ -20,9 +20,9 @@ pub struct Options {
     /// Have systemd make the cgroup, as a unit; config.json's path then names that ([`crate::systemd`]).
     pub systemd_cgroup: bool,
     /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
-    pub scope: Option<Holder>,
+    pub scope: Option<ScopeOwner>,
     /// Make no cgroup v1 group only to count disk I/O: the count is not needed.
-    pub io_uncounted: bool,
+    pub skip_io_accounting: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.
     ///
     /// `spawn` does not wait for it.
@@ -47,5 +47,5 @@ pub struct Options {
     /// Stay in the caller's session keyring (keyrings(7)).
     pub keep_keyring: bool,
     /// Variables of the first process that are in no file.
-    pub secret_environment: Variables,
+    pub secret_environment: SecretEnvironment,
 }

@@ -4,7 +4,7 @@
 //! (namespaces, mounts, devices), then what one may do (limits, capabilities, filter), and last the program. Nothing is
 //! decided here that config.json decides.
 
-mod control_groups;
+mod cgroups;
 mod files;
 mod hooks;
 mod identity;
@@ -14,8 +14,8 @@ mod program;
 mod rights;
 mod steps;
 
-pub use control_groups::ControlGroups;
-pub use join::prepare_further;
+pub use cgroups::CgroupView;
+pub use join::prepare_exec;
 
 use self::hooks::{list_hooks, parent_hooks};
 use self::rights::Rights;
@@ -26,9 +26,9 @@ use crate::namespaces::Namespace;
 use crate::operation::Operation;
 use crate::options::Options;
 use crate::root::Root;
-use crate::start::Prepared;
+use crate::start::PreparedProcess;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::machine::Machine;
+use jobc_sys::host::Host;
 
 /// Lists the steps from a bundle to its running program.
 ///
@@ -41,57 +41,58 @@ pub fn prepare(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
-    machine: &Machine,
-    groups: Option<&ControlGroups<'_>>,
-) -> Result<Prepared> {
+    machine: &Host,
+    groups: Option<&CgroupView<'_>>,
+) -> Result<PreparedProcess> {
     let spec = &bundle.config.spec;
     let process = spec.process().as_ref().ok_or_else(|| {
         Error::new(Kind::Config, "`process` is missing, so no program can be started").at("/process")
     })?;
-    let label = Label::of(process, Field::is_kept_here)?;
+    let label = Label::of(process, Field::is_module_enabled)?;
     let mut steps = Steps::default();
-    steps.always(Operation::EndWithParent(true));
-    steps.always(Operation::SetUmask(0));
+    steps.push(Operation::SetParentDeathSignal(true));
+    steps.push(Operation::SetUmask(0));
     let identity = identity::list(&mut steps, spec, options, machine)?;
     if let Some(streams) = &options.streams {
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
-        steps.always(Operation::SetStreams { streams, owner: process.user().uid() });
+        steps.push(Operation::SetStreams { streams, owner: process.user().uid() });
     }
     files::list(&mut steps, bundle, root, options, groups, &identity, label.as_ref())?;
     // Only now: with a supervisor's file descriptors of many tasks, those that the steps above open have higher
     // numbers.
     if let Some((soft, hard)) = options.open_files {
         let resource = linux_raw_sys::general::RLIMIT_NOFILE;
-        steps.always(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
+        steps.push(Operation::SetLimit { name: "RLIMIT_NOFILE", resource, soft, hard });
     }
-    let Rights { filter, becomes } = rights::list(&mut steps, spec, process, &identity, machine)?;
+    let Rights { filter, changes_user: becomes } =
+        rights::list(&mut steps, spec, process, &identity, machine)?;
     let environment = std::mem::take(&mut options.secret_environment);
-    let program = program::of(process, filter, label, root.directories(), environment)?;
+    let program = program::prepare_program(process, filter, label, root.directories(), environment)?;
     if becomes || !options.end_with_parent {
         // A change of the user forgets it (prctl(2), PR_SET_PDEATHSIG).
-        steps.always(Operation::EndWithParent(options.end_with_parent));
+        steps.push(Operation::SetParentDeathSignal(options.end_with_parent));
     }
     // Before a hold: pipes whose end-of-file signals other processes of a gang must not stay open in this one.
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
-    steps.always(Operation::CloseFrom { first, except: Vec::new() });
+    steps.push(Operation::CloseFrom { first, except: Vec::new() });
     if let Some(hold) = &options.hold {
-        steps.at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
-        steps.always(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
+        steps.push_at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
+        steps.push(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
     list_hooks(&mut steps, bundle, options, "startContainer")?;
-    steps.always(Operation::DefaultSignals(machine.ignored));
+    steps.push(Operation::ResetSignals(machine.ignored_signals));
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());
     descriptors.extend(options.console.take());
     descriptors.extend(options.streams.take().into_iter().flatten());
-    Ok(Prepared {
+    Ok(PreparedProcess {
         steps: steps.list,
-        namespaces: identity.new,
+        namespaces: identity.new_namespaces,
         // Whose pid namespace is joined sees the new process from its first moment on, when no step is made yet. Only
         // root's files below /proc can still be written then.
-        hidden: identity.joined_before.iter().any(|join| join.kind == Namespace::Pid)
+        set_not_dumpable: identity.joined_before.iter().any(|join| join.kind == Namespace::Pid)
             && rustix::process::geteuid().is_root(),
-        joined_before: identity.joined_before,
+        join_before_clone: identity.joined_before,
         id_maps: identity.id_maps,
         hooks: parent_hooks(spec),
         in_user_namespace: identity.in_user_namespace,
@@ -99,6 +100,6 @@ pub fn prepare(
         program,
         descriptors,
         report: options.report.take(),
-        said: steps.said,
+        warnings: steps.warnings,
     })
 }

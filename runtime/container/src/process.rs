@@ -18,17 +18,17 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
 use crate::child::Child;
-use crate::child::report::{AT_GROUP, AT_IDS, AT_LISTENER, GONE, Gate, HELD, Report, wait};
+use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, GONE, Gate, HELD, Report, wait};
 use crate::listener::{self, Agent};
-use crate::namespaces::{Join, Namespace};
+use crate::namespaces::{JoinNamespace, Namespace};
 use crate::operation::Step;
-use crate::trampoline::outcome::Heard;
-use crate::trampoline::{Failure, TAKEN, outcome};
+use crate::trampoline::report::TrampolineReport;
+use crate::trampoline::{Failure, LISTENER_TAKEN, report};
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::raw::exit;
-use jobc_sys::syscall::stack::{SignalsBlocked, Stack};
+use jobc_sys::syscall::stack::{SignalBlocker, Stack};
 use jobc_sys::syscall::{Kernel as _, Prctl, of_fd, raw};
 
 /// The program that the process becomes.
@@ -62,13 +62,13 @@ pub struct Launch {
     /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
     pub namespaces: u32,
     /// Namespaces that must be joined before the process is made: a user or pid namespace that is there.
-    pub joined_before: Vec<Join>,
+    pub join_before_clone: Vec<JoinNamespace>,
     /// Whether this process becomes not dumpable before it makes the new one.
-    pub hidden: bool,
+    pub set_not_dumpable: bool,
     /// A cgroup v2 group to be created in.
     pub cgroup: Option<OwnedFd>,
     /// Whether the parent has anything to do between the process's making and its `execve`.
-    pub attended: bool,
+    pub has_parent_work: bool,
     /// Whether the process is in a user namespace that is not the host's.
     pub in_user_namespace: bool,
     /// Who gets the listener of the filter, where it has one and this process takes it.
@@ -86,18 +86,18 @@ pub struct Process {
     pub pid: u32,
     /// A file descriptor that refers to it, even if the PID is reused.
     pub pidfd: OwnedFd,
-    shared: Option<Box<Shared>>,
+    shared: Option<Box<SharedState>>,
 }
 
 /// What the child reads while it shares the parent's memory. It stays in place until the child has left.
 #[derive(Debug)]
-struct Shared {
+struct SharedState {
     launch: Launch,
     report: Report,
     clone: clone_args,
     stack: Stack,
     /// The stack of the process in between, which joins namespaces and makes the real one.
-    first_stack: Option<Stack>,
+    intermediate_stack: Option<Stack>,
     pidfd: Box<i32>,
 }
 
@@ -110,24 +110,24 @@ impl Process {
     ///
     /// The error of the failed step, at its place in config.json.
     pub fn spawn(launch: Launch, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Self> {
-        if launch.hidden {
+        if launch.set_not_dumpable {
             Linux
                 .prctl(Prctl::NotDumpable)
-                .map_err(|errno| Error::machine("hide this process's memory", errno))?;
+                .map_err(|errno| Error::system("hide this process's memory", errno))?;
         }
-        for join in launch.joined_before.iter().filter(|join| join.kind == Namespace::Time) {
+        for join in launch.join_before_clone.iter().filter(|join| join.kind == Namespace::Time) {
             // The kernel asks for a process that shares its memory with none; the new one would.
             Linux
                 .setns(join.fd, join.kind.flag())
-                .map_err(|errno| Error::machine("join the time namespace", errno))?;
+                .map_err(|errno| Error::system("join the time namespace", errno))?;
         }
-        let mut shared = Shared::new(launch)?;
-        let masked = SignalsBlocked::new();
-        let made = shared.make();
+        let mut shared = SharedState::new(launch)?;
+        let masked = SignalBlocker::new();
+        let made = shared.clone_child();
         drop(masked);
         let (pid, pidfd) = made.map_err(|errno| explain_clone(&shared.launch, errno))?;
         let mut process = Self { pid, pidfd, shared: Some(shared) };
-        process.attend(parent)?;
+        process.handle_gates(parent)?;
         Ok(process)
     }
 
@@ -137,37 +137,37 @@ impl Process {
     }
 
     /// Waits until a process that was held, and has been given its byte, has become its program.
-    pub fn started(&mut self) -> Result<()> {
+    pub fn wait_until_started(&mut self) -> Result<()> {
         if let Some(shared) = &self.shared {
             // It may not have read the byte yet: HELD is not a change here.
             while shared.report.state.load(Ordering::Acquire) == HELD {
                 wait(&shared.report.state, HELD);
             }
         }
-        self.attend(&mut |_, _| Ok(()))
+        self.handle_gates(&mut |_, _| Ok(()))
     }
 
-    fn attend(&mut self, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<()> {
+    fn handle_gates(&mut self, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<()> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let mut refused = None;
         loop {
-            let gate = match shared.report.wait() {
+            let gate = match shared.report.futex_wait() {
                 GONE => break,
                 HELD => return Ok(()),
-                AT_GROUP => Gate::ControlGroup,
-                AT_IDS => Gate::IdMaps,
+                AT_CGROUP => Gate::Cgroup,
+                AT_ID_MAPS => Gate::IdMaps,
                 AT_LISTENER => {
-                    shared.report.open(true);
+                    shared.report.open_gate(true);
                     refused = shared.take_listener(self.pid, self.pidfd.as_fd()).err().or(refused);
                     continue;
                 }
                 _ => Gate::Hooks,
             };
             match parent(gate, self.pid) {
-                Ok(()) => shared.report.open(true),
+                Ok(()) => shared.report.open_gate(true),
                 Err(error) => {
                     refused = Some(error);
-                    shared.report.open(false);
+                    shared.report.open_gate(false);
                 }
             }
         }
@@ -185,7 +185,7 @@ impl Process {
         let options = WaitIdOptions::EXITED;
         let status =
             rustix::io::retry_on_intr(|| rustix::process::waitid(WaitId::PidFd(self.pidfd.as_fd()), options))
-                .map_err(|errno| Error::machine(format!("wait for process {}", self.pid), errno))?;
+                .map_err(|errno| Error::system(format!("wait for process {}", self.pid), errno))?;
         Ok(status.map_or(Exit::Code(125), |status| {
             match (status.exit_status(), status.terminating_signal()) {
                 (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or_default()),
@@ -213,7 +213,7 @@ impl Drop for Process {
 
 impl Process {
     /// Leaves a process that waits to be started to itself: this program ends, and the memory lives on in the child.
-    pub fn leave(mut self) -> (u32, Option<OwnedFd>) {
+    pub fn detach(mut self) -> (u32, Option<OwnedFd>) {
         let pidfd = self.pidfd.try_clone().ok();
         std::mem::forget(self.shared.take());
         (self.pid, pidfd)
@@ -239,27 +239,27 @@ impl Exit {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn new(launch: Launch) -> Result<Box<Self>> {
         let stack = Stack::new()?;
-        let between = launch.joined_before.iter().any(|join| join.kind != Namespace::Time);
+        let between = launch.join_before_clone.iter().any(|join| join.kind != Namespace::Time);
         let first_stack = between.then(Stack::new).transpose()?;
         Ok(Box::new(Self {
             report: Report::new(),
             // SAFETY: a structure of integers; all zero means that nothing is requested.
             clone: unsafe { std::mem::zeroed() },
             stack,
-            first_stack,
+            intermediate_stack: first_stack,
             pidfd: Box::new(-1),
             launch,
         }))
     }
 
     /// Makes the process; returns its id and pidfd.
-    fn make(&mut self) -> std::result::Result<(u32, OwnedFd), Errno> {
+    fn clone_child(&mut self) -> std::result::Result<(u32, OwnedFd), Errno> {
         let shares = general::CLONE_VM | general::CLONE_PIDFD | general::CLONE_CHILD_CLEARTID;
         let mut flags = u64::from(shares) | general::CLONE_CLEAR_SIGHAND | u64::from(self.launch.namespaces);
-        if !self.launch.attended {
+        if !self.launch.has_parent_work {
             flags |= u64::from(general::CLONE_VFORK);
         }
         if self.launch.cgroup.is_some() {
@@ -283,7 +283,7 @@ impl Shared {
                 .map_or(0, |fd| u64::try_from(fd.as_raw_fd()).unwrap_or_default()),
         };
         let data = std::ptr::from_mut(self).cast::<c_void>();
-        let (pid, pidfd) = if let Some(first) = &self.first_stack {
+        let (pid, pidfd) = if let Some(first) = &self.intermediate_stack {
             // A process in between joins the namespaces; the real one becomes this process's child, not its.
             let flags = general::CLONE_VM | general::CLONE_VFORK | general::CLONE_FILES;
             let between = clone_args {
@@ -299,7 +299,7 @@ impl Shared {
             self.clone.flags |= u64::from(general::CLONE_PARENT);
             self.clone.exit_signal = 0;
             // SAFETY: both stacks are this box's own, and it stays until both processes have left the memory.
-            let between = unsafe { raw::clone3(&raw const between, join_and_make, data) }?;
+            let between = unsafe { raw::clone3(&raw const between, join_and_clone, data) }?;
             let status = rustix::process::waitpid(
                 rustix::process::Pid::from_raw(between.cast_signed()),
                 rustix::process::WaitOptions::empty(),
@@ -312,7 +312,7 @@ impl Shared {
             }
         } else {
             // SAFETY: the stack is this box's own, and it stays until the process has left the memory.
-            let pid = unsafe { raw::clone3(&raw const self.clone, begin, data) }?;
+            let pid = unsafe { raw::clone3(&raw const self.clone, child_main, data) }?;
             (pid, *self.pidfd)
         };
         if pidfd < 0 {
@@ -332,14 +332,14 @@ impl Shared {
             let step = step?;
             let message = format!("the process was killed while it was to {}", step.operation);
             let help = "a memory limit below what a process needs does this";
-            return Some(Error::new(Kind::Machine, message).help(help));
+            return Some(Error::new(Kind::System, message).help(help));
         }
         let errno = Errno::from_raw_os_error(errno);
         let Some(step) = step else {
             return Some(Failure::Start(errno).error(""));
         };
         let error = step.operation.explain(errno, self.report.detail.load(Ordering::Acquire));
-        Some(if let Some(place) = &step.place { error.at(place) } else { error })
+        Some(if let Some(place) = &step.pointer { error.at(place) } else { error })
     }
 
     /// Hands the listener of a filter on that the child loads as a step.
@@ -348,7 +348,7 @@ impl Shared {
             return Ok(());
         };
         let handed = agent.hand_over(pid, pidfd, listener);
-        self.report.took(handed.is_ok());
+        self.report.confirm_listener(handed.is_ok());
         handed
     }
 
@@ -357,22 +357,22 @@ impl Shared {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
-        let machine = |errno| Error::machine("read whether the program was started", errno);
+        let machine = |errno| Error::system("read whether the program was started", errno);
         loop {
-            match outcome::wait(failure, pid).map_err(machine)? {
-                Heard::Runs => return Ok(()),
-                Heard::Failed(failure) => {
+            match report::wait(failure, pid).map_err(machine)? {
+                TrampolineReport::Started => return Ok(()),
+                TrampolineReport::Failed(failure) => {
                     let name = program.arguments.first().map(|name| name.to_string_lossy());
                     return Err(failure.error(&name.unwrap_or_default()));
                 }
-                Heard::Listener(listener) => {
+                TrampolineReport::Listener(listener) => {
                     // Without a word the trampoline ends: the writer goes with this.
                     let writer = program.reply_writer.take();
                     let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
-                        return Err(listener::unexpected());
+                        return Err(listener::unexpected_listener());
                     };
                     agent.hand_over(pid, pidfd, listener)?;
-                    rustix::io::write(&writer, &[TAKEN]).map_err(machine)?;
+                    rustix::io::write(&writer, &[LISTENER_TAKEN]).map_err(machine)?;
                 }
             }
         }
@@ -380,17 +380,17 @@ impl Shared {
 }
 
 /// In the process in between: joins namespaces, makes the real process, ends.
-extern "C" fn join_and_make(data: *mut c_void) -> ! {
-    // SAFETY: `data` is the box that `make` made and keeps; the maker sleeps (CLONE_VFORK).
-    let shared = unsafe { &*data.cast::<Shared>() };
+extern "C" fn join_and_clone(data: *mut c_void) -> ! {
+    // SAFETY: `data` is the box that `clone_child` made and keeps; the caller sleeps (CLONE_VFORK).
+    let shared = unsafe { &*data.cast::<SharedState>() };
     let made = shared
         .launch
-        .joined_before
+        .join_before_clone
         .iter()
         .filter(|join| join.kind != Namespace::Time)
         .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
         // SAFETY: the second stack is the box's own too.
-        .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, begin, data) });
+        .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, child_main, data) });
     match made {
         Ok(pid) => {
             shared.report.pid.store(pid, Ordering::Release);
@@ -402,9 +402,9 @@ extern "C" fn join_and_make(data: *mut c_void) -> ! {
 }
 
 /// In the new process: carries the steps out and becomes the program.
-extern "C" fn begin(data: *mut c_void) -> ! {
-    // SAFETY: `data` is the box that `make` made; it stays until this process has left the memory.
-    let shared = unsafe { &*data.cast::<Shared>() };
+extern "C" fn child_main(data: *mut c_void) -> ! {
+    // SAFETY: `data` is the box that `clone_child` made; it stays until this process has left the memory.
+    let shared = unsafe { &*data.cast::<SharedState>() };
     let report = &shared.report;
     let mut child = Child::new(&Linux, report, shared.launch.in_user_namespace);
     let mut index = 0;
@@ -451,9 +451,9 @@ extern "C" fn begin(data: *mut c_void) -> ! {
 }
 
 fn explain_clone(launch: &Launch, errno: Errno) -> Error {
-    let names = crate::namespaces::names(launch.namespaces);
-    let error = Error::machine(format!("make a process with new namespaces ({names})"), errno)
-        .at("/linux/namespaces");
+    let names = crate::namespaces::flag_names(launch.namespaces);
+    let error =
+        Error::system(format!("make a process with new namespaces ({names})"), errno).at("/linux/namespaces");
     match errno {
         Errno::PERM => error.help(
             "for an unprivileged user the bundle needs a user namespace; `jobc doctor` shows what this host allows",

@@ -17,26 +17,26 @@ use rustix::io::Errno;
 use crate::child::report::Gate;
 use crate::operation::{Operation, Step};
 use crate::process::Exit;
-use crate::start::{Groups, Prepared, Program};
-use jobc_sys::error::{Error, Kind, Result, because};
+use crate::start::{CgroupFds, PreparedProcess, Program};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id_map::IdMaps;
 
 /// Removes a directory with its content, whichever container user owns it. It may be gone already.
 pub fn remove(directory: &Path) -> Result<()> {
     let failed = |because: &str| {
-        Err(Error::new(Kind::Machine, format!("cannot remove `{}`: {because}", directory.display())))
+        Err(Error::new(Kind::System, format!("cannot remove `{}`: {because}", directory.display())))
     };
     match remove_tree(directory) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        Err(error) => return failed(&because(&error)),
+        Err(error) => return failed(&describe_io(&error)),
     }
     // A directory whose mode cannot be changed belongs to another id; the second error reports that.
-    let _ = open_up(directory);
+    let _ = grant_owner_access(directory);
     match remove_tree(directory) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-        Err(error) => return failed(&because(&error)),
+        Err(error) => return failed(&describe_io(&error)),
         Ok(()) => return Ok(()),
     }
     match remove_as_container(directory)? {
@@ -53,12 +53,12 @@ pub fn remove(directory: &Path) -> Result<()> {
 fn remove_tree(path: &Path) -> io::Result<()> {
     let mut moved = 0;
     loop {
-        let top = match rustix::fs::openat(CWD, path, DIRECTORY, Mode::empty()) {
+        let top = match rustix::fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty()) {
             Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
             other => other?,
         };
         let before = moved;
-        empty(&top, 1, &top, &mut moved)?;
+        remove_entries(&top, 1, &top, &mut moved)?;
         if moved == before {
             return fs::remove_dir(path);
         }
@@ -66,8 +66,8 @@ fn remove_tree(path: &Path) -> io::Result<()> {
 }
 
 /// Removes what is in a directory, but for what it moves to the top.
-fn empty(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
-    const DEEP: usize = 128;
+fn remove_entries(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) -> io::Result<()> {
+    const MAX_DEPTH: usize = 128;
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -75,8 +75,8 @@ fn empty(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) ->
             continue;
         }
         if entry.file_type() == FileType::Directory || entry.file_type() == FileType::Unknown {
-            match rustix::fs::openat(directory, name, DIRECTORY, Mode::empty()) {
-                Ok(_) if depth == DEEP => {
+            match rustix::fs::openat(directory, name, DIRECTORY_FLAGS, Mode::empty()) {
+                Ok(_) if depth == MAX_DEPTH => {
                     loop {
                         *moved += 1;
                         match rustix::fs::renameat(directory, name, top, format!(".moved-up-{moved}")) {
@@ -88,7 +88,7 @@ fn empty(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) ->
                     continue;
                 }
                 Ok(inner) => {
-                    empty(&inner, depth + 1, top, moved)?;
+                    remove_entries(&inner, depth + 1, top, moved)?;
                     rustix::fs::unlinkat(directory, name, AtFlags::REMOVEDIR)?;
                     continue;
                 }
@@ -101,11 +101,11 @@ fn empty(directory: &OwnedFd, depth: usize, top: &OwnedFd, moved: &mut usize) ->
     Ok(())
 }
 
-const DIRECTORY: OFlags =
+const DIRECTORY_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Gives the owner every right to every directory below a path.
-fn open_up(path: &Path) -> io::Result<()> {
+fn grant_owner_access(path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
     let magic = format!("/proc/self/fd/{}", directory.as_raw_fd());
@@ -113,7 +113,7 @@ fn open_up(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
+            grant_owner_access(&entry.path())?;
         }
     }
     Ok(())
@@ -123,38 +123,38 @@ fn open_up(path: &Path) -> io::Result<()> {
 fn remove_as_container(directory: &Path) -> Result<Exit> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
-    let step = |operation| Step { operation, place: None };
+    let step = |operation| Step { operation, pointer: None };
     let owned = |text: &CStr| text.to_owned();
     let path = CString::new(directory.as_os_str().as_bytes())
-        .map_err(|_| Error::new(Kind::Machine, "a path with a NUL byte"))?;
-    let prepared = Prepared {
+        .map_err(|_| Error::new(Kind::System, "a path with a NUL byte"))?;
+    let prepared = PreparedProcess {
         steps: vec![
-            step(Operation::EndWithParent(true)),
+            step(Operation::SetParentDeathSignal(true)),
             step(Operation::Wait(Gate::IdMaps)),
-            step(Operation::TakeIds { uid: 0, gid: 0 }),
+            step(Operation::SetIds { uid: 0, gid: 0 }),
             step(Operation::CloseFrom { first: 3, except: Vec::new() }),
-            step(Operation::DefaultSignals(1 << 12)),
+            step(Operation::ResetSignals(1 << 12)),
         ],
         namespaces: CLONE_NEWUSER,
-        joined_before: Vec::new(),
+        join_before_clone: Vec::new(),
         id_maps: Some(maps),
         hooks: false,
-        hidden: false,
+        set_not_dumpable: false,
         in_user_namespace: true,
         agent: None,
         program: Program {
             candidates: vec![owned(c"/bin/rm"), owned(c"/usr/bin/rm")],
             arguments: vec![owned(c"rm"), owned(c"-rf"), owned(c"--"), path],
             environment: vec![owned(c"PATH=/usr/bin:/bin")],
-            secret_environment: crate::secret::Variables::default(),
+            secret_environment: crate::secret::SecretEnvironment::default(),
             filter: None,
             label: None,
         },
         descriptors: Vec::new(),
         report: None,
-        said: Vec::new(),
+        warnings: Vec::new(),
     };
-    prepared.spawn(Groups::default(), &mut |_, _| Ok(()))?.wait()
+    prepared.spawn(CgroupFds::default(), &mut |_, _| Ok(()))?.wait()
 }
 
 #[cfg(test)]

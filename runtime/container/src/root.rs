@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::archive;
 use crate::bundle::Bundle;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// What a container has for its root file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,32 +21,32 @@ pub enum Root {
     Directory(PathBuf),
     /// The host's own files, or directories that other containers begin with too, under a writable layer.
     Overlay {
-        /// The lower layers, lowest first; at least one, and at most [`MOST_LOWERS`].
+        /// The lower layers, lowest first; at least one, and at most [`MAX_LOWER_LAYERS`].
         lowers: Vec<PathBuf>,
         /// The writable layer.
-        upper: Upper,
+        upper: UpperLayer,
         /// An empty directory to mount upon, which no other process uses.
         on: PathBuf,
         /// What of the host is shown read-only, outer ones first: mounts below its root, and what is in no part.
         binds: Vec<PathBuf>,
         /// What the root is put together from, where an overlay over all of it is not to be had.
-        parts: Option<Parts>,
+        parts: Option<RootParts>,
     },
 }
 
 /// The most lower layers of a root (`OVL_MAX_STACK` of the kernel).
-pub const MOST_LOWERS: usize = 500;
+pub const MAX_LOWER_LAYERS: usize = 500;
 
 /// The writable layer of an overlay.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upper {
+pub enum UpperLayer {
     /// In memory: no other process sees it, and it is removed with the container.
     Memory {
         /// How many bytes it may take; nothing for the kernel's own bound of a tmpfs.
         size: Option<u64>,
     },
     /// The directory `upper` in a directory of the host, which stays when the container goes; beside it the kernel
-    /// has its `work`. [`Root::placed`] makes both where they are missing.
+    /// has its `work`. [`Root::with_state_dir`] makes both where they are missing.
     ///
     /// What was changed there is on the disk only after a syncfs(2) on the host: the container's own syncs are left
     /// out (mount option `volatile`). An `upper` that was used so is not mounted as one again, but may become a lower
@@ -59,7 +59,7 @@ pub enum Upper {
 /// In a user namespace the mounts of the host are locked together: the kernel makes no overlay over a directory that
 /// has other mounts below it (mount_namespaces(7)), so there is none over `/`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parts {
+pub struct RootParts {
     /// Directories with a writable layer over each, and their permission bits.
     pub overlays: Vec<(PathBuf, u32)>,
     /// Directories that begin empty, or with other parts, and their permission bits; outer ones first.
@@ -69,7 +69,7 @@ pub struct Parts {
 }
 
 /// The archives that are looked for beside config.json, in this order.
-const ARCHIVES: [&str; 3] = ["rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
+const ARCHIVE_NAMES: [&str; 3] = ["rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
 
 impl Root {
     /// The root of a bundle's container.
@@ -79,7 +79,7 @@ impl Root {
     pub fn of(bundle: &Bundle, choice: Option<&str>, state_dir: &Path) -> Result<Self> {
         if let Some(choice) = choice {
             return match choice {
-                "host" => host::overlay(bundle)?.placed(state_dir),
+                "host" => host::overlay(bundle)?.with_state_dir(state_dir),
                 path => Self::at(Path::new(path), state_dir),
             };
         }
@@ -95,38 +95,40 @@ impl Root {
             }
             return Self::at(&path, state_dir).map_err(|error| error.at("/root/path"));
         }
-        if let Some(archive) = ARCHIVES.iter().map(|name| bundle.dir.join(name)).find(|path| path.is_file()) {
+        if let Some(archive) =
+            ARCHIVE_NAMES.iter().map(|name| bundle.dir.join(name)).find(|path| path.is_file())
+        {
             return Self::at(&archive, state_dir);
         }
         match bundle.annotation("dev.jobc.image") {
-            Some("host") => host::overlay(bundle)?.placed(state_dir),
+            Some("host") => host::overlay(bundle)?.with_state_dir(state_dir),
             image => Err(absent(bundle, image)),
         }
     }
 
-    /// The host's own files, for containers of bundles like this one; [`placed`](Self::placed) makes it the root of
+    /// The host's own files, for containers of bundles like this one; [`with_state_dir`](Self::with_state_dir) makes it the root of
     /// one.
-    pub fn of_machine(bundle: &Bundle) -> Result<Self> {
+    pub fn of_host(bundle: &Bundle) -> Result<Self> {
         host::overlay(bundle)
     }
 
     /// Directories, lowest first, that several containers begin with, each with a writable layer of its own in memory,
-    /// as large as the bundle says; see [`placed`](Self::placed).
+    /// as large as the bundle says; see [`with_state_dir`](Self::with_state_dir).
     pub fn layered(lowers: Vec<PathBuf>, bundle: &Bundle) -> Result<Self> {
-        Ok(Self::over(lowers, Upper::Memory { size: host::upper_size(bundle)? }))
+        Ok(Self::over(lowers, UpperLayer::Memory { size: host::upper_size(bundle)? }))
     }
 
-    /// Directories, lowest first, under a writable layer; see [`placed`](Self::placed).
-    pub fn over(lowers: Vec<PathBuf>, upper: Upper) -> Self {
+    /// Directories, lowest first, under a writable layer; see [`with_state_dir`](Self::with_state_dir).
+    pub fn over(lowers: Vec<PathBuf>, upper: UpperLayer) -> Self {
         Self::Overlay { lowers, upper, on: PathBuf::new(), binds: Vec::new(), parts: None }
     }
 
     /// The same root for the container in a directory: a writable layer is put together in there.
-    pub fn placed(mut self, state_dir: &Path) -> Result<Self> {
+    pub fn with_state_dir(mut self, state_dir: &Path) -> Result<Self> {
         if let Self::Overlay { on, upper, .. } = &mut self {
             *on = state_dir.join("root");
             make_directory(on)?;
-            if let Upper::Directory(directory) = upper {
+            if let UpperLayer::Directory(directory) = upper {
                 make_directory(&directory.join("upper"))?;
                 make_directory(&directory.join("work"))?;
             }
@@ -135,7 +137,7 @@ impl Root {
     }
 
     /// The root's path in the container's mount namespace until it is entered: hooks get it.
-    pub fn place(&self) -> PathBuf {
+    pub fn path(&self) -> PathBuf {
         match self {
             Self::Directory(path) => path.clone(),
             Self::Overlay { on, .. } => on.join("root"),
@@ -151,14 +153,14 @@ impl Root {
     }
 
     /// Whether [`of`](Self::of) unpacks an archive, which takes its time.
-    pub fn takes_time(bundle: &Bundle, choice: Option<&str>) -> bool {
+    pub fn unpacks_archive(bundle: &Bundle, choice: Option<&str>) -> bool {
         match choice {
             Some("host") => false,
             Some(path) => Path::new(path).is_file(),
             None => {
                 let written = bundle.config.spec.root().as_ref().map(|root| bundle.dir.join(root.path()));
                 !written.is_some_and(|path| path.is_dir())
-                    && ARCHIVES.iter().any(|name| bundle.dir.join(name).is_file())
+                    && ARCHIVE_NAMES.iter().any(|name| bundle.dir.join(name).is_file())
             }
         }
     }
@@ -167,9 +169,9 @@ impl Root {
     fn at(path: &Path, state_dir: &Path) -> Result<Self> {
         let shown = path.display();
         let found = fs::canonicalize(path).map_err(|error| {
-            Error::new(Kind::Config, format!("cannot open the root `{shown}`: {}", because(&error)))
+            Error::new(Kind::Config, format!("cannot open the root `{shown}`: {}", describe_io(&error)))
                 .help(format!(
-                    "a root is a directory, an archive (`.tar`, `.tar.gz`) or `host`; if an image is meant, {OF_AN_IMAGE}"
+                    "a root is a directory, an archive (`.tar`, `.tar.gz`) or `host`; if an image is meant, {IMAGE_HELP}"
                 ))
         })?;
         if found == Path::new("/") {
@@ -191,14 +193,14 @@ impl Root {
 }
 
 /// How a container gets an image's files.
-const OF_AN_IMAGE: &str = "run a job file with `image:`, which uses the image store or pulls it, or pass the output of `podman export`";
+const IMAGE_HELP: &str = "run a job file with `image:`, which uses the image store or pulls it, or pass the output of `podman export`";
 
 /// Makes a directory, unless it is there.
 fn make_directory(path: &Path) -> Result<()> {
     match fs::create_dir(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            let message = format!("cannot make `{}`: {}", path.display(), because(&error));
-            Err(Error::new(Kind::Machine, message))
+            let message = format!("cannot make `{}`: {}", path.display(), describe_io(&error));
+            Err(Error::new(Kind::System, message))
         }
         _ => Ok(()),
     }

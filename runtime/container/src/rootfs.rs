@@ -7,7 +7,7 @@ use rustix::fs::{Mode, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::child::Child;
-use crate::child::place::{DIRECTORY, Place};
+use crate::child::path::{ContainerPath, DIRECTORY_FLAGS};
 use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, NewMount};
 
 /// The container's root, put in place in the new mount namespace.
@@ -64,15 +64,16 @@ impl EnterRoot {
         let kernel = child.kernel;
         child.root = match self {
             Self::Directory { path } => {
-                let directory = kernel.open(CWD, path, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+                let directory =
+                    kernel.open(CWD, path, DIRECTORY_FLAGS, Mode::empty(), ResolveFlags::empty())?;
                 let tree = kernel.clone_tree(directory, c"", true)?;
                 kernel.attach(tree, directory)?;
                 kernel.close(directory);
                 tree
             }
-            Self::Current => kernel.open(CWD, c"/", DIRECTORY, Mode::empty(), ResolveFlags::empty())?,
+            Self::Current => kernel.open(CWD, c"/", DIRECTORY_FLAGS, Mode::empty(), ResolveFlags::empty())?,
             Self::Overlay { lower, on, size } => {
-                let layers = layers(child, on, size.as_deref())?;
+                let layers = mount_layers_tmpfs(child, on, size.as_deref())?;
                 for name in [c"upper", c"work", c"root"] {
                     kernel.mkdir(layers, name, Mode::from_raw_mode(0o755))?;
                 }
@@ -85,12 +86,18 @@ impl EnterRoot {
                 }
                 let root = kernel.fsmount(overlay, 0)?;
                 kernel.close(overlay);
-                let at = kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                let at = kernel.open(
+                    layers,
+                    c"root",
+                    DIRECTORY_FLAGS,
+                    Mode::empty(),
+                    ResolveFlags::NO_SYMLINKS,
+                )?;
                 kernel.attach(root, at)?;
                 root
             }
             Self::Layers { on, size, links, options } => {
-                let layers = layers(child, on, size.as_deref())?;
+                let layers = mount_layers_tmpfs(child, on, size.as_deref())?;
                 for (target, name) in links {
                     kernel.symlink(target, layers, name)?;
                 }
@@ -108,18 +115,23 @@ impl EnterRoot {
                     flags: 0,
                     data: options,
                 })?;
-                kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?
+                kernel.open(layers, c"root", DIRECTORY_FLAGS, Mode::empty(), ResolveFlags::NO_SYMLINKS)?
             }
             Self::Parts { on, size, directories, links } => {
-                let layers = layers(child, on, size.as_deref())?;
+                let layers = mount_layers_tmpfs(child, on, size.as_deref())?;
                 for (path, mode) in directories {
                     kernel.mkdir(layers, path, *mode)?;
                 }
                 for (target, path) in links {
                     kernel.symlink(target, layers, path)?;
                 }
-                let directory =
-                    kernel.open(layers, c"root", DIRECTORY, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+                let directory = kernel.open(
+                    layers,
+                    c"root",
+                    DIRECTORY_FLAGS,
+                    Mode::empty(),
+                    ResolveFlags::NO_SYMLINKS,
+                )?;
                 let root = kernel.clone_tree(directory, c"", false)?;
                 kernel.attach(root, directory)?;
                 kernel.close(directory);
@@ -133,9 +145,13 @@ impl EnterRoot {
 /// A tmpfs for layers, mounted upon a directory and made the working directory.
 ///
 /// An overlay reads its layers by path: relative ones from there are short (fsconfig(2) takes 255 bytes).
-fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -> Result<Fd, Errno> {
+fn mount_layers_tmpfs<K: Kernel>(
+    child: &mut Child<'_, K>,
+    on: &CStr,
+    size: Option<&CStr>,
+) -> Result<Fd, Errno> {
     let kernel = child.kernel;
-    let on = kernel.open(CWD, on, DIRECTORY, Mode::empty(), ResolveFlags::empty())?;
+    let on = kernel.open(CWD, on, DIRECTORY_FLAGS, Mode::empty(), ResolveFlags::empty())?;
     let tmpfs = kernel.fsopen(c"tmpfs")?;
     kernel.fsconfig(tmpfs, c"mode", Some(c"0755"))?;
     if let Some(size) = size {
@@ -145,7 +161,7 @@ fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -
     kernel.close(tmpfs);
     kernel.attach(layers, on)?;
     kernel.close(on);
-    child.go_to(layers)?;
+    child.change_directory(layers)?;
     Ok(layers)
 }
 
@@ -153,7 +169,7 @@ fn layers<K: Kernel>(child: &mut Child<'_, K>, on: &CStr, size: Option<&CStr>) -
 /// directory is the new root before and after.
 pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    child.go_to(child.root)?;
+    child.change_directory(child.root)?;
     kernel.pivot_root()?;
     kernel.detach_here()?;
     child.at_root = true;
@@ -163,29 +179,29 @@ pub fn pivot<K: Kernel>(child: &mut Child<'_, K>) -> Result<(), Errno> {
 /// Hides a path: an empty read-only directory over a directory, the null device over anything else.
 ///
 /// A path that does not exist needs no hiding.
-pub fn mask<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+pub fn mask<K: Kernel>(place: &ContainerPath, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    let Some(target) = none_if_missing(place.open(child))? else { return Ok(()) };
     if kernel.stat(target)?.is_directory() {
         // Kernels before 6.15 copy attached mounts only: the first cover is attached, the others are its copies.
         if let Some(empty) = child.empty_directory {
-            cover(kernel, empty, target)?;
+            mount_over(kernel, empty, target)?;
         } else {
             let empty = empty_directory(kernel)?;
             kernel.attach(empty, target)?;
             child.empty_directory = Some(empty);
         }
     } else {
-        cover(kernel, child.null_device()?, target)?;
+        mount_over(kernel, child.null_device()?, target)?;
     }
     kernel.close(target);
     Ok(())
 }
 
 /// Makes a path read-only with all that is mounted below it. A path that does not exist is skipped.
-pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Result<(), Errno> {
+pub fn make_read_only<K: Kernel>(place: &ContainerPath, child: &mut Child<'_, K>) -> Result<(), Errno> {
     let kernel = child.kernel;
-    let Some(target) = present(place.open(child))? else { return Ok(()) };
+    let Some(target) = none_if_missing(place.open(child))? else { return Ok(()) };
     let tree = read_only_copy(child, target)?;
     kernel.attach(tree, target)?;
     kernel.close(tree);
@@ -196,10 +212,10 @@ pub fn make_read_only<K: Kernel>(place: &Place, child: &mut Child<'_, K>) -> Res
 /// A detached, read-only copy of a mount and all below it.
 fn read_only_copy<K: Kernel>(child: &mut Child<'_, K>, target: Fd) -> Result<Fd, Errno> {
     let read_only = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
-    if !child.two_calls {
+    if !child.lacks_open_tree_attr {
         match child.kernel.clone_tree_changed(target, read_only) {
             // A seccomp filter of this process may return EPERM; if it is really not permitted, the two calls fail too.
-            Err(Errno::NOSYS | Errno::PERM) => child.two_calls = true,
+            Err(Errno::NOSYS | Errno::PERM) => child.lacks_open_tree_attr = true,
             other => return other,
         }
     }
@@ -208,14 +224,14 @@ fn read_only_copy<K: Kernel>(child: &mut Child<'_, K>, target: Fd) -> Result<Fd,
     Ok(tree)
 }
 
-fn cover<K: Kernel>(kernel: &K, with: Fd, target: Fd) -> Result<(), Errno> {
+fn mount_over<K: Kernel>(kernel: &K, with: Fd, target: Fd) -> Result<(), Errno> {
     let copy = kernel.clone_tree(with, c"", false)?;
     kernel.attach(copy, target)?;
     kernel.close(copy);
     Ok(())
 }
 
-fn present(opened: Result<Fd, Errno>) -> Result<Option<Fd>, Errno> {
+fn none_if_missing(opened: Result<Fd, Errno>) -> Result<Option<Fd>, Errno> {
     match opened {
         Ok(fd) => Ok(Some(fd)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),

@@ -34,23 +34,23 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     let maps = IdMaps::rootless(uid, gid)?;
     said.push(format!(
         "the container has a user namespace: its root is user {uid}, plus {} more users",
-        others(&maps)
+        additional_ids(&maps)
     ));
-    let terminals = maps.groups.outside(TERMINALS).is_some();
+    let terminals = maps.groups.outside(TTY_GID).is_some();
     linux.set_uid_mappings(Some(mappings(&maps.users)));
     linux.set_gid_mappings(Some(mappings(&maps.groups)));
     for mount in spec.mounts_mut().iter_mut().flatten() {
         match mount.typ().as_deref() {
             // The kernel shows a sysfs to the owner of a network namespace only.
             Some("sysfs") if !network => {
-                bind_of(mount, "/sys");
+                make_bind(mount, "/sys");
                 said.push("`/sys` is the host's, read-only, because the network is the host's".to_owned());
             }
             Some("proc") if !pid => {
-                bind_of(mount, "/proc");
+                make_bind(mount, "/proc");
                 said.push("`/proc` is the host's, because the processes are the host's".to_owned());
             }
-            Some("devpts") if !terminals => said.extend(own_terminals(mount)),
+            Some("devpts") if !terminals => said.extend(use_own_tty_group(mount)),
             _ => {}
         }
     }
@@ -59,14 +59,14 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
 
 /// Changes a configuration without a user namespace so that the root of one that is not the host's can run it;
 /// returns the changes, a line each.
-pub fn adapt_within(spec: &mut Spec) -> Vec<String> {
+pub fn adapt_in_user_namespace(spec: &mut Spec) -> Vec<String> {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
     let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
-    if own || has_id(&groups, TERMINALS) {
+    if own || has_id(&groups, TTY_GID) {
         return Vec::new();
     }
-    spec.mounts_mut().iter_mut().flatten().filter_map(own_terminals).collect()
+    spec.mounts_mut().iter_mut().flatten().filter_map(use_own_tty_group).collect()
 }
 
 /// Whether the text of an id map has an id inside (user_namespaces(7)).
@@ -79,13 +79,13 @@ fn has_id(map: &str, id: u32) -> bool {
 }
 
 /// Leaves the terminals of a devpts to the user's own group; reports it where config.json sets another one.
-fn own_terminals(mount: &mut Mount) -> Option<String> {
+fn use_own_tty_group(mount: &mut Mount) -> Option<String> {
     if mount.typ().as_deref() != Some("devpts") {
         return None;
     }
     let mut options = mount.options().clone()?;
     let before = options.len();
-    options.retain(|option| *option != format!("gid={TERMINALS}"));
+    options.retain(|option| *option != format!("gid={TTY_GID}"));
     if options.len() == before {
         return None;
     }
@@ -94,7 +94,7 @@ fn own_terminals(mount: &mut Mount) -> Option<String> {
 }
 
 /// The group `tty`, which config.json gives terminals to.
-const TERMINALS: u32 = 5;
+const TTY_GID: u32 = 5;
 
 fn mappings(map: &IdMap) -> Vec<LinuxIdMapping> {
     map.extents()
@@ -107,12 +107,12 @@ fn mappings(map: &IdMap) -> Vec<LinuxIdMapping> {
         .collect()
 }
 
-fn others(maps: &IdMaps) -> u32 {
+fn additional_ids(maps: &IdMaps) -> u32 {
     maps.users.extents().iter().skip(1).map(|extent| extent.length).sum()
 }
 
 /// Turns a mount into a read-only bind mount of a host directory.
-fn bind_of(mount: &mut Mount, source: &str) {
+fn make_bind(mount: &mut Mount, source: &str) {
     mount.set_typ(Some("bind".to_owned()));
     mount.set_source(Some(PathBuf::from(source)));
     let options = ["rbind", "rro", "nosuid", "noexec", "nodev"].map(str::to_owned);

@@ -11,21 +11,21 @@ use std::time::Duration;
 use rustix::process::geteuid;
 
 use crate::cgroup::{Layout, ScopeGroup};
-use crate::systemd::{PATIENCE, Systemd, Unit, WITHOUT};
+use crate::systemd::{REPLY_TIMEOUT, Systemd, Unit, WITHOUT_SYSTEMD_HELP};
 use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 
 /// Whose containers are to be in the scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum ScopeOwner {
     /// A job's.
     Job(JobId),
     /// One container, which this process attends to.
     Container(String),
 }
 
-impl Holder {
+impl ScopeOwner {
     /// Its name, which the unit bears.
     fn name(&self) -> String {
         match self {
@@ -53,13 +53,13 @@ pub struct Scope {
 }
 
 /// Whether a scope could help this user: one who is not root, where all controllers are those of cgroup v2.
-pub fn may_help(layout: &Layout) -> bool {
+pub fn is_applicable(layout: &Layout) -> bool {
     !geteuid().is_root() && layout.is_unified()
 }
 
 /// Whether this user's systemd keeps running after logout (loginctl(1), `enable-linger`), which systemd-logind
 /// remembers by a file.
-pub fn lingers() -> bool {
+pub fn is_linger_enabled() -> bool {
     let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
     let name = accounts::name_of(&passwd, geteuid().as_raw()).or_else(|| std::env::var("USER").ok());
     name.is_some_and(|name| Path::new("/var/lib/systemd/linger").join(name).exists())
@@ -71,15 +71,19 @@ impl Scope {
     /// # Errors
     ///
     /// Why it is not to be had, with words on how it is, if any, that another way can follow (`…; or `).
-    pub fn of(holder: &Holder) -> Result<Self> {
-        Self::within(holder, PATIENCE)
+    pub fn find(holder: &ScopeOwner) -> Result<Self> {
+        Self::find_with_timeout(holder, REPLY_TIMEOUT)
     }
 
     /// The same for one who waits no longer than that for any answer.
-    pub fn within(holder: &Holder, patience: Duration) -> Result<Self> {
-        let systemd = Systemd::connect_within(true, patience).map_err(|error| {
+    pub fn find_with_timeout(holder: &ScopeOwner, patience: Duration) -> Result<Self> {
+        let systemd = Systemd::connect_with_timeout(true, patience).map_err(|error| {
             // What callers of an OCI runtime can do instead is not for who runs jobs.
-            let way = error.help.as_deref().and_then(|help| help.strip_suffix(WITHOUT)).map(str::to_owned);
+            let way = error
+                .help
+                .as_deref()
+                .and_then(|help| help.strip_suffix(WITHOUT_SYSTEMD_HELP))
+                .map(str::to_owned);
             Error { help: way.filter(|way| !way.is_empty()), ..error }
         })?;
         let unit = Unit::application(&holder.name());
@@ -112,7 +116,7 @@ impl Scope {
         };
         // What it advises is for who chose the unit's name, or whom to ask.
         started
-            .and_then(|()| ScopeGroup::settle(&self.unit))
+            .and_then(|()| ScopeGroup::enter_supervisor_group(&self.unit))
             .map_err(|error| Error { help: None, ..error })?;
         Ok(self.unit.name)
     }

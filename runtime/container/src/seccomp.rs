@@ -40,7 +40,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use search::{Decision, Range, Rule};
 
 /// The place of the profile in config.json.
-const PLACE: &str = "/linux/seccomp";
+const PROFILE_POINTER: &str = "/linux/seccomp";
 
 /// The error number for a call that the kernel does not have.
 const ENOSYS: u32 = linux_raw_sys::errno::ENOSYS;
@@ -49,7 +49,7 @@ const ENOSYS: u32 = linux_raw_sys::errno::ENOSYS;
 const MAX_ERRNO: u32 = 4095;
 
 /// From here on, numbers on x86_64 are those of x32, which shares its architecture's name (`__X32_SYSCALL_BIT`).
-const X32: u32 = 0x4000_0000;
+const X32_SYSCALL_BIT: u32 = 0x4000_0000;
 
 /// A filter ready for the kernel.
 #[derive(Clone, Debug)]
@@ -71,12 +71,13 @@ pub struct Program {
 pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if profile.listener_metadata().is_some() && profile.listener_path().is_none() {
         let error = Error::new(Kind::Config, "`listenerMetadata` needs `listenerPath`");
-        return Err(error.at(format!("{PLACE}/listenerMetadata")));
+        return Err(error.at(format!("{PROFILE_POINTER}/listenerMetadata")));
     }
-    let default = action(profile.default_action(), profile.default_errno_ret(), PLACE, "defaultErrnoRet")?;
-    let mut table = Table::new(default);
+    let default =
+        action(profile.default_action(), profile.default_errno_ret(), PROFILE_POINTER, "defaultErrnoRet")?;
+    let mut table = ActionTable::new(default);
     for (index, call) in profile.syscalls().iter().flatten().enumerate() {
-        table.add(call, &format!("{PLACE}/syscalls/{index}"))?;
+        table.add(call, &format!("{PROFILE_POINTER}/syscalls/{index}"))?;
     }
     let unknown = std::mem::take(&mut table.unknown);
     let instructions = search::program(&table.ranges());
@@ -85,7 +86,7 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
             "the profile makes {} instructions, but the kernel allows at most {BPF_MAXINSNS}",
             instructions.len()
         );
-        return Err(Error::new(Kind::Config, message).at(format!("{PLACE}/syscalls")));
+        return Err(Error::new(Kind::Config, message).at(format!("{PROFILE_POINTER}/syscalls")));
     }
     let notifies = instructions.iter().any(|instruction| {
         u32::from(instruction.code) == BPF_RET
@@ -113,11 +114,11 @@ pub(crate) fn agent_path(profile: &LinuxSeccomp) -> Option<&Path> {
 fn check_agent(profile: &LinuxSeccomp) -> Result<()> {
     match agent_path(profile) {
         None => Err(Error::new(Kind::Config, "`SCMP_ACT_NOTIFY` needs `listenerPath`")
-            .at(AGENT_PLACE)
+            .at(AGENT_POINTER)
             .help("write the path of the agent's socket, or use another action")),
         Some(path) if !path.is_absolute() => {
             Err(Error::new(Kind::Config, format!("`{}` is not an absolute path", path.display()))
-                .at(AGENT_PLACE)
+                .at(AGENT_POINTER)
                 .help("write the absolute path of the agent's socket"))
         }
         Some(_) => Ok(()),
@@ -125,7 +126,7 @@ fn check_agent(profile: &LinuxSeccomp) -> Result<()> {
 }
 
 /// The field of config.json that names the agent which decides calls.
-pub(crate) const AGENT_PLACE: &str = "/linux/seccomp/listenerPath";
+pub(crate) const AGENT_POINTER: &str = "/linux/seccomp/listenerPath";
 
 /// The flags for seccomp(2). `TSYNC` has no effect here: the program's thread is alone when it begins. The kernel
 /// rejects `WAIT_KILLABLE_RECV` without a listener.
@@ -164,9 +165,9 @@ fn action(action: Action, errno: Option<u32>, place: &str, errno_field: &str) ->
 }
 
 /// The profile's action for each number.
-struct Table {
+struct ActionTable {
     default: u32,
-    calls: Vec<Call>,
+    calls: Vec<CallActions>,
     /// The highest number the profile names.
     newest: Option<u32>,
     unknown: Vec<String>,
@@ -174,18 +175,18 @@ struct Table {
 
 /// Its action for one number.
 #[derive(Clone, Default)]
-struct Call {
+struct CallActions {
     /// The action of its first rule without conditions.
     always: Option<u32>,
     /// Its rules with conditions, in order.
     rules: Vec<Rule>,
 }
 
-impl Table {
+impl ActionTable {
     fn new(default: u32) -> Self {
         Self {
             default,
-            calls: vec![Call::default(); numbers::END as usize],
+            calls: vec![CallActions::default(); numbers::END as usize],
             newest: None,
             unknown: Vec::new(),
         }
@@ -215,7 +216,7 @@ impl Table {
         let call = &mut self.calls[number as usize];
         if conditions.is_empty() {
             call.always.get_or_insert(action);
-        } else if share_an_argument(conditions) {
+        } else if have_common_argument(conditions) {
             let alone = conditions.iter().map(|condition| Rule { conditions: vec![*condition], action });
             call.rules.extend(alone);
         } else {
@@ -253,7 +254,7 @@ impl Table {
             None => push(numbers::END, simple(self.default)),
         }
         if cfg!(target_arch = "x86_64") {
-            push(X32, simple(SECCOMP_RET_KILL_PROCESS));
+            push(X32_SYSCALL_BIT, simple(SECCOMP_RET_KILL_PROCESS));
             push(u32::MAX, simple(self.default)); // -1, with which a tracer asks the kernel to make no call
         }
         ranges
@@ -276,7 +277,7 @@ fn condition(argument: &LinuxSeccompArg, place: &str) -> Result<Condition> {
     })
 }
 
-fn share_an_argument(conditions: &[Condition]) -> bool {
+fn have_common_argument(conditions: &[Condition]) -> bool {
     let mut seen = 0_u32;
     conditions.iter().any(|condition| {
         let bit = 1 << condition.index;

@@ -1,7 +1,7 @@
 //! Values of secrets: kept in this process's memory, and nowhere else but where a task is given them.
 //!
 //! A value has no `Display`, its `Debug` prints `***`, and its bytes are overwritten on drop. In the
-//! environment it goes from here straight to the process that gets it ([`Variables`]); as a file it lies in memory, in
+//! environment it goes from here straight to the process that gets it ([`SecretEnvironment`]); as a file it lies in memory, in
 //! a directory that no other user can enter ([`place`]).
 
 use std::ffi::{CStr, CString};
@@ -11,7 +11,7 @@ use std::io::Read;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The most that a secret may be: that of an object in Kubernetes, which the same job may be for as well.
-pub const LARGEST: u64 = 1 << 20;
+pub const MAX_SECRET_SIZE: u64 = 1 << 20;
 
 /// The value of a secret.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Secret(Vec<u8>);
 
 /// Variables that only the process which gets them sees: they are in no config.json and in no listing.
 #[derive(Clone, Default)]
-pub struct Variables(Vec<CString>);
+pub struct SecretEnvironment(Vec<CString>);
 
 impl Secret {
     /// A value.
@@ -27,12 +27,12 @@ impl Secret {
         Self(value.into())
     }
 
-    /// Reads a value; nothing where it is larger than [`LARGEST`].
+    /// Reads a value; nothing where it is larger than [`MAX_SECRET_SIZE`].
     pub fn read(file: impl Read) -> std::io::Result<Option<Self>> {
         // In one piece, so that no smaller copy stays behind where a growing buffer was.
-        let mut value = Self(Vec::with_capacity(usize::try_from(LARGEST).unwrap_or_default() + 1));
-        file.take(LARGEST + 1).read_to_end(&mut value.0)?;
-        Ok(Some(value).filter(|value| value.0.len() as u64 <= LARGEST))
+        let mut value = Self(Vec::with_capacity(usize::try_from(MAX_SECRET_SIZE).unwrap_or_default() + 1));
+        file.take(MAX_SECRET_SIZE + 1).read_to_end(&mut value.0)?;
+        Ok(Some(value).filter(|value| value.0.len() as u64 <= MAX_SECRET_SIZE))
     }
 
     /// The value as it is: the content of a file.
@@ -59,7 +59,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-impl Variables {
+impl SecretEnvironment {
     /// Adds a variable.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ impl Variables {
     }
 }
 
-impl Drop for Variables {
+impl Drop for SecretEnvironment {
     fn drop(&mut self) {
         for variable in self.0.drain(..) {
             overwrite(&mut variable.into_bytes());
@@ -89,7 +89,7 @@ impl Drop for Variables {
     }
 }
 
-impl fmt::Debug for Variables {
+impl fmt::Debug for SecretEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.0.iter().map(|variable| {
             let name = variable.as_bytes().split(|&byte| byte == b'=').next().unwrap_or_default();

@@ -13,26 +13,26 @@ use rustix::fs::{Gid, Mode, OFlags, Uid};
 
 use crate::remove::remove;
 use crate::secret::Secret;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
 /// File systems whose files are memory: tmpfs and ramfs (statfs(2)).
-const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
 /// Where memory is to be had as files everywhere: POSIX shared memory, shm_overview(7).
 const SHARED_MEMORY: &str = "/dev/shm";
 
 /// A job's directory for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct SecretDirectory(PathBuf);
 
-impl Place {
+impl SecretDirectory {
     /// The directory for secrets of the owner of a state directory, and a name. Nothing is made yet.
-    pub fn beside(state: &Path, name: &str) -> Result<Self> {
+    pub fn for_state(state: &Path, name: &str) -> Result<Self> {
         if is_in_memory(state) {
             return Ok(Self(state.join("secrets")));
         }
-        let status = std::fs::metadata(state).map_err(|error| machine("look at", state, &error))?;
+        let status = std::fs::metadata(state).map_err(|error| file_error("look at", state, &error))?;
         // Two state directories may hold jobs of one name; as long as this one is there, nothing else has its number.
         let name = format!("{name}-{:x}-{:x}", status.dev(), status.ino());
         let uid = rustix::process::geteuid().as_raw();
@@ -47,7 +47,7 @@ impl Place {
     /// Makes a file with a secret, and returns its path; an existing one stays as it is.
     ///
     /// `name` is a path within the directory. `owner` is who may read it beside root; only root can give files away.
-    pub fn file(
+    pub fn create_file(
         &self,
         name: &Path,
         secret: &Secret,
@@ -58,21 +58,21 @@ impl Place {
         if path.exists() {
             return Ok(path);
         }
-        self.make(path.parent().unwrap_or(&self.0))?;
+        self.create(path.parent().unwrap_or(&self.0))?;
         let write = || {
             let mut file = AtomicFile::create(&path, 0o600)?;
             file.write_all(secret.bytes())?;
-            dress(file.file(), mode, owner)?;
+            set_mode_and_owner(file.file(), mode, owner)?;
             file.commit(Durability::Rename)
         };
-        write().map_err(|error| machine("write", &path, &error))?;
+        write().map_err(|error| file_error("write", &path, &error))?;
         Ok(path)
     }
 
     /// Makes a directory in it, for whatever else must not reach a disk, and returns its path.
-    pub fn directory(&self, name: &str) -> Result<PathBuf> {
+    pub fn create_directory(&self, name: &str) -> Result<PathBuf> {
         let path = self.0.join(name);
-        self.make(&path)?;
+        self.create(&path)?;
         Ok(path)
     }
 
@@ -88,23 +88,23 @@ impl Place {
 
     /// Makes the directory and one below it. The first name that is not ours alone is refused: another user can have
     /// made it.
-    fn make(&self, last: &Path) -> Result<()> {
+    fn create(&self, last: &Path) -> Result<()> {
         let own = self.0.parent().filter(|parent| parent.starts_with(SHARED_MEMORY));
         if let Some(own) = own {
             // Removed by another job's end in between, it is made again.
             for _ in 0..8 {
-                make(own)?;
+                create_private_directory(own)?;
                 refuse_foreign(own)?;
                 match DirBuilder::new().mode(0o700).create(&self.0) {
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        return Err(machine("make the directory", &self.0, &error));
+                        return Err(file_error("make the directory", &self.0, &error));
                     }
                     _ => break,
                 }
             }
         } else {
-            make(&self.0)?;
+            create_private_directory(&self.0)?;
         }
         // What is below a directory that only this user enters need not be hidden separately: a container is shown
         // parts of it.
@@ -112,7 +112,7 @@ impl Place {
             .recursive(true)
             .mode(0o755)
             .create(last)
-            .map_err(|error| machine("make the directory", last, &error))?;
+            .map_err(|error| file_error("make the directory", last, &error))?;
         if !is_in_memory(last) {
             let _ = remove(&self.0);
             return Err(Error::new(
@@ -127,14 +127,15 @@ impl Place {
 
 /// Whether what lies at a path lies in memory alone.
 pub fn is_in_memory(path: &Path) -> bool {
-    rustix::fs::statfs(path)
-        .is_ok_and(|status| u64::try_from(status.f_type).is_ok_and(|magic| IN_MEMORY.contains(&magic)))
+    rustix::fs::statfs(path).is_ok_and(|status| {
+        u64::try_from(status.f_type).is_ok_and(|magic| MEMORY_FILE_SYSTEMS.contains(&magic))
+    })
 }
 
-fn make(path: &Path) -> Result<()> {
+fn create_private_directory(path: &Path) -> Result<()> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            Err(machine("make the directory", path, &error))
+            Err(file_error("make the directory", path, &error))
         }
         _ => Ok(()),
     }
@@ -145,7 +146,7 @@ pub fn refuse_foreign(path: &Path) -> Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let status = rustix::fs::open(path, flags, Mode::empty())
         .and_then(rustix::fs::fstat)
-        .map_err(|errno| Error::machine(format!("open the directory `{}`", path.display()), errno))?;
+        .map_err(|errno| Error::system(format!("open the directory `{}`", path.display()), errno))?;
     let uid = rustix::process::geteuid().as_raw();
     let why = if status.st_uid != uid {
         format!("belongs to user {}", status.st_uid)
@@ -158,7 +159,7 @@ pub fn refuse_foreign(path: &Path) -> Result<()> {
         .help("remove it, or ask its owner to remove it"))
 }
 
-fn dress(file: &File, mode: u32, owner: Option<(u32, u32)>) -> std::io::Result<()> {
+fn set_mode_and_owner(file: &File, mode: u32, owner: Option<(u32, u32)>) -> std::io::Result<()> {
     if let Some((uid, gid)) = owner.filter(|_| rustix::process::geteuid().is_root()) {
         rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
     }

@@ -9,11 +9,11 @@ use crate::child::report::Gate;
 use crate::id_mapped;
 use crate::labels::Label;
 use crate::listener::Agent;
-use crate::namespaces::Join;
+use crate::namespaces::JoinNamespace;
 use crate::operation::{Operation, Step};
 use crate::process::{self, Launch, Process};
 use crate::seccomp::Program as Filter;
-use crate::secret::Variables;
+use crate::secret::SecretEnvironment;
 use crate::trampoline;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Result};
@@ -21,31 +21,31 @@ use jobc_sys::id_map::IdMaps;
 
 /// The cgroups that a process begins in.
 #[derive(Debug, Default)]
-pub struct Groups {
+pub struct CgroupFds {
     /// The cgroup v2 group that it is created in.
-    pub born_in: Option<OwnedFd>,
+    pub clone_into: Option<OwnedFd>,
     /// The `tasks` files of cgroup v1 groups that it joins, open for writing.
-    pub joined: Vec<OwnedFd>,
+    pub tasks_files: Vec<OwnedFd>,
 }
 
 /// A container that could be started: its steps, and what its parent has to do.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedProcess {
     /// The new process's steps, in order.
     pub steps: Vec<Step>,
     /// The new namespaces that clone3(2) makes, as `CLONE_NEW*` bits.
     pub namespaces: u32,
     /// Namespaces that must be joined before the process is made.
-    pub joined_before: Vec<Join>,
+    pub join_before_clone: Vec<JoinNamespace>,
     /// Id maps that newuidmap and newgidmap, or this process, must write for the new one.
     pub id_maps: Option<IdMaps>,
     /// Whether the parent runs hooks before the root is entered.
     pub hooks: bool,
     /// Whether this process forbids others to look into it before the new one is made, rather than as a step.
-    pub hidden: bool,
+    pub set_not_dumpable: bool,
     /// Whether the container is in a user namespace of its own.
     pub in_user_namespace: bool,
-    /// Who gets the listener of its filter, where it has one ([`Prepared::notifies`]); set by who asks for the process.
+    /// Who gets the listener of its filter, where it has one ([`PreparedProcess::notifies`]); set by who asks for the process.
     pub agent: Option<Agent>,
     /// What is executed.
     pub program: Program,
@@ -54,7 +54,7 @@ pub struct Prepared {
     /// Where the program's failure goes; by default to the maker of the process.
     pub report: Option<OwnedFd>,
     /// What a person should know of it, a line each: nothing is refused, and something is not as it was written.
-    pub said: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// The user's program, before its trampoline is made.
@@ -67,7 +67,7 @@ pub struct Program {
     /// The environment.
     pub environment: Vec<CString>,
     /// What belongs to the environment and is shown nowhere.
-    pub secret_environment: Variables,
+    pub secret_environment: SecretEnvironment,
     /// The filter that the trampoline loads; `None` if there is none, or it is a step.
     pub filter: Option<Filter>,
     /// What a security module is to make of it; set by the trampoline.
@@ -76,21 +76,21 @@ pub struct Program {
 
 /// When a filter is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loaded {
+pub enum FilterStage {
     /// By the trampoline, right before the program.
     Last,
     /// As a step, while there is the right to.
     Early,
 }
 
-impl Prepared {
+impl PreparedProcess {
     /// Whether calls of the program are decided by an agent: nothing where not, else when the filter is loaded.
-    pub fn notifies(&self) -> Option<Loaded> {
+    pub fn notifies(&self) -> Option<FilterStage> {
         let early =
             |step: &Step| matches!(&step.operation, Operation::LoadFilter(filter) if filter.notifies());
         match &self.program.filter {
-            Some(filter) if filter.notifies() => Some(Loaded::Last),
-            _ => self.steps.iter().any(early).then_some(Loaded::Early),
+            Some(filter) if filter.notifies() => Some(FilterStage::Last),
+            _ => self.steps.iter().any(early).then_some(FilterStage::Early),
         }
     }
 
@@ -102,13 +102,17 @@ impl Prepared {
     /// # Errors
     ///
     /// The step that failed, at its place in config.json; nothing of the process is left then.
-    pub fn spawn(self, groups: Groups, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<Process> {
+    pub fn spawn(
+        self,
+        groups: CgroupFds,
+        parent: &mut dyn FnMut(Gate, u32) -> Result<()>,
+    ) -> Result<Process> {
         let notifies = self.notifies();
         // The process that starts a held container later gets the program's failure; this process does not wait for it.
         let (failure, failure_writer) = if let Some(report) = self.report {
             (None, report)
         } else {
-            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+            let pipe = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe", errno))?;
             (Some(pipe.0), pipe.1)
         };
         let mut program = self.program;
@@ -125,12 +129,12 @@ impl Prepared {
         });
         let mut descriptors = self.descriptors;
         let (mut reply, mut reply_writer) = (None, None);
-        if notifies == Some(Loaded::Last) {
+        if notifies == Some(FilterStage::Last) {
             // The process that releases a held container takes the listener, and confirms it on the same fifo.
             reply = hold;
             if failure.is_some() {
                 let pipe =
-                    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::machine("make a pipe", errno))?;
+                    pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe", errno))?;
                 (reply, reply_writer) = (Some(pipe.0.as_raw_fd()), Some(pipe.1));
                 descriptors.push(pipe.0);
             }
@@ -142,7 +146,7 @@ impl Prepared {
             failure_writer.as_raw_fd(),
             reply,
         )?;
-        let trees = id_mapped::make(&mut steps)?;
+        let trees = id_mapped::create_mounts(&mut steps)?;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
         needed.extend(reply);
         for step in &steps {
@@ -163,24 +167,27 @@ impl Prepared {
         for step in &mut steps {
             match &mut step.operation {
                 Operation::JoinCgroups(joined) => {
-                    *joined = groups.joined.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
+                    *joined = groups.tasks_files.iter().map(std::os::fd::AsRawFd::as_raw_fd).collect();
                 }
                 Operation::CloseFrom { except, .. } => except.clone_from(&needed),
                 _ => {}
             }
         }
         let waits =
-            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::ControlGroup));
+            |step: &Step| matches!(step.operation, Operation::Hold(_) | Operation::Wait(Gate::Cgroup));
         let waits = steps.iter().any(waits);
-        descriptors.extend(groups.joined);
+        descriptors.extend(groups.tasks_files);
         descriptors.extend(trees);
         let launch = Launch {
             steps,
             namespaces: self.namespaces,
-            joined_before: self.joined_before,
-            hidden: self.hidden,
-            cgroup: groups.born_in,
-            attended: self.hooks || self.id_maps.is_some() || waits || notifies == Some(Loaded::Early),
+            join_before_clone: self.join_before_clone,
+            set_not_dumpable: self.set_not_dumpable,
+            cgroup: groups.clone_into,
+            has_parent_work: self.hooks
+                || self.id_maps.is_some()
+                || waits
+                || notifies == Some(FilterStage::Early),
             in_user_namespace: self.in_user_namespace,
             agent: self.agent,
             program: process::Program {

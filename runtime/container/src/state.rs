@@ -74,7 +74,7 @@ pub struct Record {
     pub process: Option<Process>,
     /// Where its cgroups are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cgroup: Option<crate::cgroup::Saved>,
+    pub cgroup: Option<crate::cgroup::CgroupRecord>,
     /// The unit of systemd's that they belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<crate::systemd::Unit>,

@@ -2,7 +2,7 @@
 //!
 //! Where systemd is the first process the tree of cgroups is its own (systemd's "Control Group Interfaces"), and
 //! callers such as podman want containers to be units of it. A scope begins with a process in it, so the container's
-//! first one waits at its first step ([`Gate::ControlGroup`](crate::child::report::Gate)) while systemd makes the scope
+//! first one waits at its first step ([`Gate::Cgroup`](crate::child::report::Gate)) while systemd makes the scope
 //! around it. Limits with a systemd property are also set as properties, so that systemd never undoes them; all are
 //! written to the group's files besides, as without it.
 
@@ -16,8 +16,8 @@ mod unit;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub use address::is_users;
-use address::{Address, of_machine, of_user};
+pub use address::uses_user_manager;
+use address::{Address, host_addresses, user_addresses};
 use bus::{Bus, Failure};
 use jobc_sys::error::{Error, Kind, Result, describe};
 use message::Body;
@@ -28,16 +28,16 @@ pub use unit::Unit;
 const SYSTEMD: (&str, &str, &str) =
     ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager");
 /// How long systemd may take for an answer or a job. One that is busy with many units takes seconds.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// What to do where systemd is not available.
-pub(crate) const WITHOUT: &str = "let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
+pub(crate) const WITHOUT_SYSTEMD_HELP: &str = "let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd";
 
 /// systemd, called by its own socket or over a bus.
 #[derive(Debug)]
 pub struct Systemd {
     bus: Bus,
     user: bool,
-    patience: Duration,
+    timeout: Duration,
     group: PathBuf,
     version: u32,
 }
@@ -52,27 +52,28 @@ impl Systemd {
     ///
     /// systemd is not running, is not to be reached, or does not answer; with what to do instead.
     pub fn connect(user: bool) -> Result<Self> {
-        Self::connect_within(user, PATIENCE)
+        Self::connect_with_timeout(user, REPLY_TIMEOUT)
     }
 
     /// The same for one who waits no longer than that for any answer.
-    pub fn connect_within(user: bool, patience: Duration) -> Result<Self> {
-        let (addresses, named) = if user { of_user() } else { of_machine() };
+    pub fn connect_with_timeout(user: bool, patience: Duration) -> Result<Self> {
+        let (addresses, named) = if user { user_addresses() } else { host_addresses() };
         // sd_booted(3); with an explicit bus address systemd is assumed to be on it.
         if !named && !Path::new("/run/systemd/system").exists() {
             return Err(Error::new(Kind::Unsupported, "systemd is not running, so it cannot create cgroups")
-                .help(WITHOUT));
+                .help(WITHOUT_SYSTEMD_HELP));
         }
-        Self::at(&addresses, user, patience)
+        Self::connect_first(&addresses, user, patience)
     }
 
     /// Connects to the first of those that is there.
-    fn at(addresses: &[Address], user: bool, patience: Duration) -> Result<Self> {
+    fn connect_first(addresses: &[Address], user: bool, patience: Duration) -> Result<Self> {
         let mut failed = None;
         for address in addresses {
             match Bus::open(address, patience) {
                 Ok(bus) => {
-                    let mut systemd = Self { bus, user, patience, group: PathBuf::new(), version: 0 };
+                    let mut systemd =
+                        Self { bus, user, timeout: patience, group: PathBuf::new(), version: 0 };
                     systemd.group = systemd.property("ControlGroup")?.trim_start_matches('/').into();
                     let version = systemd.property("Version")?;
                     let digits = version.trim_start_matches(|letter: char| !letter.is_ascii_digit());
@@ -84,15 +85,17 @@ impl Systemd {
             }
         }
         let who = if user { "this user's systemd" } else { "systemd" };
-        let why =
-            failed.map_or_else(|| "its address is not known".to_owned(), |failure| said(&failure, patience));
-        let error = Error::new(Kind::Machine, format!("cannot reach {who}: {why}"));
+        let why = failed.map_or_else(
+            || "its address is not known".to_owned(),
+            |failure| describe_failure(&failure, patience),
+        );
+        let error = Error::new(Kind::System, format!("cannot reach {who}: {why}"));
         Err(error.help(if user {
             format!(
-                "log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or {WITHOUT}"
+                "log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or {WITHOUT_SYSTEMD_HELP}"
             )
         } else {
-            WITHOUT.to_owned()
+            WITHOUT_SYSTEMD_HELP.to_owned()
         }))
     }
 
@@ -114,9 +117,15 @@ impl Systemd {
     ///
     /// systemd refuses, fails, or takes too long. What may come of the unit then ends with its process; it is not ended
     /// by its name, which may be another's.
-    pub fn start(&mut self, unit: &Unit, id: &str, pid: u32, properties: &[Property]) -> Result<()> {
-        let properties = [self.basics(unit, id, pid), properties.to_vec()].concat();
-        self.make(unit, &properties)
+    pub fn start_unit_body(
+        &mut self,
+        unit: &Unit,
+        id: &str,
+        pid: u32,
+        properties: &[Property],
+    ) -> Result<()> {
+        let properties = [self.common_properties(unit, id, pid), properties.to_vec()].concat();
+        self.create_unit(unit, &properties)
             .map_err(|error| if error.kind == Kind::State { error.at("/linux/cgroupsPath") } else { error })
     }
 
@@ -124,7 +133,7 @@ impl Systemd {
     ///
     /// # Errors
     ///
-    /// As [`Self::start`]; [`Kind::State`] where a unit of that name is there.
+    /// As [`Self::start_unit`]; [`Kind::State`] where a unit of that name is there.
     pub fn start_scope(&mut self, unit: &Unit, description: &str, pid: u32) -> Result<()> {
         let mut properties = vec![
             ("Description", text(description)),
@@ -135,27 +144,29 @@ impl Systemd {
             ("TasksMax", Value::Uint64(u64::MAX)),
             ("PIDs", Value::Numbers(vec![pid])),
         ];
-        properties.extend(self.collected());
+        properties.extend(self.collect_mode());
         let properties: Vec<Property> =
             properties.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        self.make(unit, &properties)
+        self.create_unit(unit, &properties)
     }
 
     /// Makes a unit and waits until it is there.
-    fn make(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
-        let started = match self.job("StartTransientUnit", unit, &start(unit, properties)) {
+    fn create_unit(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
+        let started = match self.run_job("StartTransientUnit", unit, &start(unit, properties)) {
             // A failed unit stays loaded until it is reset.
-            Err(Failure::Refused(name, _)) if name.ends_with(".UnitExists") && self.reset(unit).is_ok() => {
-                self.job("StartTransientUnit", unit, &start(unit, properties))
+            Err(Failure::ErrorReply(name, _))
+                if name.ends_with(".UnitExists") && self.call_reset_failed(unit).is_ok() =>
+            {
+                self.run_job("StartTransientUnit", unit, &start(unit, properties))
             }
             other => other,
         };
         started.map_err(|failure| {
             let error = self.failed(&format!("make the unit `{}`", unit.name), &failure);
             match &failure {
-                Failure::Refused(name, _) if name.ends_with(".UnitExists") => Error { kind: Kind::State, ..error }
+                Failure::ErrorReply(name, _) if name.ends_with(".UnitExists") => Error { kind: Kind::State, ..error }
                     .help("a container or service of that name exists; end it, or use another unit name"),
-                Failure::Refused(name, _) if name.ends_with(".InteractiveAuthorizationRequired") || name.ends_with(".AccessDenied") => {
+                Failure::ErrorReply(name, _) if name.ends_with(".InteractiveAuthorizationRequired") || name.ends_with(".AccessDenied") => {
                     error.help("permission denied for this user; use the user's own systemd (log in with `XDG_RUNTIME_DIR` set), or run it as root")
                 }
                 _ => error,
@@ -164,12 +175,14 @@ impl Systemd {
     }
 
     /// Changes properties of a unit that is there, until it ends.
-    pub fn set(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
+    pub fn set_properties(&mut self, unit: &Unit, properties: &[Property]) -> Result<()> {
         if properties.is_empty() {
             return Ok(());
         }
-        let body =
-            Body::default().with(&text(&unit.name)).with(&Value::Bool(true)).with_properties(properties);
+        let body = Body::default()
+            .with_value(&text(&unit.name))
+            .with_value(&Value::Bool(true))
+            .with_properties(properties);
         let set = self.call("SetUnitProperties", body).map(drop);
         set.map_err(|failure| self.failed(&format!("change the unit `{}`", unit.name), &failure))
     }
@@ -179,8 +192,10 @@ impl Systemd {
     /// A user's systemd asks the host's where it may not move the process itself: out of a log-in's session, for
     /// one.
     pub fn attach(&mut self, unit: &Unit, below: &str, pid: u32) -> Result<()> {
-        let body =
-            Body::default().with(&text(&unit.name)).with(&text(below)).with(&Value::Numbers(vec![pid]));
+        let body = Body::default()
+            .with_value(&text(&unit.name))
+            .with_value(&text(below))
+            .with_value(&Value::Numbers(vec![pid]));
         let attached = self.call("AttachProcessesToUnit", body).map(drop);
         attached.map_err(|failure| {
             self.failed(&format!("put process {pid} into the unit `{}`", unit.name), &failure)
@@ -189,26 +204,26 @@ impl Systemd {
 
     /// Ends a unit, and waits for that; a missing unit is not an error.
     pub fn stop(&mut self, unit: &Unit) -> Result<()> {
-        let body = Body::default().with(&text(&unit.name)).with(&text("replace"));
-        match self.job("StopUnit", unit, &body) {
+        let body = Body::default().with_value(&text(&unit.name)).with_value(&text("replace"));
+        match self.run_job("StopUnit", unit, &body) {
             Ok(()) => Ok(()),
-            Err(Failure::Refused(name, _)) if name.ends_with(".NoSuchUnit") => Ok(()),
+            Err(Failure::ErrorReply(name, _)) if name.ends_with(".NoSuchUnit") => Ok(()),
             Err(failure) => Err(self.failed(&format!("end the unit `{}`", unit.name), &failure)),
         }
     }
 
     /// Has systemd forget that a unit failed, as after an out-of-memory kill.
-    pub fn forget(&mut self, unit: &Unit) {
+    pub fn reset_failed(&mut self, unit: &Unit) {
         // Mostly it knows nothing of it any more.
-        let _ = self.reset(unit);
+        let _ = self.call_reset_failed(unit);
     }
 
-    fn reset(&mut self, unit: &Unit) -> std::result::Result<(), Failure> {
-        self.call("ResetFailedUnit", Body::default().with(&text(&unit.name))).map(drop)
+    fn call_reset_failed(&mut self, unit: &Unit) -> std::result::Result<(), Failure> {
+        self.call("ResetFailedUnit", Body::default().with_value(&text(&unit.name))).map(drop)
     }
 
     /// What every container's unit has.
-    fn basics(&self, unit: &Unit, id: &str, pid: u32) -> Vec<Property> {
+    fn common_properties(&self, unit: &Unit, id: &str, pid: u32) -> Vec<Property> {
         let yes = Value::Bool(true);
         let mut list = vec![
             ("Description", text(&format!("jobc container {id}"))),
@@ -226,21 +241,21 @@ impl Systemd {
             list.push(("Slice", text(&unit.slice)));
             list.push(("Delegate", yes));
             list.push(("PIDs", Value::Numbers(vec![pid])));
-            list.extend(self.collected());
+            list.extend(self.collect_mode());
         }
         list.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// What lets a unit go that failed, where this version has a word for it.
-    fn collected(&self) -> Option<(&'static str, Value)> {
+    fn collect_mode(&self) -> Option<(&'static str, Value)> {
         (self.version >= 236).then(|| ("CollectMode", text("inactive-or-failed")))
     }
 
     /// Asks for a job and waits until it is done.
-    fn job(&mut self, method: &str, unit: &Unit, body: &Body) -> std::result::Result<(), Failure> {
-        let until = Instant::now() + self.patience;
+    fn run_job(&mut self, method: &str, unit: &Unit, body: &Body) -> std::result::Result<(), Failure> {
+        let until = Instant::now() + self.timeout;
         let answer = self.bus.call(SYSTEMD, method, body.clone(), until)?;
-        let job = answer.texts().into_iter().next().ok_or(Failure::Garbled)?;
+        let job = answer.texts().into_iter().next().ok_or(Failure::Malformed)?;
         // The signal bears a number, the job, its unit, and how it ended.
         let result = self.bus.signal("JobRemoved", until, |texts| match texts {
             [ended, _, result] if *ended == job => Some(result.clone()),
@@ -248,7 +263,7 @@ impl Systemd {
         })?;
         match result.as_str() {
             "done" => Ok(()),
-            _ => Err(Failure::Refused(
+            _ => Err(Failure::ErrorReply(
                 result.clone(),
                 format!("the job for `{}` ended as `{result}`", unit.name),
             )),
@@ -256,22 +271,27 @@ impl Systemd {
     }
 
     fn call(&mut self, method: &str, body: Body) -> std::result::Result<Body, Failure> {
-        self.bus.call(SYSTEMD, method, body, Instant::now() + self.patience)
+        self.bus.call(SYSTEMD, method, body, Instant::now() + self.timeout)
     }
 
     /// A property of systemd itself.
     fn property(&mut self, name: &str) -> Result<String> {
         let (destination, path, interface) = SYSTEMD;
-        let body = Body::default().with(&text(interface)).with(&text(name));
+        let body = Body::default().with_value(&text(interface)).with_value(&text(name));
         let object = (destination, path, "org.freedesktop.DBus.Properties");
-        let answer = self.bus.call(object, "Get", body, Instant::now() + self.patience);
-        let read = answer.and_then(|body| body.texts().into_iter().next().ok_or(Failure::Garbled));
-        read.map_err(|failure| self.failed(&format!("read its property `{name}`"), &failure).help(WITHOUT))
+        let answer = self.bus.call(object, "Get", body, Instant::now() + self.timeout);
+        let read = answer.and_then(|body| body.texts().into_iter().next().ok_or(Failure::Malformed));
+        read.map_err(|failure| {
+            self.failed(&format!("read its property `{name}`"), &failure).help(WITHOUT_SYSTEMD_HELP)
+        })
     }
 
     fn failed(&self, what: &str, failure: &Failure) -> Error {
         let who = if self.user { "this user's systemd" } else { "systemd" };
-        Error::new(Kind::Machine, format!("{who} does not {what}: {}", said(failure, self.patience)))
+        Error::new(
+            Kind::System,
+            format!("{who} does not {what}: {}", describe_failure(failure, self.timeout)),
+        )
     }
 }
 
@@ -280,19 +300,23 @@ fn text(text: &str) -> Value {
 }
 
 fn start(unit: &Unit, properties: &[Property]) -> Body {
-    Body::default().with(&text(&unit.name)).with(&text("replace")).with_properties(properties).with_no_units()
+    Body::default()
+        .with_value(&text(&unit.name))
+        .with_value(&text("replace"))
+        .with_properties(properties)
+        .with_no_units()
 }
 
 /// A failure in words that follow a colon.
-fn said(failure: &Failure, patience: Duration) -> String {
+fn describe_failure(failure: &Failure, patience: Duration) -> String {
     match failure {
         Failure::Unreachable(errno) => describe(*errno),
-        Failure::NotTaken => "it rejects this user".to_owned(),
-        Failure::Refused(name, says) if says.is_empty() => name.clone(),
-        Failure::Refused(_, says) => says.trim_end_matches('.').to_owned(),
-        Failure::Late => format!("no reply within {} s", patience.as_secs_f32()),
+        Failure::AccessDenied => "it rejects this user".to_owned(),
+        Failure::ErrorReply(name, says) if says.is_empty() => name.clone(),
+        Failure::ErrorReply(_, says) => says.trim_end_matches('.').to_owned(),
+        Failure::TimedOut => format!("no reply within {} s", patience.as_secs_f32()),
         Failure::Closed => "it closed the connection".to_owned(),
-        Failure::Garbled => "its reply cannot be parsed".to_owned(),
+        Failure::Malformed => "its reply cannot be parsed".to_owned(),
     }
 }
 

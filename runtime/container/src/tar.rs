@@ -13,9 +13,9 @@ mod read;
 mod sparse;
 pub mod write;
 
-pub use block::{BLOCK, LARGEST_HEADER};
+pub use block::{BLOCK, MAX_HEADER_SIZE};
 pub use entry::{Entry, Kind, Time};
-pub use read::{End, Reader};
+pub use read::{ArchiveEnd, Reader};
 pub use write::Writer;
 
 #[cfg(test)]

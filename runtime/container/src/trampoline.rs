@@ -25,7 +25,7 @@
 
 mod code;
 mod image;
-pub mod outcome;
+pub mod report;
 #[cfg(test)]
 mod tests;
 
@@ -39,10 +39,10 @@ use crate::seccomp::Program;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
-const NAME: &CStr = c"jobc-exec";
+const MEMFD_NAME: &CStr = c"jobc-exec";
 
 /// The byte on `reply` when the listener was taken.
-pub const TAKEN: u8 = b'1';
+pub const LISTENER_TAKEN: u8 = b'1';
 
 /// What a security module is to make of the program: a text for one of the process's attributes (proc_pid_attr(5)).
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub struct Label<'a> {
 /// close-on-exec, as it must live through one `execve`; the trampoline makes it so for the second.
 ///
 /// A filter with a listener ([`Program::notifies`]) needs `reply`, another such file descriptor: the trampoline writes
-/// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`TAKEN`] from `reply`. At
+/// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`LISTENER_TAKEN`] from `reply`. At
 /// its end, at another byte and after 30 seconds it exits with 125.
 ///
 /// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
@@ -84,23 +84,23 @@ pub fn build(
     report: RawFd,
     reply: Option<RawFd>,
 ) -> Result<OwnedFd> {
-    let image = image::of(code::bytes(), candidates, filter, label, report, reply);
+    let image = image::build_image(code::bytes(), candidates, filter, label, report, reply);
     let file = executable_memory().map_err(refused)?;
-    fill(&file, &image).map_err(|errno| Error::machine("write the program that starts the user's", errno))?;
+    fill(&file, &image).map_err(|errno| Error::system("write the program that starts the user's", errno))?;
     Ok(file)
 }
 
 /// An empty file in memory that may be executed. Kernels before 6.3 know no `MFD_EXEC`, and need none.
 fn executable_memory() -> rustix::io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    match rustix::fs::memfd_create(NAME, flags | MemfdFlags::EXEC) {
-        Err(Errno::INVAL) => rustix::fs::memfd_create(NAME, flags),
+    match rustix::fs::memfd_create(MEMFD_NAME, flags | MemfdFlags::EXEC) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(MEMFD_NAME, flags),
         result => result,
     }
 }
 
 fn refused(errno: Errno) -> Error {
-    let error = Error::machine("make an executable file in memory", errno);
+    let error = Error::system("make an executable file in memory", errno);
     match errno {
         Errno::ACCESS => error.help("the sysctl `vm.memfd_noexec` is 2 here; set it to 0 or 1"),
         _ => error,
@@ -207,7 +207,7 @@ impl Failure {
                 Error::new(Kind::Hook, "a startContainer hook failed").at("/hooks/startContainer")
             }
             Self::Start(errno) => {
-                let error = Error::machine("execute the start of the program", errno);
+                let error = Error::system("execute the start of the program", errno);
                 match errno {
                     Errno::TOOBIG => error.at("/process/args").help(
                         "arguments and environment together may take a quarter of the stack's limit, at most 6 MiB; write some to a file",
@@ -215,9 +215,9 @@ impl Failure {
                     _ => error,
                 }
             }
-            Self::Step(errno) => Error::machine("make the last steps to the program", errno),
+            Self::Step(errno) => Error::system("make the last steps to the program", errno),
             Self::Filter(errno) => {
-                let error = Error::machine("load the seccomp filter", errno).at("/linux/seccomp");
+                let error = Error::system("load the seccomp filter", errno).at("/linux/seccomp");
                 match errno {
                     Errno::AGAIN => {
                         error.help("the process limit must allow one more process during the start")

@@ -9,7 +9,7 @@ mod accounts;
 use std::ffi::CString;
 use std::path::PathBuf;
 
-use crate::config::user::MOST_GROUPS;
+use crate::config::user::MAX_GROUPS;
 use crate::root::layers::Layers;
 use accounts::{GROUP, PASSWD, read};
 use jobc_sys::accounts::{groups, id, users};
@@ -67,7 +67,7 @@ pub fn lookup(root: &Layers, text: &str) -> Result<Account> {
     let mut additional: Vec<u32> = own.map(|group| group.gid).collect();
     additional.sort_unstable();
     additional.dedup();
-    additional.truncate(MOST_GROUPS);
+    additional.truncate(MAX_GROUPS);
     Ok(Account { uid, gid: entry.gid, additional })
 }
 

@@ -2,8 +2,8 @@
 
 use linux_raw_sys::general as number;
 
-use super::check::{Check, Found, Need};
-use super::machine::Machine;
+use super::check::{Check, CheckResult, Need};
+use super::host::Host;
 use jobc_container::capabilities;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -11,13 +11,13 @@ pub(super) const CHECKS: &[Check] = &[
         name: SET_UP,
         purpose: "namespaces, mounts, ids and devices set up by root",
         need: Need::Root,
-        look: set_up,
+        run: set_up,
     },
     Check {
         name: "capability.CAP_SYS_RESOURCE",
         purpose: "limits (ulimits) above those of this process",
-        need: Need::Nobody(""),
-        look: raise,
+        need: Need::Optional(""),
+        run: raise_limits,
     },
 ];
 
@@ -25,10 +25,10 @@ pub(super) const CHECKS: &[Check] = &[
 pub(super) const SET_UP: &str = "capability.set-up";
 
 /// `CAP_SYS_ADMIN` as a bit of a set: without it root makes no namespace and no mount, and attaches no BPF program.
-pub(super) const ADMINISTRATION: u64 = 1 << number::CAP_SYS_ADMIN;
+pub(super) const SYS_ADMIN: u64 = 1 << number::CAP_SYS_ADMIN;
 
 /// What root's set-up takes, a bit for each.
-const NEEDED: u64 = ADMINISTRATION
+const REQUIRED_CAPABILITIES: u64 = SYS_ADMIN
     | 1 << number::CAP_SETUID
     | 1 << number::CAP_SETGID
     | 1 << number::CAP_SETPCAP
@@ -38,35 +38,39 @@ const NEEDED: u64 = ADMINISTRATION
     | 1 << number::CAP_KILL;
 
 /// The effective set, from the line `CapEff` of /proc/self/status.
-pub(super) fn effective(machine: &dyn Machine) -> Option<u64> {
+pub(super) fn effective(machine: &dyn Host) -> Option<u64> {
     let status = machine.read("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-fn set_up(machine: &dyn Machine) -> Found {
+fn set_up(machine: &dyn Host) -> CheckResult {
     let Some(set) = effective(machine) else {
-        return Found::missing("no capabilities in /proc/self/status").fix("mount -t proc proc /proc");
+        return CheckResult::missing("no capabilities in /proc/self/status").fix("mount -t proc proc /proc");
     };
     if !machine.user().is_root() {
-        return Found::ok("not needed: a user namespace gives them inside a container");
+        return CheckResult::ok("not needed: a user namespace gives them inside a container");
     }
-    let lacking = capabilities::names(NEEDED & !set);
+    let lacking = capabilities::names(REQUIRED_CAPABILITIES & !set);
     if lacking.is_empty() {
-        return Found::ok(capabilities::names(NEEDED).join(", "));
+        return CheckResult::ok(capabilities::names(REQUIRED_CAPABILITIES).join(", "));
     }
     let words = format!("root without {}", lacking.join(", "));
     let fix = "run outside the container this is in, or start that one with these capabilities";
     // Without this one nothing can be made; without another some bundles cannot be kept.
-    if set & ADMINISTRATION != 0 { Found::limited(words).fix(fix) } else { Found::missing(words).fix(fix) }
+    if set & SYS_ADMIN != 0 {
+        CheckResult::limited(words).fix(fix)
+    } else {
+        CheckResult::missing(words).fix(fix)
+    }
 }
 
-fn raise(machine: &dyn Machine) -> Found {
+fn raise_limits(machine: &dyn Host) -> CheckResult {
     match effective(machine) {
-        Some(set) if set & 1 << number::CAP_SYS_RESOURCE != 0 => Found::ok("limits can be raised"),
-        _ if machine.user().is_root() => Found::limited("limits can be lowered, not raised")
+        Some(set) if set & 1 << number::CAP_SYS_RESOURCE != 0 => CheckResult::ok("limits can be raised"),
+        _ if machine.user().is_root() => CheckResult::limited("limits can be lowered, not raised")
             .fix("give this process CAP_SYS_RESOURCE, or raise the limits it starts with (limit.*)"),
-        _ => Found::limited("limits can be lowered, not raised, as for every unprivileged user")
+        _ => CheckResult::limited("limits can be lowered, not raised, as for every unprivileged user")
             .fix("raise the limits the user logs in with (limit.*)"),
     }
 }

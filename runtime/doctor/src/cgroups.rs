@@ -5,58 +5,58 @@
 
 use std::path::Path;
 
-use super::check::{Check, Found, Need};
+use super::check::{Check, CheckResult, Need};
 use super::distribution::Distribution;
-use super::machine::{As, Lacking, Machine};
-use jobc_container::cgroup::{Controller, DELEGATE, Layout, Version};
+use super::host::{Host, RunAs, ScopeError};
+use jobc_container::cgroup::{Controller, DELEGATE_HELP, Layout, Version};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "cgroup.version",
         purpose: "limits and tracking a container's processes; cgroup v2 also works without root",
-        need: Need::Nobody(""),
-        look: version,
+        need: Need::Optional(""),
+        run: version,
     },
     Check {
         name: "cgroup.controllers",
         purpose: "limits for memory, CPU time, processes, CPUs, disk I/O and huge pages",
-        need: Need::Nobody(""),
-        look: controllers,
+        need: Need::Optional(""),
+        run: controllers,
     },
     Check {
         name: "cgroup.delegated",
         purpose: "limits set by this user",
-        need: Need::Nobody("limits"),
-        look: delegated,
+        need: Need::Optional("limits"),
+        run: delegated,
     },
     Check {
         name: "cgroup.born-inside",
         purpose: "starting a process in its cgroup; killing and freezing a whole cgroup at once",
-        need: Need::Nobody(""),
-        look: born_inside,
+        need: Need::Optional(""),
+        run: start_in_cgroup,
     },
     Check {
         name: "cgroup.swap",
         purpose: "limits for swap, without which a task can exceed its memory limit by swapping",
-        need: Need::Nobody(""),
-        look: swap,
+        need: Need::Optional(""),
+        run: swap,
     },
     Check {
         name: "cgroup.devices",
         purpose: "denying access to device nodes that a container creates",
-        need: Need::Nobody(""),
-        look: devices,
+        need: Need::Optional(""),
+        run: devices,
     },
 ];
 
 /// Where cgroups are mounted, according to the host's files.
-fn layout(machine: &dyn Machine) -> Layout {
+fn layout(machine: &dyn Host) -> Layout {
     let read = |path: &str| machine.read(path).unwrap_or_default();
     let mut layout = Layout::parse(&read("/proc/self/mountinfo"), &read("/proc/self/cgroup"));
     if let Some(unified) = &mut layout.unified {
         let list = read(&text(&unified.mount.join("cgroup.controllers")));
         unified.controllers =
-            list.split_whitespace().filter_map(Controller::named).collect::<Vec<_>>().into();
+            list.split_whitespace().filter_map(Controller::from_name).collect::<Vec<_>>().into();
     }
     layout
 }
@@ -65,24 +65,26 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-fn version(machine: &dyn Machine) -> Found {
+fn version(machine: &dyn Host) -> CheckResult {
     let layout = layout(machine);
-    let unified = Distribution::of(machine).boot_with("systemd.unified_cgroup_hierarchy=1");
+    let unified = Distribution::of(machine).kernel_parameter("systemd.unified_cgroup_hierarchy=1");
     match &layout.unified {
-        Some(tree) if layout.is_unified() => Found::ok(format!("cgroup v2 at {}", tree.mount.display())),
+        Some(tree) if layout.is_unified() => {
+            CheckResult::ok(format!("cgroup v2 at {}", tree.mount.display()))
+        }
         Some(tree) => {
-            Found::limited(format!("hybrid: cgroup v1, with cgroup v2 at {}", tree.mount.display()))
+            CheckResult::limited(format!("hybrid: cgroup v1, with cgroup v2 at {}", tree.mount.display()))
                 .fix(unified)
         }
         None if layout.hierarchies.is_empty() => {
-            Found::missing("no cgroups are mounted").fix("mount -t cgroup2 none /sys/fs/cgroup")
+            CheckResult::missing("no cgroups are mounted").fix("mount -t cgroup2 none /sys/fs/cgroup")
         }
-        None => Found::limited("cgroup v1").fix(unified),
+        None => CheckResult::limited("cgroup v1").fix(unified),
     }
 }
 
 /// What bundles of jobs limit.
-const LIMITING: [Controller; 6] = [
+const LIMITING_CONTROLLERS: [Controller; 6] = [
     Controller::Memory,
     Controller::Cpu,
     Controller::Pids,
@@ -91,18 +93,18 @@ const LIMITING: [Controller; 6] = [
     Controller::Hugetlb,
 ];
 
-fn controllers(machine: &dyn Machine) -> Found {
+fn controllers(machine: &dyn Host) -> CheckResult {
     let layout = layout(machine);
     let (there, lacking): (Vec<_>, Vec<_>) =
-        LIMITING.into_iter().partition(|controller| layout.version(*controller).is_some());
+        LIMITING_CONTROLLERS.into_iter().partition(|controller| layout.version(*controller).is_some());
     let names = |list: &[Controller]| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
     if lacking.is_empty() {
-        return Found::ok(names(&there));
+        return CheckResult::ok(names(&there));
     }
     let found = if there.is_empty() {
-        Found::missing(format!("none of {}", names(&lacking)))
+        CheckResult::missing(format!("none of {}", names(&lacking)))
     } else {
-        Found::limited(format!("{}; not {}", names(&there), names(&lacking)))
+        CheckResult::limited(format!("{}; not {}", names(&there), names(&lacking)))
     };
     // Some distributions build a controller in and leave it off (proc(5), /proc/cgroups, field `enabled`).
     let kernel = machine.read("/proc/cgroups").unwrap_or_default();
@@ -111,51 +113,53 @@ fn controllers(machine: &dyn Machine) -> Found {
         .map(|line| line.split('\t').collect::<Vec<_>>())
         .filter(|fields| fields.get(3) == Some(&"0"))
         .filter_map(|fields| {
-            Controller::named(fields[0]).filter(|one| lacking.contains(one)).map(|_| fields[0])
+            Controller::from_name(fields[0]).filter(|one| lacking.contains(one)).map(|_| fields[0])
         })
         .map(|name| format!("cgroup_enable={name}"))
         .collect();
-    if off.is_empty() { found } else { found.fix(Distribution::of(machine).boot_with(&off.join(" "))) }
+    if off.is_empty() { found } else { found.fix(Distribution::of(machine).kernel_parameter(&off.join(" "))) }
 }
 
 /// What a container must at least be held to.
-const LEAST: &str = "limits=memory+pids";
-const LEAST_OF_ALL: [Controller; 2] = [Controller::Memory, Controller::Pids];
+const MIN_LIMITS: &str = "limits=memory+pids";
+const REQUIRED_CONTROLLERS: [Controller; 2] = [Controller::Memory, Controller::Pids];
 
-fn delegated(machine: &dyn Machine) -> Found {
+fn delegated(machine: &dyn Host) -> CheckResult {
     let layout = layout(machine);
     // Besides, of what is there: systemd hands on some controllers and keeps others.
-    let mut all = LEAST.to_owned();
+    let mut all = MIN_LIMITS.to_owned();
     for controller in [Controller::Cpu, Controller::Cpuset] {
         if layout.version(controller).is_some() {
             all += &format!("+{}", controller.name());
         }
     }
-    match (machine.attempt(LEAST, As::Me), machine.attempt(&all, As::Me)) {
+    match (machine.probe(MIN_LIMITS, RunAs::CurrentUser), machine.probe(&all, RunAs::CurrentUser)) {
         (Ok(groups), Ok(_)) => {
             let group = first_line(&groups).split_once(' ').map_or("", |(_, directory)| directory);
-            Found::ok(format!("cgroups can be created, such as {group}"))
+            CheckResult::ok(format!("cgroups can be created, such as {group}"))
         }
         (Ok(_), Err(why)) => {
-            let found = Found::limited(reason(&why));
-            if machine.user().is_root() { found } else { found.fix(hand_on(machine)) }
+            let found = CheckResult::limited(reason(&why));
+            if machine.user().is_root() { found } else { found.fix(controller_fix(machine)) }
         }
-        (Err(_), _) if layout == Layout::default() => Found::missing("no cgroups").follows("cgroup.version"),
+        (Err(_), _) if layout == Layout::default() => {
+            CheckResult::missing("no cgroups").caused_by("cgroup.version")
+        }
         (Err(why), _) if machine.user().is_root() => {
             let fix = "mount the cgroups writable, or leave the container this is in";
-            Found::missing(reason(&why)).fix(fix)
+            CheckResult::missing(reason(&why)).fix(fix)
         }
         (Err(why), _) if !layout.is_unified() => {
-            Found::missing(reason(&why)).fixes(advice(machine, &why)).fixes(given(machine))
+            CheckResult::missing(reason(&why)).fixes(advice(machine, &why)).fixes(delegation_fixes(machine))
         }
         (Err(why), _) => match machine.scope() {
-            Ok(there) => in_scope(&layout, &there),
-            Err(Lacking { why: also, fix }) => {
+            Ok(there) => delegated_in_scope(&layout, &there),
+            Err(ScopeError { why: also, fix }) => {
                 // A group that holds processes can be helped without systemd.
                 let own = advice(machine, &why).filter(|advice| !advice.contains("systemd-run"));
                 let by_systemd = fix.filter(|_| has_systemd(machine));
-                let given = if by_systemd.is_some() { vec![] } else { given(machine) };
-                let found = Found::missing(format!("{}, and {also}", reason(&why)));
+                let given = if by_systemd.is_some() { vec![] } else { delegation_fixes(machine) };
+                let found = CheckResult::missing(format!("{}, and {also}", reason(&why)));
                 found.fixes(own).fixes(by_systemd).fixes(given)
             }
         },
@@ -163,14 +167,17 @@ fn delegated(machine: &dyn Machine) -> Found {
 }
 
 /// What is to be had in a scope that this user's systemd makes for a job, as `jobc run` asks it.
-fn in_scope(layout: &Layout, there: &[Controller]) -> Found {
+fn delegated_in_scope(layout: &Layout, there: &[Controller]) -> CheckResult {
     let wanted = [Controller::Memory, Controller::Pids, Controller::Cpu, Controller::Cpuset];
     let names = |list: Vec<Controller>| list.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
     let (has, lacks): (Vec<_>, Vec<_>) =
         wanted.into_iter().filter(|one| layout.version(*one).is_some()).partition(|one| there.contains(one));
-    let least = LEAST_OF_ALL.iter().all(|one| has.contains(one));
+    let least = REQUIRED_CONTROLLERS.iter().all(|one| has.contains(one));
     if lacks.is_empty() {
-        return Found::ok(format!("this user's systemd creates a scope for each job, with {}", names(has)));
+        return CheckResult::ok(format!(
+            "this user's systemd creates a scope for each job, with {}",
+            names(has)
+        ));
     }
     if least {
         let words = format!(
@@ -178,9 +185,9 @@ fn in_scope(layout: &Layout, there: &[Controller]) -> Found {
             names(has),
             names(lacks)
         );
-        return Found::limited(words).fix(DELEGATE);
+        return CheckResult::limited(words).fix(DELEGATE_HELP);
     }
-    Found::missing(format!("this user's systemd was not given {}", names(lacks))).fix(DELEGATE)
+    CheckResult::missing(format!("this user's systemd was not given {}", names(lacks))).fix(DELEGATE_HELP)
 }
 
 fn first_line(text: &str) -> &str {
@@ -194,13 +201,13 @@ fn reason(why: &str) -> &str {
 }
 
 /// The advice of the plan, except to run without the limit or to use a systemd that does not exist.
-fn advice(machine: &dyn Machine, why: &str) -> Option<String> {
+fn advice(machine: &dyn Host, why: &str) -> Option<String> {
     let (advice, _) = why.lines().nth(1)?.split_once("; or ")?;
     (has_systemd(machine) || !advice.contains("systemd-run")).then(|| advice.to_owned())
 }
 
 /// How to delegate cgroups to a user who has none.
-fn given(machine: &dyn Machine) -> Vec<String> {
+fn delegation_fixes(machine: &dyn Host) -> Vec<String> {
     let user = machine.user();
     let name = user.name.unwrap_or_else(|| user.uid.to_string());
     let layout = layout(machine);
@@ -227,43 +234,44 @@ fn given(machine: &dyn Machine) -> Vec<String> {
 }
 
 /// How more controllers get to a user's groups.
-fn hand_on(machine: &dyn Machine) -> String {
+fn controller_fix(machine: &dyn Host) -> String {
     if !has_systemd(machine) {
         return "as root: write `+cpu +cpuset` to cgroup.subtree_control of the parent cgroups".to_owned();
     }
-    DELEGATE.to_owned()
+    DELEGATE_HELP.to_owned()
 }
 
 /// Whether systemd is the first process (sd_booted(3)).
-fn has_systemd(machine: &dyn Machine) -> bool {
+fn has_systemd(machine: &dyn Host) -> bool {
     machine.entry("/run/systemd/system").is_some()
 }
 
-fn born_inside(machine: &dyn Machine) -> Found {
+fn start_in_cgroup(machine: &dyn Host) -> CheckResult {
     if layout(machine).unified.is_none() {
-        return Found::missing("no cgroup v2 hierarchy").fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
+        return CheckResult::missing("no cgroup v2 hierarchy")
+            .fix("mount -t cgroup2 none /sys/fs/cgroup/unified");
     }
     // Nothing is limited, so this asks for a place alone.
-    let groups = machine.attempt("limits=", As::Me).unwrap_or_default();
+    let groups = machine.probe("limits=", RunAs::CurrentUser).unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("v2 ")).map(str::to_owned);
     let scope = || {
         let helps = !machine.user().is_root() && layout(machine).is_unified() && machine.scope().is_ok();
         helps.then(|| "a scope of this user's systemd".to_owned())
     };
     let Some(group) = group.or_else(scope) else {
-        return Found::missing("this user cannot create a v2 cgroup").follows("cgroup.delegated");
+        return CheckResult::missing("this user cannot create a v2 cgroup").caused_by("cgroup.delegated");
     };
-    match super::kernel::number(machine) {
-        Some(number) if number < (5, 7) => Found::missing("needs Linux 5.7").fix("use a newer kernel"),
+    match super::kernel::version(machine) {
+        Some(number) if number < (5, 7) => CheckResult::missing("needs Linux 5.7").fix("use a newer kernel"),
         Some(number) if number < (5, 14) => {
-            Found::limited("started inside; killing a whole cgroup at once needs Linux 5.14")
+            CheckResult::limited("started inside; killing a whole cgroup at once needs Linux 5.14")
                 .fix("use a newer kernel")
         }
-        _ => Found::ok(format!("in {group}")),
+        _ => CheckResult::ok(format!("in {group}")),
     }
 }
 
-fn swap(machine: &dyn Machine) -> Found {
+fn swap(machine: &dyn Host) -> CheckResult {
     let swaps = machine.read("/proc/swaps").unwrap_or_default().lines().skip(1).count();
     let there = if swaps == 0 { "this host has no swap" } else { "this host has swap" };
     let is_there = |path: &Path| machine.entry(&text(path)).is_some();
@@ -273,34 +281,32 @@ fn swap(machine: &dyn Machine) -> Found {
     } else if let Some(tree) = &layout.unified {
         // The root group has no such file, so another group answers, of those that limit memory at all.
         let below = machine.names(&text(&tree.mount)).into_iter().map(|name| tree.mount.join(name));
-        let own = tree.own.iter().map(|own| tree.mount.join(own));
+        let own = tree.own_group.iter().map(|own| tree.mount.join(own));
         let limiting = own.chain(below).find(|group| is_there(&group.join("memory.max")));
         limiting.map(|group| is_there(&group.join("memory.swap.max")))
     } else {
-        return Found::missing("no cgroups").follows("cgroup.version");
+        return CheckResult::missing("no cgroups").caused_by("cgroup.version");
     };
     match counted {
-        Some(true) => Found::ok(format!("counted; {there}")),
-        None => Found::limited(format!("unknown, because no cgroup here limits memory; {there}")),
-        Some(false) if swaps == 0 => Found::limited(format!("not counted; {there}")),
-        Some(false) => Found::missing(format!("not counted; {there}"))
-            .fix(Distribution::of(machine).boot_with("swapaccount=1")),
+        Some(true) => CheckResult::ok(format!("counted; {there}")),
+        None => CheckResult::limited(format!("unknown, because no cgroup here limits memory; {there}")),
+        Some(false) if swaps == 0 => CheckResult::limited(format!("not counted; {there}")),
+        Some(false) => CheckResult::missing(format!("not counted; {there}"))
+            .fix(Distribution::of(machine).kernel_parameter("swapaccount=1")),
     }
 }
 
-fn devices(machine: &dyn Machine) -> Found {
+fn devices(machine: &dyn Host) -> CheckResult {
     if !machine.user().is_root() {
-        return Found::ok("not needed: a container of an unprivileged user cannot create device nodes");
+        return CheckResult::ok("not needed: a container of an unprivileged user cannot create device nodes");
     }
     match layout(machine).version(Controller::Devices) {
-        Some(Version::V1) => return Found::ok("by the cgroup v1 controller"),
+        Some(Version::V1) => return CheckResult::ok("by the cgroup v1 controller"),
         Some(Version::V2) => {}
-        None => return Found::missing("no cgroups").follows("cgroup.version"),
+        None => return CheckResult::missing("no cgroups").caused_by("cgroup.version"),
     }
-    if super::capabilities::effective(machine)
-        .is_some_and(|set| set & super::capabilities::ADMINISTRATION != 0)
-    {
-        return Found::ok("by BPF programs in cgroup v2");
+    if super::capabilities::effective(machine).is_some_and(|set| set & super::capabilities::SYS_ADMIN != 0) {
+        return CheckResult::ok("by BPF programs in cgroup v2");
     }
-    Found::missing("no permission to attach BPF programs").follows(super::capabilities::SET_UP)
+    CheckResult::missing("no permission to attach BPF programs").caused_by(super::capabilities::SET_UP)
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::machine::Machine;
+use super::host::Host;
 
 /// One thing a host may have.
 pub(super) struct Check {
@@ -13,7 +13,7 @@ pub(super) struct Check {
     /// Whether containers can be run without it.
     pub(super) need: Need,
     /// Runs the check.
-    pub(super) look: fn(&dyn Machine) -> Found,
+    pub(super) run: fn(&dyn Host) -> CheckResult,
 }
 
 /// Who cannot run containers if it is missing.
@@ -22,13 +22,13 @@ pub(super) enum Need {
     /// Nobody can, for the kernel lacks it.
     Everyone,
     /// Whoever asks cannot; others may.
-    Asker,
+    CurrentUser,
     /// Root cannot.
     Root,
     /// An unprivileged user cannot.
     User,
     /// Containers run; the text names what is missing, and is empty where most containers do not need it.
-    Nobody(&'static str),
+    Optional(&'static str),
 }
 
 /// How far something is there.
@@ -45,17 +45,17 @@ pub enum Status {
 
 /// What a check saw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct CheckResult {
     pub(super) status: Status,
-    pub(super) words: String,
+    pub(super) message: String,
     pub(super) fix: Vec<String>,
     /// The check that explains the reason, where this one only follows from it.
-    pub(super) follows: Option<&'static str>,
+    pub(super) caused_by: Option<&'static str>,
 }
 
-impl Found {
+impl CheckResult {
     pub(super) fn new(status: Status, words: impl Into<String>) -> Self {
-        Self { status, words: words.into(), fix: vec![], follows: None }
+        Self { status, message: words.into(), fix: vec![], caused_by: None }
     }
 
     pub(super) fn ok(words: impl Into<String>) -> Self {
@@ -77,8 +77,8 @@ impl Found {
     }
 
     /// Sends the reader to the check that this one follows from.
-    pub(super) fn follows(mut self, name: &'static str) -> Self {
-        self.follows = Some(name);
+    pub(super) fn caused_by(mut self, name: &'static str) -> Self {
+        self.caused_by = Some(name);
         self.fix(format!("see {name}"))
     }
 

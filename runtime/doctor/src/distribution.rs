@@ -1,12 +1,12 @@
 //! How things are installed and set on the distribution that runs here.
 
-use super::machine::Machine;
+use super::host::Host;
 
 /// What runs here: whose packages it takes, and what starts its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Distribution {
     family: Family,
-    start: Start,
+    boot_loader: BootLoader,
 }
 
 /// A family of distributions, by its package manager.
@@ -22,7 +22,7 @@ enum Family {
 
 /// How parameters of the kernel are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Start {
+enum BootLoader {
     /// By grubby(8).
     Grubby,
     /// In /etc/default/grub, which update-grub(8) reads.
@@ -49,7 +49,7 @@ impl Package {
 
 impl Distribution {
     /// The distribution, from os-release(5) and from the programs and files of boot loaders.
-    pub(super) fn of(machine: &dyn Machine) -> Self {
+    pub(super) fn of(machine: &dyn Host) -> Self {
         let release = machine.read("/etc/os-release").or_else(|| machine.read("/usr/lib/os-release"));
         let release = release.unwrap_or_default();
         let field = |name: &str| {
@@ -66,11 +66,11 @@ impl Distribution {
             _ => None,
         });
         let start = match () {
-            () if machine.program("grubby").is_some() => Start::Grubby,
-            () if machine.entry("/etc/default/grub").is_some() => Start::Grub,
-            () => Start::Other,
+            () if machine.program("grubby").is_some() => BootLoader::Grubby,
+            () if machine.entry("/etc/default/grub").is_some() => BootLoader::Grub,
+            () => BootLoader::Other,
         };
-        Self { family: family.unwrap_or(Family::Other), start }
+        Self { family: family.unwrap_or(Family::Other), boot_loader: start }
     }
 
     /// The command that installs a package.
@@ -86,13 +86,13 @@ impl Distribution {
     }
 
     /// How the kernel gets a parameter at its next start.
-    pub(super) fn boot_with(self, parameter: &str) -> String {
-        match self.start {
-            Start::Grubby => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
-            Start::Grub => format!(
+    pub(super) fn kernel_parameter(self, parameter: &str) -> String {
+        match self.boot_loader {
+            BootLoader::Grubby => format!("grubby --update-kernel=ALL --args={parameter}, then reboot"),
+            BootLoader::Grub => format!(
                 "add `{parameter}` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot"
             ),
-            Start::Other => format!("add `{parameter}` to the kernel's command line, then reboot"),
+            BootLoader::Other => format!("add `{parameter}` to the kernel's command line, then reboot"),
         }
     }
 }

@@ -1,77 +1,77 @@
 //! The file systems a container is built from, each of them really mounted.
 
-use super::check::{Check, Found, Need};
-use super::machine::{As, Machine};
-use super::namespaces::{NORMAL_USER, has_normal_user, refused, step_of, steps};
+use super::check::{Check, CheckResult, Need};
+use super::host::{Host, RunAs};
+use super::namespaces::{UNPRIVILEGED_USER, denied, has_unprivileged_user, step_of, steps};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "file-system.tmpfs",
         purpose: "/dev, /dev/shm and other files in memory",
-        need: Need::Asker,
-        look: |machine| mounted(machine, "mount,tmpfs"),
+        need: Need::CurrentUser,
+        run: |machine| mount(machine, "mount,tmpfs"),
     },
     Check {
         name: "file-system.proc",
         purpose: "/proc of a container's own processes",
-        need: Need::Asker,
-        look: |machine| mounted(machine, "mount,pid,proc"),
+        need: Need::CurrentUser,
+        run: |machine| mount(machine, "mount,pid,proc"),
     },
     Check {
         name: "file-system.devpts",
         purpose: "terminals of a container's own",
-        need: Need::Asker,
-        look: |machine| mounted(machine, "mount,devpts"),
+        need: Need::CurrentUser,
+        run: |machine| mount(machine, "mount,devpts"),
     },
     Check {
         name: "file-system.mqueue",
         purpose: "/dev/mqueue",
-        need: Need::Nobody("message queues"),
-        look: |machine| mounted(machine, "mount,ipc,mqueue"),
+        need: Need::Optional("message queues"),
+        run: |machine| mount(machine, "mount,ipc,mqueue"),
     },
     Check {
         name: "file-system.sysfs",
         purpose: "/sys of a container with a network of its own",
-        need: Need::Nobody(""),
-        look: |machine| mounted(machine, "mount,net,sysfs"),
+        need: Need::Optional(""),
+        run: |machine| mount(machine, "mount,net,sysfs"),
     },
     Check {
         name: "file-system.overlay",
         purpose: "the root `host`: the host's own files, with changes kept apart",
-        need: Need::Nobody("the root `host`"),
-        look: overlay,
+        need: Need::Optional("the root `host`"),
+        run: overlay,
     },
 ];
 
-fn mounted(machine: &dyn Machine, what: &str) -> Found {
-    match machine.attempt(&steps(machine, what), As::Me) {
-        Ok(_) => Found::ok("mounted"),
-        Err(why) => refused(machine, "", why),
+fn mount(machine: &dyn Host, what: &str) -> CheckResult {
+    match machine.probe(&steps(machine, what), RunAs::CurrentUser) {
+        Ok(_) => CheckResult::ok("mounted"),
+        Err(why) => denied(machine, "", why),
     }
 }
 
-fn overlay(machine: &dyn Machine) -> Found {
-    let mine = machine.attempt(&steps(machine, "mount,overlay"), As::Me);
+fn overlay(machine: &dyn Host) -> CheckResult {
+    let mine = machine.probe(&steps(machine, "mount,overlay"), RunAs::CurrentUser);
     if let Err(why) = mine {
-        return refused(machine, "", why);
+        return denied(machine, "", why);
     }
     if !machine.user().is_root() {
-        return Found::ok("mounted and written");
+        return CheckResult::ok("mounted and written");
     }
-    if !has_normal_user(machine) {
-        return Found::ok("mounted and written; not tested as an unprivileged user: none is available");
+    if !has_unprivileged_user(machine) {
+        return CheckResult::ok("mounted and written; not tested as an unprivileged user: none is available");
     }
-    match machine.attempt("user,mount,overlay", As::Nobody) {
-        Ok(_) => Found::ok("mounted and written, by unprivileged users too"),
+    match machine.probe("user,mount,overlay", RunAs::Nobody) {
+        Ok(_) => CheckResult::ok("mounted and written, by unprivileged users too"),
         Err(why) => {
             let step = step_of(&why).to_owned();
-            let found = Found::limited(format!("mounted, but not by an unprivileged user: {why}"));
+            let found = CheckResult::limited(format!("mounted, but not by an unprivileged user: {why}"));
             match step.as_str() {
-                "overlay" if super::kernel::number(machine) < Some((5, 11)) => {
+                "overlay" if super::kernel::version(machine) < Some((5, 11)) => {
                     found.fix("use a newer kernel (Linux 5.11 lets unprivileged users mount it)")
                 }
                 "overlay" => found,
-                _ => found.follows(NORMAL_USER),
+                _ => found.caused_by(UNPRIVILEGED_USER),
             }
         }
     }

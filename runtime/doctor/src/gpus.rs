@@ -2,36 +2,36 @@
 
 use jobc_schema::gpu::Vendor;
 
-use super::check::{Check, Found, Need};
-use super::machine::Machine;
+use super::check::{Check, CheckResult, Need};
+use super::host::Host;
 use jobc_gpu::Inventory;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "gpu.cards",
         purpose: "detecting the host's GPUs, with or without a driver",
-        need: Need::Nobody(""),
-        look: cards,
+        need: Need::Optional(""),
+        run: cards,
     },
-    Check { name: "gpu.nvidia", purpose: "NVIDIA GPUs in containers", need: Need::Nobody(""), look: nvidia },
+    Check { name: "gpu.nvidia", purpose: "NVIDIA GPUs in containers", need: Need::Optional(""), run: nvidia },
     Check {
         name: "gpu.nvidia-toolkit",
         purpose: "injecting the driver's files with NVIDIA's own tools; `jobc run` does not need them",
-        need: Need::Nobody(""),
-        look: toolkit,
+        need: Need::Optional(""),
+        run: toolkit,
     },
-    Check { name: "gpu.amd", purpose: "AMD GPUs in containers", need: Need::Nobody(""), look: amd },
+    Check { name: "gpu.amd", purpose: "AMD GPUs in containers", need: Need::Optional(""), run: amd },
     Check {
         name: "gpu.dri",
         purpose: "GPUs of Intel and others in containers",
-        need: Need::Nobody(""),
-        look: dri,
+        need: Need::Optional(""),
+        run: dri,
     },
     Check {
         name: "gpu.cdi",
         purpose: "device descriptions by vendors (Container Device Interface)",
-        need: Need::Nobody(""),
-        look: cdi,
+        need: Need::Optional(""),
+        run: cdi,
     },
 ];
 
@@ -39,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
 const VENDORS: [(&str, &str); 3] = [("0x10de", "NVIDIA"), ("0x1002", "AMD"), ("0x8086", "Intel")];
 
 /// How many GPUs of each vendor the PCI bus has, and how many of them have a driver.
-fn on_the_bus(machine: &dyn Machine) -> Vec<(&'static str, usize, usize)> {
+fn pci_gpus(machine: &dyn Host) -> Vec<(&'static str, usize, usize)> {
     let directory = "/sys/bus/pci/devices";
     let devices = machine.names(directory);
     let field =
@@ -59,35 +59,35 @@ fn on_the_bus(machine: &dyn Machine) -> Vec<(&'static str, usize, usize)> {
     counts.into_iter().filter(|(_, all, _)| *all > 0).collect()
 }
 
-fn cards(machine: &dyn Machine) -> Found {
-    let counts = on_the_bus(&*machine.driver());
+fn cards(machine: &dyn Host) -> CheckResult {
+    let counts = pci_gpus(&*machine.driver_host());
     let words: Vec<String> = counts.iter().map(|(name, all, _)| format!("{all} of {name}")).collect();
     let without: Vec<&str> =
         counts.iter().filter(|(_, all, driven)| driven < all).map(|(name, _, _)| *name).collect();
     match (words.is_empty(), without.is_empty()) {
-        (true, _) => Found::missing("none on the PCI bus"),
-        (_, true) => Found::ok(words.join(", ")),
-        _ => Found::limited(format!("{}, some without a driver", words.join(", ")))
+        (true, _) => CheckResult::missing("none on the PCI bus"),
+        (_, true) => CheckResult::ok(words.join(", ")),
+        _ => CheckResult::limited(format!("{}, some without a driver", words.join(", ")))
             .fix(format!("install the driver of {}", without.join(" and "))),
     }
 }
 
 /// How many whole GPUs tasks could be given: NVIDIA's by their nodes, AMD's by their drivers.
-pub fn usable() -> u64 {
-    let machine = super::machine::ThisMachine::new([]);
-    let nvidia = numbered(&machine, "/dev", "nvidia");
+pub fn count_usable() -> u64 {
+    let machine = super::host::LocalHost::new([]);
+    let nvidia = count_nodes(&machine, "/dev", "nvidia");
     let amd =
-        on_the_bus(&machine).iter().filter(|(name, ..)| *name == "AMD").map(|(_, _, driven)| *driven).sum();
+        pci_gpus(&machine).iter().filter(|(name, ..)| *name == "AMD").map(|(_, _, driven)| *driven).sum();
     let amd = if machine.entry("/dev/kfd").is_some() { amd } else { 0 };
     (nvidia + amd) as u64
 }
 
-fn has(machine: &dyn Machine, vendor: &str) -> bool {
-    on_the_bus(machine).iter().any(|(name, _, _)| *name == vendor)
+fn has(machine: &dyn Host, vendor: &str) -> bool {
+    pci_gpus(machine).iter().any(|(name, _, _)| *name == vendor)
 }
 
 /// Nodes of /dev whose name is a word and a number.
-fn numbered(machine: &dyn Machine, directory: &str, word: &str) -> usize {
+fn count_nodes(machine: &dyn Host, directory: &str, word: &str) -> usize {
     let is_one = |name: &String| {
         name.strip_prefix(word)
             .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
@@ -95,15 +95,15 @@ fn numbered(machine: &dyn Machine, directory: &str, word: &str) -> usize {
     machine.names(directory).iter().filter(|name| is_one(name)).count()
 }
 
-fn nvidia(machine: &dyn Machine) -> Found {
+fn nvidia(machine: &dyn Host) -> CheckResult {
     let inventory = machine.gpus();
-    let machine = &*machine.driver();
+    let machine = &*machine.driver_host();
     let Some(driver) = &inventory.driver else {
         return if has(machine, "NVIDIA") {
-            Found::missing("a card, but no driver")
+            CheckResult::missing("a card, but no driver")
                 .fix("install NVIDIA's driver (package nvidia-driver, or their own)")
         } else {
-            Found::missing("none")
+            CheckResult::missing("none")
         };
     };
     let cuda = driver.cuda.as_ref().map(|cuda| format!(", CUDA {cuda}")).unwrap_or_default();
@@ -115,13 +115,13 @@ fn nvidia(machine: &dyn Machine) -> Found {
         by.unwrap_or_default()
     );
     if let Some(note) = inventory.notes.first() {
-        return Found::limited(words).fix(note.clone());
+        return CheckResult::limited(words).fix(note.clone());
     }
     if machine.entry("/dev/nvidia-uvm").is_none() {
-        return Found::limited(format!("{words}, without /dev/nvidia-uvm, which CUDA needs"))
+        return CheckResult::limited(format!("{words}, without /dev/nvidia-uvm, which CUDA needs"))
             .fix("nvidia-modprobe -c 0 -u");
     }
-    Found::ok(words)
+    CheckResult::ok(words)
 }
 
 /// The cards of a vendor, by name: `2 Tesla T4, 1 NVIDIA A100 in 7 MIG instances`.
@@ -142,7 +142,7 @@ fn cards_of(inventory: &Inventory, vendor: Vendor) -> String {
     if kinds.is_empty() { "none".to_owned() } else { kinds.iter().map(word).collect::<Vec<_>>().join(", ") }
 }
 
-fn toolkit(machine: &dyn Machine) -> Found {
+fn toolkit(machine: &dyn Host) -> CheckResult {
     let names = [
         "nvidia-ctk",
         "nvidia-cdi-hook",
@@ -152,44 +152,45 @@ fn toolkit(machine: &dyn Machine) -> Found {
     ];
     let there: Vec<&str> = names.into_iter().filter(|name| machine.program(name).is_some()).collect();
     if there.is_empty() {
-        let found = Found::missing("not installed");
-        let wanted = has(&*machine.driver(), "NVIDIA");
+        let found = CheckResult::missing("not installed");
+        let wanted = has(&*machine.driver_host(), "NVIDIA");
         return if wanted {
             found.fix("install nvidia-container-toolkit from NVIDIA's package repository")
         } else {
             found
         };
     }
-    let version = machine.program("nvidia-ctk").and_then(|path| machine.ask(&path, &["--version"]).ok());
+    let version =
+        machine.program("nvidia-ctk").and_then(|path| machine.run_program(&path, &["--version"]).ok());
     let words = there.join(", ");
-    Found::ok(version.map_or(words.clone(), |version| format!("{version}; {words}")))
+    CheckResult::ok(version.map_or(words.clone(), |version| format!("{version}; {words}")))
 }
 
-fn amd(machine: &dyn Machine) -> Found {
+fn amd(machine: &dyn Host) -> CheckResult {
     let inventory = machine.gpus();
-    let files = &*machine.driver();
+    let files = &*machine.driver_host();
     let Some(entry) = files.entry("/dev/kfd") else {
         return if has(files, "AMD") {
-            Found::limited("a card, but no /dev/kfd")
+            CheckResult::limited("a card, but no /dev/kfd")
                 .fix("install amdgpu-dkms, or a kernel with amdgpu and HSA_AMD")
         } else {
-            Found::missing("none")
+            CheckResult::missing("none")
         };
     };
     let words = format!("{} through /dev/kfd", cards_of(&inventory, Vendor::Amd));
     if entry.may_open() {
-        return Found::ok(words);
+        return CheckResult::ok(words);
     }
     let name = machine.user().name.unwrap_or_else(|| machine.user().uid.to_string());
-    Found::limited(format!("{words}, which this user cannot open"))
+    CheckResult::limited(format!("{words}, which this user cannot open"))
         .fix(format!("usermod -aG render,video {name}"))
 }
 
-fn dri(machine: &dyn Machine) -> Found {
-    let machine = &*machine.driver();
-    let nodes = numbered(machine, "/dev/dri", "renderD");
+fn dri(machine: &dyn Host) -> CheckResult {
+    let machine = &*machine.driver_host();
+    let nodes = count_nodes(machine, "/dev/dri", "renderD");
     if nodes == 0 {
-        return Found::missing("no /dev/dri/renderD…");
+        return CheckResult::missing("no /dev/dri/renderD…");
     }
     let may =
         |name: &String| machine.entry(&format!("/dev/dri/{name}")).is_some_and(|entry| entry.may_write());
@@ -200,15 +201,15 @@ fn dri(machine: &dyn Machine) -> Found {
         .filter(|name| may(name))
         .count();
     if usable == nodes {
-        return Found::ok(format!("render nodes: {nodes}"));
+        return CheckResult::ok(format!("render nodes: {nodes}"));
     }
     let name = machine.user().name.unwrap_or_else(|| machine.user().uid.to_string());
-    Found::limited(format!("render nodes: {nodes}, of which this user can open {usable}"))
+    CheckResult::limited(format!("render nodes: {nodes}, of which this user can open {usable}"))
         .fix(format!("usermod -aG render,video {name}"))
 }
 
-fn cdi(machine: &dyn Machine) -> Found {
-    let machine = &*machine.driver();
+fn cdi(machine: &dyn Host) -> CheckResult {
+    let machine = &*machine.driver_host();
     let mut kinds = vec![];
     for directory in ["/etc/cdi", "/var/run/cdi"] {
         for name in machine.names(directory) {
@@ -219,10 +220,10 @@ fn cdi(machine: &dyn Machine) -> Found {
         }
     }
     if !kinds.is_empty() {
-        return Found::ok(kinds.join(", "));
+        return CheckResult::ok(kinds.join(", "));
     }
-    let found = Found::missing("no files in /etc/cdi, /var/run/cdi");
-    if numbered(machine, "/dev", "nvidia") > 0 {
+    let found = CheckResult::missing("no files in /etc/cdi, /var/run/cdi");
+    if count_nodes(machine, "/dev", "nvidia") > 0 {
         return found.fix(
             "jobc gpu cdi --output /etc/cdi/nvidia.yaml, or nvidia-ctk cdi generate; `jobc run` needs none",
         );

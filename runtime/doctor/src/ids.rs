@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::check::{Check, Found, Need, Status};
+use super::check::{Check, CheckResult, Need, Status};
 use super::distribution::{Distribution, Package};
-use super::machine::{As, Machine};
+use super::host::{Host, RunAs};
 use jobc_sys::accounts;
 use jobc_sys::id_map::subordinate;
 
@@ -20,35 +20,35 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "ids.range",
         purpose: "more than one user in an unprivileged user's container (/etc/subuid, /etc/subgid)",
-        need: Need::Nobody(""),
-        look: ranges,
+        need: Need::Optional(""),
+        run: ranges,
     },
     Check {
         name: "ids.newuidmap",
         purpose: "mapping that range into a container",
-        need: Need::Nobody(""),
-        look: programs,
+        need: Need::Optional(""),
+        run: programs,
     },
     Check {
         name: "ids.mapped",
         purpose: "files and processes of several users in one container",
-        need: Need::Nobody("several user ids"),
-        look: mapped,
+        need: Need::Optional("several user ids"),
+        run: mapped,
     },
 ];
 
 /// The ids of the host's initial user namespace: all but the last, which means "no id".
-const WHOLE: Range<u64> = 0..u32::MAX as u64;
+const ALL_IDS: Range<u64> = 0..u32::MAX as u64;
 
 /// The ids of the user namespace that this process is in (user_namespaces(7)).
-pub(super) struct Inside {
+pub(super) struct NamespaceIds {
     users: Vec<Range<u64>>,
     groups: Vec<Range<u64>>,
 }
 
-impl Inside {
+impl NamespaceIds {
     /// Nothing in the host's own namespace, which has all ids there are.
-    pub(super) fn of(machine: &dyn Machine) -> Option<Self> {
+    pub(super) fn of(machine: &dyn Host) -> Option<Self> {
         let [users, groups] = ["/proc/self/uid_map", "/proc/self/gid_map"].map(|path| {
             let map = machine.read(path)?;
             let extents = map.lines().filter_map(|line| {
@@ -56,7 +56,7 @@ impl Inside {
                 let (first, _, count) = (fields.next()?.ok()?, fields.next()?, fields.next()?.ok()?);
                 Some(first..first + count)
             });
-            Some(extents.collect::<Vec<_>>()).filter(|extents| !extents.contains(&WHOLE))
+            Some(extents.collect::<Vec<_>>()).filter(|extents| !extents.contains(&ALL_IDS))
         });
         (users.is_some() || groups.is_some())
             .then(|| Self { users: users.unwrap_or_default(), groups: groups.unwrap_or_default() })
@@ -73,18 +73,18 @@ impl Inside {
     }
 }
 
-fn ranges(machine: &dyn Machine) -> Found {
+fn ranges(machine: &dyn Host) -> CheckResult {
     let user = machine.user();
     if user.is_root() {
-        return match Inside::of(machine).map(|inside| inside.counts()) {
-            None => Found::ok("root needs none"),
+        return match NamespaceIds::of(machine).map(|inside| inside.counts()) {
+            None => CheckResult::ok("root needs none"),
             Some([users, groups]) if users > 1 && groups > 1 => {
-                Found::ok(format!("the user namespace this is in has {users} users, {groups} groups"))
+                CheckResult::ok(format!("the user namespace this is in has {users} users, {groups} groups"))
             }
-            Some([users, groups]) => {
-                Found::missing(format!("the user namespace this is in has users: {users}, groups: {groups}"))
-                    .fix("leave it, or enter one with a range: unshare --map-root-user --map-auto")
-            }
+            Some([users, groups]) => CheckResult::missing(format!(
+                "the user namespace this is in has users: {users}, groups: {groups}"
+            ))
+            .fix("leave it, or enter one with a range: unshare --map-root-user --map-auto"),
         };
     }
     let [uids, gids] = ["/etc/subuid", "/etc/subgid"].map(|path| {
@@ -95,7 +95,7 @@ fn ranges(machine: &dyn Machine) -> Found {
     let who = user.name.clone().unwrap_or_else(|| user.uid.to_string());
     match (uids, gids) {
         (Some(uids), Some(gids)) => {
-            Found::ok(format!("{uids} subordinate user ids, {gids} subordinate group ids"))
+            CheckResult::ok(format!("{uids} subordinate user ids, {gids} subordinate group ids"))
         }
         (uids, gids) => {
             let lacking = match (uids, gids) {
@@ -110,7 +110,7 @@ fn ranges(machine: &dyn Machine) -> Found {
             let usermod = |name: &str| {
                 format!("usermod --add-subuids {first}-{last} --add-subgids {first}-{last} {name}")
             };
-            let found = Found::missing(format!("no range for `{who}` in {lacking}"));
+            let found = CheckResult::missing(format!("no range for `{who}` in {lacking}"));
             if let Some(name) = &user.name {
                 return found.fix(usermod(name));
             }
@@ -130,48 +130,51 @@ fn end(text: &str) -> u64 {
     ends.max().unwrap_or(0).max(100_000)
 }
 
-fn programs(machine: &dyn Machine) -> Found {
-    if machine.user().is_root() && Inside::of(machine).is_some() {
-        return Found::ok("not needed: root of a user namespace maps its ids itself");
+fn programs(machine: &dyn Host) -> CheckResult {
+    if machine.user().is_root() && NamespaceIds::of(machine).is_some() {
+        return CheckResult::ok("not needed: root of a user namespace maps its ids itself");
     }
     let mut found = vec![];
     for name in ["newuidmap", "newgidmap"] {
         let Some(path) = machine.program(name) else {
-            return Found::missing(format!("no `{name}`")).fix(Distribution::of(machine).install(&UIDMAP));
+            return CheckResult::missing(format!("no `{name}`"))
+                .fix(Distribution::of(machine).install(&UIDMAP));
         };
-        if !machine.entry(&path).is_some_and(|entry| entry.gives_rights) {
+        if !machine.entry(&path).is_some_and(|entry| entry.elevates_privileges) {
             let fix = format!("chmod u+s {path}");
-            return Found::missing(format!("{path} has neither the set-user-id bit nor capabilities"))
+            return CheckResult::missing(format!("{path} has neither the set-user-id bit nor capabilities"))
                 .fix(fix);
         }
         found.push(path);
     }
     let no_more = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nNoNewPrivs:\t1"));
     if no_more {
-        return Found::missing("this process has no_new_privs, so they have no effect")
+        return CheckResult::missing("this process has no_new_privs, so they have no effect")
             .fix("start jobc from a session without no_new_privs");
     }
-    Found::ok(found.join(", "))
+    CheckResult::ok(found.join(", "))
 }
 
-fn mapped(machine: &dyn Machine) -> Found {
+fn mapped(machine: &dyn Host) -> CheckResult {
     if machine.user().is_root() {
         let found = ranges(machine);
-        return match (found.status, Inside::of(machine)) {
-            (Status::Missing, _) => Found::missing("only one user id can be mapped").follows("ids.range"),
-            (_, None) => Found::ok("root can map any id"),
-            (_, Some(_)) => Found::ok("root can map the ids of its user namespace"),
+        return match (found.status, NamespaceIds::of(machine)) {
+            (Status::Missing, _) => {
+                CheckResult::missing("only one user id can be mapped").caused_by("ids.range")
+            }
+            (_, None) => CheckResult::ok("root can map any id"),
+            (_, Some(_)) => CheckResult::ok("root can map the ids of its user namespace"),
         };
     }
-    match machine.attempt("user-range", As::Me) {
-        Ok(_) => Found::ok("mapped"),
+    match machine.probe("user-range", RunAs::CurrentUser) {
+        Ok(_) => CheckResult::ok("mapped"),
         Err(why) => {
-            let found = Found::missing(format!("{why}; only one user id can be mapped"));
+            let found = CheckResult::missing(format!("{why}; only one user id can be mapped"));
             [ranges(machine), programs(machine)]
                 .iter()
                 .zip(["ids.range", "ids.newuidmap"])
                 .find(|(cause, _)| cause.status == Status::Missing)
-                .map_or(found.clone(), |(_, name)| found.follows(name))
+                .map_or(found.clone(), |(_, name)| found.caused_by(name))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What this host can do, and how to get what is missing.
 //!
 //! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function that looks. The function
-//! looks at the host through the trait [`Machine`], so that tests can describe hosts. Where possible the kernel is
+//! looks at the host through the trait [`Host`], so that tests can describe hosts. Where possible the kernel is
 //! tested instead of read: a namespace counts as available if a process of this user got one, not if a setting allows
 //! it. A [`probe`] makes such tests in a separate process, which removes everything it created when it exits, so
-//! nothing on the host changes. A program or a test that takes longer than [`machine::PATIENCE`] is killed. A check
+//! nothing on the host changes. A program or a test that takes longer than [`host::PROBE_TIMEOUT`] is killed. A check
 //! that does not return, as from a file system whose server is down, is left behind.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]
@@ -12,16 +12,16 @@
 mod capabilities;
 mod cgroups;
 mod check;
+mod directories;
 mod distribution;
 mod file_systems;
 pub mod gpus;
+pub mod host;
 mod ids;
 mod kernel;
 mod limits;
-pub mod machine;
 mod namespaces;
 mod network;
-mod places;
 pub mod probe;
 pub mod runtimes;
 mod security;
@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use check::{Check, Found, Need};
+use check::{Check, CheckResult, Need};
 
 pub use check::Status;
-pub use machine::{Machine, ThisMachine};
+pub use host::{Host, LocalHost};
 
 /// The subjects in the order they are shown.
 const SUBJECTS: [(&str, &[Check]); 12] = [
@@ -49,7 +49,7 @@ const SUBJECTS: [(&str, &[Check]); 12] = [
     ("network", network::CHECKS),
     ("GPUs", gpus::CHECKS),
     ("other runtimes", runtimes::CHECKS),
-    ("places", places::CHECKS),
+    ("places", directories::CHECKS),
 ];
 
 /// What a host can do.
@@ -58,7 +58,7 @@ pub struct Report {
     /// The version of this format: 1.
     pub version: u32,
     /// The user who runs the checks.
-    pub user: machine::User,
+    pub user: host::User,
     /// Whether containers can be run.
     pub containers: Containers,
     /// All checks, in the order of their subjects.
@@ -70,14 +70,14 @@ pub struct Report {
 pub struct Containers {
     /// By root; absent if an unprivileged user runs the checks, who cannot know.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub root: Option<Answer>,
+    pub root: Option<ContainerSupport>,
     /// By the unprivileged user who runs the checks, or by another one if root runs them.
-    pub user: Answer,
+    pub user: ContainerSupport,
 }
 
 /// Whether any user can run containers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Answer {
+pub struct ContainerSupport {
     /// `ok`: yes; `limited`: yes, without some things; `missing`: no.
     pub status: Status,
     /// What they go without, or what keeps them from it: words, or names of checks.
@@ -104,28 +104,29 @@ pub struct Finding {
 }
 
 /// Timeout of a check: some make three tests.
-const LONGEST: Duration = Duration::from_secs(12);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Runs all checks.
-pub fn examine(machine: impl Machine) -> Report {
-    let machine: Arc<dyn Machine> = Arc::new(machine);
-    examine_within(&machine, LONGEST)
+pub fn examine(machine: impl Host) -> Report {
+    let machine: Arc<dyn Host> = Arc::new(machine);
+    examine_within(&machine, CHECK_TIMEOUT)
 }
 
-fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
+fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
     let user = machine.user();
     let root = user.is_root();
     let mut checks = vec![];
-    let mut answer = Answer { status: Status::Ok, without: vec![] };
+    let mut answer = ContainerSupport { status: Status::Ok, without: vec![] };
     let mut for_all = true;
     for (subject, check) in SUBJECTS.iter().flat_map(|(subject, checks)| checks.iter().map(|c| (*subject, c)))
     {
-        let Found { status, words: found, fix, follows } = look(check, machine, longest);
+        let CheckResult { status, message: found, fix, caused_by: follows } =
+            run_check(check, machine, longest);
         let needed = match check.need {
-            Need::Everyone | Need::Asker => true,
+            Need::Everyone | Need::CurrentUser => true,
             Need::Root => root,
             Need::User => !root,
-            Need::Nobody(_) => false,
+            Need::Optional(_) => false,
         };
         answer.count(check, status, needed, follows.is_none());
         for_all &= check.need != Need::Everyone || status != Status::Missing;
@@ -133,13 +134,15 @@ fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
         checks.push(Finding { subject, name, status, found, purpose, needed, fix });
     }
     let containers = if root {
-        let tried =
-            checks.iter().any(|check| check.name == namespaces::NORMAL_USER && check.status == Status::Ok);
+        let tried = checks
+            .iter()
+            .any(|check| check.name == namespaces::UNPRIVILEGED_USER && check.status == Status::Ok);
         let user = match (for_all, tried) {
-            (true, true) => Answer { status: Status::Ok, without: vec![] },
-            (true, false) => {
-                Answer { status: Status::Missing, without: vec![namespaces::NORMAL_USER.to_owned()] }
-            }
+            (true, true) => ContainerSupport { status: Status::Ok, without: vec![] },
+            (true, false) => ContainerSupport {
+                status: Status::Missing,
+                without: vec![namespaces::UNPRIVILEGED_USER.to_owned()],
+            },
             (false, _) => answer.clone(),
         };
         Containers { root: Some(answer), user }
@@ -150,19 +153,19 @@ fn examine_within(machine: &Arc<dyn Machine>, longest: Duration) -> Report {
 }
 
 /// Runs a check in its own thread, which is left behind if it does not return.
-fn look(check: &Check, machine: &Arc<dyn Machine>, longest: Duration) -> Found {
+fn run_check(check: &Check, machine: &Arc<dyn Host>, longest: Duration) -> CheckResult {
     let (answer, answers) = mpsc::channel();
-    let (look, machine) = (check.look, Arc::clone(machine));
+    let (look, machine) = (check.run, Arc::clone(machine));
     std::thread::spawn(move || {
         // After a timeout the receiver is gone.
         let _ = answer.send(look(&*machine));
     });
     answers
         .recv_timeout(longest)
-        .unwrap_or_else(|_| Found::missing(format!("timed out after {} s", longest.as_secs_f32())))
+        .unwrap_or_else(|_| CheckResult::missing(format!("timed out after {} s", longest.as_secs_f32())))
 }
 
-impl Answer {
+impl ContainerSupport {
     /// Takes a check's outcome into account.
     fn count(&mut self, check: &Check, status: Status, needed: bool, is_cause: bool) {
         if needed && status == Status::Missing {
@@ -173,7 +176,7 @@ impl Answer {
                 self.without.push(check.name.to_owned());
             }
         }
-        if let Need::Nobody(without) = check.need
+        if let Need::Optional(without) = check.need
             && !without.is_empty()
             && status == Status::Missing
             && self.status != Status::Missing
@@ -200,7 +203,7 @@ impl Report {
     }
 }
 
-impl Answer {
+impl ContainerSupport {
     fn words(&self) -> String {
         match self.status {
             Status::Missing => format!("no, see {}", self.without.join(", ")),

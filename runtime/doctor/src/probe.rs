@@ -20,11 +20,11 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
-use jobc_container::cgroup::{Group, Interface, Layout, Plan, Request};
+use jobc_container::cgroup::{CgroupRequest, Group, Interface, Layout, Plan};
 use jobc_sys::id_map::IdMaps;
 
 /// The mount point of the tests: a directory that every host has. It is covered only in the test's own mount namespace.
-const HERE: &str = "/tmp";
+const MOUNT_POINT: &str = "/tmp";
 
 /// Runs steps: their output, or which one failed and why.
 ///
@@ -62,7 +62,7 @@ pub fn run(steps: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
                 ));
             }
             _ => {
-                text += &one(step, again).map_err(failed)?;
+                text += &run_step(step, again).map_err(failed)?;
                 private |= step == "mount";
             }
         }
@@ -77,10 +77,10 @@ fn mounts(step: &str) -> bool {
 }
 
 /// Runs one step.
-fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
+fn run_step(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String> {
     let silent = String::new();
     if let Some(path) = step.strip_prefix("place=") {
-        return place(Path::new(path));
+        return nearest_directory(Path::new(path));
     }
     if let Some(path) = step.strip_prefix("overlay=") {
         return overlay_over(Path::new(path), &[]).map(|()| silent);
@@ -102,18 +102,18 @@ fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String>
         "mount" => {
             unshare(UnshareFlags::NEWNS)?;
             let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-            mount_change("/", private).map_err(words)
+            mount_change("/", private).map_err(describe_errno)
         }
         "ipc" => unshare(UnshareFlags::NEWIPC),
         "uts" => unshare(UnshareFlags::NEWUTS),
         "cgroup" => unshare(UnshareFlags::NEWCGROUP),
         "net" => unshare(UnshareFlags::NEWNET),
         "time" => unshare(UnshareFlags::NEWTIME),
-        "tmpfs" => mount_new("tmpfs", &[("mode", "755")], HERE),
-        "proc" => mount_new("proc", &[], HERE),
-        "sysfs" => mount_new("sysfs", &[], HERE),
-        "mqueue" => mount_new("mqueue", &[], HERE),
-        "devpts" => mount_new("devpts", &[("newinstance", ""), ("ptmxmode", "0666")], HERE),
+        "tmpfs" => mount_new("tmpfs", &[("mode", "755")], MOUNT_POINT),
+        "proc" => mount_new("proc", &[], MOUNT_POINT),
+        "sysfs" => mount_new("sysfs", &[], MOUNT_POINT),
+        "mqueue" => mount_new("mqueue", &[], MOUNT_POINT),
+        "devpts" => mount_new("devpts", &[("newinstance", ""), ("ptmxmode", "0666")], MOUNT_POINT),
         "overlay" => overlay(),
         "trampoline" => trampoline(again),
         "first" => Ok(()),
@@ -122,18 +122,18 @@ fn one(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, String>
     Ok(silent)
 }
 
-fn words(errno: Errno) -> String {
+fn describe_errno(errno: Errno) -> String {
     jobc_sys::error::describe(errno)
 }
 
-fn io_words(error: &std::io::Error) -> String {
-    Errno::from_io_error(error).map_or_else(|| error.to_string(), words)
+fn describe_io_error(error: &std::io::Error) -> String {
+    Errno::from_io_error(error).map_or_else(|| error.to_string(), describe_errno)
 }
 
 fn unshare(flags: UnshareFlags) -> Result<(), String> {
     // The form that is not deprecated is unsafe for the sake of CLONE_FILES, which no step asks for.
     #[expect(deprecated)]
-    rustix::thread::unshare(flags).map_err(words)
+    rustix::thread::unshare(flags).map_err(describe_errno)
 }
 
 /// A user namespace in which this user is root, and the only one (user_namespaces(7)).
@@ -160,7 +160,7 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| io_words(&error))?;
+        .map_err(|error| describe_io_error(&error))?;
     let mut ready = [0; 6];
     let heard = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
     let mapped = if heard {
@@ -169,7 +169,7 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
         Err("no user namespace".to_owned())
     };
     drop(waiting.stdin.take());
-    let ended = waiting.wait().map_err(|error| io_words(&error))?;
+    let ended = waiting.wait().map_err(|error| describe_io_error(&error))?;
     mapped?;
     if ended.success() { Ok(()) } else { Err("no range".to_owned()) }
 }
@@ -178,26 +178,26 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
 fn user_wait() -> Result<(), String> {
     unshare(UnshareFlags::NEWUSER)?;
     let mut out = std::io::stdout();
-    out.write_all(b"ready\n").and_then(|()| out.flush()).map_err(|error| io_words(&error))?;
-    std::io::stdin().read_to_end(&mut vec![]).map_err(|error| io_words(&error))?;
+    out.write_all(b"ready\n").and_then(|()| out.flush()).map_err(|error| describe_io_error(&error))?;
+    std::io::stdin().read_to_end(&mut vec![]).map_err(|error| describe_io_error(&error))?;
     let lines = |file| fs::read_to_string(file).unwrap_or_default().lines().count();
     let ranges = ["/proc/self/uid_map", "/proc/self/gid_map"].map(lines);
     if ranges.iter().all(|&lines| lines > 1) { Ok(()) } else { Err("not mapped".to_owned()) }
 }
 
 fn write(path: &str, text: &str) -> Result<(), String> {
-    fs::write(path, text).map_err(|error| format!("{path}: {}", io_words(&error)))
+    fs::write(path, text).map_err(|error| format!("{path}: {}", describe_io_error(&error)))
 }
 
 /// The identity of a namespace of this process, such as `time:[4026531834]`.
 fn namespace(name: &str) -> Result<String, String> {
-    let link = fs::read_link(format!("/proc/self/ns/{name}")).map_err(|error| io_words(&error))?;
+    let link = fs::read_link(format!("/proc/self/ns/{name}")).map_err(|error| describe_io_error(&error))?;
     Ok(link.to_string_lossy().into_owned())
 }
 
 /// Continues in a child, whose output and exit status become this process's.
 fn child(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| io_words(&error))?;
+    let output = command.stdin(Stdio::null()).output().map_err(|error| describe_io_error(&error))?;
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_owned();
     if output.status.success() {
         return Ok(text(output.stdout));
@@ -208,12 +208,13 @@ fn child(command: &mut Command) -> Result<String, String> {
 
 /// Mounts a new file system the way containers do: fsopen(2), fsmount(2), move_mount(2).
 fn mount_new(kind: &str, options: &[(&str, &str)], target: &str) -> Result<(), String> {
-    let place = rustix::fs::open(target, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(words)?;
-    let mount = detached(kind, options).map_err(words)?;
-    attach(&mount, &place).map_err(words)
+    let place =
+        rustix::fs::open(target, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(describe_errno)?;
+    let mount = detached_mount(kind, options).map_err(describe_errno)?;
+    attach(&mount, &place).map_err(describe_errno)
 }
 
-fn detached(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
+fn detached_mount(kind: &str, options: &[(&str, &str)]) -> Result<OwnedFd, Errno> {
     let fs = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
         if value.is_empty() {
@@ -235,19 +236,19 @@ fn attach(mount: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
 /// An overlay on a tmpfs: a file of the lower layer is changed and removed through it, which needs both a copy up and a
 /// whiteout (Documentation/filesystems/overlayfs.rst).
 fn overlay() -> Result<(), String> {
-    mount_new("tmpfs", &[("mode", "755")], HERE)?;
-    let path = |name: &str| format!("{HERE}/{name}");
+    mount_new("tmpfs", &[("mode", "755")], MOUNT_POINT)?;
+    let path = |name: &str| format!("{MOUNT_POINT}/{name}");
     let made = ["lower", "upper", "work", "merged"].iter().try_for_each(|name| fs::create_dir(path(name)));
     made.and_then(|()| fs::write(path("lower/kept"), "lower"))
         .and_then(|()| fs::write(path("lower/gone"), "lower"))
-        .map_err(|error| io_words(&error))?;
+        .map_err(|error| describe_io_error(&error))?;
     let [lower, upper, work] = ["lower", "upper", "work"].map(path);
     let options = [("lowerdir", &*lower), ("upperdir", &*upper), ("workdir", &*work)];
     mount_new("overlay", &options, &path("merged"))?;
     let changed = fs::write(path("merged/kept"), "upper").and_then(|()| fs::remove_file(path("merged/gone")));
-    changed.map_err(|error| format!("writing through it: {}", io_words(&error)))?;
-    let lower = fs::read_to_string(path("lower/kept")).map_err(|error| io_words(&error))?;
-    let upper = fs::read_to_string(path("upper/kept")).map_err(|error| io_words(&error))?;
+    changed.map_err(|error| format!("writing through it: {}", describe_io_error(&error)))?;
+    let lower = fs::read_to_string(path("lower/kept")).map_err(|error| describe_io_error(&error))?;
+    let upper = fs::read_to_string(path("upper/kept")).map_err(|error| describe_io_error(&error))?;
     if (&*lower, &*upper) == ("lower", "upper") { Ok(()) } else { Err("it mixes its layers".to_owned()) }
 }
 
@@ -256,17 +257,17 @@ fn overlay() -> Result<(), String> {
 fn overlay_over(lower: &Path, more: &[(&str, &str)]) -> Result<(), String> {
     // By its file descriptor, because it may lie below the tmpfs.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let lower = rustix::fs::open(lower, flags, Mode::empty()).map_err(words)?;
+    let lower = rustix::fs::open(lower, flags, Mode::empty()).map_err(describe_errno)?;
     let lower = format!("/proc/self/fd/{}", lower.as_raw_fd());
-    mount_new("tmpfs", &[("mode", "755")], HERE)?;
-    let path = |name: &str| format!("{HERE}/{name}");
+    mount_new("tmpfs", &[("mode", "755")], MOUNT_POINT)?;
+    let path = |name: &str| format!("{MOUNT_POINT}/{name}");
     let made = ["upper", "work", "merged"].iter().try_for_each(|name| fs::create_dir(path(name)));
-    made.map_err(|error| io_words(&error))?;
+    made.map_err(|error| describe_io_error(&error))?;
     let [upper, work] = ["upper", "work"].map(path);
     let options = [("lowerdir", &*lower), ("upperdir", &*upper), ("workdir", &*work)];
     mount_new("overlay", &[&options[..], more].concat(), &path("merged"))?;
     fs::write(path("merged/.written"), "")
-        .map_err(|error| format!("writing through it: {}", io_words(&error)))
+        .map_err(|error| format!("writing through it: {}", describe_io_error(&error)))
 }
 
 /// Starts this program again the way containers start theirs: through a sealed executable in memory.
@@ -298,7 +299,12 @@ fn limits(controllers: &str) -> Result<String, String> {
     }
     let resources = serde_json::from_value(resources).map_err(|error| error.to_string())?;
     let user_namespace = !rustix::process::geteuid().is_root();
-    let request = Request { id: "doctor", resources: Some(&resources), user_namespace, ..Request::default() };
+    let request = CgroupRequest {
+        id: "doctor",
+        resources: Some(&resources),
+        user_namespace,
+        ..CgroupRequest::default()
+    };
     let plan = Layout::detect().and_then(|layout| Plan::of(&layout, &request)).map_err(words)?;
     let line = |group: &Group| match &group.interface {
         Interface::V1(_) => format!("v1 {}\n", group.directory().display()),
@@ -309,11 +315,11 @@ fn limits(controllers: &str) -> Result<String, String> {
 
 /// What a directory that may not be there yet would offer: the nearest one above it, whether it may be written, its
 /// free bytes and its file system's magic number, as a line each.
-fn place(path: &Path) -> Result<String, String> {
+fn nearest_directory(path: &Path) -> Result<String, String> {
     let near = path.ancestors().find(|near| near.exists()).ok_or("no parent directory exists")?;
     let writable = rustix::fs::accessat(CWD, near, Access::WRITE_OK, rustix::fs::AtFlags::EACCESS).is_ok();
-    let space = rustix::fs::statvfs(near).map_err(words)?;
-    let kind = rustix::fs::statfs(near).map_err(words)?.f_type;
+    let space = rustix::fs::statvfs(near).map_err(describe_errno)?;
+    let kind = rustix::fs::statfs(near).map_err(describe_errno)?.f_type;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     Ok(format!("{}\n{writable}\n{free}\n{kind:#x}\n", near.display()))
 }

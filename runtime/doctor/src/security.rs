@@ -1,26 +1,26 @@
 //! System call filters and security modules.
 
-use super::check::{Check, Found, Need};
-use super::machine::Machine;
+use super::check::{Check, CheckResult, Need};
+use super::host::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "seccomp.filter",
         purpose: "allowing a container only some syscalls",
         need: Need::Everyone,
-        look: filter,
+        run: filter,
     },
     Check {
         name: "seccomp.around",
         purpose: "detecting a seccomp filter of this process itself, as inside another container",
-        need: Need::Nobody(""),
-        look: around,
+        need: Need::Optional(""),
+        run: active_filters,
     },
     Check {
         name: "security.modules",
         purpose: "detecting other security modules that can deny access: AppArmor, SELinux and others",
-        need: Need::Nobody(""),
-        look: modules,
+        need: Need::Optional(""),
+        run: modules,
     },
 ];
 
@@ -28,20 +28,21 @@ pub(super) const CHECKS: &[Check] = &[
 const ACTIONS: [&str; 8] =
     ["kill_process", "kill_thread", "trap", "errno", "user_notif", "trace", "log", "allow"];
 
-fn filter(machine: &dyn Machine) -> Found {
+fn filter(machine: &dyn Host) -> CheckResult {
     let Some(actions) = machine.read("/proc/sys/kernel/seccomp/actions_avail") else {
-        return Found::missing("no /proc/sys/kernel/seccomp/actions_avail")
+        return CheckResult::missing("no /proc/sys/kernel/seccomp/actions_avail")
             .fix("use a kernel with CONFIG_SECCOMP_FILTER");
     };
     let there: Vec<&str> = actions.split_whitespace().collect();
     let lacking: Vec<&str> = ACTIONS.into_iter().filter(|action| !there.contains(action)).collect();
     if lacking.is_empty() {
-        return Found::ok(there.join(", "));
+        return CheckResult::ok(there.join(", "));
     }
-    Found::limited(format!("{}; not {}", there.join(", "), lacking.join(", "))).fix("use a newer kernel")
+    CheckResult::limited(format!("{}; not {}", there.join(", "), lacking.join(", ")))
+        .fix("use a newer kernel")
 }
 
-fn around(machine: &dyn Machine) -> Found {
+fn active_filters(machine: &dyn Host) -> CheckResult {
     let status = machine.read("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map_or("0", str::trim)
@@ -49,15 +50,17 @@ fn around(machine: &dyn Machine) -> Found {
     match field("Seccomp") {
         "2" => {
             let filters = field("Seccomp_filters");
-            Found::limited(format!("{filters} seccomp filters are active in this process and its children"))
-                .fix("run outside the container this is in, or start that one with seccomp=unconfined")
+            CheckResult::limited(format!(
+                "{filters} seccomp filters are active in this process and its children"
+            ))
+            .fix("run outside the container this is in, or start that one with seccomp=unconfined")
         }
-        "1" => Found::limited("this process is in strict mode"),
-        _ => Found::ok("no filter"),
+        "1" => CheckResult::limited("this process is in strict mode"),
+        _ => CheckResult::ok("no filter"),
     }
 }
 
-fn modules(machine: &dyn Machine) -> Found {
+fn modules(machine: &dyn Host) -> CheckResult {
     let mut words = vec![];
     if let Some(modules) = machine.read("/sys/kernel/security/lsm") {
         words.push(modules.trim().replace(',', ", "));
@@ -70,5 +73,5 @@ fn modules(machine: &dyn Machine) -> Found {
         Some(_) => words.push("SELinux is permissive".to_owned()),
         None => {}
     }
-    Found::ok(if words.is_empty() { "none seen".to_owned() } else { words.join("; ") })
+    CheckResult::ok(if words.is_empty() { "none seen".to_owned() } else { words.join("; ") })
 }

@@ -1,10 +1,10 @@
 //! Hosts described in lines of text, and the doctor's report on them.
 
-mod described;
+mod fake_host;
 
 use super::distribution::Distribution;
 use super::*;
-use described::Described;
+use fake_host::FakeHost;
 
 /// A usual host of 2026 with systemd, on which everything works; lines that come first count more.
 const USUAL: &str = r"
@@ -41,13 +41,13 @@ const USUAL: &str = r"
 const ROOT: &str = "user 0 root\n";
 
 /// A user without delegated cgroups.
-const NOT_GIVEN: &str = r"
+const NOT_DELEGATED: &str = r"
     refuse limits=memory+pids = this user cannot create cgroups in `/own` or above it\nstart it in a group of your own, as by `systemd-run`; or remove it from config.json
     refuse limits= = this user cannot create cgroups in `/own` or above it
 ";
 
 fn report(differs: &str) -> Report {
-    examine(Described::new(&format!("{differs}\n{USUAL}")))
+    examine(FakeHost::new(&format!("{differs}\n{USUAL}")))
 }
 
 /// The differences from the usual host, and the doctor's report: all checks that are not ok, and the summary.
@@ -94,7 +94,7 @@ fn a_usual_machine_as_a_user_of_a_terminal() {
             /etc/subgid = 1000:100000:65536
             there /run/systemd/system
             there /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service
-            {NOT_GIVEN}"
+            {NOT_DELEGATED}"
         ),
     );
 }
@@ -131,7 +131,8 @@ fn a_user_whom_few_controllers_were_handed_on_to() {
 
 #[test]
 fn a_user_whom_nobody_gave_groups() {
-    let of = |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}")).fix;
+    let of =
+        |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_DELEGATED}\n{machine}")).fix;
     let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and start their shell in a cgroup below it";
     assert_eq!(of(""), [root]);
     // A user whose systemd cannot be reached gets the reason, and no advice to call systemd by hand.
@@ -145,7 +146,7 @@ fn a_user_whom_nobody_gave_groups() {
 #[test]
 fn a_user_whose_systemd_makes_scopes() {
     let of = |controllers: &str| {
-        let found = one("cgroup.delegated", &format!("user 1000 ada\n{NOT_GIVEN}\nscope {controllers}"));
+        let found = one("cgroup.delegated", &format!("user 1000 ada\n{NOT_DELEGATED}\nscope {controllers}"));
         let fix =
             found.fix.iter().map(|fix| format!("; {}", fix.split_once(": ").map_or("", |(who, _)| who)));
         format!("{:?}: {}{}", found.status, found.found, fix.collect::<String>())
@@ -159,7 +160,8 @@ fn a_user_whose_systemd_makes_scopes() {
         "Limited: this user's systemd creates a scope for each job, with memory, pids; it was not given cpu, cpuset; as root"
     );
     assert_eq!(of("cpu cpuset"), "Missing: this user's systemd was not given memory, pids; as root");
-    let born = |machine: &str| one("cgroup.born-inside", &format!("user 1000 ada\n{NOT_GIVEN}\n{machine}"));
+    let born =
+        |machine: &str| one("cgroup.born-inside", &format!("user 1000 ada\n{NOT_DELEGATED}\n{machine}"));
     assert_eq!(born("scope memory").found, "in a scope of this user's systemd");
     assert_eq!(born("").status, Status::Missing);
 }
@@ -257,7 +259,7 @@ fn a_user_without_a_name_needs_one_first() {
 fn a_fix_for_the_kernels_command_line_names_what_is_there() {
     let fix = |machine: &str| {
         let usual = USUAL.replace("program grubby", "program other");
-        Distribution::of(&Described::new(&format!("{machine}\n{usual}"))).boot_with("x=1")
+        Distribution::of(&FakeHost::new(&format!("{machine}\n{usual}"))).kernel_parameter("x=1")
     };
     assert_eq!(fix(""), "add `x=1` to the kernel's command line, then reboot");
     let grub = "add `x=1` to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub, then reboot";
@@ -271,7 +273,7 @@ fn a_fix_for_the_kernels_command_line_names_what_is_there() {
 #[test]
 fn every_other_runtime_has_a_way_to_come() {
     let bare = USUAL.lines().filter(|line| !line.trim().starts_with("program ")).collect::<Vec<_>>();
-    let report = examine(Described::new(&format!("{ROOT}{}", bare.join("\n"))));
+    let report = examine(FakeHost::new(&format!("{ROOT}{}", bare.join("\n"))));
     let runtimes = report.checks.iter().filter(|check| check.name.starts_with("runtime."));
     let fixes: Vec<&str> = runtimes.map(|check| check.fix.first().map_or("", String::as_str)).collect();
     assert_eq!(fixes.len(), 4);
@@ -328,7 +330,7 @@ fn what_is_needed_decides_whether_containers_run() {
 #[test]
 fn a_check_that_hangs_is_left_behind() {
     let start = std::time::Instant::now();
-    let machine: Arc<dyn Machine> = Arc::new(Described::new(&format!("hang /proc/swaps\n{ROOT}{USUAL}")));
+    let machine: Arc<dyn Host> = Arc::new(FakeHost::new(&format!("hang /proc/swaps\n{ROOT}{USUAL}")));
     let report = examine_within(&machine, Duration::from_millis(500));
     assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
     let swap = report.checks.iter().find(|check| check.name == "cgroup.swap").unwrap();
@@ -345,7 +347,7 @@ fn every_check_has_a_name_of_its_own_and_says_what_it_is_for() {
         assert!(check.name.contains('.'), "{}", check.name);
         assert!(!check.purpose.is_empty() && !check.purpose.ends_with('.'), "{}", check.name);
     }
-    assert!(names.contains(namespaces::NORMAL_USER));
+    assert!(names.contains(namespaces::UNPRIVILEGED_USER));
 }
 
 #[test]
@@ -445,11 +447,9 @@ fn each_distribution_has_its_own_command() {
         ("ID=nixos", "install the package `uidmap`"),
     ];
     for (release, fix) in cases {
-        let machine = Described::new(&format!("user 1000 ada\n/etc/os-release = {release}"));
-        let found = ids::CHECKS
-            .iter()
-            .find(|check| check.name == "ids.newuidmap")
-            .map(|check| (check.look)(&machine));
+        let machine = FakeHost::new(&format!("user 1000 ada\n/etc/os-release = {release}"));
+        let found =
+            ids::CHECKS.iter().find(|check| check.name == "ids.newuidmap").map(|check| (check.run)(&machine));
         assert_eq!(found.unwrap().fix, [fix], "{release}");
     }
 }

@@ -1,13 +1,13 @@
 //! The Container Device Interface: files in which vendors describe what a container needs for a device.
 //!
-//! The types follow the specification 1.1.0 (SPEC.md of container-device-interface) field by field. [`found`] reads the
+//! The types follow the specification 1.1.0 (SPEC.md of container-device-interface) field by field. [`registry`] reads the
 //! files of a host, [`edit`] applies their edits to a container's configuration, [`generate`] writes a file. OCI
 //! runtimes do not read these files: the caller of a runtime must apply them before.
 
 pub mod check;
 pub mod edit;
-pub mod found;
 pub mod generate;
+pub mod registry;
 mod yaml;
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use super::inventory::{Gpu, Inventory, Source};
 
 impl Inventory {
     /// The cards by kind, and the driver; cards that are cut up are a kind of their own.
-    pub fn declared(&self) -> TargetGpus {
+    pub fn to_target_gpus(&self) -> TargetGpus {
         let mut cards: Vec<TargetCard> = vec![];
         let can_be_used =
             |gpu: &&Gpu| gpu.mig.as_ref().is_none_or(|mig| !mig.enabled || !mig.devices.is_empty());
@@ -98,8 +98,8 @@ mod tests {
     fn cards_of_a_kind_are_counted_together() {
         let driver = Driver { version: "535.104.05".into(), cuda: Some("12.2".into()) };
         let gpus = vec![whole(), whole(), cut_up(&["3g.40gb", "1g.10gb"]), cut_up(&["1g.10gb", "1g.10gb"])];
-        let declared =
-            Inventory { driver: Some(driver), gpus, source: Source::Nvml, ..Inventory::default() }.declared();
+        let declared = Inventory { driver: Some(driver), gpus, source: Source::Nvml, ..Inventory::default() }
+            .to_target_gpus();
         let [two, cut] = &declared.cards.unwrap()[..] else { panic!("two kinds") };
         assert_eq!((two.count, &two.mig), (Some(2), &Some(IndexMap::new())), "whole, and certainly so");
         let profiles: Vec<_> =
@@ -110,18 +110,18 @@ mod tests {
 
     #[test]
     fn no_card_is_certain_and_an_unknown_profile_is_not() {
-        assert_eq!(Inventory::default().declared().cards, Some(vec![]));
+        assert_eq!(Inventory::default().to_target_gpus().cards, Some(vec![]));
         let mut gpu = cut_up(&["1g.10gb"]);
         gpu.mig.as_mut().unwrap().devices[0].profile = None;
-        let declared = Inventory { gpus: vec![gpu], ..Inventory::default() }.declared();
+        let declared = Inventory { gpus: vec![gpu], ..Inventory::default() }.to_target_gpus();
         assert_eq!(declared.cards.unwrap()[0].mig, None);
         let by_files = Inventory { gpus: vec![whole()], source: Source::Proc, ..Inventory::default() };
-        assert_eq!(by_files.declared().cards.unwrap()[0].mig, None);
+        assert_eq!(by_files.to_target_gpus().cards.unwrap()[0].mig, None);
     }
 
     #[test]
     fn a_card_cut_into_nothing_is_of_no_use() {
         let inventory = Inventory { gpus: vec![cut_up(&[])], ..Inventory::default() };
-        assert_eq!(inventory.declared().cards, Some(vec![]));
+        assert_eq!(inventory.to_target_gpus().cards, Some(vec![]));
     }
 }

@@ -7,11 +7,11 @@ use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan, SharePlan};
 use jobc_schema::target::GpuShare;
 use serde::{Deserialize, Serialize};
 
-use super::inject::Way;
+use super::device_names;
+use super::inject::InjectionMethod;
 use super::inventory::{DeviceId, Inventory};
 use super::lease::Sharing;
-use super::pins;
-use super::sharing::{self, Choice, Means};
+use super::sharing::{self, SharingChoice, SharingSupport};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::EVERY_ROLE;
 
@@ -69,7 +69,7 @@ pub struct Choices<'a> {
     /// Go on where a slice cannot be kept.
     pub allow_unenforced: bool,
     /// How GPUs are injected into the tasks [default: the target's choice].
-    pub injection: Option<Way>,
+    pub injection: Option<InjectionMethod>,
 }
 
 impl Demands {
@@ -78,19 +78,24 @@ impl Demands {
     /// # Errors
     ///
     /// A name that is not a device of this host; a slice that nothing on this host enforces as strictly as required.
-    pub fn of(plan: &JobPlan, choices: Choices<'_>, inventory: &Inventory, means: &Means) -> Result<Self> {
+    pub fn of(
+        plan: &JobPlan,
+        choices: Choices<'_>,
+        inventory: &Inventory,
+        means: &SharingSupport,
+    ) -> Result<Self> {
         let wanting: Vec<(usize, &RolePlan, &GpuPlan)> = plan
             .roles
             .iter()
             .enumerate()
-            .filter_map(|(place, role)| Some((place, role, asked(role)?)))
+            .filter_map(|(place, role)| Some((place, role, gpu_request(role)?)))
             .collect();
         refuse_pins_of_others(choices, &wanting)?;
         let order = RoleOrder::of(plan);
         let mut demands = Self::default();
         for &(place, role, gpu) in &wanting {
             let share = gpu.share.as_ref().map(|share| {
-                let choice = Choice { by: choices.share, or_nothing: choices.allow_unenforced };
+                let choice = SharingChoice { by: choices.share, allow_unenforced: choices.allow_unenforced };
                 let (by, note) = sharing::choose(&role.name, gpu.vendor, share, choice, means)?;
                 demands.notes.extend(note);
                 Ok::<_, Error>((share.clone(), by))
@@ -107,7 +112,7 @@ impl Demands {
                 driver: gpu.driver.clone(),
                 share: share.transpose()?,
                 pins: words
-                    .map(|words| pins::devices(words, gpu.vendor, inventory))
+                    .map(|words| device_names::parse_devices(words, gpu.vendor, inventory))
                     .transpose()?
                     .unwrap_or_default(),
                 apart: (0..wanting.len())
@@ -126,8 +131,8 @@ impl Demands {
     }
 
     /// Whether a plan asks for any.
-    pub fn any(plan: &JobPlan) -> bool {
-        plan.roles.iter().any(|role| asked(role).is_some())
+    pub fn requests_gpus(plan: &JobPlan) -> bool {
+        plan.roles.iter().any(|role| gpu_request(role).is_some())
     }
 }
 
@@ -138,7 +143,7 @@ impl Demand {
     }
 
     /// Whether any device of the host will do.
-    pub(super) fn takes_any(&self) -> bool {
+    pub(super) fn accepts_any_device(&self) -> bool {
         self.models.is_empty()
             && self.memory_bytes.is_none()
             && self.compute_capability.is_none()
@@ -148,12 +153,12 @@ impl Demand {
     }
 
     /// Whether several tasks have the same card at once, each with a limit or none.
-    pub fn soft(&self) -> Option<(&SharePlan, Sharing)> {
+    pub fn soft_share(&self) -> Option<(&SharePlan, Sharing)> {
         self.share.as_ref().filter(|(_, by)| *by != Sharing::Mig).map(|(share, by)| (share, *by))
     }
 
     fn refuse_too_few_pins(&self) -> Result<()> {
-        let needed = if self.soft().is_some() { u64::from(self.cards()) } else { self.total() };
+        let needed = if self.soft_share().is_some() { u64::from(self.cards()) } else { self.total() };
         if self.pins.is_empty() || self.pins.len() as u64 >= needed {
             return Ok(());
         }
@@ -169,7 +174,7 @@ impl Demand {
 }
 
 /// A role's request, if it has one.
-fn asked(role: &RolePlan) -> Option<&GpuPlan> {
+fn gpu_request(role: &RolePlan) -> Option<&GpuPlan> {
     role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0 && role.instances > 0)
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use jobc_schema::gpu::DriverCapability;
 
-use super::machine::Machine;
-use super::places;
+use super::host::Host;
+use super::paths;
 use DriverCapability::{Compute, Display, Graphics, Utility};
 
 /// A file or directory that is bound into containers.
@@ -15,9 +15,9 @@ pub struct DriverFile {
     /// Its path, from the driver's root on.
     pub path: PathBuf,
     /// Its path in containers: the same path, unless programs do not search there.
-    pub place: PathBuf,
+    pub container_path: PathBuf,
     /// What of the driver it serves.
-    pub serves: DriverCapability,
+    pub capability: DriverCapability,
     /// Whether it is a daemon's socket, or a directory of such, which programs write to.
     pub is_socket: bool,
 }
@@ -72,28 +72,37 @@ const GLX_MODULES: [&str; 3] = [
 ];
 
 /// Finds the files of a release, `550.54.15`.
-pub fn of(machine: &Machine, release: &str) -> Vec<DriverFile> {
+pub fn of(machine: &Host, release: &str) -> Vec<DriverFile> {
     let mut found = Vec::new();
     let mut add_at = |path: &Path, place: &Path, serves, is_socket| {
-        let there = machine.has(path) && !found.iter().any(|file: &DriverFile| file.place == place);
+        let there = machine.has(path) && !found.iter().any(|file: &DriverFile| file.container_path == place);
         if there {
-            found.push(DriverFile { path: path.to_owned(), place: place.to_owned(), serves, is_socket });
+            found.push(DriverFile {
+                path: path.to_owned(),
+                container_path: place.to_owned(),
+                capability: serves,
+                is_socket,
+            });
         }
         there
     };
     // After the usual directories, those in the `PATH` of the user who starts jobs.
     let told = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
     let told = std::env::split_paths(&told).filter(|directory| directory.is_absolute());
-    let directories: Vec<PathBuf> = places::PROGRAMS.iter().map(PathBuf::from).chain(told).collect();
+    let directories: Vec<PathBuf> =
+        paths::PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(told).collect();
     for (name, serves) in PROGRAMS {
         directories.iter().any(|directory| {
-            let usual =
-                if places::is_on_every_path(directory) { directory.as_path() } else { Path::new("/usr/bin") };
+            let usual = if paths::is_on_default_path(directory) {
+                directory.as_path()
+            } else {
+                Path::new("/usr/bin")
+            };
             add_at(&directory.join(name), &usual.join(name), serves, false)
         });
     }
     let mut add = |path: &Path, serves, is_socket| {
-        let mounted = path.strip_prefix("/usr").map(|rest| Path::new(places::MOUNTED).join(rest));
+        let mounted = path.strip_prefix("/usr").map(|rest| Path::new(paths::MOUNTED_DRIVER).join(rest));
         add_at(path, path, serves, is_socket)
             || mounted.is_ok_and(|mounted| add_at(&mounted, path, serves, is_socket))
     };

@@ -25,7 +25,7 @@ pub const COMMAND: &str = "gpu-hook";
 
 /// What the hook is to do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct HookRequest {
     /// The driver's release.
     pub release: Option<String>,
     /// Libraries and links to them for the loader cache, by their paths in the container.
@@ -36,7 +36,7 @@ pub struct Order {
     pub links: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Order {
+impl HookRequest {
     /// Whether there is nothing to do but to cover /proc/driver/nvidia.
     pub fn is_empty(&self) -> bool {
         self.libraries.is_empty() && self.libraries_32.is_empty() && self.links.is_empty()
@@ -62,7 +62,7 @@ impl Order {
     }
 
     /// Reads the arguments behind the name.
-    fn read(words: impl Iterator<Item = OsString>) -> Result<Self> {
+    fn parse(words: impl Iterator<Item = OsString>) -> Result<Self> {
         let mut order = Self::default();
         let mut words = words.map(|word| word.to_string_lossy().into_owned());
         while let Some(option) = words.next() {
@@ -86,7 +86,7 @@ impl Order {
 
 /// The whole life of the hook: `words` are what follows [`COMMAND`], the container's state comes on standard input.
 pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
-    match Order::read(words).and_then(|order| carry_out(&order, &root_of_state()?)) {
+    match HookRequest::parse(words).and_then(|order| apply(&order, &container_root()?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("jobc: {}", error.message);
@@ -95,23 +95,23 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn carry_out(order: &Order, root: &OwnedFd) -> Result<()> {
-    links::make(root, &order.links)?;
+fn apply(order: &HookRequest, root: &OwnedFd) -> Result<()> {
+    links::create_links(root, &order.links)?;
     if !order.libraries.is_empty() {
-        loader::tell(root, order)?;
+        loader::update_cache(root, order)?;
     }
     procfs::cover(root, Path::new("/proc/driver/nvidia"))
 }
 
 /// The most of a state or a config.json that is read.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_SIZE: u64 = 16 << 20;
 
 /// The container's root, by the state on standard input and the config.json of its bundle.
-fn root_of_state() -> Result<OwnedFd> {
+fn container_root() -> Result<OwnedFd> {
     let broken = |what: String| Error::new(Kind::Config, what);
     let mut state = Vec::new();
     std::io::stdin()
-        .take(LARGEST)
+        .take(MAX_FILE_SIZE)
         .read_to_end(&mut state)
         .map_err(|error| broken(format!("cannot read the container's state: {error}")))?;
     let state: Value = serde_json::from_slice(&state)
@@ -127,7 +127,7 @@ fn root_of_state() -> Result<OwnedFd> {
     let root = Path::new(bundle).join(root);
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat(CWD, &root, flags, Mode::empty())
-        .map_err(|errno| Error::machine(format!("open the container's root `{}`", root.display()), errno))
+        .map_err(|errno| Error::system(format!("open the container's root `{}`", root.display()), errno))
 }
 
 #[cfg(test)]

@@ -7,32 +7,32 @@
 mod environment;
 mod extras;
 mod job;
-mod legacy;
-mod wants;
+mod nvidia_hook;
+mod request;
 
 use std::sync::OnceLock;
 
 use jobc_schema::gpu::Vendor;
 use oci_spec::runtime::Spec;
 
-use super::cdi::found::{Described, Found};
 use super::cdi::generate::{self, DriverFiles, Source, kind};
-use super::cdi::{edit, found};
+use super::cdi::registry::{CdiRegistry, RegisteredDevice};
+use super::cdi::{edit, registry};
+use super::host::Host;
 use super::inventory::{DeviceId, Inventory};
-use super::machine::Machine;
 use super::{nodes, requires};
 use jobc_sys::error::{Error, Kind, Result};
 
 pub use environment::value;
-pub use job::{hide_all, is_machine_root, visible_by_author};
-pub use wants::{Injected, Wants, Way};
+pub use job::{hide_all, is_host_root, visible_by_author};
+pub use request::{InjectionMethod, InjectionReport, InjectionRequest};
 
 /// What the tasks of a job share: the host's devices, and what was found of files for them, once.
 #[derive(Debug)]
 pub struct Injector {
-    machine: Machine,
+    host: Host,
     inventory: Inventory,
-    found: OnceLock<Found>,
+    registry: OnceLock<CdiRegistry>,
     files: OnceLock<DriverFiles>,
 }
 
@@ -43,18 +43,18 @@ pub struct Injector {
 /// As of [`Injector::inject`].
 pub fn inject(
     spec: &mut Spec,
-    machine: &Machine,
+    machine: &Host,
     inventory: &Inventory,
     devices: &[DeviceId],
-    wants: &Wants<'_>,
-) -> Result<Injected> {
+    wants: &InjectionRequest<'_>,
+) -> Result<InjectionReport> {
     Injector::new(machine.clone(), inventory.clone()).inject(spec, devices, wants)
 }
 
 impl Injector {
     /// Nothing is searched until a container needs it.
-    pub fn new(machine: Machine, inventory: Inventory) -> Self {
-        Self { machine, inventory, found: OnceLock::new(), files: OnceLock::new() }
+    pub fn new(machine: Host, inventory: Inventory) -> Self {
+        Self { host: machine, inventory, registry: OnceLock::new(), files: OnceLock::new() }
     }
 
     /// The host's GPUs.
@@ -69,10 +69,15 @@ impl Injector {
     /// # Errors
     ///
     /// A device that does not exist any more, a way that does not serve it, a CDI file that does not fit the host.
-    pub fn inject(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+    pub fn inject(
+        &self,
+        spec: &mut Spec,
+        devices: &[DeviceId],
+        wants: &InjectionRequest<'_>,
+    ) -> Result<InjectionReport> {
         if devices.is_empty() {
             environment::hide_all(spec, wants.visible);
-            return Ok(Injected { way: Way::None, said: Vec::new() });
+            return Ok(InjectionReport { method: InjectionMethod::None, notes: Vec::new() });
         }
         for device in devices {
             let there = self.inventory.gpu(*device).is_some()
@@ -80,87 +85,98 @@ impl Injector {
             if !there {
                 let name = self.inventory.name(*device);
                 let message = format!("the GPU `{name}` no longer exists");
-                return Err(Error::new(Kind::Machine, message).help("see `jobc gpu ls`"));
+                return Err(Error::new(Kind::System, message).help("see `jobc gpu ls`"));
             }
         }
         let environment = spec.process().as_ref().and_then(|process| process.env().as_deref());
         requires::check(environment.unwrap_or_default(), &self.inventory, devices)?;
-        if !matches!(wants.injection, Way::None | Way::Hook) {
+        if !matches!(wants.injection, InjectionMethod::None | InjectionMethod::Hook) {
             let capabilities = environment::capabilities(wants.capabilities);
-            nodes::complete(&self.machine, &self.inventory, devices, capabilities)?;
+            nodes::create_missing(&self.host, &self.inventory, devices, capabilities)?;
         }
         match wants.injection {
-            Way::None => {
+            InjectionMethod::None => {
                 environment::name_devices(spec, &self.inventory, devices, wants.visible);
-                Ok(Injected { way: Way::None, said: Vec::new() })
+                Ok(InjectionReport { method: InjectionMethod::None, notes: Vec::new() })
             }
-            Way::Hook => legacy::add(spec, &self.machine, &self.inventory, devices, wants),
-            Way::Cdi => {
-                let described = self.described(devices)?;
-                Self::apply_found(spec, &described, wants)
+            InjectionMethod::Hook => nvidia_hook::add(spec, &self.host, &self.inventory, devices, wants),
+            InjectionMethod::Cdi => {
+                let described = self.registered_devices(devices)?;
+                Self::apply_cdi(spec, &described, wants)
             }
-            Way::Generated => self.generate(spec, devices, wants),
-            Way::Auto => self.choose(spec, devices, wants),
+            InjectionMethod::Generated => self.generate(spec, devices, wants),
+            InjectionMethod::Auto => self.inject_auto(spec, devices, wants),
         }
     }
 
     /// The host's CDI files; if they do not fit, the driver files that this program finds.
-    fn choose(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+    fn inject_auto(
+        &self,
+        spec: &mut Spec,
+        devices: &[DeviceId],
+        wants: &InjectionRequest<'_>,
+    ) -> Result<InjectionReport> {
         // The host's own files have the driver's; what a CDI file would mount over them is the same.
-        if wants.machine_root || !self.has_files_for(devices) {
-            return self.make(spec, devices, wants);
+        if wants.host_root || !self.has_files_for(devices) {
+            return self.inject_without_cdi(spec, devices, wants);
         }
         let mut attempt = spec.clone();
-        let tried = self.described(devices).and_then(|found| Self::apply_found(&mut attempt, &found, wants));
+        let tried =
+            self.registered_devices(devices).and_then(|found| Self::apply_cdi(&mut attempt, &found, wants));
         match tried {
             Ok(injected) => {
                 *spec = attempt;
                 Ok(injected)
             }
             Err(error) => {
-                let mut injected = self.make(spec, devices, wants)?;
-                injected.said.insert(0, format!("the host's CDI files are not used: {}", error.message));
+                let mut injected = self.inject_without_cdi(spec, devices, wants)?;
+                injected.notes.insert(0, format!("the host's CDI files are not used: {}", error.message));
                 Ok(injected)
             }
         }
     }
 
     /// The driver files that are found; if the libraries are missing, NVIDIA's hook may know where they are.
-    fn make(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+    fn inject_without_cdi(
+        &self,
+        spec: &mut Spec,
+        devices: &[DeviceId],
+        wants: &InjectionRequest<'_>,
+    ) -> Result<InjectionReport> {
         let is_nvidia = devices.iter().all(|device| device.vendor == Vendor::Nvidia);
         let by_hook = is_nvidia
             && !self.has_driver_in_root(wants)
             && !self.files().has_cuda()
-            && legacy::find(&self.machine).is_some();
+            && nvidia_hook::find(&self.host).is_some();
         if by_hook {
-            return legacy::add(spec, &self.machine, &self.inventory, devices, wants);
+            return nvidia_hook::add(spec, &self.host, &self.inventory, devices, wants);
         }
         self.generate(spec, devices, wants)
     }
 
     /// Whether the driver's files are in the container's root already: it is the host's own, and the driver is
     /// there.
-    fn has_driver_in_root(&self, wants: &Wants<'_>) -> bool {
-        wants.machine_root && self.machine.is_own()
+    fn has_driver_in_root(&self, wants: &InjectionRequest<'_>) -> bool {
+        wants.host_root && self.host.is_own()
     }
 
-    fn found(&self) -> &Found {
-        self.found.get_or_init(|| Found::on(&self.machine))
+    fn registry(&self) -> &CdiRegistry {
+        self.registry.get_or_init(|| CdiRegistry::of_host(&self.host))
     }
 
     fn files(&self) -> &DriverFiles {
-        self.files.get_or_init(|| DriverFiles::of(&self.machine, &self.inventory))
+        self.files.get_or_init(|| DriverFiles::of(&self.host, &self.inventory))
     }
 
     fn has_files_for(&self, devices: &[DeviceId]) -> bool {
-        devices.iter().filter_map(|device| kind(device.vendor)).any(|kind| self.found().has_kind(kind))
+        devices.iter().filter_map(|device| kind(device.vendor)).any(|kind| self.registry().has_kind(kind))
     }
 
     /// The host's CDI files on devices.
-    fn described(&self, devices: &[DeviceId]) -> Result<Vec<Described<'_>>> {
+    fn registered_devices(&self, devices: &[DeviceId]) -> Result<Vec<RegisteredDevice<'_>>> {
         let mut all = Vec::with_capacity(devices.len());
         for device in devices {
-            all.push(self.describe(*device)?);
+            all.push(self.registered_device(*device)?);
         }
         Ok(all)
     }
@@ -168,13 +184,13 @@ impl Injector {
     /// The description of a device that brings its nodes, by the first of its names that has one.
     ///
     /// Files keep numbers of an earlier boot at times, so a description without the device's own node is not believed.
-    fn describe(&self, device: DeviceId) -> Result<Described<'_>> {
-        let (found, kind) = (self.found(), kind(device.vendor).unwrap_or_default());
+    fn registered_device(&self, device: DeviceId) -> Result<RegisteredDevice<'_>> {
+        let (found, kind) = (self.registry(), kind(device.vendor).unwrap_or_default());
         let nodes = generate::needed_nodes(&self.inventory, device);
         let mut wrong = None;
-        for name in names(&self.inventory, device) {
+        for name in cdi_names(&self.inventory, device) {
             let Some(described) = found.device(&format!("{kind}={name}")) else { continue };
-            let edits = found::edits(&[described]);
+            let edits = registry::merge_edits(&[described]);
             let brings = |path: &std::path::Path| edits.device_nodes.iter().any(|node| node.path == path);
             match nodes.iter().find(|path| !brings(path)) {
                 None => return Ok(described),
@@ -192,54 +208,63 @@ impl Injector {
             let error = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
             format!("no CDI file of the host describes the GPU `{name}` as `{kind}`{error}")
         });
-        Err(Error::new(Kind::Machine, message).help(
+        Err(Error::new(Kind::System, message).help(
             "write the file again: `jobc gpu cdi --output /etc/cdi/jobc.yaml`, or the vendor's own tool",
         ))
     }
 
-    fn apply_found(spec: &mut Spec, found: &[Described<'_>], wants: &Wants<'_>) -> Result<Injected> {
-        let said = edit::apply(&found::edits(found), spec)?;
+    fn apply_cdi(
+        spec: &mut Spec,
+        found: &[RegisteredDevice<'_>],
+        wants: &InjectionRequest<'_>,
+    ) -> Result<InjectionReport> {
+        let said = edit::apply(&registry::merge_edits(found), spec)?;
         environment::restore(spec, wants.visible);
-        Ok(Injected { way: Way::Cdi, said })
+        Ok(InjectionReport { method: InjectionMethod::Cdi, notes: said })
     }
 
-    fn generate(&self, spec: &mut Spec, devices: &[DeviceId], wants: &Wants<'_>) -> Result<Injected> {
+    fn generate(
+        &self,
+        spec: &mut Spec,
+        devices: &[DeviceId],
+        wants: &InjectionRequest<'_>,
+    ) -> Result<InjectionReport> {
         let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
         let mut said = Vec::new();
         let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
-        if files.is_some() && wants.machine_root && edit::is_in_user_namespace(spec) {
+        if files.is_some() && wants.host_root && edit::is_in_user_namespace(spec) {
             // Nobody makes files in directories of a user that the namespace does not have.
             files = None;
             said.push(format!(
                 "the driver's files below `{}` cannot be added to the host's own without root",
-                self.machine.root().display()
+                self.host.root().display()
             ));
         }
         if files.is_some_and(|files| !files.has_cuda()) {
             said.push(format!(
                 "no NVIDIA driver libraries were found below `{}`: the container has only those of its image",
-                self.machine.root().display()
+                self.host.root().display()
             ));
         }
         let source = Source {
-            machine: &self.machine,
+            host: &self.host,
             inventory: &self.inventory,
             files,
             capabilities: environment::capabilities(wants.capabilities),
         };
         let mut edits = source.edits(devices)?;
-        extras::add(&mut edits, &self.machine, spec);
+        extras::add(&mut edits, &self.host, spec);
         said.extend(edit::apply(&edits, spec)?);
         if is_nvidia && self.has_driver_in_root(wants) {
-            environment::tell_of(spec, self.files());
+            environment::add_driver_paths(spec, self.files());
         }
         environment::restore(spec, wants.visible);
-        Ok(Injected { way: Way::Generated, said })
+        Ok(InjectionReport { method: InjectionMethod::Generated, notes: said })
     }
 }
 
 /// What a device may be called in a CDI file, the surest first.
-fn names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
+fn cdi_names(inventory: &Inventory, device: DeviceId) -> Vec<String> {
     if let Some(mig) = device.mig {
         let uuid = inventory.mig(device).and_then(|mig| mig.uuid.clone());
         return uuid.into_iter().chain([format!("{}:{mig}", device.gpu)]).collect();

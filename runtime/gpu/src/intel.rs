@@ -6,15 +6,15 @@
 
 use jobc_schema::gpu::Vendor;
 
+use super::host::Host;
 use super::inventory::Gpu;
-use super::machine::Machine;
 use super::{drm, pci};
 
 /// The kernel's drivers for them.
 const DRIVERS: [&str; 2] = ["i915", "xe"];
 
 /// The cards, in the order of the PCI bus.
-pub(super) fn look(machine: &Machine) -> Vec<Gpu> {
+pub(super) fn discover(machine: &Host) -> Vec<Gpu> {
     let cards = pci::cards(machine).into_iter();
     let driven = cards.filter(|card| {
         card.vendor == "0x8086" && card.driver.as_deref().is_some_and(|driver| DRIVERS.contains(&driver))
@@ -23,12 +23,12 @@ pub(super) fn look(machine: &Machine) -> Vec<Gpu> {
     for (index, gpu) in (0..).zip(&mut gpus) {
         gpu.index = index;
     }
-    pci::link(machine, &mut gpus, &|_, _| 0);
+    pci::set_links(machine, &mut gpus, &|_, _| 0);
     gpus
 }
 
 /// A card that has a node to compute with.
-fn gpu(machine: &Machine, card: &pci::Card) -> Option<Gpu> {
+fn gpu(machine: &Host, card: &pci::Card) -> Option<Gpu> {
     let pci = card.pci.as_str();
     let nodes = drm::nodes(machine, pci);
     let minor = drm::minor(machine, pci)?;
@@ -45,15 +45,15 @@ fn gpu(machine: &Machine, card: &pci::Card) -> Option<Gpu> {
 }
 
 /// The card's own memory: a file of i915's card, or one a tile of xe's.
-fn memory(machine: &Machine, pci: &str) -> Option<u64> {
+fn memory(machine: &Host, pci: &str) -> Option<u64> {
     let device = format!("/sys/bus/pci/devices/{pci}");
-    let cards = machine.numbered(format!("{device}/drm"), "card").into_iter();
+    let cards = machine.numbered_names(format!("{device}/drm"), "card").into_iter();
     let mut of_cards =
-        cards.filter_map(|(card, _)| machine.number(format!("{device}/drm/{card}/lmem_total_bytes")));
+        cards.filter_map(|(card, _)| machine.read_number(format!("{device}/drm/{card}/lmem_total_bytes")));
     of_cards.next().or_else(|| {
-        let tiles = machine.numbered(&device, "tile").into_iter();
+        let tiles = machine.numbered_names(&device, "tile").into_iter();
         let sum: u64 = tiles
-            .filter_map(|(tile, _)| machine.number(format!("{device}/{tile}/physical_vram_size_bytes")))
+            .filter_map(|(tile, _)| machine.read_number(format!("{device}/{tile}/physical_vram_size_bytes")))
             .sum();
         (sum > 0).then_some(sum)
     })

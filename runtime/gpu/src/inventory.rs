@@ -69,7 +69,7 @@ pub struct Gpu {
     /// Its NUMA node.
     pub numa_node: Option<u32>,
     /// The device nodes of this card, without those that all cards share: the compute node first, then those of
-    /// /dev/dri. They have the names that programs use; [`Machine::path`](super::Machine::path) gives their paths.
+    /// /dev/dri. They have the names that programs use; [`Host::path`](super::Host::path) gives their paths.
     pub nodes: Vec<PathBuf>,
     /// Multi-Instance GPU: absent if the card does not support it, or if it is unknown.
     pub mig: Option<Mig>,
@@ -87,13 +87,13 @@ pub struct Link {
     /// The other card's index.
     pub to: u32,
     /// By what, the nearest that there is.
-    pub by: Way,
+    pub by: LinkType,
 }
 
 /// The way between two cards, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Way {
+pub enum LinkType {
     /// NVLink, or AMD's XGMI, by so many links.
     Nvlink(u32),
     /// One PCIe switch.

@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
 /// The magic of the old format; the current one may follow it.
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0";
-const HEADER: usize = 48;
-const ENTRY: usize = 24;
-const OLD_HEADER: usize = 16;
-const OLD_ENTRY: usize = 12;
+const HEADER_SIZE: usize = 48;
+const ENTRY_SIZE: usize = 24;
+const OLD_HEADER_SIZE: usize = 16;
+const OLD_ENTRY_SIZE: usize = 12;
 /// The magic of the extensions.
 const EXTENSION_MAGIC: u32 = 0xeaa4_2174;
 const TAG_HWCAPS: u32 = 1;
 /// The numbers are little-endian.
-const LITTLE: u8 = 2;
+const LITTLE_ENDIAN: u8 = 2;
 /// The bits of an entry's flags that identify the architecture.
-const MACHINE: u32 = 0xff00;
+const ARCHITECTURE_MASK: u32 = 0xff00;
 
 /// The flags of libraries for this host's own programs (`sysdeps/…/ldconfig.h`).
-pub const NATIVE: u32 = if cfg!(target_arch = "x86_64") {
+pub const NATIVE_FLAGS: u32 = if cfg!(target_arch = "x86_64") {
     0x0303
 } else if cfg!(target_arch = "aarch64") {
     0x0a03
@@ -34,7 +34,7 @@ pub const NATIVE: u32 = if cfg!(target_arch = "x86_64") {
     0x0003
 };
 /// The flags of libraries for 32-bit x86.
-pub const I386: u32 = 0x0003;
+pub const I386_FLAGS: u32 = 0x0003;
 
 /// A cache.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,11 +61,11 @@ impl Cache {
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = new_format(bytes)?;
         let count = number(bytes, 20)? as usize;
-        if !matches!(bytes.get(28)? & 3, 0 | LITTLE) || count > bytes.len() / ENTRY {
+        if !matches!(bytes.get(28)? & 3, 0 | LITTLE_ENDIAN) || count > bytes.len() / ENTRY_SIZE {
             return None;
         }
         let entry = |index: usize| {
-            let at = HEADER + index * ENTRY;
+            let at = HEADER_SIZE + index * ENTRY_SIZE;
             Some(Entry {
                 flags: number(bytes, at)?,
                 name: text(bytes, number(bytes, at + 4)?)?,
@@ -100,7 +100,9 @@ impl Cache {
     pub fn add(&mut self, path: &Path, flags: u32) {
         let Some(name) = path.file_name() else { return };
         let name = name.as_bytes().to_vec();
-        self.entries.retain(|entry| entry.name != name || entry.flags & MACHINE != flags & MACHINE);
+        self.entries.retain(|entry| {
+            entry.name != name || entry.flags & ARCHITECTURE_MASK != flags & ARCHITECTURE_MASK
+        });
         let path = path.as_os_str().as_bytes().to_vec();
         self.entries.push(Entry { flags, os_version: 0, hwcap: 0, name, path });
     }
@@ -110,15 +112,15 @@ impl Cache {
         let mut entries: Vec<&Entry> = self.entries.iter().collect();
         // The loader searches for the first of equal names, and takes it.
         entries.sort_by(|a, b| compare(&b.name, &a.name).then(b.flags.cmp(&a.flags)));
-        let strings_at = HEADER + entries.len() * ENTRY;
+        let strings_at = HEADER_SIZE + entries.len() * ENTRY_SIZE;
         let mut strings: Vec<u8> = Vec::new();
         let mut place = |text: &[u8]| {
-            let at = length(strings_at + strings.len());
+            let at = to_u32(strings_at + strings.len());
             strings.extend_from_slice(text);
             strings.push(0);
             at
         };
-        let mut table = Vec::with_capacity(entries.len() * ENTRY);
+        let mut table = Vec::with_capacity(entries.len() * ENTRY_SIZE);
         for entry in &entries {
             let (name, path) = (place(&entry.name), place(&entry.path));
             for number in [entry.flags, name, path, entry.os_version] {
@@ -129,18 +131,18 @@ impl Cache {
         let hwcaps: Vec<u32> = self.hwcaps.iter().map(|name| place(name)).collect();
         let extension_at = (strings_at + strings.len()).next_multiple_of(4);
         let mut bytes = MAGIC.to_vec();
-        bytes.extend_from_slice(&length(entries.len()).to_le_bytes());
-        bytes.extend_from_slice(&length(strings.len()).to_le_bytes());
-        bytes.extend_from_slice(&[LITTLE, 0, 0, 0]);
-        let extension = if hwcaps.is_empty() { 0 } else { length(extension_at) };
+        bytes.extend_from_slice(&to_u32(entries.len()).to_le_bytes());
+        bytes.extend_from_slice(&to_u32(strings.len()).to_le_bytes());
+        bytes.extend_from_slice(&[LITTLE_ENDIAN, 0, 0, 0]);
+        let extension = if hwcaps.is_empty() { 0 } else { to_u32(extension_at) };
         bytes.extend_from_slice(&extension.to_le_bytes());
-        bytes.resize(HEADER, 0);
+        bytes.resize(HEADER_SIZE, 0);
         bytes.extend_from_slice(&table);
         bytes.extend_from_slice(&strings);
         if !hwcaps.is_empty() {
             bytes.resize(extension_at, 0);
-            let size = length(hwcaps.len() * 4);
-            let section = [TAG_HWCAPS, 0, length(extension_at + 24), size];
+            let size = to_u32(hwcaps.len() * 4);
+            let section = [TAG_HWCAPS, 0, to_u32(extension_at + 24), size];
             for number in [EXTENSION_MAGIC, 1].into_iter().chain(section).chain(hwcaps) {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
@@ -150,7 +152,7 @@ impl Cache {
 }
 
 /// No cache is 4 GiB large.
-fn length(number: usize) -> u32 {
+fn to_u32(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -160,7 +162,7 @@ fn new_format(bytes: &[u8]) -> Option<&[u8]> {
         return Some(bytes);
     }
     let count = number(bytes.strip_prefix(OLD_MAGIC).map(|_| bytes)?, 12)? as usize;
-    let behind = OLD_HEADER.checked_add(count.checked_mul(OLD_ENTRY)?)?.next_multiple_of(8);
+    let behind = OLD_HEADER_SIZE.checked_add(count.checked_mul(OLD_ENTRY_SIZE)?)?.next_multiple_of(8);
     bytes.get(behind..).filter(|rest| rest.starts_with(MAGIC))
 }
 
@@ -198,7 +200,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
     loop {
         match (one.peek().copied(), other.peek().copied()) {
             (Some(a), Some(b)) if a.is_ascii_digit() && b.is_ascii_digit() => {
-                let order = run(&mut one).cmp(&run(&mut other));
+                let order = parse_digits(&mut one).cmp(&parse_digits(&mut other));
                 if order.is_ne() {
                     return order;
                 }
@@ -220,7 +222,7 @@ fn compare(one: &[u8], other: &[u8]) -> Ordering {
 }
 
 /// The number that a run of digits is; one too large wraps, as with the loader's int.
-fn run(bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>) -> i32 {
+fn parse_digits(bytes: &mut std::iter::Peekable<impl Iterator<Item = u8>>) -> i32 {
     let mut number: i32 = 0;
     while let Some(digit) = bytes.next_if(u8::is_ascii_digit) {
         number = number.wrapping_mul(10).wrapping_add(i32::from(digit - b'0'));

@@ -1,6 +1,6 @@
 //! What a job has of the host's GPUs: exact devices, decided once when it is admitted.
 //!
-//! A [`Slot`] is one device, or a slice of one; a [`Seat`] is what one task has while it runs. Roles that never run
+//! A [`Slot`] is one device, or a slice of one; a [`DeviceSet`] is what one task has while it runs. Roles that never run
 //! together may have seats on the same slots, and the tasks of a role with `parallel` take its seats in turns.
 
 use jobc_schema::gpu::Enforcement;
@@ -10,12 +10,12 @@ use super::inventory::DeviceId;
 
 /// What a job has of the host's GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Leased {
+pub struct GpuLease {
     /// The devices and slices of devices, each once.
     pub slots: Vec<Slot>,
     /// Which of them a task has, by role and number: task `i` has the seat `i` where all instances of a role run at
     /// once.
-    pub seats: Vec<Seat>,
+    pub seats: Vec<DeviceSet>,
 }
 
 /// A device that a job has, or a slice of one.
@@ -64,29 +64,29 @@ pub enum Sharing {
 
 /// What a task has while it runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seat {
+pub struct DeviceSet {
     /// The role whose tasks have it.
     pub role: String,
     /// Its number among the role's seats, from 0.
     pub number: u32,
-    /// Places in [`Leased::slots`], in the order in which the task sees the devices.
+    /// Places in [`GpuLease::slots`], in the order in which the task sees the devices.
     pub slots: Vec<usize>,
 }
 
-impl Leased {
+impl GpuLease {
     /// Whether the job has no GPUs.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
     /// What a seat has, in order.
-    pub fn of<'a>(&'a self, seat: &'a Seat) -> impl Iterator<Item = &'a Slot> {
+    pub fn slots_of<'a>(&'a self, seat: &'a DeviceSet) -> impl Iterator<Item = &'a Slot> {
         // A record is untrusted: any user may have written it.
         seat.slots.iter().filter_map(|&slot| self.slots.get(slot))
     }
 
     /// The slot of a name that a task's record has.
-    pub fn named(&self, name: &str) -> Option<&Slot> {
+    pub fn slot_named(&self, name: &str) -> Option<&Slot> {
         self.slots.iter().find(|slot| slot.name == name)
     }
 }

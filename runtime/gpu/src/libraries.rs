@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use jobc_schema::gpu::DriverCapability;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::ld_cache::{Cache, I386, NATIVE};
-use super::machine::Machine;
-use super::places;
+use super::host::Host;
+use super::ld_cache::{Cache, I386_FLAGS, NATIVE_FLAGS};
+use super::paths;
 use DriverCapability::{Compat32, Compute, Display, Graphics, Ngx, Utility, Video};
-use jobc_sys::inside::open_inside;
+use jobc_sys::open_inside::open_inside;
 
 /// A file of the driver that is bound into containers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ pub struct Library {
     /// Where it is, from the driver's root on: containers have it there too.
     pub path: PathBuf,
     /// What of the driver it serves.
-    pub serves: DriverCapability,
+    pub capability: DriverCapability,
     /// Whether it is for 32-bit programs.
     pub is_32_bit: bool,
 }
@@ -51,11 +51,11 @@ pub struct Libraries {
     /// The links, by path.
     pub links: Vec<Link>,
     /// Those of the main directories that the host's loader does not search by default.
-    pub unsearched: Vec<PathBuf>,
+    pub unsearched_directories: Vec<PathBuf>,
 }
 
 /// Libraries by the beginning of their names, up to `.so`.
-const SERVES: &[(&str, DriverCapability)] = &[
+const LIBRARY_CAPABILITIES: &[(&str, DriverCapability)] = &[
     ("libnvidia-ml", Utility),
     ("libnvidia-cfg", Utility),
     ("libnvidia-nscq", Utility),
@@ -103,17 +103,17 @@ const SERVES: &[(&str, DriverCapability)] = &[
 ];
 
 /// Libraries that have versions of their own.
-const OWN_VERSIONS: [&str; 4] =
+const INDEPENDENT_VERSIONS: [&str; 4] =
     ["libnvidia-egl-gbm", "libnvidia-egl-wayland", "libnvidia-egl-xcb", "libnvidia-egl-xlib"];
 
 /// What lies below such a directory.
-const BELOW: [&str; 2] = ["vdpau", "gbm"];
+const SUBDIRECTORIES: [&str; 2] = ["vdpau", "gbm"];
 
 /// Libraries whose directory is looked up in the loader's cache.
-const KNOWN: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libGLX_nvidia.so.0"];
+const CACHED_LIBRARIES: [&str; 3] = ["libcuda.so.1", "libnvidia-ml.so.1", "libGLX_nvidia.so.0"];
 
 /// Links that programs need and that packages do not always contain.
-const WANTED: [(&str, &str); 3] = [
+const REQUIRED_LINKS: [(&str, &str); 3] = [
     ("libcuda.so", "libcuda.so.1"),
     ("libnvidia-opticalflow.so", "libnvidia-opticalflow.so.1"),
     ("libGLX_indirect.so.0", "libGLX_nvidia.so.0"),
@@ -121,34 +121,34 @@ const WANTED: [(&str, &str); 3] = [
 
 impl Libraries {
     /// Finds the libraries of a release, `550.54.15`.
-    pub fn of(machine: &Machine, release: &str) -> Self {
+    pub fn of(machine: &Host, release: &str) -> Self {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(root) = openat(CWD, machine.root(), flags, Mode::empty()) else { return Self::default() };
         let cache = machine.path("/etc/ld.so.cache");
         let cache = std::fs::read(cache).ok().and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
         let mut search =
-            Search { root, release, seen: BTreeSet::new(), found: Vec::new(), links: Vec::new() };
-        for name in KNOWN {
-            for path in cache.find(name, NATIVE).chain(cache.find(name, I386)) {
-                search.directory(path.parent().unwrap_or(Path::new("/")));
+            Search { root, release, seen: BTreeSet::new(), files: Vec::new(), links: Vec::new() };
+        for name in CACHED_LIBRARIES {
+            for path in cache.find(name, NATIVE_FLAGS).chain(cache.find(name, I386_FLAGS)) {
+                search.search_directory(path.parent().unwrap_or(Path::new("/")));
             }
         }
-        for directory in places::LIBRARIES {
-            search.directory(Path::new(directory));
+        for directory in paths::LIBRARY_DIRECTORIES {
+            search.search_directory(Path::new(directory));
         }
         // The directories in `LD_LIBRARY_PATH` of the user who starts jobs, as images of clusters set it.
         let told = std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
         for directory in std::env::split_paths(&told).filter(|directory| directory.is_absolute()) {
-            search.directory(&directory);
+            search.search_directory(&directory);
         }
         let searched: BTreeSet<PathBuf> =
-            cache.directories().iter().filter_map(|directory| search.real(directory)).collect();
+            cache.directories().iter().filter_map(|directory| search.real_path(directory)).collect();
         let mut libraries = search.finish();
         let main = libraries.files.iter().filter(|library| !library.is_32_bit && is_main(&library.path));
         let directories: BTreeSet<&Path> = main.filter_map(|library| library.path.parent()).collect();
         let is_searched =
-            |directory: &Path| places::is_of_the_loader(directory) || searched.contains(directory);
-        libraries.unsearched =
+            |directory: &Path| paths::is_loader_directory(directory) || searched.contains(directory);
+        libraries.unsearched_directories =
             directories.into_iter().filter(|directory| !is_searched(directory)).map(Path::to_owned).collect();
         libraries
     }
@@ -167,11 +167,11 @@ fn is_main(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem =
         |known: &str| known.split_once(".so").is_some_and(|(stem, _)| name.split(".so").next() == Some(stem));
-    KNOWN.iter().any(|known| stem(known))
+    CACHED_LIBRARIES.iter().any(|known| stem(known))
 }
 
 fn serves(library: &Library, wanted: &[DriverCapability]) -> bool {
-    is_wanted(library.serves, wanted) && (!library.is_32_bit || is_wanted(Compat32, wanted))
+    is_wanted(library.capability, wanted) && (!library.is_32_bit || is_wanted(Compat32, wanted))
 }
 
 /// Whether a capability is among those that are wanted, or comes with one of them: video needs CUDA, a display
@@ -192,24 +192,24 @@ struct Search<'a> {
     release: &'a str,
     /// Directories, by their real paths.
     seen: BTreeSet<PathBuf>,
-    found: Vec<Library>,
+    files: Vec<Library>,
     /// Links by their paths, and the file that each leads to.
     links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Search<'_> {
     /// Searches a directory, and its usual subdirectories.
-    fn directory(&mut self, directory: &Path) {
-        let Some(directory) = self.real(directory) else { return };
-        self.names(&directory);
-        for name in BELOW {
-            if let Some(below) = self.real(&directory.join(name)) {
-                self.names(&below);
+    fn search_directory(&mut self, directory: &Path) {
+        let Some(directory) = self.real_path(directory) else { return };
+        self.search_names(&directory);
+        for name in SUBDIRECTORIES {
+            if let Some(below) = self.real_path(&directory.join(name)) {
+                self.search_names(&below);
             }
         }
     }
 
-    fn names(&mut self, directory: &Path) {
+    fn search_names(&mut self, directory: &Path) {
         if !self.seen.insert(directory.to_owned()) {
             return;
         }
@@ -220,28 +220,29 @@ impl Search<'_> {
             let Some((stem, version)) = name.split_once(".so") else { continue };
             let path = directory.join(name);
             if entry.file_type() == rustix::fs::FileType::Symlink {
-                let is_ours = SERVES.iter().any(|(known, _)| *known == stem) || stem.contains("nvidia");
-                if is_ours && let Some(real) = self.real(&path) {
+                let is_ours =
+                    LIBRARY_CAPABILITIES.iter().any(|(known, _)| *known == stem) || stem.contains("nvidia");
+                if is_ours && let Some(real) = self.real_path(&path) {
                     self.links.push((path, real));
                 }
                 continue;
             }
             let version = version.strip_prefix('.').unwrap_or_default();
-            if version == self.release || OWN_VERSIONS.contains(&stem) {
-                self.library(path, stem);
+            if version == self.release || INDEPENDENT_VERSIONS.contains(&stem) {
+                self.add_library(path, stem);
             }
         }
     }
 
-    fn library(&mut self, path: PathBuf, stem: &str) {
-        let known = SERVES.iter().find(|(known, _)| *known == stem);
+    fn add_library(&mut self, path: PathBuf, stem: &str) {
+        let known = LIBRARY_CAPABILITIES.iter().find(|(known, _)| *known == stem);
         let serves = known.map_or(Compute, |(_, serves)| *serves);
         let Some(file) = self.open(&path, OFlags::RDONLY) else { return };
         let mut start = [0; 5];
         // The class of an ELF file: 1 is of 32 bits (elf(5), EI_CLASS).
         let read = File::from(file).read_exact(&mut start);
         let is_32_bit = read.is_ok() && start.starts_with(b"\x7fELF\x01");
-        self.found.push(Library { path, serves, is_32_bit });
+        self.files.push(Library { path, capability: serves, is_32_bit });
     }
 
     fn open(&self, path: &Path, flags: OFlags) -> Option<OwnedFd> {
@@ -250,16 +251,16 @@ impl Search<'_> {
     }
 
     /// Where a path really is, from the root on.
-    fn real(&self, path: &Path) -> Option<PathBuf> {
+    fn real_path(&self, path: &Path) -> Option<PathBuf> {
         let link = |fd: &OwnedFd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).ok();
         let (root, real) = (link(&self.root)?, link(&self.open(path, OFlags::PATH)?)?);
         Some(Path::new("/").join(real.strip_prefix(root).ok()?))
     }
 
     fn finish(mut self) -> Libraries {
-        self.found.sort();
-        self.found.dedup();
-        let files = self.found;
+        self.files.sort();
+        self.files.dedup();
+        let files = self.files;
         let number = |real: &Path| files.iter().position(|library| library.path == real);
         let links = self.links.into_iter().filter_map(|(path, real)| {
             let library = number(&real)?;
@@ -267,7 +268,7 @@ impl Search<'_> {
             Some(Link { path, target, library })
         });
         let mut links: Vec<Link> = links.collect();
-        for (name, target) in WANTED {
+        for (name, target) in REQUIRED_LINKS {
             let beside: Vec<Link> = links
                 .iter()
                 .filter(|link| link.path.file_name().is_some_and(|name| name == target))
@@ -282,13 +283,13 @@ impl Search<'_> {
         }
         links.sort();
         links.dedup();
-        Libraries { files, links, unsearched: Vec::new() }
+        Libraries { files, links, unsearched_directories: Vec::new() }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SERVES;
+    use super::LIBRARY_CAPABILITIES;
 
     /// `stdlib/gpu/nvidia.yaml` lists for users and the compiler what the driver provides; it must not list more than
     /// is injected.
@@ -300,7 +301,8 @@ mod tests {
             let Some((capability, rest)) = line.trim().split_once(": {libs: [") else { continue };
             let libraries = rest.split(']').next().unwrap_or_default();
             for library in libraries.split(", ").filter(|name| !name.is_empty()) {
-                let serves = SERVES.iter().find(|(name, _)| *name == library).map(|(_, serves)| serves);
+                let serves =
+                    LIBRARY_CAPABILITIES.iter().find(|(name, _)| *name == library).map(|(_, serves)| serves);
                 let named = serves.and_then(|serves| serde_json::to_value(serves).ok());
                 assert_eq!(named, Some(capability.into()), "{library}");
                 seen += 1;

@@ -10,8 +10,8 @@
 //! Tasks have the daemon's pipe directory at CUDA's default path, and its /dev/shm, through which programs and the
 //! server communicate (docs.nvidia.com/deploy/mps; NVIDIA's device plugin for Kubernetes does the same).
 
+mod directories;
 pub mod holder;
-mod place;
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -24,24 +24,24 @@ use std::time::{Duration, Instant};
 
 use oci_spec::runtime::Spec;
 
-use super::binds::bind;
+use super::bind_mounts::bind_mount;
 use super::cdi::edit;
+use super::device_names::short_name;
+use super::host::Host;
 use super::inventory::DeviceId;
 use super::lease::Slot;
-use super::machine::Machine;
-use super::pins::short;
+pub use directories::sweep;
+use directories::{DaemonDirectories, try_lock};
 use jobc_sys::error::{Error, Kind, Result};
-pub use place::sweep;
-use place::{Place, try_lock};
 
 /// The first word of the hidden command that holds a daemon: `jobc hold-mps DIRECTORY PROGRAM CARDS ROOT`.
 pub const COMMAND: &str = "hold-mps";
 
 /// The path of the daemon's pipes in a container: CUDA's default path.
-const PIPES: &str = "/tmp/nvidia-mps";
+const PIPE_DIRECTORY: &str = "/tmp/nvidia-mps";
 
 /// How long a daemon may take to answer, and another job's to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DAEMON_TIMEOUT: Duration = Duration::from_secs(20);
 
 const MIB: u64 = 1 << 20;
 
@@ -51,7 +51,7 @@ pub struct Server<'a> {
     /// `nvidia-cuda-mps-control`.
     pub program: &'a Path,
     /// Where the driver is.
-    pub machine: &'a Machine,
+    pub host: &'a Host,
     /// Its cards, in the order in which tasks see them.
     pub cards: &'a [DeviceId],
     /// What the driver calls them.
@@ -61,7 +61,7 @@ pub struct Server<'a> {
 /// A job's share of a daemon, which runs at least as long as this exists.
 #[derive(Debug)]
 pub struct Client {
-    place: Place,
+    directories: DaemonDirectories,
     _users: File,
 }
 
@@ -76,29 +76,29 @@ pub fn directory(jobs: &Path) -> PathBuf {
 ///
 /// Why there is none, with the daemon's output.
 pub fn join(directory: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Result<Client> {
-    let name: Vec<String> = server.cards.iter().map(|card| short(*card)).collect();
-    let place = Place::make(directory, &name.join("-"))?;
+    let name: Vec<String> = server.cards.iter().map(|card| short_name(*card)).collect();
+    let place = DaemonDirectories::create(directory, &name.join("-"))?;
     let began = Instant::now();
     loop {
-        if let Some(_joining) = try_lock(&place.joining(), false)?
+        if let Some(_joining) = try_lock(&place.joining_lock(), false)?
             && let Some(users) = {
-                place.make_directories()?;
-                try_lock(&place.users(), true)?
+                place.create_directories()?;
+                try_lock(&place.users_lock(), true)?
             }
         {
-            if try_lock(&place.held(), false)?.is_some() {
+            if try_lock(&place.holder_lock(), false)?.is_some() {
                 // No process holds a daemon: the existing files belong to one that was killed.
-                place.kill_the_rest();
+                place.kill_remaining();
                 start(&place, server)?;
             }
-            return Ok(Client { place, _users: users });
+            return Ok(Client { directories: place, _users: users });
         }
         if stopped.load(Ordering::Acquire) {
             return Err(Error::new(Kind::State, "the job was stopped before it started"));
         }
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > DAEMON_TIMEOUT {
             let message = format!("the MPS daemon of GPU {} does not end", name.join(", "));
-            return Err(Error::new(Kind::Machine, message)
+            return Err(Error::new(Kind::System, message)
                 .help(format!("see `{}`, and end its process", place.log().display())));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -106,16 +106,16 @@ pub fn join(directory: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Resu
 }
 
 /// Starts the holder and waits until its daemon answers.
-fn start(place: &Place, server: &Server<'_>) -> Result<()> {
+fn start(place: &DaemonDirectories, server: &Server<'_>) -> Result<()> {
     let said = |error: &std::io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
-        Error::machine("start the process that holds an MPS daemon", errno)
+        Error::system("start the process that holds an MPS daemon", errno)
     };
     let log = File::create(place.log()).map_err(|error| said(&error))?;
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     let mut command = Command::new("/proc/self/exe");
     command.arg0("jobc").arg(COMMAND).arg(place.directory()).arg(server.program).arg(server.names.join(","));
-    command.arg(server.machine.root()).env_clear().envs(path).current_dir("/");
+    command.arg(server.host.root()).env_clear().envs(path).current_dir("/");
     let mut holder = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -130,7 +130,7 @@ fn start(place: &Place, server: &Server<'_>) -> Result<()> {
         // The process that requested it may not have waited.
         let _ = sender.send(line);
     });
-    let line = receiver.recv_timeout(PATIENCE).unwrap_or_default();
+    let line = receiver.recv_timeout(DAEMON_TIMEOUT).unwrap_or_default();
     if line.trim() == holder::READY {
         // It ends with its users, possibly long after this process; a separate thread reaps it.
         std::thread::spawn(move || holder.wait());
@@ -138,10 +138,10 @@ fn start(place: &Place, server: &Server<'_>) -> Result<()> {
     }
     let _ = holder.kill();
     let _ = holder.wait();
-    place.kill_the_rest();
+    place.kill_remaining();
     let why = if line.is_empty() { "it does not answer" } else { line.trim() };
     Err(Error::new(
-        Kind::Machine,
+        Kind::System,
         format!("the MPS daemon of GPU {} does not start: {why}", server.names.join(", ")),
     )
     .help(format!("see `{}`, or share the card in another way with `--gpu-share`", place.log().display())))
@@ -151,9 +151,9 @@ impl Client {
     /// Gives a task's container access to the server, and its limits. Returns notes for the user.
     ///
     /// The limits are numbered as the server's cards are, which are the container's in the same order.
-    pub(super) fn give(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {
-        edit::add_mount(spec, bind(&self.place.pipes(), Path::new(PIPES), false));
-        let mut shared = bind(&self.place.memory(), Path::new("/dev/shm"), false);
+    pub(super) fn configure(&self, spec: &mut Spec, slots: &[Slot]) -> Vec<String> {
+        edit::add_mount(spec, bind_mount(&self.directories.pipes(), Path::new(PIPE_DIRECTORY), false));
+        let mut shared = bind_mount(&self.directories.shm(), Path::new("/dev/shm"), false);
         let options = shared.options_mut().get_or_insert_default();
         options.push("noexec".to_owned());
         edit::add_mount(spec, shared);
@@ -163,7 +163,7 @@ impl Client {
             .enumerate()
             .filter_map(|(number, slice)| Some(format!("{number}={}M", (slice.memory_bytes? / MIB).max(1))))
             .collect();
-        edit::set_variable(spec, &format!("CUDA_MPS_PIPE_DIRECTORY={PIPES}"));
+        edit::set_variable(spec, &format!("CUDA_MPS_PIPE_DIRECTORY={PIPE_DIRECTORY}"));
         if !limits.is_empty() {
             edit::set_variable(spec, &format!("CUDA_MPS_PINNED_DEVICE_MEM_LIMIT={}", limits.join(",")));
         }

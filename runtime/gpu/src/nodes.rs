@@ -11,25 +11,25 @@ use std::time::Duration;
 use jobc_schema::gpu::{DriverCapability, Vendor};
 
 use super::cdi::generate::needed_nodes;
+use super::host::Host;
 use super::inventory::{DeviceId, Inventory};
 use super::libraries::is_wanted;
-use super::machine::Machine;
-use super::{nvidia, places};
+use super::{nvidia, paths};
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::timed;
+use jobc_sys::run_with_timeout;
 
-const UVM: &str = "/dev/nvidia-uvm";
+const UVM_NODE: &str = "/dev/nvidia-uvm";
 
 /// How long a module may take to load.
-const PATIENCE: Duration = Duration::from_secs(30);
+const MODULE_LOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Makes sure that the nodes exist which these devices need.
 ///
 /// # Errors
 ///
 /// A node that does not exist and cannot be made.
-pub(super) fn complete(
-    machine: &Machine,
+pub(super) fn create_missing(
+    machine: &Host,
     inventory: &Inventory,
     devices: &[DeviceId],
     capabilities: &[DriverCapability],
@@ -40,46 +40,47 @@ pub(super) fn complete(
         return Ok(());
     }
     if is_wanted(DriverCapability::Compute, capabilities) {
-        see_to(machine, Path::new(UVM), &["-c".into(), "0".into(), "-u".into()])?;
+        create_node(machine, Path::new(UVM_NODE), &["-c".into(), "0".into(), "-u".into()])?;
     }
     for device in devices {
         let nodes = needed_nodes(inventory, device);
-        let Some(first) = nodes.first().filter(|node| !node.starts_with(nvidia::CAPS)) else {
+        let Some(first) = nodes.first().filter(|node| !node.starts_with(nvidia::CAPS_DIRECTORY)) else {
             let name = inventory.name(device);
             let message = format!("the GPU `{name}` has no node /dev/nvidia… here");
-            return Err(Error::new(Kind::Machine, message)
+            return Err(Error::new(Kind::System, message)
                 .help("run `nvidia-modprobe -c N` as root, with the card's number; in a container, give it the card's node"));
         };
         let minor = first.file_name().and_then(|name| name.to_str()?.strip_prefix("nvidia"));
-        see_to(machine, first, &["-c".into(), minor.unwrap_or_default().into()])?;
+        create_node(machine, first, &["-c".into(), minor.unwrap_or_default().into()])?;
         let Some(instance) = inventory.mig(device) else { continue };
         let minor = inventory.gpu(device).and_then(|gpu| gpu.minor).unwrap_or(device.gpu);
-        let files = nvidia::access(minor, instance.gi, instance.ci);
+        let files = nvidia::capability_files(minor, instance.gi, instance.ci);
         for (node, file) in instance.caps.iter().zip(files) {
-            see_to(machine, node, &["-f".into(), file.into()])?;
+            create_node(machine, node, &["-f".into(), file.into()])?;
         }
     }
     Ok(())
 }
 
 /// Has a node made that does not exist.
-fn see_to(machine: &Machine, node: &Path, words: &[PathBuf]) -> Result<()> {
+fn create_node(machine: &Host, node: &Path, words: &[PathBuf]) -> Result<()> {
     if machine.has(node) {
         return Ok(());
     }
-    let program = places::PROGRAMS.map(|directory| machine.path(format!("{directory}/nvidia-modprobe")));
+    let program =
+        paths::PROGRAM_DIRECTORIES.map(|directory| machine.path(format!("{directory}/nvidia-modprobe")));
     if machine.has_own_kernel()
         && let Some(program) = program.into_iter().find(|path| path.exists())
     {
         // Whether it did is seen below.
-        let _ = timed::run(Command::new(program).args(words), PATIENCE);
+        let _ = run_with_timeout::run(Command::new(program).args(words), MODULE_LOAD_TIMEOUT);
     }
     if machine.has(node) {
         return Ok(());
     }
     let words: Vec<String> = words.iter().map(|word| word.display().to_string()).collect();
     let message = format!("the node `{}` does not exist, and GPUs cannot be used without it", node.display());
-    Err(Error::new(Kind::Machine, message)
+    Err(Error::new(Kind::System, message)
         .help(format!("run `nvidia-modprobe {}` as root, or start nvidia-persistenced", words.join(" "))))
 }
 
@@ -92,12 +93,12 @@ mod tests {
     #[test]
     fn a_node_that_is_not_there_is_an_error_that_says_how_to_make_it() {
         let tree = tempfile::tempdir().unwrap();
-        jobc_fake_gpus::make(&model::named("a100").unwrap(), tree.path(), Nodes::Files).unwrap();
-        let machine = Machine::at(tree.path());
-        let inventory = Inventory::take(&machine);
+        jobc_fake_gpus::write_host(&model::named("a100").unwrap(), tree.path(), Nodes::Files).unwrap();
+        let machine = Host::at(tree.path());
+        let inventory = Inventory::discover(&machine);
         let devices = inventory.devices();
         let said = |capabilities| {
-            complete(&machine, &inventory, &devices, capabilities).map_err(|error| format!("{error:?}"))
+            create_missing(&machine, &inventory, &devices, capabilities).map_err(|error| format!("{error:?}"))
         };
         let compute = &[DriverCapability::Compute];
         said(compute).unwrap();
@@ -115,6 +116,6 @@ mod tests {
         );
         // Programs that do not compute do not need it.
         let whole: Vec<DeviceId> = devices.iter().copied().filter(|device| device.mig.is_none()).collect();
-        complete(&machine, &inventory, &whole, &[DriverCapability::Utility]).unwrap();
+        create_missing(&machine, &inventory, &whole, &[DriverCapability::Utility]).unwrap();
     }
 }

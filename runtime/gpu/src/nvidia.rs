@@ -8,14 +8,14 @@ use std::path::PathBuf;
 
 use jobc_schema::gpu::Vendor;
 
+use super::host::Host;
 use super::inventory::Gpu;
-use super::machine::Machine;
 use super::{drm, pci};
 use jobc_nvml::{Mig, MigDevice};
 
 /// What the driver's files show.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct DriverReport {
     /// The driver's release; nothing if it is not loaded.
     pub(super) release: Option<String>,
     /// The cards, in the order of the PCI bus, which is NVML's too.
@@ -25,10 +25,10 @@ pub(super) struct Shown {
 }
 
 /// Reads the driver's files.
-pub(super) fn look(machine: &Machine) -> Shown {
+pub(super) fn discover(machine: &Host) -> DriverReport {
     let release = machine.read("/proc/driver/nvidia/version").as_deref().and_then(release);
     let directories = machine.names("/proc/driver/nvidia/gpus");
-    let read = |pci: &String| card(machine, pci, &machine.read(format!("{GPUS}/{pci}/information"))?);
+    let read = |pci: &String| card(machine, pci, &machine.read(format!("{GPUS_PATH}/{pci}/information"))?);
     let mut gpus: Vec<Gpu> = directories.iter().filter_map(read).collect();
     let mut notes = vec![];
     if !machine.has("/dev/nvidiactl") {
@@ -56,14 +56,14 @@ pub(super) fn look(machine: &Machine) -> Shown {
     if release.is_some() && directories.is_empty() {
         notes.push("NVIDIA's driver is loaded, but drives no card".to_owned());
     }
-    Shown { release, gpus, notes }
+    DriverReport { release, gpus, notes }
 }
 
 /// A directory a card, by its place on the PCI bus.
-const GPUS: &str = "/proc/driver/nvidia/gpus";
+const GPUS_PATH: &str = "/proc/driver/nvidia/gpus";
 
 /// A card from its file `information`; nothing for one that an administrator has excluded.
-fn card(machine: &Machine, pci: &str, information: &str) -> Option<Gpu> {
+fn card(machine: &Host, pci: &str, information: &str) -> Option<Gpu> {
     let field = |name: &str| {
         let mut fields = information.lines().filter_map(|line| line.split_once(':'));
         fields.find_map(|(key, value)| (key.trim() == name).then(|| value.trim().to_owned()))
@@ -82,25 +82,25 @@ fn card(machine: &Machine, pci: &str, information: &str) -> Option<Gpu> {
         minor,
         numa_node: pci::numa_node(machine, &pci),
         nodes: nodes(machine, &pci, minor),
-        mig: minor.and_then(|minor| instances(machine, minor)),
+        mig: minor.and_then(|minor| mig_instances(machine, minor)),
         pci: Some(pci),
         ..Gpu::default()
     })
 }
 
 /// A card's own nodes: that of computing, then those of /dev/dri that are there.
-pub(super) fn nodes(machine: &Machine, pci: &str, minor: Option<u32>) -> Vec<PathBuf> {
+pub(super) fn nodes(machine: &Host, pci: &str, minor: Option<u32>) -> Vec<PathBuf> {
     let own = minor.map(|minor| PathBuf::from(format!("/dev/nvidia{minor}")));
     own.into_iter().filter(|node| machine.has(node)).chain(drm::nodes(machine, pci)).collect()
 }
 
 /// The MIG instances of a card, by the capabilities that open them; nothing if there are none.
-fn instances(machine: &Machine, minor: u32) -> Option<Mig> {
+fn mig_instances(machine: &Host, minor: u32) -> Option<Mig> {
     let directory = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig");
     let mut devices = vec![];
-    for (name, gi) in machine.numbered(&directory, "gi") {
-        for (_, ci) in machine.numbered(format!("{directory}/{name}"), "ci") {
-            let caps = caps(machine, minor, gi, ci);
+    for (name, gi) in machine.numbered_names(&directory, "gi") {
+        for (_, ci) in machine.numbered_names(format!("{directory}/{name}"), "ci") {
+            let caps = capability_nodes(machine, minor, gi, ci);
             let index = u32::try_from(devices.len()).unwrap_or(u32::MAX);
             devices.push(MigDevice { index, uuid: None, profile: None, memory_bytes: None, gi, ci, caps });
         }
@@ -109,22 +109,22 @@ fn instances(machine: &Machine, minor: u32) -> Option<Mig> {
 }
 
 /// The directory of the nodes that open MIG instances.
-pub(super) const CAPS: &str = "/dev/nvidia-caps";
+pub(super) const CAPS_DIRECTORY: &str = "/dev/nvidia-caps";
 
 /// The files that name the nodes of a MIG instance: the GPU instance's, then the compute instance's.
-pub(super) fn access(minor: u32, gi: u32, ci: u32) -> [String; 2] {
+pub(super) fn capability_files(minor: u32, gi: u32, ci: u32) -> [String; 2] {
     let directory = format!("/proc/driver/nvidia/capabilities/gpu{minor}/mig/gi{gi}");
     [format!("{directory}/access"), format!("{directory}/ci{ci}/access")]
 }
 
-/// The nodes that open a MIG instance, in the order of [`access`].
-pub(super) fn caps(machine: &Machine, minor: u32, gi: u32, ci: u32) -> Vec<PathBuf> {
+/// The nodes that open a MIG instance, in the order of [`capability_files`].
+pub(super) fn capability_nodes(machine: &Host, minor: u32, gi: u32, ci: u32) -> Vec<PathBuf> {
     let node = |file: String| {
         let text = machine.read(file)?;
         let minor = text.lines().find_map(|line| line.strip_prefix("DeviceFileMinor:"))?.trim();
-        Some(PathBuf::from(format!("{CAPS}/nvidia-cap{minor}")))
+        Some(PathBuf::from(format!("{CAPS_DIRECTORY}/nvidia-cap{minor}")))
     };
-    access(minor, gi, ci).into_iter().filter_map(node).collect()
+    capability_files(minor, gi, ci).into_iter().filter_map(node).collect()
 }
 
 /// The release in the text of /proc/driver/nvidia/version: `NVRM version: … Kernel Module  550.54.15  …`.

@@ -11,106 +11,109 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use jobc_nvml::{Card, REFUSED, Said};
+use jobc_nvml::{Card, NVML_ERROR_EXIT_CODE, NvmlReport};
 use jobc_schema::gpu::Vendor;
 
-pub use jobc_nvml::Moment;
+pub use jobc_nvml::UsageSample;
 
-use super::askers::Asker;
-pub use super::askers::COMMAND;
+use super::host::Host;
 use super::inventory::{Gpu, Inventory};
-use super::machine::Machine;
+pub use super::nvml_programs::COMMAND;
+use super::nvml_programs::NvmlProgram;
 use super::{nvidia, pci};
-use jobc_sys::timed;
+use jobc_sys::run_with_timeout;
 
 /// The query process, if it is this program.
-pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    jobc_nvml::answer(words)
+pub fn run_query_process(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    jobc_nvml::run_query_process(words)
 }
 
 /// Why there is no report of NVML.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Silence {
+pub(super) enum NvmlUnavailable {
     /// The user does not want it.
-    NotAsked,
+    Disabled,
     /// The failure, as text.
-    Because(String),
+    Failed(String),
 }
 
 /// The report, and the program that queried NVML if it was another than this.
-pub(super) struct Answer {
-    pub(super) said: Said,
-    pub(super) by: Option<PathBuf>,
+pub(super) struct QueryResult {
+    pub(super) report: NvmlReport,
+    pub(super) program: Option<PathBuf>,
 }
 
 /// Asks NVML; through nvidia-smi where the library cannot be loaded.
-pub(super) fn ask(machine: &Machine) -> Result<Answer, Silence> {
-    let files = search::files(machine).ok_or(Silence::NotAsked)?;
-    if machine.nvml.askers.is_empty() {
-        return by_nobody_else(&files);
+pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
+    let files = search::files(machine).ok_or(NvmlUnavailable::Disabled)?;
+    if machine.nvml.programs.is_empty() {
+        return query_in_process(&files);
     }
     let mut first = None;
-    for asker in &machine.nvml.askers {
-        match ask_through(asker, machine, &files) {
+    for asker in &machine.nvml.programs {
+        match query_through(asker, machine, &files) {
             Ok(said) => {
-                let by = asker.is_other().then(|| asker.program().to_owned());
-                return Ok(Answer { said, by });
+                let by = asker.is_separate().then(|| asker.program().to_owned());
+                return Ok(QueryResult { report: said, program: by });
             }
             // What hangs once would hang again.
-            Err(Unheard::Late(why)) => return Err(Silence::Because(why)),
-            Err(Unheard::Refused(why)) => {
+            Err(QueryError::TimedOut(why)) => return Err(NvmlUnavailable::Failed(why)),
+            Err(QueryError::Refused(why)) => {
                 first.get_or_insert(why);
                 break;
             }
-            Err(Unheard::Lost(why)) => _ = first.get_or_insert(why),
+            Err(QueryError::Failed(why)) => _ = first.get_or_insert(why),
         }
     }
-    let hint = if machine.nvml.askers.iter().any(Asker::is_other) {
+    let hint = if machine.nvml.programs.iter().any(NvmlProgram::is_separate) {
         ""
     } else {
         "; put the program `jobc-nvml` next to `jobc`: it can load libraries that `jobc` cannot"
     };
     let why = format!("{}{hint}", first.unwrap_or_default());
-    let (mut said, program) = smi::ask(machine).ok_or_else(|| Silence::Because(why.clone()))?;
+    let (mut said, program) = smi::query(machine).ok_or_else(|| NvmlUnavailable::Failed(why.clone()))?;
     said.notes.push(format!("nvidia-smi reports NVIDIA's cards, without NVLink: {why}"));
-    Ok(Answer { said, by: Some(program) })
+    Ok(QueryResult { report: said, program: Some(program) })
 }
 
-fn by_nobody_else(files: &[PathBuf]) -> Result<Answer, Silence> {
-    jobc_nvml::ask(files).map(|said| Answer { said, by: None }).map_err(Silence::Because)
+fn query_in_process(files: &[PathBuf]) -> Result<QueryResult, NvmlUnavailable> {
+    jobc_nvml::query(files)
+        .map(|said| QueryResult { report: said, program: None })
+        .map_err(NvmlUnavailable::Failed)
 }
 
 /// Why there is no response of a query process.
-enum Unheard {
+enum QueryError {
     /// It did not answer in time.
-    Late(String),
+    TimedOut(String),
     /// NVML returned an error, or could not be loaded.
     Refused(String),
     /// It could not be started, or ended without an answer.
-    Lost(String),
+    Failed(String),
 }
 
-fn ask_through(asker: &Asker, machine: &Machine, files: &[PathBuf]) -> Result<Said, Unheard> {
-    let patience = machine.nvml.patience;
-    let heard = timed::run(asker.command().args(files), patience).map_err(|error| match error.kind() {
-        std::io::ErrorKind::TimedOut => {
-            Unheard::Late(format!("timed out after {} s", patience.as_secs_f32()))
-        }
-        _ => Unheard::Lost(error.to_string()),
-    })?;
+fn query_through(asker: &NvmlProgram, machine: &Host, files: &[PathBuf]) -> Result<NvmlReport, QueryError> {
+    let timeout = machine.nvml.timeout;
+    let heard =
+        run_with_timeout::run(asker.command().args(files), timeout).map_err(|error| match error.kind() {
+            std::io::ErrorKind::TimedOut => {
+                QueryError::TimedOut(format!("timed out after {} s", timeout.as_secs_f32()))
+            }
+            _ => QueryError::Failed(error.to_string()),
+        })?;
     // The library may print other text before.
     let last = heard.text.lines().last().unwrap_or_default();
     match heard.status.code() {
         Some(0) => serde_json::from_str(last)
-            .map_err(|error| Unheard::Lost(format!("its response cannot be read: {error}"))),
-        Some(code) if code == i32::from(REFUSED) => Err(Unheard::Refused(last.to_owned())),
-        Some(_) if !last.is_empty() => Err(Unheard::Lost(last.to_owned())),
-        _ => Err(Unheard::Lost(format!("the query process ended with {}", heard.status))),
+            .map_err(|error| QueryError::Failed(format!("its response cannot be read: {error}"))),
+        Some(code) if code == i32::from(NVML_ERROR_EXIT_CODE) => Err(QueryError::Refused(last.to_owned())),
+        Some(_) if !last.is_empty() => Err(QueryError::Failed(last.to_owned())),
+        _ => Err(QueryError::Failed(format!("the query process ended with {}", heard.status))),
     }
 }
 
 /// Takes the place of what the driver's files show, and adds to it what only they do; returns the NVLinks.
-pub(super) fn write(mut said: Said, machine: &Machine, inventory: &mut Inventory) -> NvLinks {
+pub(super) fn merge_report(mut said: NvmlReport, machine: &Host, inventory: &mut Inventory) -> NvLinks {
     let links = NvLinks::new(&said.cards);
     let cards = std::mem::take(&mut said.cards).into_iter();
     let gpus = cards.map(|card| {
@@ -127,7 +130,7 @@ pub(super) fn write(mut said: Said, machine: &Machine, inventory: &mut Inventory
 }
 
 /// A card with what its files contain.
-fn gpu(card: Card, machine: &Machine) -> Gpu {
+fn gpu(card: Card, machine: &Host) -> Gpu {
     let Card { index, uuid, name, brand, pci, minor, memory_bytes, memory_used, compute_capability, .. } =
         card;
     let place = pci.as_deref().unwrap_or_default();
@@ -149,10 +152,10 @@ fn gpu(card: Card, machine: &Machine) -> Gpu {
         compute_capability,
     };
     for instance in gpu.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
-        instance.caps = nvidia::caps(machine, minor.unwrap_or(index), instance.gi, instance.ci);
+        instance.caps = nvidia::capability_nodes(machine, minor.unwrap_or(index), instance.gi, instance.ci);
     }
     for process in &mut gpu.processes {
-        process.name = machine.word(format!("/proc/{}/comm", process.pid));
+        process.name = machine.read_trimmed(format!("/proc/{}/comm", process.pid));
     }
     gpu
 }

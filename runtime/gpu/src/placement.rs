@@ -8,31 +8,31 @@
 //! Everything is decided from the inventory, what others have, and the demands, so the same question has the same
 //! answer.
 
-mod near;
 mod slices;
-mod taken;
+mod topology;
+mod usage;
 
 use super::demand::{Demand, Demands};
 use super::inventory::{DeviceId, Inventory};
-use super::lease::{Leased, Seat, Sharing, Slice, Slot};
-use super::suits::suits;
-use near::Candidate;
-pub use taken::Taken;
+use super::lease::{DeviceSet, GpuLease, Sharing, Slice, Slot};
+use super::matching::matches_demand;
+use topology::Candidate;
+pub use usage::DeviceUsage;
 
 /// Where demands are placed: the host, and what of it is taken.
 #[derive(Clone, Copy, Debug)]
-pub struct Room<'a> {
+pub struct FreeDevices<'a> {
     /// The host.
     pub inventory: &'a Inventory,
     /// What others have.
-    pub taken: &'a Taken,
+    pub usage: &'a DeviceUsage,
     /// The requesting user: one MPS server cannot serve programs of two users.
     pub uid: u32,
 }
 
 /// A demand, by its index, that does not fit together with those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misfit(pub usize);
+pub struct PlacementError(pub usize);
 
 /// Finds devices for all of a job.
 ///
@@ -42,18 +42,18 @@ pub struct Misfit(pub usize);
 /// # Errors
 ///
 /// The demand that does not fit.
-pub fn place(demands: &Demands, room: Room<'_>) -> Result<Leased, Misfit> {
+pub fn place(demands: &Demands, room: FreeDevices<'_>) -> Result<GpuLease, PlacementError> {
     let plan: Vec<usize> = (0..demands.roles.len()).collect();
     let mut heavy = plan.clone();
     // What few devices will do for comes before what takes any.
     heavy.sort_by_key(|&place| {
         let demand = &demands.roles[place];
-        (demand.pins.is_empty(), demand.takes_any(), std::cmp::Reverse(demand.total()))
+        (demand.pins.is_empty(), demand.accepts_any_device(), std::cmp::Reverse(demand.total()))
     });
     let reversed: Vec<usize> = plan.iter().rev().copied().collect();
-    let mut best: Option<Result<Leased, Misfit>> = None;
+    let mut best: Option<Result<GpuLease, PlacementError>> = None;
     for order in [heavy, plan, reversed] {
-        let placed = Placing::new(demands, room).all(&order);
+        let placed = Placement::new(demands, room).place_all(&order);
         let better = match (&best, &placed) {
             (None, _) | (Some(Err(_)), Ok(_)) => true,
             (Some(Ok(best)), Ok(placed)) => placed.slots.len() < best.slots.len(),
@@ -66,7 +66,7 @@ pub fn place(demands: &Demands, room: Room<'_>) -> Result<Leased, Misfit> {
             break;
         }
     }
-    best.unwrap_or(Ok(Leased::default()))
+    best.unwrap_or(Ok(GpuLease::default()))
 }
 
 /// Devices of the host that match a demand, in use or not.
@@ -80,69 +80,69 @@ pub fn eligible(demand: &Demand, inventory: &Inventory) -> Vec<DeviceId> {
             // An explicitly named instance is always allowed.
             None => device.mig.is_none() || !demand.pins.is_empty(),
         };
-        form && suits(demand, gpu, inventory)
+        form && matches_demand(demand, gpu, inventory)
     };
     all.into_iter().filter(will_do).collect()
 }
 
 /// How many more devices, or slices, of a demand there is room for.
-pub fn room_for(demand: &Demand, room: Room<'_>) -> u64 {
+pub fn count_available(demand: &Demand, room: FreeDevices<'_>) -> u64 {
     let devices = eligible(demand, room.inventory);
-    match demand.soft() {
-        None => devices.iter().filter(|device| room.taken.is_free(**device)).count() as u64,
+    match demand.soft_share() {
+        None => devices.iter().filter(|device| room.usage.is_free(**device)).count() as u64,
         Some((share, by)) => {
-            let more = |device: &DeviceId| slices::more(share, by, *device, room);
+            let more = |device: &DeviceId| slices::available_slices(share, by, *device, room);
             devices.iter().map(more).fold(0, u64::saturating_add)
         }
     }
 }
 
 /// A job that is being placed.
-struct Placing<'a> {
+struct Placement<'a> {
     demands: &'a Demands,
-    room: Room<'a>,
+    free: FreeDevices<'a>,
     /// What others have, and slices that this job has by now.
-    taken: Taken,
-    leased: Leased,
+    usage: DeviceUsage,
+    lease: GpuLease,
     /// Which demands use a slot.
     users: Vec<Vec<usize>>,
 }
 
-impl<'a> Placing<'a> {
-    fn new(demands: &'a Demands, room: Room<'a>) -> Self {
-        Self { demands, room, taken: room.taken.clone(), leased: Leased::default(), users: Vec::new() }
+impl<'a> Placement<'a> {
+    fn new(demands: &'a Demands, room: FreeDevices<'a>) -> Self {
+        Self { demands, free: room, usage: room.usage.clone(), lease: GpuLease::default(), users: Vec::new() }
     }
 
-    fn all(mut self, order: &[usize]) -> Result<Leased, Misfit> {
+    fn place_all(mut self, order: &[usize]) -> Result<GpuLease, PlacementError> {
         for &place in order {
             let demand = &self.demands.roles[place];
-            let placed = match (demand.soft(), &demand.share) {
-                (Some((share, by)), _) => self.slices(place, share, by),
-                (None, Some((share, _))) => self.instances(place, share.same_card),
-                (None, None) => self.whole(place),
+            let placed = match (demand.soft_share(), &demand.share) {
+                (Some((share, by)), _) => self.place_slices(place, share, by),
+                (None, Some((share, _))) => self.place_mig_instances(place, share.same_card),
+                (None, None) => self.place_whole_devices(place),
             };
-            placed.ok_or(Misfit(place))?;
+            placed.ok_or(PlacementError(place))?;
         }
         // Seats in the order of the plan and their numbers, whatever the order of placement was.
         let role = |name: &str| self.demands.roles.iter().position(|demand| demand.role == name);
-        self.leased.seats.sort_by_key(|seat| (role(&seat.role), seat.number));
-        Ok(self.leased)
+        self.lease.seats.sort_by_key(|seat| (role(&seat.role), seat.number));
+        Ok(self.lease)
     }
 
     /// Whole devices: all of the role's near each other, then those of each task.
-    fn whole(&mut self, place: usize) -> Option<()> {
+    fn place_whole_devices(&mut self, place: usize) -> Option<()> {
         let demand = &self.demands.roles[place];
         let (each, seats) = (demand.each as usize, demand.seats as usize);
         let free = self.candidates(place);
         let mut chosen = if demand.pins.is_empty() {
-            near::choose(&free, each * seats, self.room.inventory)?
+            topology::choose(&free, each * seats, self.free.inventory)?
         } else {
             // Whoever names devices has decided.
             (free.len() >= each * seats).then(|| free[..each * seats].to_vec())?
         };
         for number in 0..seats {
             let mut of_seat = if demand.pins.is_empty() {
-                near::choose(&chosen, each, self.room.inventory)?
+                topology::choose(&chosen, each, self.free.inventory)?
             } else {
                 chosen[..each].to_vec()
             };
@@ -150,18 +150,18 @@ impl<'a> Placing<'a> {
             if demand.pins.is_empty() {
                 of_seat.sort_by_key(|candidate| candidate.device);
             }
-            self.sit(place, number, of_seat, None);
+            self.assign(place, number, of_seat, None);
         }
         Some(())
     }
 
     /// Instances of cards that are cut up: for each task on different cards, or all on one.
-    fn instances(&mut self, place: usize, same_card: bool) -> Option<()> {
+    fn place_mig_instances(&mut self, place: usize, same_card: bool) -> Option<()> {
         let demand = &self.demands.roles[place];
         let each = demand.each as usize;
         for number in 0..demand.seats as usize {
             let free = self.candidates(place);
-            let of_seat = slices::instances(&free, each, same_card, self.room.inventory)?;
+            let of_seat = slices::choose_instances(&free, each, same_card, self.free.inventory)?;
             let slice = Slice {
                 memory_bytes: None,
                 cores_percent: None,
@@ -169,7 +169,7 @@ impl<'a> Placing<'a> {
                 enforced_by: Sharing::Mig.enforcer(),
                 cards: vec![],
             };
-            self.sit(place, number, of_seat, Some(&slice));
+            self.assign(place, number, of_seat, Some(&slice));
         }
         Some(())
     }
@@ -177,21 +177,21 @@ impl<'a> Placing<'a> {
     /// What a demand may have now: slots of roles that are never there with it, and free devices.
     fn candidates(&self, place: usize) -> Vec<Candidate> {
         let demand = &self.demands.roles[place];
-        let devices = eligible(demand, self.room.inventory);
+        let devices = eligible(demand, self.free.inventory);
         let candidate = |device: DeviceId| {
-            let own = self.leased.slots.iter().position(|slot| slot.device == device);
+            let own = self.lease.slots.iter().position(|slot| slot.device == device);
             let is_mig = matches!(demand.share, Some((_, Sharing::Mig)));
             let reusable = |slot: &usize| {
                 let same_kind =
-                    self.leased.slots[*slot].slice.as_ref().is_none_or(|slice| slice.by == Sharing::Mig);
+                    self.lease.slots[*slot].slice.as_ref().is_none_or(|slice| slice.by == Sharing::Mig);
                 same_kind && self.users[*slot].iter().all(|user| demand.apart.contains(user))
             };
             let slot = match own {
                 Some(slot) if reusable(&slot) => Some(slot),
-                None if self.taken.is_free(device) => None,
+                None if self.usage.is_free(device) => None,
                 _ => return None,
             };
-            let gpu = self.room.inventory.gpu(device)?;
+            let gpu = self.free.inventory.gpu(device)?;
             // The card's processes do not show the use of a MIG instance.
             let busy = !is_mig && device.mig.is_none() && !gpu.processes.is_empty();
             Some(Candidate { device, slot, busy })
@@ -200,28 +200,28 @@ impl<'a> Placing<'a> {
     }
 
     /// Gives a seat its devices.
-    fn sit(&mut self, place: usize, number: usize, devices: Vec<Candidate>, slice: Option<&Slice>) {
+    fn assign(&mut self, place: usize, number: usize, devices: Vec<Candidate>, slice: Option<&Slice>) {
         let slots = devices.into_iter().map(|Candidate { device, slot, .. }| {
-            let slot = slot.unwrap_or_else(|| self.lease(device, slice.cloned()));
+            let slot = slot.unwrap_or_else(|| self.add_slot(device, slice.cloned()));
             self.users[slot].push(place);
             slot
         });
         let slots = slots.collect();
-        self.leased.seats.push(self.seat(place, number, slots));
+        self.lease.seats.push(self.device_set(place, number, slots));
     }
 
-    fn seat(&self, place: usize, number: usize, slots: Vec<usize>) -> Seat {
+    fn device_set(&self, place: usize, number: usize, slots: Vec<usize>) -> DeviceSet {
         let role = self.demands.roles[place].role.clone();
-        Seat { role, number: u32::try_from(number).unwrap_or(u32::MAX), slots }
+        DeviceSet { role, number: u32::try_from(number).unwrap_or(u32::MAX), slots }
     }
 
     /// Takes a device, or a slice of one, that the job has not had.
-    fn lease(&mut self, device: DeviceId, slice: Option<Slice>) -> usize {
-        let slot = Slot { device, name: self.room.inventory.name(device), slice };
-        self.taken.add(&slot, self.room.uid);
-        self.leased.slots.push(slot);
+    fn add_slot(&mut self, device: DeviceId, slice: Option<Slice>) -> usize {
+        let slot = Slot { device, name: self.free.inventory.name(device), slice };
+        self.usage.add_slot(&slot, self.free.uid);
+        self.lease.slots.push(slot);
         self.users.push(Vec::new());
-        self.leased.slots.len() - 1
+        self.lease.slots.len() - 1
     }
 }
 

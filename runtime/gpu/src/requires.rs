@@ -23,10 +23,10 @@ pub fn check(environment: &[String], inventory: &Inventory, devices: &[DeviceId]
             if require.judge(&facts) == Verdict::Unmet {
                 let words =
                     format!("the image requires `{require}` by `{name}`, which this host does not meet");
-                return Err(Error::new(Kind::Machine, words).help(format!(
+                return Err(Error::new(Kind::System, words).help(format!(
                     "this host has {}; use an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if \
                      the program does not need it",
-                    described(&facts, inventory, device)
+                    describe_host(&facts, inventory, device)
                 )));
             }
         }
@@ -77,7 +77,7 @@ fn facts(inventory: &Inventory, device: DeviceId) -> Facts {
 }
 
 /// The host's properties, as text: `driver 470.223.02, CUDA 11.4, Tesla T4 of compute capability 7.5`.
-fn described(facts: &Facts, inventory: &Inventory, device: DeviceId) -> String {
+fn describe_host(facts: &Facts, inventory: &Inventory, device: DeviceId) -> String {
     let driver = facts.driver.as_ref().map(|driver| format!("driver {driver}"));
     let cuda = facts.cuda.as_ref().map(|cuda| format!("CUDA {cuda}"));
     let card = inventory.gpu(device).map(|gpu| match &facts.arch {
@@ -105,7 +105,7 @@ mod tests {
         Inventory { driver: Some(driver), gpus: vec![gpu], ..Inventory::default() }
     }
 
-    fn judge(environment: &[&str], inventory: &Inventory) -> String {
+    fn check_requirements(environment: &[&str], inventory: &Inventory) -> String {
         let environment: Vec<String> = environment.iter().copied().map(str::to_owned).collect();
         match check(&environment, inventory, &[CARD]) {
             Ok(()) => "fine".to_owned(),
@@ -117,14 +117,14 @@ mod tests {
     fn every_variable_holds_for_every_device() {
         let old = machine("470.223.02", Some("11.4"), Some("tesla"));
         let image = "NVIDIA_REQUIRE_CUDA=cuda>=12.1 brand=tesla,driver>=470,driver<471";
-        assert_eq!(judge(&[image], &old), "fine");
+        assert_eq!(check_requirements(&[image], &old), "fine");
         let geforce = machine("470.223.02", Some("11.4"), Some("geforce"));
-        let refused = judge(&[image], &geforce);
+        let refused = check_requirements(&[image], &geforce);
         assert!(refused.contains("cuda>=12.1") && refused.contains("NVIDIA_REQUIRE_CUDA"), "{refused}");
         let both = [image, "NVIDIA_REQUIRE_ARCH=arch>=8.0"];
-        assert!(judge(&both, &old).contains("arch>=8.0"));
+        assert!(check_requirements(&both, &old).contains("arch>=8.0"));
         assert_eq!(
-            judge(&both[..1], &machine("470.223.02", None, None)),
+            check_requirements(&both[..1], &machine("470.223.02", None, None)),
             "fine",
             "what is not known refuses nothing"
         );
@@ -133,11 +133,14 @@ mod tests {
     #[test]
     fn it_can_be_switched_off() {
         let old = machine("470.223.02", Some("11.4"), Some("tesla"));
-        assert_ne!(judge(&["NVIDIA_REQUIRE_X=driver>500"], &old), "fine");
-        assert_eq!(judge(&["NVIDIA_REQUIRE_X=driver>500", "NVIDIA_DISABLE_REQUIRE=1"], &old), "fine");
+        assert_ne!(check_requirements(&["NVIDIA_REQUIRE_X=driver>500"], &old), "fine");
+        assert_eq!(
+            check_requirements(&["NVIDIA_REQUIRE_X=driver>500", "NVIDIA_DISABLE_REQUIRE=1"], &old),
+            "fine"
+        );
         // The last of two counts, as it does for the program.
         assert_ne!(
-            judge(
+            check_requirements(
                 &["NVIDIA_DISABLE_REQUIRE=1", "NVIDIA_DISABLE_REQUIRE=0", "NVIDIA_REQUIRE_X=driver>500"],
                 &old
             ),
@@ -148,15 +151,18 @@ mod tests {
     #[test]
     fn old_images_require_the_cuda_they_were_made_with() {
         let old = machine("470.223.02", Some("11.4"), Some("tesla"));
-        assert!(judge(&["CUDA_VERSION=12.4.1"], &old).contains("cuda>=12.4"));
-        assert_eq!(judge(&["CUDA_VERSION=11.4.3"], &old), "fine");
-        assert_eq!(judge(&["CUDA_VERSION=12.4.1", "NVIDIA_REQUIRE_CUDA=driver>=450"], &old), "fine");
+        assert!(check_requirements(&["CUDA_VERSION=12.4.1"], &old).contains("cuda>=12.4"));
+        assert_eq!(check_requirements(&["CUDA_VERSION=11.4.3"], &old), "fine");
+        assert_eq!(
+            check_requirements(&["CUDA_VERSION=12.4.1", "NVIDIA_REQUIRE_CUDA=driver>=450"], &old),
+            "fine"
+        );
     }
 
     #[test]
     fn what_cannot_be_read_is_no_permission() {
         assert!(
-            judge(&["NVIDIA_REQUIRE_CUDA=cuda is new"], &machine("550.1", None, None))
+            check_requirements(&["NVIDIA_REQUIRE_CUDA=cuda is new"], &machine("550.1", None, None))
                 .contains("cannot be read")
         );
     }

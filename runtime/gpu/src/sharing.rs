@@ -12,10 +12,10 @@ use jobc_schema::gpu::{Isolation, Vendor};
 use jobc_schema::plan::SharePlan;
 use jobc_schema::target::GpuShare;
 
+use super::host::Host;
 use super::inventory::Inventory;
 use super::lease::Sharing;
-use super::machine::Machine;
-use super::places;
+use super::paths;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The library of HAMi-core, in place of [`HAMI_LIBRARY`].
@@ -29,38 +29,39 @@ const MPS_CONTROL: &str = "nvidia-cuda-mps-control";
 
 /// What there is to share cards with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Means {
+pub struct SharingSupport {
     /// The program that starts MPS servers.
     pub mps: Option<PathBuf>,
     /// HAMi-core's library.
     pub hami: Option<PathBuf>,
     /// Some cards are cut up.
-    pub mig: bool,
+    pub has_mig: bool,
     /// Some cards are not.
-    pub whole: bool,
+    pub has_whole_cards: bool,
 }
 
 /// How the user who runs a job wants its slices served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Choice {
+pub struct SharingChoice {
     /// By this [default: chosen from job and host].
     pub by: Option<GpuShare>,
     /// Also by what enforces less than the job asks for.
-    pub or_nothing: bool,
+    pub allow_unenforced: bool,
 }
 
-impl Means {
+impl SharingSupport {
     /// Checks what is installed.
-    pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
-        let programs = places::PROGRAMS.map(|directory| machine.path(Path::new(directory).join(MPS_CONTROL)));
+    pub fn of(machine: &Host, inventory: &Inventory) -> Self {
+        let programs =
+            paths::PROGRAM_DIRECTORIES.map(|directory| machine.path(Path::new(directory).join(MPS_CONTROL)));
         let named = std::env::var_os(HAMI_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         let hami = named.unwrap_or_else(|| machine.path(HAMI_LIBRARY));
         let devices = inventory.devices();
         Self {
             mps: programs.into_iter().find(|path| path.is_file()),
             hami: Some(hami).filter(|path| path.is_file()),
-            mig: devices.iter().any(|device| device.mig.is_some()),
-            whole: devices.iter().any(|device| device.mig.is_none()),
+            has_mig: devices.iter().any(|device| device.mig.is_some()),
+            has_whole_cards: devices.iter().any(|device| device.mig.is_none()),
         }
     }
 }
@@ -74,10 +75,11 @@ pub(super) fn choose(
     role: &str,
     vendor: Vendor,
     share: &SharePlan,
-    choice: Choice,
-    means: &Means,
+    choice: SharingChoice,
+    means: &SharingSupport,
 ) -> Result<(Sharing, Option<String>)> {
-    let by = chosen(vendor, share, choice, means).ok_or_else(|| nothing(role, vendor, share, means))?;
+    let by = preferred(vendor, share, choice, means)
+        .ok_or_else(|| no_sharing_error(role, vendor, share, means))?;
     let why_not = match by {
         Sharing::Mps if means.mps.is_none() => Some("`nvidia-cuda-mps-control` is not installed".to_owned()),
         Sharing::Hami if means.hami.is_none() => {
@@ -89,15 +91,21 @@ pub(super) fn choose(
         _ => None,
     };
     if let Some(why) = why_not {
-        return Err(refused(role, &why).help(format!(
+        return Err(sharing_error(role, &why).help(format!(
             "install it (`{HAMI_VARIABLE}` names another library), or leave `--gpu-share {}` out",
             by.as_str()
         )));
     }
-    if !by.enforcer().satisfies(share.isolation) && !choice.or_nothing {
+    if !by.enforcer().satisfies(share.isolation) && !choice.allow_unenforced {
         let gives = if by.enforcer().satisfies(Isolation::Soft) { "soft" } else { "none" };
-        let why = format!("it asks for {} isolation, and {} gives {gives}", word(share.isolation), name(by));
-        return Err(refused(role, &why).help("leave `--gpu-share` out, or run with `--allow-unenforced`"));
+        let why = format!(
+            "it asks for {} isolation, and {} gives {gives}",
+            isolation_name(share.isolation),
+            sharing_name(by)
+        );
+        return Err(
+            sharing_error(role, &why).help("leave `--gpu-share` out, or run with `--allow-unenforced`")
+        );
     }
     let note = (by == Sharing::None).then(|| {
         format!("the GPU slices of `{role}` are not enforced: their memory is counted but not limited, and programs take turns")
@@ -105,56 +113,61 @@ pub(super) fn choose(
     Ok((by, note))
 }
 
-fn chosen(vendor: Vendor, share: &SharePlan, choice: Choice, means: &Means) -> Option<Sharing> {
+fn preferred(
+    vendor: Vendor,
+    share: &SharePlan,
+    choice: SharingChoice,
+    means: &SharingSupport,
+) -> Option<Sharing> {
     if share.profile.is_some() {
         return Some(Sharing::Mig);
     }
     let nvidia = vendor == Vendor::Nvidia;
     let soft = || match means {
-        _ if !nvidia || !means.whole => None,
-        Means { mps: Some(_), .. } => Some(Sharing::Mps),
-        Means { hami: Some(_), .. } => Some(Sharing::Hami),
+        _ if !nvidia || !means.has_whole_cards => None,
+        SharingSupport { mps: Some(_), .. } => Some(Sharing::Mps),
+        SharingSupport { hami: Some(_), .. } => Some(Sharing::Hami),
         _ => None,
     };
-    let mig = || (nvidia && means.mig).then_some(Sharing::Mig);
+    let mig = || (nvidia && means.has_mig).then_some(Sharing::Mig);
     match (choice.by, share.isolation) {
         (Some(GpuShare::Mps), _) => Some(Sharing::Mps),
         (Some(GpuShare::Hami), _) => Some(Sharing::Hami),
         (Some(GpuShare::None), _) => Some(Sharing::None),
-        (None, Isolation::Hard) => mig().or_else(|| choice.or_nothing.then(soft)?),
+        (None, Isolation::Hard) => mig().or_else(|| choice.allow_unenforced.then(soft)?),
         (None, Isolation::Soft) => soft().or_else(mig),
-        (None, Isolation::None) => (means.whole || !nvidia).then_some(Sharing::None).or_else(mig),
+        (None, Isolation::None) => (means.has_whole_cards || !nvidia).then_some(Sharing::None).or_else(mig),
     }
-    .or_else(|| choice.or_nothing.then_some(Sharing::None))
+    .or_else(|| choice.allow_unenforced.then_some(Sharing::None))
 }
 
-fn nothing(role: &str, vendor: Vendor, share: &SharePlan, means: &Means) -> Error {
-    let wanted = word(share.isolation);
+fn no_sharing_error(role: &str, vendor: Vendor, share: &SharePlan, means: &SharingSupport) -> Error {
+    let wanted = isolation_name(share.isolation);
     match share.isolation {
         Isolation::Hard if vendor == Vendor::Nvidia => {
-            refused(role, "it asks for hard isolation, and no card of this host is partitioned into MIG instances")
+            sharing_error(role, "it asks for hard isolation, and no card of this host is partitioned into MIG instances")
                 .help("an administrator can partition cards (`nvidia-smi -mig 1`, `nvidia-smi mig -cgi …`); `isolation: soft` does not need them")
         }
-        _ if vendor == Vendor::Nvidia && !means.whole && !means.mig => {
-            refused(role, "this host has no NVIDIA GPU").help("run the job without GPUs with `--no-gpu`")
+        _ if vendor == Vendor::Nvidia && !means.has_whole_cards && !means.has_mig => {
+            sharing_error(role, "this host has no NVIDIA GPU").help("run the job without GPUs with `--no-gpu`")
         }
-        _ if vendor == Vendor::Nvidia => refused(
+        _ if vendor == Vendor::Nvidia => sharing_error(
             role,
             "it asks for soft isolation, and this host has neither `nvidia-cuda-mps-control` nor HAMi-core's library",
         )
         .help(format!(
             "install one of them (`{HAMI_VARIABLE}` names HAMi-core's), write `isolation: none`, or run with `--allow-unenforced`"
         )),
-        _ => refused(role, &format!("it asks for {wanted} isolation, and nothing enforces slices of such cards here"))
+        _ => sharing_error(role, &format!("it asks for {wanted} isolation, and nothing enforces slices of such cards here"))
             .help("write `isolation: none`, or run with `--allow-unenforced`"),
     }
 }
 
-fn refused(role: &str, why: &str) -> Error {
+fn sharing_error(role: &str, why: &str) -> Error {
     Error::new(Kind::Unenforceable, format!("`{role}` cannot have slices of GPUs: {why}"))
 }
 
-fn word(isolation: Isolation) -> &'static str {
+fn isolation_name(isolation: Isolation) -> &'static str {
     match isolation {
         Isolation::None => "no",
         Isolation::Soft => "soft",
@@ -162,7 +175,7 @@ fn word(isolation: Isolation) -> &'static str {
     }
 }
 
-fn name(by: Sharing) -> &'static str {
+fn sharing_name(by: Sharing) -> &'static str {
     match by {
         Sharing::Mig => "MIG",
         Sharing::Mps => "MPS",
@@ -177,9 +190,9 @@ mod tests {
 
     use super::*;
 
-    fn told(isolation: Isolation, by: Option<GpuShare>, or_nothing: bool, means: &Means) -> String {
+    fn check(isolation: Isolation, by: Option<GpuShare>, or_nothing: bool, means: &SharingSupport) -> String {
         let share = SharePlan { memory_bytes: Some(1 << 33), isolation, ..SharePlan::default() };
-        match choose("a", Vendor::Nvidia, &share, Choice { by, or_nothing }, means) {
+        match choose("a", Vendor::Nvidia, &share, SharingChoice { by, allow_unenforced: or_nothing }, means) {
             Ok((by, note)) => format!(
                 "{} by {}{}",
                 by.as_str(),
@@ -194,14 +207,22 @@ mod tests {
     fn what_is_there_serves_as_strictly_as_is_asked() {
         use Isolation::{Hard, None as No, Soft};
         let some = || Some(PathBuf::from("/there"));
-        let bare = Means { whole: true, ..Means::default() };
-        let (mps, hami) = (Means { mps: some(), ..bare.clone() }, Means { hami: some(), ..bare.clone() });
-        let (both, cut) = (Means { hami: some(), ..mps.clone() }, Means { mig: true, ..Means::default() });
+        let bare = SharingSupport { has_whole_cards: true, ..SharingSupport::default() };
+        let (mps, hami) =
+            (SharingSupport { mps: some(), ..bare.clone() }, SharingSupport { hami: some(), ..bare.clone() });
+        let (both, cut) = (
+            SharingSupport { hami: some(), ..mps.clone() },
+            SharingSupport { has_mig: true, ..SharingSupport::default() },
+        );
         let mut out = String::new();
         for (name, means) in [("bare", &bare), ("mps", &mps), ("hami", &hami), ("both", &both), ("cut", &cut)]
         {
             for isolation in [No, Soft, Hard] {
-                out += &format!("{name}, {}: {}\n", word(isolation), told(isolation, None, false, means));
+                out += &format!(
+                    "{name}, {}: {}\n",
+                    isolation_name(isolation),
+                    check(isolation, None, false, means)
+                );
             }
         }
         for (isolation, by, or_nothing) in [
@@ -211,13 +232,13 @@ mod tests {
             (No, GpuShare::Mps, false),
             (Hard, GpuShare::Mps, false),
         ] {
-            let word = word(isolation);
+            let word = isolation_name(isolation);
             out += &format!(
                 "mps, {word}, {by:?} {or_nothing}: {}\n",
-                told(isolation, Some(by), or_nothing, &mps)
+                check(isolation, Some(by), or_nothing, &mps)
             );
         }
-        out += &format!("bare, hard, anything: {}\n", told(Hard, None, true, &bare));
+        out += &format!("bare, hard, anything: {}\n", check(Hard, None, true, &bare));
         assert_snapshot!(out, @r"
         bare, no: none by nothing, with a note
         bare, soft: `a` cannot have slices of GPUs: it asks for soft isolation, and this host has neither `nvidia-cuda-mps-control` nor HAMi-core's library; install one of them (`JOBC_HAMI_LIBRARY` names HAMi-core's), write `isolation: none`, or run with `--allow-unenforced`

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jobc_schema::plan::{GpuPlan, JobPlan};
 use oci_spec::runtime::Spec;
 
-use super::inject::{Injector, Wants, Way, is_machine_root};
+use super::assignment::Assignments;
+use super::enforcement::SliceEnforcer;
+use super::inject::{InjectionMethod, InjectionRequest, Injector, is_host_root};
 use super::inventory::DeviceId;
-use super::lease::{Leased, Slot};
-use super::seating::Seating;
-use super::share::Served;
+use super::lease::{GpuLease, Slot};
 use jobc_container::root::Root;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
@@ -19,27 +19,34 @@ use jobc_sys::id::TaskId;
 #[derive(Debug)]
 pub struct TaskGpus {
     injector: Injector,
-    seating: Mutex<Seating>,
-    served: Served,
+    assignments: Mutex<Assignments>,
+    enforcer: SliceEnforcer,
     /// A role's specification of its GPUs.
     roles: BTreeMap<String, GpuPlan>,
-    way: Way,
+    method: InjectionMethod,
 }
 
 impl TaskGpus {
     /// For a job that has these; what serves its slices runs by now.
     pub fn new(
         plan: &JobPlan,
-        injection: Option<Way>,
+        injection: Option<InjectionMethod>,
         injector: Injector,
-        leased: Leased,
-        served: Served,
+        leased: GpuLease,
+        served: SliceEnforcer,
     ) -> Self {
-        let of_target = plan.target.settings.oci.as_ref().map(|oci| Way::of_target(oci.gpu_injection));
+        let of_target =
+            plan.target.settings.oci.as_ref().map(|oci| InjectionMethod::from_target(oci.gpu_injection));
         let way = injection.or(of_target).unwrap_or_default();
         let roles = plan.roles.iter();
         let roles = roles.filter_map(|role| Some((role.name.clone(), role.resources.gpu.clone()?))).collect();
-        Self { injector, seating: Mutex::new(Seating::new(leased)), served, roles, way }
+        Self {
+            injector,
+            assignments: Mutex::new(Assignments::new(leased)),
+            enforcer: served,
+            roles,
+            method: way,
+        }
     }
 
     /// Gives a task its devices: exactly those of its seat, none if its role requests none. Returns notes for the user,
@@ -51,7 +58,7 @@ impl TaskGpus {
     /// # Errors
     ///
     /// A device that is gone, or cannot be brought in.
-    pub fn give(
+    pub fn inject(
         &self,
         task: &TaskId,
         spec: &mut Spec,
@@ -59,34 +66,34 @@ impl TaskGpus {
         visible: Option<&str>,
     ) -> Result<Vec<String>> {
         let role = self.roles.get(&task.role).filter(|role| role.count > 0);
-        let slots = role.map(|_| self.seating().take(task)).unwrap_or_default();
+        let slots = role.map(|_| self.assignments().assign(task)).unwrap_or_default();
         if slots.is_empty() && role.is_some() {
             let message = format!("no GPU of the job is assigned to `{task}`");
             return Err(Error::new(Kind::State, message));
         }
         let devices: Vec<DeviceId> = slots.iter().map(|slot| slot.device).collect();
-        let wants = Wants {
+        let wants = InjectionRequest {
             capabilities: role.map(|role| role.capabilities.as_slice()).unwrap_or_default(),
-            injection: self.way,
-            machine_root: is_machine_root(root),
+            injection: self.method,
+            host_root: is_host_root(root),
             visible,
         };
-        let mut said = self.injector.inject(spec, &devices, &wants)?.said;
-        said.extend(self.served.give(spec, &slots));
+        let mut said = self.injector.inject(spec, &devices, &wants)?.notes;
+        said.extend(self.enforcer.configure(spec, &slots));
         Ok(said)
     }
 
     /// What a task has now.
-    pub fn of(&self, task: &TaskId) -> Vec<Slot> {
-        self.seating().of(task)
+    pub fn slots_of(&self, task: &TaskId) -> Vec<Slot> {
+        self.assignments().slots_of(task)
     }
 
     /// A task's attempt is over, and what it had is removed.
-    pub fn leave(&self, task: &TaskId) {
-        self.seating().leave(task);
+    pub fn release(&self, task: &TaskId) {
+        self.assignments().release(task);
     }
 
-    fn seating(&self) -> MutexGuard<'_, Seating> {
-        self.seating.lock().unwrap_or_else(PoisonError::into_inner)
+    fn assignments(&self) -> MutexGuard<'_, Assignments> {
+        self.assignments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,7 +2,7 @@
 
 use jobc_schema::gpu::Vendor;
 
-use super::inventory::{Driver, Gpu, Inventory, Link, Source, Way};
+use super::inventory::{Driver, Gpu, Inventory, Link, LinkType, Source};
 use jobc_nvml::{Mig, MigDevice};
 
 const GIB: u64 = 1 << 30;
@@ -29,14 +29,14 @@ pub fn card(index: u32) -> Gpu {
 }
 
 /// A host of groups of cards: NVLink within a group, and between them the way through the processors.
-pub fn machine(groups: &[&[u32]]) -> Inventory {
+pub fn host(groups: &[&[u32]]) -> Inventory {
     let group = |card: u32| groups.iter().position(|group| group.contains(&card));
     let mut all: Vec<u32> = groups.concat();
     all.sort_unstable();
     let gpus = all.iter().map(|&index| {
         let others = all.iter().filter(|&&other| other != index);
         let link = |&to: &u32| {
-            let by = if group(to) == group(index) { Way::Nvlink(4) } else { Way::System };
+            let by = if group(to) == group(index) { LinkType::Nvlink(4) } else { LinkType::System };
             Link { to, by }
         };
         Gpu { links: others.map(link).collect(), ..card(index) }
@@ -46,7 +46,7 @@ pub fn machine(groups: &[&[u32]]) -> Inventory {
 }
 
 /// Cuts a card up into MIG instances of these profiles.
-pub fn cut(inventory: &mut Inventory, card: u32, profiles: &[&str]) {
+pub fn partition(inventory: &mut Inventory, card: u32, profiles: &[&str]) {
     let instance = |(index, profile): (u32, &&str)| MigDevice {
         index,
         uuid: Some(format!("MIG-{card}-{index}")),

@@ -15,16 +15,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-pub use calls::{Calls, Counted};
+pub use calls::{CallCounts, Calls};
 
 use jobc_sys::error::{Error, Kind, Result};
-use line::Lines;
+use line::LineJoiner;
 
 /// The calls that are traced.
-const CALLS: &str = "trace=open,openat,openat2,mmap,ioctl";
+const TRACED_CALLS: &str = "trace=open,openat,openat2,mmap,ioctl";
 
 /// How long strace may take to let go.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DETACH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Traces processes and what they start, for so long or until they have ended.
 ///
@@ -37,33 +37,33 @@ pub fn trace(processes: &[u32], duration: Duration, stopped: impl Fn() -> bool) 
     if let Some(stderr) = strace.stderr.take() {
         std::thread::spawn(move || forward(stderr, &send));
     }
-    let mut heard = Heard::default();
+    let mut heard = StraceOutput::default();
     let began = Instant::now();
     while let Some(left) = duration.checked_sub(began.elapsed()).filter(|_| !stopped()) {
-        if !heard.listen(&lines, left.min(Duration::from_millis(100))) {
+        if !heard.receive(&lines, left.min(Duration::from_millis(100))) {
             break;
         }
     }
     heard.calls.seconds = began.elapsed().as_secs_f64();
-    let status = let_go(&mut strace);
+    let status = detach(&mut strace);
     // Its output until then is in the pipe.
-    while heard.listen(&lines, PATIENCE) {}
-    heard.outcome(status)
+    while heard.receive(&lines, DETACH_TIMEOUT) {}
+    heard.finish(status)
 }
 
 fn start(processes: &[u32]) -> Result<Child> {
     let mut command = Command::new("strace");
     // Numbers of files with their names, the time in each call, and no signals.
-    command.args(["-f", "-y", "-T", "-qq", "-s", "256", "-e", CALLS, "-e", "signal=none"]);
+    command.args(["-f", "-y", "-T", "-qq", "-s", "256", "-e", TRACED_CALLS, "-e", "signal=none"]);
     for process in processes {
         command.args(["-p", &process.to_string()]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            Error::new(Kind::Machine, "`strace` is not installed").help("install the package `strace`")
+            Error::new(Kind::System, "`strace` is not installed").help("install the package `strace`")
         }
-        _ => Error::new(Kind::Machine, format!("cannot start `strace`: {error}")),
+        _ => Error::new(Kind::System, format!("cannot start `strace`: {error}")),
     })
 }
 
@@ -79,12 +79,12 @@ fn forward(stderr: ChildStderr, lines: &Sender<String>) {
 }
 
 /// Asks strace to detach; if it does not, it is killed, and the kernel resumes the traced processes.
-fn let_go(strace: &mut Child) -> Option<ExitStatus> {
+fn detach(strace: &mut Child) -> Option<ExitStatus> {
     if let Some(pid) = i32::try_from(strace.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::INT);
     }
     let asked = Instant::now();
-    while asked.elapsed() < PATIENCE {
+    while asked.elapsed() < DETACH_TIMEOUT {
         match strace.try_wait() {
             Ok(None) => std::thread::sleep(Duration::from_millis(10)),
             Ok(status) => return status,
@@ -97,24 +97,24 @@ fn let_go(strace: &mut Child) -> Option<ExitStatus> {
 
 /// strace's output.
 #[derive(Default)]
-struct Heard {
-    lines: Lines,
+struct StraceOutput {
+    lines: LineJoiner,
     calls: Calls,
     /// Its messages about itself.
-    complaints: Vec<String>,
-    any: bool,
+    messages: Vec<String>,
+    has_calls: bool,
 }
 
-impl Heard {
+impl StraceOutput {
     /// Takes one line in; false when there will be no more.
-    fn listen(&mut self, lines: &Receiver<String>, patience: Duration) -> bool {
-        match lines.recv_timeout(patience) {
+    fn receive(&mut self, lines: &Receiver<String>, timeout: Duration) -> bool {
+        match lines.recv_timeout(timeout) {
             Ok(line) => {
                 if let Some(complaint) = line.strip_prefix("strace: ") {
-                    self.complaints.push(complaint.to_owned());
+                    self.messages.push(complaint.to_owned());
                 } else {
-                    self.any = true;
-                    self.calls.count(self.lines.take(&line));
+                    self.has_calls = true;
+                    self.calls.count(self.lines.push(&line));
                 }
                 true
             }
@@ -123,18 +123,20 @@ impl Heard {
         }
     }
 
-    fn outcome(self, status: Option<ExitStatus>) -> Result<Calls> {
-        let refused = self.complaints.iter().find(|line| line.contains("ptrace") || line.contains("attach"));
+    fn finish(self, status: Option<ExitStatus>) -> Result<Calls> {
+        let refused = self.messages.iter().find(|line| line.contains("ptrace") || line.contains("attach"));
         match refused {
-            Some(line) if !self.any && status.is_none_or(|status| !status.success()) => Err(refusal(line)),
+            Some(line) if !self.has_calls && status.is_none_or(|status| !status.success()) => {
+                Err(attach_error(line))
+            }
             _ => Ok(self.calls),
         }
     }
 }
 
 /// Why strace may not attach, and what would let it.
-fn refusal(line: &str) -> Error {
-    let error = Error::new(Kind::Machine, format!("strace may not attach to the task: {line}"));
+fn attach_error(line: &str) -> Error {
+    let error = Error::new(Kind::System, format!("strace may not attach to the task: {line}"));
     let yama = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     error.help(match yama.trim() {
         "3" => "tracing is disabled until the host reboots (kernel.yama.ptrace_scope is 3)".to_owned(),
@@ -145,7 +147,7 @@ fn refusal(line: &str) -> Error {
 }
 
 /// A process and all that descend from it.
-pub fn family(first: u32) -> Vec<u32> {
+pub fn process_tree(first: u32) -> Vec<u32> {
     let mut all = vec![first];
     let mut next = 0;
     while let Some(&process) = all.get(next) {

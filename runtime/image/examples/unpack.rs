@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 
 use jobc_image::config::Config;
 use jobc_image::manifest::media;
-use jobc_image::pack::{Pack, pack};
+use jobc_image::pack::{PackOptions, pack};
 use jobc_image::{Descriptor, Digest, Manifest, Platform, Progress, Store, source, unpack};
 use jobc_sys::error::Result;
 
@@ -102,7 +102,7 @@ fn unpacked(store: &Store, descriptor: &Descriptor) -> Result<()> {
 }
 
 fn write(directory: &str, latest: Option<i64>) -> Result<()> {
-    let packing = Pack { latest, root: true, ..Pack::default() };
+    let packing = PackOptions { latest, root: true, ..PackOptions::default() };
     let mut output = std::io::BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     pack(Path::new(directory), &packing, &mut output)?;
     output.flush().expect("written");
@@ -111,8 +111,8 @@ fn write(directory: &str, latest: Option<i64>) -> Result<()> {
 
 fn remove(directory: &str) -> Result<()> {
     let directory = PathBuf::from(directory);
-    match unpack::Whose::mine()? {
-        unpack::Whose::Ids(maps) => unpack::remove(&directory, &maps),
+    match unpack::Ownership::of_current_user()? {
+        unpack::Ownership::Mapped(maps) => unpack::remove(&directory, &maps),
         _ => jobc_container::remove::remove(&directory),
     }
 }

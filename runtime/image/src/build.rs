@@ -18,16 +18,16 @@ mod archive;
 mod cache;
 mod container;
 mod contents;
+pub mod dockerignore;
 mod files;
-mod found;
-pub mod ignored;
 mod layer;
-mod mounted;
-mod place;
+mod overlay;
 mod run;
+mod scheduling;
 mod settings;
+mod source_listing;
 mod stage;
-mod turns;
+mod tree_writer;
 mod work;
 pub mod worker;
 
@@ -45,22 +45,22 @@ use crate::fetch::Fetch;
 use crate::manifest::media;
 use crate::manifest::{Descriptor, Manifest};
 use crate::platform::Platform;
-use crate::progress::{Progress, Told};
-use crate::store::Hold;
+use crate::progress::{Progress, ProgressFn};
+use crate::store::ContentPin;
 use crate::store::{Image, Store};
 use crate::unpack;
 use cache::{Cache, Key, Layer};
-use contents::Contents;
-use files::{Files, Taken};
+use contents::ContentDigests;
+use files::{CopyOrigin, CopySource};
 use jobc_container::secret::Secret;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Build, Refusal, Span};
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use scheduling::{Permits, Results};
 use settings::Settings;
-use turns::{Permits, Results};
-use work::{Step, Work};
+use work::{StepDirectory, WorkDirectory};
 
 pub use layer::Compression;
 
@@ -146,34 +146,34 @@ impl std::error::Error for BuildError {}
 pub fn build(
     store: &Store,
     request: &Request<'_>,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> std::result::Result<Descriptor, BuildError> {
     let context = request.context.as_deref().map(context).transpose()?;
-    Work::sweep(store)?;
+    WorkDirectory::sweep(store)?;
     let builder = Builder {
         store,
         request,
         build: request.build,
-        told,
-        ended: AtomicBool::new(false),
+        progress: told,
+        canceled: AtomicBool::new(false),
         cache: Cache::new(store, request.no_cache)?,
-        contents: Contents::of(store, context.as_deref().unwrap_or(Path::new(""))),
+        contents: ContentDigests::of(store, context.as_deref().unwrap_or(Path::new(""))),
         context,
         work: OnceLock::new(),
         work_error: Mutex::default(),
         permits: Permits::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
         results: Results::new(request.build.stages.len()),
-        holds: Mutex::default(),
-        kept: Mutex::default(),
-        owners: AtomicBool::new(false),
+        pins: Mutex::default(),
+        step_directories: Mutex::default(),
+        owners_reported: AtomicBool::new(false),
     };
     let done = builder.stages(stopped)?;
     let descriptor = builder.image(&done)?;
     for tag in &request.tags {
         store.tag(tag, &descriptor)?;
     }
-    builder.contents.keep();
+    builder.contents.save();
     Ok(descriptor)
 }
 
@@ -183,38 +183,38 @@ fn context(path: &Path) -> Result<PathBuf> {
         Error::new(Kind::Config, format!("the build context `{}` cannot be read: {why}", path.display()))
             .help("name a directory")
     };
-    let path = std::fs::canonicalize(path).map_err(|error| failed(&because(&error)))?;
+    let path = std::fs::canonicalize(path).map_err(|error| failed(&describe_io(&error)))?;
     if path.is_dir() { Ok(path) } else { Err(failed("it is not a directory")) }
 }
 
 /// How often cancellation is checked, in milliseconds.
-const LOOK: Duration = Duration::from_millis(20);
+const CANCEL_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What the stages of a build share.
 struct Builder<'a> {
     store: &'a Store,
     request: &'a Request<'a>,
     build: &'a Build,
-    told: Told<'a>,
+    progress: ProgressFn<'a>,
     /// Whether the build is canceled: by the user, or because a stage failed.
-    ended: AtomicBool,
+    canceled: AtomicBool,
     cache: Cache<'a>,
-    contents: Contents,
+    contents: ContentDigests,
     context: Option<PathBuf>,
     /// Created for the first step that runs: a build whose steps are all cached needs none.
-    work: OnceLock<Work>,
+    work: OnceLock<WorkDirectory>,
     work_error: Mutex<Option<Error>>,
     permits: Permits,
-    results: Results<Arc<Done>>,
-    holds: Mutex<Vec<Hold>>,
+    results: Results<Arc<StageResult>>,
+    pins: Mutex<Vec<ContentPin>>,
     /// Layers that this build has made: the directories they were made in serve the steps that follow.
-    kept: Mutex<HashMap<Digest, Step>>,
-    owners: AtomicBool,
+    step_directories: Mutex<HashMap<Digest, StepDirectory>>,
+    owners_reported: AtomicBool,
 }
 
 /// A stage as far as it is built.
 #[derive(Clone, Debug)]
-struct Done {
+struct StageResult {
     settings: Settings,
     platform: Platform,
     /// Its layers, the lowest first.
@@ -226,8 +226,8 @@ struct Done {
     history: Vec<History>,
 }
 
-impl Done {
-    fn nothing() -> Self {
+impl StageResult {
+    fn empty() -> Self {
         Self {
             settings: Settings::default(),
             platform: Platform::here(),
@@ -241,7 +241,7 @@ impl Done {
 
 impl Builder<'_> {
     /// Builds all stages, each when those that it takes from are done; returns the target's.
-    fn stages(&self, stopped: &AtomicBool) -> std::result::Result<Arc<Done>, BuildError> {
+    fn stages(&self, stopped: &AtomicBool) -> std::result::Result<Arc<StageResult>, BuildError> {
         let failures = Mutex::new(Vec::new());
         let one = |index: usize| {
             let result = stage::build(self, index).map(Arc::new);
@@ -249,7 +249,7 @@ impl Builder<'_> {
                 Ok(made) => Some(made),
                 Err(error) => {
                     failures.lock().unwrap_or_else(PoisonError::into_inner).push(error);
-                    self.end();
+                    self.cancel();
                     None
                 }
             };
@@ -258,9 +258,9 @@ impl Builder<'_> {
         let (sender, receiver) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                while let Err(mpsc::RecvTimeoutError::Timeout) = receiver.recv_timeout(LOOK) {
+                while let Err(mpsc::RecvTimeoutError::Timeout) = receiver.recv_timeout(CANCEL_POLL_INTERVAL) {
                     if stopped.load(Ordering::Relaxed) {
-                        self.end();
+                        self.cancel();
                     }
                 }
             });
@@ -275,41 +275,41 @@ impl Builder<'_> {
         let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Whatever was interrupted has its own words for it.
         if stopped.load(Ordering::Relaxed) && !failures.is_empty() {
-            return Err(stage::given_up().into());
+            return Err(stage::canceled().into());
         }
         // The first that failed has ended the others.
         if !failures.is_empty() {
             return Err(failures.swap_remove(0));
         }
-        self.results.get(self.build.target).ok_or_else(|| stage::given_up().into())
+        self.results.get(self.build.target).ok_or_else(|| stage::canceled().into())
     }
 
     /// Gives the build up.
-    fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
+    fn cancel(&self) {
+        self.canceled.store(true, Ordering::Relaxed);
         self.results.wake();
     }
 
-    fn is_given_up(&self) -> bool {
-        self.ended.load(Ordering::Relaxed)
+    fn is_canceled(&self) -> bool {
+        self.canceled.load(Ordering::Relaxed)
     }
 
     /// Waits for another stage.
-    fn stage(&self, index: usize) -> Result<Arc<Done>> {
-        self.results.wait(index, &self.ended).ok_or_else(stage::given_up)
+    fn wait_for_stage(&self, index: usize) -> Result<Arc<StageResult>> {
+        self.results.wait(index, &self.canceled).ok_or_else(stage::canceled)
     }
 
     /// The directory of this build.
-    fn work(&self) -> Result<&Work> {
+    fn work(&self) -> Result<&WorkDirectory> {
         if let Some(work) = self.work.get() {
             return Ok(work);
         }
         // Two stages may come at once, and one of them makes it.
         let _turn = self.work_error.lock().unwrap_or_else(PoisonError::into_inner);
         if self.work.get().is_none() {
-            let _ = self.work.set(Work::begin(self.store)?);
+            let _ = self.work.set(WorkDirectory::create(self.store)?);
         }
-        self.work.get().ok_or_else(stage::given_up)
+        self.work.get().ok_or_else(stage::canceled)
     }
 
     /// The context's directory.
@@ -321,22 +321,28 @@ impl Builder<'_> {
 
     /// Adds to a key what the sources name; returns the digest of the listing, by which it is seen that nothing has
     /// changed when they are copied.
-    fn tell(&self, key: &mut Key, files: &Files, sources: &[Taken], exclude: &Ignore) -> Result<Digest> {
+    fn add_sources_to_key(
+        &self,
+        key: &mut Key,
+        files: &CopyOrigin,
+        sources: &[CopySource],
+        exclude: &Ignore,
+    ) -> Result<Digest> {
         let open = files.open()?;
         let found = open.find(sources, exclude)?;
         for found in &found {
             let Some(tree) = open.tree() else { break };
-            self.contents.tell(key, tree, found, &self.ended).map_err(|error| {
-                Error::new(Kind::Machine, format!("cannot read the context: {}", because(&error)))
+            self.contents.add_to_key(key, tree, found, &self.canceled).map_err(|error| {
+                Error::new(Kind::System, format!("cannot read the context: {}", describe_io(&error)))
             })?;
         }
-        Ok(files::listing(&found))
+        Ok(files::listing_digest(&found))
     }
 
     /// Keeps what is built upon from being collected.
-    fn hold(&self, digest: &Digest) -> Result<()> {
-        let hold = self.store.hold(std::slice::from_ref(digest))?;
-        self.holds.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
+    fn pin(&self, digest: &Digest) -> Result<()> {
+        let hold = self.store.pin(std::slice::from_ref(digest))?;
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner).push(hold);
         Ok(())
     }
 
@@ -344,17 +350,17 @@ impl Builder<'_> {
     /// unpacked if necessary.
     fn directories(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
         let (below, own) = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let kept = self.step_directories.lock().unwrap_or_else(PoisonError::into_inner);
             let directory = |layer: &Layer| kept.get(&layer.diff_id).map(|step| step.path().join("upper"));
             let own: Vec<PathBuf> = layers.iter().rev().map_while(directory).collect();
             (&layers[..layers.len() - own.len()], own)
         };
-        let mut directories = if below.is_empty() { Vec::new() } else { self.unpacked(below)? };
+        let mut directories = if below.is_empty() { Vec::new() } else { self.unpack(below)? };
         directories.extend(own.into_iter().rev());
         Ok(directories)
     }
 
-    fn unpacked(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
+    fn unpack(&self, layers: &[Layer]) -> Result<Vec<PathBuf>> {
         let Platform { os, architecture, variant, .. } = self.request.platform.clone();
         let mut config = Config { architecture, variant, os, ..Config::default() };
         config.rootfs.diff_ids = layers.iter().map(|layer| layer.diff_id.clone()).collect();
@@ -362,24 +368,28 @@ impl Builder<'_> {
         // As a separate image: if another process unpacks it, it finds the layers in the store by this.
         let manifest = Manifest::new(self.store.put_json(&config, media::CONFIG)?, blobs);
         let descriptor = self.store.put_json(&manifest, media::MANIFEST)?;
-        unpack::layers(self.store, &Image { descriptor, manifest, config }, self.told, &self.ended)
+        unpack::layers(self.store, &Image { descriptor, manifest, config }, self.progress, &self.canceled)
     }
 
     /// Keeps the directory that a layer was made in until the build is done; another one of the same content stays.
-    fn keep(&self, diff_id: &Digest, step: Step) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).entry(diff_id.clone()).or_insert(step);
+    fn keep_step(&self, diff_id: &Digest, step: StepDirectory) {
+        self.step_directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(diff_id.clone())
+            .or_insert(step);
     }
 
     /// Says once that owners are not kept.
-    fn say_owners_lost(&self) {
-        if !self.owners.swap(true, Ordering::Relaxed) {
+    fn report_owners_lost(&self) {
+        if !self.owners_reported.swap(true, Ordering::Relaxed) {
             let note = "files of other owners belong to root in the image: this user has only one id; install `uidmap` and let root grant ids in /etc/subuid and /etc/subgid";
-            (self.told)(Progress::Note(note.to_owned()));
+            (self.progress)(Progress::Note(note.to_owned()));
         }
     }
 
     /// Writes the image.
-    fn image(&self, done: &Done) -> Result<Descriptor> {
+    fn image(&self, done: &StageResult) -> Result<Descriptor> {
         let Settings { mut execution, author, .. } = done.settings.clone();
         execution.labels.extend(self.request.labels.clone());
         let Platform { os, architecture, variant, .. } = done.platform.clone();

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::rest::Rest;
+use crate::unknown_fields::UnknownFields;
 use jobc_schema::digest::Digest;
 
 /// The configuration of an image.
@@ -35,7 +35,7 @@ pub struct Config {
     pub history: Vec<History>,
     /// What is unknown here.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 /// What the processes of an image are given.
@@ -49,13 +49,13 @@ pub struct Execution {
     #[serde(skip_serializing_if = "no_entries", deserialize_with = "entries")]
     pub exposed_ports: IndexMap<String, Value>,
     /// Variables, `NAME=value`.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub env: Vec<String>,
     /// The words before the arguments.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub entrypoint: Vec<String>,
     /// The arguments, or the whole command if there is no entrypoint.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub cmd: Vec<String>,
     /// Directories whose content is data.
     #[serde(skip_serializing_if = "no_entries", deserialize_with = "entries")]
@@ -64,23 +64,23 @@ pub struct Execution {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub working_dir: String,
     /// Labels.
-    #[serde(skip_serializing_if = "IndexMap::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "IndexMap::is_empty", deserialize_with = "null_as_default")]
     pub labels: IndexMap<String, String>,
     /// The signal that asks them to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<String>,
     /// Docker's: the shell of shell forms.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub shell: Vec<String>,
     /// Docker's: instructions for builds upon this image.
-    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "or_nothing")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "null_as_default")]
     pub on_build: Vec<String>,
     /// Docker's: how to see whether a container is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub healthcheck: Option<Value>,
     /// What is unknown here.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 /// The layers of an image.
@@ -125,10 +125,12 @@ fn no_entries(map: &IndexMap<String, Value>) -> bool {
 }
 
 /// Docker writes `null` where something is absent.
-fn or_nothing<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(d: D) -> Result<T, D::Error> {
+fn null_as_default<'de, D: serde::Deserializer<'de>, T: Default + Deserialize<'de>>(
+    d: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(d)?.unwrap_or_default())
 }
 
 fn entries<'de, D: serde::Deserializer<'de>>(d: D) -> Result<IndexMap<String, Value>, D::Error> {
-    or_nothing(d)
+    null_as_default(d)
 }

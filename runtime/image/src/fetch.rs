@@ -2,7 +2,7 @@
 
 use crate::manifest::Descriptor;
 use crate::platform::Platform;
-use crate::progress::Told;
+use crate::progress::ProgressFn;
 use crate::store::Store;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::Result;
@@ -12,7 +12,7 @@ pub trait Fetch: Sync {
     /// Resolves a name at the registry, and fetches what the store lacks of it under that name; returns an index or a
     /// manifest.
     ///
-    /// Callers that accept the store's content check it first ([`Store::is_whole`]).
+    /// Callers that accept the store's content check it first ([`Store::is_complete`]).
     ///
     /// # Errors
     ///
@@ -22,6 +22,6 @@ pub trait Fetch: Sync {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: Told<'_>,
+        told: ProgressFn<'_>,
     ) -> Result<Descriptor>;
 }

@@ -8,7 +8,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::platform::Platform;
-pub use crate::rest::Rest;
+pub use crate::unknown_fields::UnknownFields;
 use jobc_schema::digest::Digest;
 
 /// Media types by document.
@@ -82,7 +82,7 @@ pub struct Descriptor {
     pub platform: Option<Platform>,
     /// What is unknown here.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 impl Descriptor {
@@ -95,7 +95,7 @@ impl Descriptor {
             urls: Vec::new(),
             annotations: IndexMap::new(),
             platform: None,
-            rest: Rest::new(),
+            rest: UnknownFields::new(),
         }
     }
 
@@ -124,7 +124,7 @@ pub struct Manifest {
     pub annotations: IndexMap<String, String>,
     /// What is unknown here.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 impl Manifest {
@@ -136,7 +136,7 @@ impl Manifest {
             config,
             layers,
             annotations: IndexMap::new(),
-            rest: Rest::new(),
+            rest: UnknownFields::new(),
         }
     }
 }
@@ -157,7 +157,7 @@ pub struct Index {
     pub annotations: IndexMap<String, String>,
     /// What is unknown here.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 impl Default for Index {
@@ -167,7 +167,7 @@ impl Default for Index {
             media_type: Some(media::INDEX.to_owned()),
             manifests: Vec::new(),
             annotations: IndexMap::new(),
-            rest: Rest::new(),
+            rest: UnknownFields::new(),
         }
     }
 }

@@ -11,14 +11,14 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat2};
 
-use crate::whose::Whose;
-use crate::worker::pack_apart;
+use crate::ownership::Ownership;
+use crate::worker::pack_in_worker;
 use jobc_container::root::layers::copy::attribute_names;
 use jobc_container::root::layers::is_opaque;
 use jobc_container::tar::{Entry, Kind as Is, Time, Writer};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-pub use crate::pack_options::Pack;
+pub use crate::pack_options::PackOptions;
 
 /// Writes the upper directory of an overlay as a layer, uncompressed, to `output`; files keep the owners that they have
 /// in the containers of the calling user.
@@ -26,35 +26,35 @@ pub use crate::pack_options::Pack;
 /// # Errors
 ///
 /// A file cannot be read, or is truncated meanwhile; `output` fails.
-pub fn pack(directory: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
-    match Whose::mine()? {
-        Whose::Root => write(directory, pack, output),
-        Whose::One => write(directory, &Pack { all_of_root: true, ..pack.clone() }, output),
-        Whose::Ids(maps) => pack_apart(directory, pack, &maps, output),
+pub fn pack(directory: &Path, pack: &PackOptions, output: &mut dyn Write) -> Result<()> {
+    match Ownership::of_current_user()? {
+        Ownership::Root => write(directory, pack, output),
+        Ownership::SingleUser => write(directory, &PackOptions { all_of_root: true, ..pack.clone() }, output),
+        Ownership::Mapped(maps) => pack_in_worker(directory, pack, &maps, output),
     }
 }
 
 /// The same by this process's own view of owners.
-pub(super) fn write(directory: &Path, pack: &Pack, output: &mut dyn Write) -> Result<()> {
+pub(super) fn write(directory: &Path, pack: &PackOptions, output: &mut dyn Write) -> Result<()> {
     let failed = |error: &io::Error| {
-        Error::new(Kind::Machine, format!("cannot pack `{}`: {}", directory.display(), because(error)))
+        Error::new(Kind::System, format!("cannot pack `{}`: {}", directory.display(), describe_io(error)))
     };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let root = rustix::fs::open(directory, flags, Mode::empty()).map_err(|errno| failed(&errno.into()))?;
-    let mut packing = Packing { pack, archive: Writer::new(output), seen: HashMap::new() };
-    let whole = packing.whole(&root).and_then(|()| packing.archive.finish().map(drop));
+    let mut packing = LayerWriter { pack, archive: Writer::new(output), seen: HashMap::new() };
+    let whole = packing.write_root(&root).and_then(|()| packing.archive.finish().map(drop));
     whole.map_err(|error| failed(&error))
 }
 
-struct Packing<'a> {
-    pack: &'a Pack,
+struct LayerWriter<'a> {
+    pack: &'a PackOptions,
     archive: Writer<&'a mut dyn Write>,
     /// Files with several names, by device and inode, and the first of them.
     seen: HashMap<(u64, u64), Vec<u8>>,
 }
 
-impl Packing<'_> {
-    fn whole(&mut self, root: &OwnedFd) -> io::Result<()> {
+impl LayerWriter<'_> {
+    fn write_root(&mut self, root: &OwnedFd) -> io::Result<()> {
         if self.pack.root {
             let stat = rustix::fs::fstat(root)?;
             let mut entry = self.entry(Is::Directory, b"./", &stat);
@@ -64,11 +64,11 @@ impl Packing<'_> {
         if is_opaque(root) {
             self.archive.entry(&self.whiteout(b".wh..wh..opq".to_vec()))?;
         }
-        self.directory(root, b"")
+        self.write_directory(root, b"")
     }
 
     /// Writes what is in a directory whose path is `path`, which ends with a slash unless it is the root.
-    fn directory(&mut self, directory: &OwnedFd, path: &[u8]) -> io::Result<()> {
+    fn write_directory(&mut self, directory: &OwnedFd, path: &[u8]) -> io::Result<()> {
         let mut names = Vec::new();
         for entry in Dir::read_from(directory)? {
             let name = entry?.file_name().to_owned();
@@ -82,17 +82,17 @@ impl Packing<'_> {
             if self.pack.without.contains(&path) {
                 continue;
             }
-            self.one(directory, &name, &path).map_err(|error| {
+            self.write_entry(directory, &name, &path).map_err(|error| {
                 io::Error::new(
                     error.kind(),
-                    format!("`{}`: {}", String::from_utf8_lossy(&path), because(&error)),
+                    format!("`{}`: {}", String::from_utf8_lossy(&path), describe_io(&error)),
                 )
             })?;
         }
         Ok(())
     }
 
-    fn one(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
+    fn write_entry(&mut self, directory: &OwnedFd, name: &std::ffi::CStr, path: &[u8]) -> io::Result<()> {
         let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
@@ -114,7 +114,7 @@ impl Packing<'_> {
             if is_opaque(&inner) {
                 self.archive.entry(&self.whiteout([&path[..], b".wh..wh..opq"].concat()))?;
             }
-            return self.directory(&inner, &path);
+            return self.write_directory(&inner, &path);
         }
         if stat.st_nlink > 1 {
             let first = self.seen.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| path.to_vec());
@@ -156,14 +156,14 @@ impl Packing<'_> {
             nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
         };
         let mode = if kind == Is::Symlink { 0o777 } else { stat.st_mode & 0o7777 };
-        Entry { mode, uid, gid, mtime: self.clamped(time), ..Entry::new(kind, path) }
+        Entry { mode, uid, gid, mtime: self.clamp_time(time), ..Entry::new(kind, path) }
     }
 
     fn whiteout(&self, path: Vec<u8>) -> Entry {
-        Entry { mode: 0o644, mtime: self.clamped(Time::default()), ..Entry::new(Is::File, path) }
+        Entry { mode: 0o644, mtime: self.clamp_time(Time::default()), ..Entry::new(Is::File, path) }
     }
 
-    fn clamped(&self, time: Time) -> Time {
+    fn clamp_time(&self, time: Time) -> Time {
         let latest = self.pack.latest.map(|seconds| Time { seconds, nanoseconds: 0 });
         latest.map_or(time, |latest| time.min(latest))
     }

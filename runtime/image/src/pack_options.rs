@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a directory becomes a layer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pack {
+pub struct PackOptions {
     /// The latest time that a file may have, in seconds since 1970 (`SOURCE_DATE_EPOCH`): later ones become this one.
     pub latest: Option<i64>,
     /// Paths that are left out, relative and without `.`, with all that is in them: what was mounted there is not the

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::rest::Rest;
+use crate::unknown_fields::UnknownFields;
 use jobc_sys::error::{Error, Kind};
 
 /// A system and a processor, by Go's names: `linux/amd64`, `linux/arm64/v8`.
@@ -20,7 +20,7 @@ pub struct Platform {
     pub variant: Option<String>,
     /// What is unknown here: a version of the system and its features.
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: UnknownFields,
 }
 
 impl Platform {
@@ -30,7 +30,7 @@ impl Platform {
             os: os.to_owned(),
             architecture: architecture.to_owned(),
             variant: variant.map(str::to_owned),
-            rest: Rest::new(),
+            rest: UnknownFields::new(),
         }
     }
 
@@ -49,18 +49,18 @@ impl Platform {
     /// How well an image for a platform matches this requested one: 0 not at all, higher is better.
     ///
     /// An absent variant is the processor's usual one (containerd's rule: `v8` for arm64, `v7` for arm).
-    pub fn serves(&self, asked: &Self) -> u8 {
+    pub fn match_score(&self, asked: &Self) -> u8 {
         if self.os != asked.os || self.architecture != asked.architecture {
             return 0;
         }
-        if self.usual() == asked.usual() {
+        if self.default_variant() == asked.default_variant() {
             return if self.variant == asked.variant { 3 } else { 2 };
         }
         // An older variant of the same processor runs as well: v6 where v7 is.
-        u8::from(self.usual() < asked.usual())
+        u8::from(self.default_variant() < asked.default_variant())
     }
 
-    fn usual(&self) -> &str {
+    fn default_variant(&self) -> &str {
         match (self.architecture.as_str(), self.variant.as_deref()) {
             ("arm64", None) => "v8",
             ("arm", None) => "v7",
@@ -108,7 +108,7 @@ mod tests {
     fn an_image_serves_its_platform_and_newer_variants() {
         let check = |image: &str, asked: &str, how_well: u8| {
             let platform = |text: &str| text.parse::<Platform>().unwrap();
-            assert_eq!(platform(image).serves(&platform(asked)), how_well, "{image} for {asked}");
+            assert_eq!(platform(image).match_score(&platform(asked)), how_well, "{image} for {asked}");
         };
         check("linux/amd64", "linux/amd64", 3);
         check("linux/arm64/v8", "linux/arm64", 2);

@@ -61,7 +61,7 @@ pub enum Progress {
 }
 
 /// The receiver of the progress.
-pub type Told<'a> = &'a (dyn Fn(Progress) + Sync);
+pub type ProgressFn<'a> = &'a (dyn Fn(Progress) + Sync);
 
 /// Nobody.
-pub fn untold(_: Progress) {}
+pub fn ignore_progress(_: Progress) {}

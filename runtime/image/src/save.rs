@@ -12,12 +12,12 @@ use serde_json::json;
 
 use crate::manifest::{CONTAINERD_NAME, Descriptor, Index, Manifest, REF_NAME, media};
 use crate::platform::Platform;
-use crate::progress::{Progress, Told};
+use crate::progress::{Progress, ProgressFn};
 use crate::store::{Image, Store, sorted_json};
 use jobc_container::tar::{Entry, Kind as Is, Writer};
 use jobc_schema::digest::{Digest, Hasher};
 use jobc_schema::reference::Reference;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Writes images, each with its name if it has one, as one archive; the same images give the same bytes.
 ///
@@ -31,23 +31,23 @@ pub fn save(
     store: &Store,
     images: &[(Descriptor, Option<Reference>)],
     platform: &Platform,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let mut saving = Saving { store, parts: IndexMap::new() };
+    let mut saving = ArchiveContent { store, blobs: IndexMap::new() };
     let (mut index, mut list) = (Index { media_type: None, ..Index::default() }, Vec::new());
     for (descriptor, name) in images {
         saving.add(descriptor)?;
         index.manifests.push(named(descriptor, name.as_ref()));
-        let image = saving.shown_to_docker(descriptor, platform)?;
+        let image = saving.docker_image(descriptor, platform)?;
         // Full names: podman treats a name without a registry as a local one.
         let tags: Vec<String> = name.iter().map(ToString::to_string).collect();
         let paths: Vec<String> = image.manifest.layers.iter().map(|layer| path(&layer.digest)).collect();
         list.push(json!({"Config": path(&image.manifest.config.digest), "RepoTags": tags, "Layers": paths}));
     }
     let failed = |error: &io::Error| {
-        Error::new(Kind::Machine, format!("cannot write the archive: {}", because(error)))
+        Error::new(Kind::System, format!("cannot write the archive: {}", describe_io(error)))
     };
     let mut archive = Writer::new(output);
     let documents = [
@@ -59,12 +59,12 @@ pub fn save(
     for (name, text) in documents {
         file(&mut archive, name, text.len() as u64, &mut &text[..]).map_err(|error| failed(&error))?;
     }
-    for (digest, size) in &saving.parts {
+    for (digest, size) in &saving.blobs {
         let tell = |done| {
             told(Progress::Blob { digest: digest.clone(), done, total: Some(*size), known: false });
         };
         let mut blob =
-            Checked { inner: store.blob(digest)?, hasher: Hasher::new(digest.algorithm()), stopped };
+            VerifyingReader { inner: store.blob(digest)?, hasher: Hasher::new(digest.algorithm()), stopped };
         tell(0);
         file(&mut archive, &path(digest), *size, &mut blob).map_err(|error| failed(&error))?;
         if blob.hasher.finish() != *digest {
@@ -77,16 +77,16 @@ pub fn save(
 }
 
 /// What is to be in an archive.
-struct Saving<'a> {
+struct ArchiveContent<'a> {
     store: &'a Store,
     /// Blobs in the order that they are named in, each once, with their bytes.
-    parts: IndexMap<Digest, u64>,
+    blobs: IndexMap<Digest, u64>,
 }
 
-impl Saving<'_> {
+impl ArchiveContent<'_> {
     /// Adds an image; of a list what is here.
     fn add(&mut self, descriptor: &Descriptor) -> Result<()> {
-        if self.add_whole(descriptor)? {
+        if self.add_if_complete(descriptor)? {
             return Ok(());
         }
         let digest = &descriptor.digest;
@@ -95,7 +95,7 @@ impl Saving<'_> {
     }
 
     /// Adds a descriptor's content; false, and nothing, if it is incomplete.
-    fn add_whole(&mut self, descriptor: &Descriptor) -> Result<bool> {
+    fn add_if_complete(&mut self, descriptor: &Descriptor) -> Result<bool> {
         if !self.store.has(&descriptor.digest) {
             return Ok(false);
         }
@@ -103,7 +103,7 @@ impl Saving<'_> {
         if media::is_index(&descriptor.media_type) {
             let mut any = false;
             for entry in &self.store.document::<Index>(descriptor)?.manifests {
-                any |= self.add_whole(entry)?;
+                any |= self.add_if_complete(entry)?;
             }
             if !any {
                 return Ok(false);
@@ -115,16 +115,16 @@ impl Saving<'_> {
         if !parts.iter().all(|part| self.store.has(&part.digest)) {
             return Ok(false);
         }
-        self.parts.insert(descriptor.digest.clone(), descriptor.size);
-        self.parts.extend(parts.into_iter().map(|part| (part.digest, part.size)));
+        self.blobs.insert(descriptor.digest.clone(), descriptor.size);
+        self.blobs.extend(parts.into_iter().map(|part| (part.digest, part.size)));
         Ok(true)
     }
 
     /// The image in the archive for readers that do not know lists.
-    fn shown_to_docker(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image> {
-        let here = |image: &Image| self.parts.contains_key(&image.descriptor.digest);
+    fn docker_image(&self, descriptor: &Descriptor, platform: &Platform) -> Result<Image> {
+        let here = |image: &Image| self.blobs.contains_key(&image.descriptor.digest);
         let mut images: Vec<Image> = self.store.images_in(descriptor).into_iter().filter(here).collect();
-        match images.iter().position(|image| image.platform().serves(platform) > 0) {
+        match images.iter().position(|image| image.platform().match_score(platform) > 0) {
             Some(best) => Ok(images.swap_remove(best)),
             None if !images.is_empty() => Ok(images.swap_remove(0)),
             // The archive names its format instead.
@@ -154,13 +154,13 @@ fn file(archive: &mut Writer<&mut dyn Write>, path: &str, size: u64, data: &mut 
 }
 
 /// A blob whose digest is counted as it is read.
-struct Checked<'a> {
+struct VerifyingReader<'a> {
     inner: std::fs::File,
     hasher: Hasher,
     stopped: &'a AtomicBool,
 }
 
-impl Read for Checked<'_> {
+impl Read for VerifyingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(io::Error::other("canceled"));

@@ -12,39 +12,44 @@
 //! Archives may be compressed by gzip or zstd, and are read once, from their beginning to their end.
 
 mod archive;
+mod assemble;
 mod docker;
-mod failure;
+mod errors;
+mod import_cache;
 mod imported;
-mod known;
 mod layout;
-mod made;
 mod rootfs;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::config::Config;
-use crate::progress::Told;
+use crate::progress::ProgressFn;
 use crate::store::Store;
 use jobc_schema::reference::Reference;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
+pub use import_cache::import_one;
 pub use imported::{Imported, SourceKind};
-pub use known::the_image;
 
 /// Brings in every image of a source, under no name; `stopped` set to true ends it soon.
 ///
 /// # Errors
 ///
 /// It is none of the above, is broken, or does not fit the disk. What came in until then is left to be collected.
-pub fn import(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> Result<Vec<Imported>> {
+pub fn import(
+    store: &Store,
+    source: &Path,
+    told: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<Imported>> {
     if source == Path::new("scratch") && !source.exists() {
-        let descriptor = made::finish(store, Config::default(), Vec::new())?;
+        let descriptor = assemble::add_image(store, Config::default(), Vec::new())?;
         return Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);
     }
     let data = std::fs::metadata(source).map_err(|error| {
         let error =
-            Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), because(&error)));
+            Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), describe_io(&error)));
         let text = source.to_string_lossy();
         if text == "host" {
             error.help("`host` needs no import: write `image: host` in the job file")

@@ -16,18 +16,18 @@
 mod collect;
 mod directory;
 mod document;
-mod hold;
 mod image;
 mod index;
+mod pin;
 mod verify;
 mod writer;
 
-pub use collect::Collected;
+pub use collect::CollectionReport;
 pub use directory::Store;
-pub use document::{LARGEST_DOCUMENT, sorted_json};
-pub use hold::Hold;
+pub use document::{MAX_DOCUMENT_SIZE, sorted_json};
 pub use image::Image;
-pub use index::Named;
+pub use index::NamedImage;
+pub use pin::ContentPin;
 pub use verify::Finding;
 pub use writer::Writer;
 

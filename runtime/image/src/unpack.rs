@@ -14,30 +14,30 @@
 //! may have left files of it empty. The next use after a minute syncs it (syncfs(2)), when the kernel has written most
 //! of it.
 
-mod apart;
-mod copied;
+mod copy_layers;
 mod layer;
 mod limits;
+mod merge_layer;
 mod missing;
-mod part;
-mod seam;
-mod settled;
-mod unpacking;
+mod partial;
+mod sync;
+mod unpacker;
+mod userns_worker;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use crate::progress::{Progress, Told};
+use crate::progress::{Progress, ProgressFn};
 use crate::store::{Image, Store};
-use copied::copy_here;
+use copy_layers::copy_here;
 pub use jobc_container::archive::tree::Owners;
 use jobc_sys::error::{Error, Kind, Result};
-use unpacking::Unpacking;
+use unpacker::Unpacker;
 
-pub use crate::whose::Whose;
+pub use crate::ownership::Ownership;
 pub use crate::worker::{COMMAND, remove};
-pub use apart::become_worker;
 pub use limits::Limits;
+pub use userns_worker::become_worker;
 
 /// The layers of an image as directories, the lowest first, for containers of the calling user; layers that are not
 /// unpacked yet are unpacked.
@@ -49,7 +49,12 @@ pub use limits::Limits;
 ///
 /// A layer is corrupt, hostile, or does not match the image; no space left; `stopped` has become true. Nothing is left
 /// of an incomplete layer.
-pub fn layers(store: &Store, image: &Image, told: Told<'_>, stopped: &AtomicBool) -> Result<Vec<PathBuf>> {
+pub fn layers(
+    store: &Store,
+    image: &Image,
+    told: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<PathBuf>> {
     layers_within(store, image, &Limits::of_environment()?, told, stopped)
 }
 
@@ -58,11 +63,11 @@ pub fn layers_within(
     store: &Store,
     image: &Image,
     limits: &Limits,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<PathBuf>> {
-    let whose = Whose::mine()?;
-    let unpacking = Unpacking::new(store, image, limits, told, stopped, whose.directory(store))?;
+    let whose = Ownership::of_current_user()?;
+    let unpacking = Unpacker::new(store, image, limits, told, stopped, whose.directory(store))?;
     if unpacking.missing().is_empty() {
         for (layer, _) in &unpacking.layers {
             let known = Progress::Layer {
@@ -73,16 +78,16 @@ pub fn layers_within(
             };
             told(known);
         }
-        if let Some(directories) = seam::found(&unpacking)? {
+        if let Some(directories) = merge_layer::directories(&unpacking)? {
             return Ok(directories);
         }
     }
     match &whose {
-        Whose::Ids(maps) => apart::unpack(&unpacking, maps)?,
-        Whose::Root => unpacking.unpack(Owners::Kept)?,
-        Whose::One => unpacking.unpack(Owners::Mine)?,
+        Ownership::Mapped(maps) => userns_worker::unpack(&unpacking, maps)?,
+        Ownership::Root => unpacking.unpack(Owners::FromArchive)?,
+        Ownership::SingleUser => unpacking.unpack(Owners::CurrentUser)?,
     }
-    seam::found(&unpacking)?.ok_or_else(|| {
+    merge_layer::directories(&unpacking)?.ok_or_else(|| {
         Error::new(Kind::State, "the layers were removed while they were unpacked").help("try again")
     })
 }
@@ -94,9 +99,9 @@ pub fn layers_within(
 ///
 /// The directory is there; no space left. Nothing is left then.
 pub fn copy(directories: &[PathBuf], to: &Path) -> Result<()> {
-    match Whose::mine()? {
-        Whose::Ids(maps) => apart::copy(directories, to, &maps),
-        Whose::Root | Whose::One => copy_here(directories, to),
+    match Ownership::of_current_user()? {
+        Ownership::Mapped(maps) => userns_worker::copy(directories, to, &maps),
+        Ownership::Root | Ownership::SingleUser => copy_here(directories, to),
     }
 }
 

@@ -18,10 +18,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::Descriptor;
-use crate::pack_options::Pack;
+use crate::pack_options::PackOptions;
 use crate::platform::Platform;
 use jobc_schema::digest::Digest;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id_map::IdMaps;
 
 /// The first argument of the process; a program's `main` passes it to [`become_worker`](crate::unpack::become_worker).
@@ -29,7 +29,7 @@ pub const COMMAND: &str = "image-worker";
 
 /// What the process is to do.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Order {
+pub(crate) enum WorkerRequest {
     /// Unpack the layers of an image that are missing.
     Unpack {
         store: PathBuf,
@@ -40,7 +40,7 @@ pub(crate) enum Order {
         entries: u64,
     },
     /// Write a directory of files as a layer.
-    Pack { directory: PathBuf, pack: Pack },
+    Pack { directory: PathBuf, pack: PackOptions },
     /// Copy layers into one directory.
     Copy { directories: Vec<PathBuf>, to: PathBuf },
     /// Remove a directory.
@@ -49,7 +49,7 @@ pub(crate) enum Order {
 
 /// Its messages, one per line.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Said {
+pub(crate) enum WorkerMessage {
     /// It is in its namespace and waits for the maps.
     MapIds,
     Layer {
@@ -67,45 +67,46 @@ pub(crate) enum Said {
 }
 
 /// Writes a directory as a layer with the ids of a user; what it gives is seen by `output`.
-pub(crate) fn pack_apart(
+pub(crate) fn pack_in_worker(
     directory: &std::path::Path,
-    pack: &Pack,
+    pack: &PackOptions,
     maps: &IdMaps,
     output: &mut dyn Write,
 ) -> Result<()> {
-    let order = Order::Pack { directory: directory.to_owned(), pack: pack.clone() };
+    let order = WorkerRequest::Pack { directory: directory.to_owned(), pack: pack.clone() };
     let (mut worker, archive) = Worker::start(maps, &order, Stdio::piped())?;
-    let mut archive = archive.ok_or_else(gone)?;
+    let mut archive = archive.ok_or_else(worker_exited)?;
     let copied = io::copy(&mut archive, output);
     drop(archive);
-    let said = worker.attend(&AtomicBool::new(false), &mut |_| {});
+    let said = worker.wait(&AtomicBool::new(false), &mut |_| {});
     // If the reader of the archive is gone, the worker's own error only repeats that.
-    copied
-        .map_err(|error| Error::new(Kind::Machine, format!("cannot write the layer: {}", because(&error))))?;
+    copied.map_err(|error| {
+        Error::new(Kind::System, format!("cannot write the layer: {}", describe_io(&error)))
+    })?;
     said
 }
 
 /// Removes a directory whose files belong to the ids of a user.
 pub fn remove(directory: &std::path::Path, maps: &IdMaps) -> Result<()> {
     let (mut worker, _) =
-        Worker::start(maps, &Order::Remove { directory: directory.to_owned() }, Stdio::null())?;
-    worker.attend(&AtomicBool::new(false), &mut |_| {})
+        Worker::start(maps, &WorkerRequest::Remove { directory: directory.to_owned() }, Stdio::null())?;
+    worker.wait(&AtomicBool::new(false), &mut |_| {})
 }
 
 /// The process that works, as its maker knows it. It is killed when it is let go.
 pub(crate) struct Worker {
     process: Child,
-    line: BufReader<UnixStream>,
+    socket: BufReader<UnixStream>,
 }
 
 impl Worker {
     pub(crate) fn start(
         maps: &IdMaps,
-        order: &Order,
+        order: &WorkerRequest,
         output: Stdio,
     ) -> Result<(Self, Option<std::process::ChildStdout>)> {
         let failed = |error: io::Error| {
-            Error::new(Kind::Machine, format!("cannot start this program again: {}", because(&error)))
+            Error::new(Kind::System, format!("cannot start this program again: {}", describe_io(&error)))
         };
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let path = std::env::var_os("PATH").map(|path| ("PATH", path));
@@ -119,36 +120,36 @@ impl Worker {
             .spawn()
             .map_err(failed)?;
         let archive = process.stdout.take();
-        let mut worker = Self { process, line: BufReader::new(ours) };
-        let Some(Said::MapIds) = worker.hear()? else { return Err(gone()) };
+        let mut worker = Self { process, socket: BufReader::new(ours) };
+        let Some(WorkerMessage::MapIds) = worker.receive()? else { return Err(worker_exited()) };
         maps.write(worker.process.id())?;
-        let text = serde_json::to_string(order).map_err(|_| gone())?;
-        writeln!(worker.line.get_mut(), "{text}").map_err(|_| gone())?;
+        let text = serde_json::to_string(order).map_err(|_| worker_exited())?;
+        writeln!(worker.socket.get_mut(), "{text}").map_err(|_| worker_exited())?;
         Ok((worker, archive))
     }
 
     /// Hears it out; `stopped` ends it.
-    pub(crate) fn attend(&mut self, stopped: &AtomicBool, told: &mut dyn FnMut(Said)) -> Result<()> {
-        let _ = self.line.get_ref().set_read_timeout(Some(Duration::from_millis(100)));
+    pub(crate) fn wait(&mut self, stopped: &AtomicBool, told: &mut dyn FnMut(WorkerMessage)) -> Result<()> {
+        let _ = self.socket.get_ref().set_read_timeout(Some(Duration::from_millis(100)));
         let mut text = String::new();
         loop {
             if stopped.load(Ordering::Relaxed) {
                 return Err(Error::new(Kind::State, "unpacking was canceled"));
             }
-            match self.line.read_line(&mut text) {
+            match self.socket.read_line(&mut text) {
                 // What was read of a line stays in `text`.
                 Err(error)
                     if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
                 {
                     continue;
                 }
-                Ok(0) | Err(_) => return Err(gone()),
+                Ok(0) | Err(_) => return Err(worker_exited()),
                 Ok(_) => {}
             }
-            match serde_json::from_str(&text).map_err(|_| gone())? {
-                Said::Done => return Ok(()),
-                Said::Failed { message, help } => {
-                    return Err(Error { help, ..Error::new(Kind::Machine, message) });
+            match serde_json::from_str(&text).map_err(|_| worker_exited())? {
+                WorkerMessage::Done => return Ok(()),
+                WorkerMessage::Failed { message, help } => {
+                    return Err(Error { help, ..Error::new(Kind::System, message) });
                 }
                 said => told(said),
             }
@@ -156,12 +157,14 @@ impl Worker {
         }
     }
 
-    fn hear(&mut self) -> Result<Option<Said>> {
+    fn receive(&mut self) -> Result<Option<WorkerMessage>> {
         let mut text = String::new();
-        match self.line.read_line(&mut text) {
-            Ok(0) | Err(_) => Err(gone()),
-            Ok(_) => match serde_json::from_str(&text).map_err(|_| gone())? {
-                Said::Failed { message, help } => Err(Error { help, ..Error::new(Kind::Machine, message) }),
+        match self.socket.read_line(&mut text) {
+            Ok(0) | Err(_) => Err(worker_exited()),
+            Ok(_) => match serde_json::from_str(&text).map_err(|_| worker_exited())? {
+                WorkerMessage::Failed { message, help } => {
+                    Err(Error { help, ..Error::new(Kind::System, message) })
+                }
                 said => Ok(Some(said)),
             },
         }
@@ -170,13 +173,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        let _ = self.line.get_ref().shutdown(Shutdown::Both);
+        let _ = self.socket.get_ref().shutdown(Shutdown::Both);
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-pub(crate) fn gone() -> Error {
-    Error::new(Kind::Machine, "the user-namespace worker has exited")
+pub(crate) fn worker_exited() -> Error {
+    Error::new(Kind::System, "the user-namespace worker has exited")
         .help("`jobc doctor` shows what this host allows")
 }

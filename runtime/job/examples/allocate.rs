@@ -39,7 +39,7 @@ fn main() {
 }
 
 fn measure(build: &Path, state: &Path, rounds: usize) -> Result<(f64, Vec<f64>)> {
-    let io = |error: std::io::Error| Error::new(Kind::Machine, error.to_string());
+    let io = |error: std::io::Error| Error::new(Kind::System, error.to_string());
     let text = std::fs::read(build.join("plan.json")).map_err(io)?;
     let plan: Plan = serde_json::from_slice(&text).map_err(|error| io(error.into()))?;
     let plan = plan.jobs.into_iter().next().ok_or_else(|| Error::new(Kind::Config, "a plan without jobs"))?;
@@ -67,7 +67,7 @@ fn measure(build: &Path, state: &Path, rounds: usize) -> Result<(f64, Vec<f64>)>
         containers.iter().try_for_each(std::fs::create_dir).map_err(io)?;
         let begun = Instant::now();
         for (task, container) in tasks.iter().zip(&containers) {
-            std::hint::black_box(provision::task(&provided, task, container)?);
+            std::hint::black_box(provision::prepare_task(&provided, task, container)?);
         }
         times.push(milliseconds(begun));
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobc_job::logs::{Choice, Limits, Masks, Reader, Stream, Writer};
+use jobc_job::logs::{Limits, LineFilter, Reader, Redactor, Stream, Writer};
 use rustix::time::{ClockId, clock_gettime};
 
 fn main() {
@@ -31,7 +31,7 @@ fn main() {
     let secrets: Vec<String> = (0..option("--secrets").unwrap_or(0))
         .map(|number| format!("{number:04}-secret-value-{number}"))
         .collect();
-    let masks = Arc::new(Masks::new(secrets.iter().map(String::as_bytes)));
+    let masks = Arc::new(Redactor::new(secrets.iter().map(String::as_bytes)));
     let mut writer = Writer::open(Path::new(directory), Limits::default(), masks);
     let piece = piece(line);
     let began = processor_time();
@@ -44,7 +44,7 @@ fn main() {
     let written = rate(rounds * piece.len(), began);
     let began = processor_time();
     let mut bytes = 0;
-    let mut reader = Reader::new([directory.into()], Choice::default());
+    let mut reader = Reader::new([directory.into()], LineFilter::default());
     let mut each = |_: usize, line: &jobc_job::logs::Line<'_>| {
         bytes += line.text.len() + 1;
         Ok(())

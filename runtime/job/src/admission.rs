@@ -10,33 +10,33 @@ pub mod capacity;
 pub mod claim;
 mod devices;
 mod gpus;
+pub mod job_queue;
 pub mod ledger;
 pub mod limits;
 pub mod overview;
 pub mod ports;
-pub mod turn;
-mod words;
+mod resources;
 
 use jobc_schema::plan::JobPlan;
 
 use crate::record::Claim;
 use crate::submission::Submission;
 use capacity::Capacity;
-use gpus::Lack;
+use gpus::Shortage;
 use jobc_gpu::demand::Demands;
+use jobc_gpu::enforcement::SliceEnforcer;
 use jobc_gpu::inject::Injector;
-use jobc_gpu::lease::Leased;
-use jobc_gpu::placement::{self, Room, Taken};
-use jobc_gpu::share::Served;
-use jobc_gpu::sharing::Means;
+use jobc_gpu::lease::GpuLease;
+use jobc_gpu::placement::{self, DeviceUsage, FreeDevices};
+use jobc_gpu::sharing::SharingSupport;
 use jobc_gpu::tasks::TaskGpus;
-use jobc_gpu::{Inventory, Machine};
+use jobc_gpu::{Host, Inventory};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
-use ledger::{Decision, Entry, Ledger, Standing};
-use words::Measure;
+use ledger::{Decision, Entry, EntryState, Ledger};
+use resources::Resource;
 
-/// A job's standing on the host. Dropping it gives back what the job has.
+/// A job's entry in the ledger. Dropping it gives back what the job has.
 #[derive(Debug)]
 pub struct Admission {
     ledger: Ledger,
@@ -45,11 +45,11 @@ pub struct Admission {
 
 /// The answer to a job's request for resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum AdmissionOutcome {
     /// It has its share.
     Admitted,
     /// It has not, and waits.
-    Waits {
+    Queued {
         /// How many wait before it, and one.
         place: usize,
         /// What is missing, as text.
@@ -69,7 +69,7 @@ impl Admission {
             if let Some(port) = other.claim.ports.iter().find(|port| claim.ports.contains(port)) {
                 return Err(Error::new(
                     Kind::State,
-                    format!("port {port} belongs to {}", words::owner(other)),
+                    format!("port {port} belongs to {}", resources::owner_of(other)),
                 )
                 .help("run the job again to get another port, or wait until that job has ended"));
             }
@@ -90,50 +90,58 @@ impl Admission {
     /// # Errors
     ///
     /// The host is too small at all, or without `queue` too full now.
-    pub fn ask(
+    pub fn request(
         &mut self,
         plan: &JobPlan,
         demands: &Demands,
         capacity: &Capacity,
         queue: bool,
-    ) -> Result<Answer> {
+    ) -> Result<AdmissionOutcome> {
         let claim = &self.entry.claim;
-        alone(plan, demands, &capacity.gpus)?;
-        if let Some(error) = never(plan, claim, capacity) {
+        place_alone(plan, demands, &capacity.gpus)?;
+        if let Some(error) = exceeds_capacity(plan, claim, capacity) {
             return Err(error);
         }
         let Self { ledger, entry } = self;
         let directory = ledger.directory().to_owned();
-        ledger.settle(entry, demands, |entry, others| {
-            if entry.standing == Standing::Admitted {
-                return Decision { standing: Standing::Admitted, leased: None, answer: Ok(Answer::Admitted) };
+        ledger.decide_entry(entry, demands, |entry, others| {
+            if entry.state == EntryState::Admitted {
+                return Decision {
+                    state: EntryState::Admitted,
+                    leased: None,
+                    answer: Ok(AdmissionOutcome::Admitted),
+                };
             }
-            let before = |other: &&Entry| match other.standing {
-                Standing::Admitted => true,
-                Standing::Waiting => other.is_before(entry),
-                Standing::Entered => false,
+            let before = |other: &&Entry| match other.state {
+                EntryState::Admitted => true,
+                EntryState::Waiting => other.is_before(entry),
+                EntryState::Entered => false,
             };
             let others: Vec<&Entry> = others.iter().filter(before).collect();
             // The scarcest first: that is the one to report.
-            let found = gpus::find(&directory, &entry.claim, demands, &capacity.gpus, &others);
+            let found = gpus::find_and_lock(&directory, &entry.claim, demands, &capacity.gpus, &others);
             let short = match (found, shortage(&entry.claim, capacity, &others)) {
                 (Ok(leased), None) => {
                     let leased = Some(leased).filter(|(leased, _)| !leased.is_empty());
-                    return Decision { standing: Standing::Admitted, leased, answer: Ok(Answer::Admitted) };
+                    return Decision {
+                        state: EntryState::Admitted,
+                        leased,
+                        answer: Ok(AdmissionOutcome::Admitted),
+                    };
                 }
-                (Err(Lack::Failed(error)), _) => {
-                    return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
+                (Err(Shortage::Failed(error)), _) => {
+                    return Decision { state: EntryState::Entered, leased: None, answer: Err(error) };
                 }
-                (Err(Lack::Now(short)), _) | (Ok(_), Some(short)) => short,
+                (Err(Shortage::NotFree(short)), _) | (Ok(_), Some(short)) => short,
             };
             if !queue {
                 let error = Error::new(Kind::State, format!("the job {short}"))
                     .help("wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`");
-                return Decision { standing: Standing::Entered, leased: None, answer: Err(error) };
+                return Decision { state: EntryState::Entered, leased: None, answer: Err(error) };
             }
-            let waiting = others.iter().filter(|other| other.standing == Standing::Waiting).count();
-            let answer = Ok(Answer::Waits { place: waiting + 1, waits_for: short });
-            Decision { standing: Standing::Waiting, leased: None, answer }
+            let waiting = others.iter().filter(|other| other.state == EntryState::Waiting).count();
+            let answer = Ok(AdmissionOutcome::Queued { place: waiting + 1, waits_for: short });
+            Decision { state: EntryState::Waiting, leased: None, answer }
         })
     }
 
@@ -148,9 +156,10 @@ impl Admission {
 /// # Errors
 ///
 /// The host has not what it asks for.
-pub fn alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<Leased> {
-    let room = Room { inventory, taken: &Taken::default(), uid: rustix::process::geteuid().as_raw() };
-    let too_much = |misfit| gpus::too_much(plan, &claim::of(plan), demands, misfit, inventory);
+pub fn place_alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result<GpuLease> {
+    let room =
+        FreeDevices { inventory, usage: &DeviceUsage::default(), uid: rustix::process::geteuid().as_raw() };
+    let too_much = |misfit| gpus::exceeds_host_error(plan, &claim::of(plan), demands, misfit, inventory);
     placement::place(demands, room).map_err(too_much)
 }
 
@@ -159,22 +168,22 @@ pub fn alone(plan: &JobPlan, demands: &Demands, inventory: &Inventory) -> Result
 /// # Errors
 ///
 /// What the job asks for does not exist.
-pub fn rehearse(plan: &JobPlan, submission: &Submission, inventory: Inventory) -> Result<TaskGpus> {
-    let machine = Machine::here();
-    let means = Means::of(&machine, &inventory);
+pub fn dry_run_gpus(plan: &JobPlan, submission: &Submission, inventory: Inventory) -> Result<TaskGpus> {
+    let machine = Host::here();
+    let means = SharingSupport::of(&machine, &inventory);
     let demands = Demands::of(plan, submission.gpu_choices(), &inventory, &means)?;
-    let leased = alone(plan, &demands, &inventory)?;
+    let leased = place_alone(plan, &demands, &inventory)?;
     let injector = Injector::new(machine, inventory);
-    Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, Served::default()))
+    Ok(TaskGpus::new(plan, submission.gpu_injection, injector, leased, SliceEnforcer::default()))
 }
 
 /// The shortage of a claim next to others, as text; nothing if it fits.
 ///
 /// Only the requested measures are compared: a job without GPUs does not wait for those with GPUs.
 fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<String> {
-    for measure in Measure::COUNTED {
+    for measure in Resource::COUNTED {
         let wanted = measure.of(claim);
-        let total = measure.of_machine(capacity);
+        let total = measure.of_host(capacity);
         let taken = others.iter().fold(0, |sum: u64, other| sum.saturating_add(measure.of(&other.claim)));
         let free = total.saturating_sub(taken);
         if wanted > free {
@@ -182,14 +191,18 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
                 others.iter().filter(|other| measure.of(&other.claim) > 0).collect();
             holders.sort_by_key(|other| std::cmp::Reverse(measure.of(&other.claim)));
             let holders = holders.iter().take(3).map(|other| {
-                let verb = if other.standing == Standing::Admitted { "has" } else { "waits for" };
-                format!("{} {verb} {}", words::owner(other), measure.shown(measure.of(&other.claim)))
+                let verb = if other.state == EntryState::Admitted { "has" } else { "waits for" };
+                format!(
+                    "{} {verb} {}",
+                    resources::owner_of(other),
+                    measure.format_amount(measure.of(&other.claim))
+                )
             });
             return Some(format!(
                 "needs {}, and {} of {} free: {}",
-                measure.shown(wanted),
-                measure.number(free),
-                measure.are(total),
+                measure.format_amount(wanted),
+                measure.format_number(free),
+                measure.format_total(total),
                 holders.collect::<Vec<_>>().join(", ")
             ));
         }
@@ -198,25 +211,25 @@ fn shortage(claim: &Claim, capacity: &Capacity, others: &[&Entry]) -> Option<Str
 }
 
 /// Why a job never fits on this host: all measures, so that one report is enough.
-fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
-    let short: Vec<Measure> = Measure::COUNTED
+fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
+    let short: Vec<Resource> = Resource::COUNTED
         .into_iter()
-        .filter(|measure| measure.of(claim) > measure.of_machine(capacity))
+        .filter(|measure| measure.of(claim) > measure.of_host(capacity))
         .collect();
     if short.is_empty() {
         return None;
     }
-    let each = |word: &dyn Fn(Measure) -> String| {
+    let each = |word: &dyn Fn(Resource) -> String| {
         short.iter().map(|measure| word(*measure)).collect::<Vec<_>>().join(" and ")
     };
     let message = format!(
         "the job needs {}, this host has {}",
-        each(&|measure| measure.shown(measure.of(claim))),
-        each(&|measure| measure.number(measure.of_machine(capacity)))
+        each(&|measure| measure.format_amount(measure.of(claim))),
+        each(&|measure| measure.format_number(measure.of_host(capacity)))
     );
-    let most: Vec<(Measure, u64)> =
-        short.iter().map(|measure| (*measure, measure.of_machine(capacity))).collect();
-    let help = match fewer(plan, &most) {
+    let most: Vec<(Resource, u64)> =
+        short.iter().map(|measure| (*measure, measure.of_host(capacity))).collect();
+    let help = match scale_hint(plan, &most) {
         Some(way) => format!("run {way}"),
         None => format!("ask for {} in the job file", each(&|measure| measure.fewer().to_owned())),
     };
@@ -224,7 +237,7 @@ fn never(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Option<Error> {
 }
 
 /// How many instances of one role would need no more than that, where taking from that role alone is enough.
-fn fewer(plan: &JobPlan, most: &[(Measure, u64)]) -> Option<String> {
+fn scale_hint(plan: &JobPlan, most: &[(Resource, u64)]) -> Option<String> {
     let (first, _) = most.first()?;
     let role = plan.roles.iter().max_by_key(|role| first.of(&claim::of_role(role)))?;
     (1..role.instances).rev().find_map(|instances| {

@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use jobc_container::bundle::Bundle;
 use jobc_container::config::Config;
 use jobc_container::root::layers::Layers;
-use jobc_container::root::{Root, Upper};
+use jobc_container::root::{Root, UpperLayer};
 use jobc_container::{rootless, user};
-use jobc_sys::error::{Error, Kind, Result, because};
-use jobc_sys::machine;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::host;
 
 pub use devices::Devices;
 
@@ -45,12 +45,12 @@ pub struct NamedUser {
     /// The group.
     pub gid: u32,
     /// Further groups.
-    pub further: Vec<u32>,
+    pub additional_gids: Vec<u32>,
 }
 
 /// Annotations of what `jobc run` does not give yet, and what to do instead. Those that end with a dot are prefixes.
-const NOT_GIVEN: &[(&str, &str, &str)] = &[
-    (devices::ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
+const UNSUPPORTED_ANNOTATIONS: &[(&str, &str, &str)] = &[
+    (devices::GPUS_ANNOTATION, "GPUs", "name them, as in `--devices 0,1`; `jobc gpu ls` lists them"),
     ("dev.jobc.secret.", "secrets", "add their values to a copy of the bundle"),
     ("dev.jobc.ssh", "SSH keys", "bind a directory with them at /etc/jobc/ssh in a copy of the bundle"),
 ];
@@ -71,20 +71,20 @@ impl Allocation {
         complete: bool,
     ) -> Result<Self> {
         if complete {
-            refuse_not_given(bundle, devices.is_some())?;
+            refuse_unsupported(bundle, devices.is_some())?;
         }
-        see_volumes(bundle)?;
+        check_volumes(bundle)?;
         let root = Root::of(bundle, choice, directory)?;
         Ok(Self { user: user_of(bundle, &root)?, root, outputs: absent_outputs(bundle), devices })
     }
 
     /// Creates what does not exist yet.
-    pub fn make(&self) -> Result<()> {
+    pub fn create_outputs(&self) -> Result<()> {
         for directory in &self.outputs {
             std::fs::create_dir_all(directory).map_err(|error| {
                 Error::new(
-                    Kind::Machine,
-                    format!("cannot create `{}`: {}", directory.display(), because(&error)),
+                    Kind::System,
+                    format!("cannot create `{}`: {}", directory.display(), describe_io(&error)),
                 )
             })?;
         }
@@ -101,8 +101,8 @@ impl Allocation {
         if !config["root"].is_object() {
             config["root"] = json!({});
         }
-        config["root"]["path"] = json!(self.root.place());
-        if let Some(NamedUser { uid, gid, further, .. }) = &self.user {
+        config["root"]["path"] = json!(self.root.path());
+        if let Some(NamedUser { uid, gid, additional_gids: further, .. }) = &self.user {
             let user = &mut config["process"]["user"];
             user["uid"] = json!(uid);
             user["gid"] = json!(gid);
@@ -119,7 +119,7 @@ impl Allocation {
         }
         let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let within = uid.is_root() && machine::in_user_namespace();
+        let within = uid.is_root() && host::in_user_namespace();
         if uid.is_root() && !within && self.devices.is_none() {
             return Ok((text, Vec::new()));
         }
@@ -128,10 +128,10 @@ impl Allocation {
         if !uid.is_root() {
             said.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
         } else if within {
-            said.extend(rootless::adapt_within(&mut spec));
+            said.extend(rootless::adapt_in_user_namespace(&mut spec));
         }
         if let Some(devices) = &self.devices {
-            said.extend(devices.give(bundle, &mut spec, &self.root)?);
+            said.extend(devices.inject_into(bundle, &mut spec, &self.root)?);
         }
         Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, said))
     }
@@ -147,17 +147,17 @@ impl fmt::Display for Allocation {
                     lowers => write!(f, "root: {} layers", lowers.len())?,
                 }
                 match upper {
-                    Upper::Memory { size: Some(bytes) } => {
+                    UpperLayer::Memory { size: Some(bytes) } => {
                         writeln!(f, " under a writable layer in memory of {bytes} bytes")?;
                     }
-                    Upper::Memory { size: None } => writeln!(f, " under a writable layer in memory")?,
-                    Upper::Directory(directory) => {
+                    UpperLayer::Memory { size: None } => writeln!(f, " under a writable layer in memory")?,
+                    UpperLayer::Directory(directory) => {
                         writeln!(f, " under a writable layer in {}", directory.display())?;
                     }
                 }
             }
         }
-        if let Some(NamedUser { name, uid, gid, further }) = &self.user {
+        if let Some(NamedUser { name, uid, gid, additional_gids: further }) = &self.user {
             write!(f, "user: {name} is {uid}:{gid}")?;
             let further: Vec<String> = further.iter().map(u32::to_string).collect();
             if further.is_empty() { writeln!(f)? } else { writeln!(f, ", groups {}", further.join(", "))? }
@@ -179,19 +179,19 @@ pub(crate) fn user_of(bundle: &Bundle, root: &Root) -> Result<Option<NamedUser>>
 
 /// The ids of `USER` or `USER:GROUP` in a root.
 pub(crate) fn named_user(root: &[PathBuf], name: &str) -> Result<NamedUser> {
-    let root = Layers::open(root).map_err(|errno| Error::machine("open the root", errno))?;
+    let root = Layers::open(root).map_err(|errno| Error::system("open the root", errno))?;
     let user::Account { uid, gid, additional: further } =
         user::lookup(&root, name).map_err(|error| error.at("/annotations/dev.jobc.user"))?;
-    Ok(NamedUser { name: name.to_owned(), uid, gid, further })
+    Ok(NamedUser { name: name.to_owned(), uid, gid, additional_gids: further })
 }
 
-fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
+fn refuse_unsupported(bundle: &Bundle, devices: bool) -> Result<()> {
     let annotations = bundle.config.spec.annotations().iter().flatten();
     let mut keys: Vec<&String> = annotations.map(|(key, _)| key).collect();
     keys.sort();
-    for key in keys.into_iter().filter(|key| !(devices && *key == devices::ANNOTATION)) {
+    for key in keys.into_iter().filter(|key| !(devices && *key == devices::GPUS_ANNOTATION)) {
         let matches = |known: &str| if known.ends_with('.') { key.starts_with(known) } else { key == known };
-        if let Some((_, what, help)) = NOT_GIVEN.iter().find(|(known, _, _)| matches(known)) {
+        if let Some((_, what, help)) = UNSUPPORTED_ANNOTATIONS.iter().find(|(known, _, _)| matches(known)) {
             return Err(Error::new(
                 Kind::Unsupported,
                 format!("{what} are not supported for a single bundle"),
@@ -204,7 +204,7 @@ fn refuse_not_given(bundle: &Bundle, devices: bool) -> Result<()> {
 }
 
 /// Fetched data must lie where the bundle binds it from.
-fn see_volumes(bundle: &Bundle) -> Result<()> {
+fn check_volumes(bundle: &Bundle) -> Result<()> {
     let fetched = |key: &str| bundle.annotation(key).filter(|_| key.starts_with("dev.jobc.volume."));
     for (key, _) in bundle.config.spec.annotations().iter().flatten() {
         let Some(what) = fetched(key) else { continue };

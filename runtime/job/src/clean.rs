@@ -7,7 +7,7 @@ use jobc_container::state::Id;
 use jobc_sys::error::Result;
 
 /// The file of a job's record that keeps some bytes of the disk for its end.
-pub(crate) const RESERVE: &str = "reserve";
+pub(crate) const RESERVE_FILE: &str = "reserve";
 
 /// Deletes every container of a job; returns what could not be.
 pub(crate) fn remove_containers(directory: &Directory) -> Vec<String> {
@@ -28,5 +28,5 @@ pub(crate) fn remove_state(directory: &Directory) -> Result<()> {
 /// Frees what was kept for the end: on a full disk, how a job ended is what must be written still.
 pub(crate) fn release_reserve(directory: &Directory) {
     // Where it does not exist, it was never needed.
-    let _ = std::fs::remove_file(directory.record.join(RESERVE));
+    let _ = std::fs::remove_file(directory.record.join(RESERVE_FILE));
 }

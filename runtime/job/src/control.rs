@@ -45,7 +45,7 @@ pub enum Request {
 /// What comes back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum Response {
     /// It is done, or begun in the case of `Stop`.
     Done {},
     /// It is not, and why.
@@ -59,10 +59,10 @@ pub enum Answer {
 }
 
 /// How long a supervisor may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The most of a line that is read.
-const LONGEST: u64 = 1 << 20;
+const MAX_LINE_BYTES: u64 = 1 << 20;
 
 /// A connection to a job's supervisor.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Connection {
         let Ok(state) = rustix::fs::open(&directory.state, flags, Mode::empty()) else { return Ok(None) };
         match UnixStream::connect(format!("/proc/self/fd/{}/control", state.as_raw_fd())) {
             Ok(stream) => {
-                let timed = stream.set_read_timeout(Some(PATIENCE));
+                let timed = stream.set_read_timeout(Some(RESPONSE_TIMEOUT));
                 timed.map_err(|error| failed(directory, &error))?;
                 Ok(Some(Self { stream }))
             }
@@ -87,17 +87,17 @@ impl Connection {
     }
 
     /// A connection over a socket that the supervisor has the other side of.
-    pub(crate) fn over(stream: UnixStream) -> Self {
+    pub(crate) fn from_stream(stream: UnixStream) -> Self {
         Self { stream }
     }
 
     /// Asks, and waits for the answer.
-    pub fn ask(&mut self, directory: &Directory, request: &Request) -> Result<()> {
+    pub fn request(&mut self, directory: &Directory, request: &Request) -> Result<()> {
         write_line(&mut self.stream, request).map_err(|error| failed(directory, &error))?;
-        let answer: Option<Answer> = read_line(&self.stream).map_err(|error| failed(directory, &error))?;
+        let answer: Option<Response> = read_line(&self.stream).map_err(|error| failed(directory, &error))?;
         match answer {
-            Some(Answer::Done {}) => Ok(()),
-            Some(Answer::Refused { message, help }) => {
+            Some(Response::Done {}) => Ok(()),
+            Some(Response::Refused { message, help }) => {
                 let error = Error::new(Kind::State, message);
                 Err(if let Some(help) = help { error.help(help) } else { error })
             }
@@ -124,7 +124,7 @@ pub fn write_line(stream: &mut UnixStream, value: &impl Serialize) -> std::io::R
 /// Reads a value from a line; nothing at the end.
 pub fn read_line<T: for<'de> Deserialize<'de>>(stream: &UnixStream) -> std::io::Result<Option<T>> {
     let mut line = Vec::new();
-    BufReader::with_capacity(1, stream.take(LONGEST)).read_until(b'\n', &mut line)?;
+    BufReader::with_capacity(1, stream.take(MAX_LINE_BYTES)).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Ok(None);
     }

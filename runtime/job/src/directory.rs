@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
-use jobc_container::secret_directory::Place;
+use jobc_container::secret_directory::SecretDirectory;
 use jobc_container::state::store::Store;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// The name of the link in a job's record directory that leads to its state directory.
-const STATE: &str = "state";
+const STATE_LINK: &str = "state";
 
 /// Where this user's jobs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct JobDirectories {
     /// State of jobs, a directory each; gone after a restart of the host.
     pub state: PathBuf,
     /// Records of jobs, a directory each; they stay.
@@ -43,7 +43,7 @@ pub struct Directory {
     pub record: PathBuf,
 }
 
-impl Places {
+impl JobDirectories {
     /// The places of this user: state next to the containers' ([`Store::standard`]), records in `$XDG_STATE_HOME/jobc`,
     /// which is `~/.local/state/jobc` where the variable is not set (XDG Base Directory Specification).
     pub fn standard() -> Result<Self> {
@@ -53,7 +53,7 @@ impl Places {
         let home =
             variable("XDG_STATE_HOME").or_else(|| variable("HOME").map(|home| home.join(".local/state")));
         let home = home.ok_or_else(|| {
-            Error::new(Kind::Machine, "no directory for job records: neither XDG_STATE_HOME nor HOME is set")
+            Error::new(Kind::System, "no directory for job records: neither XDG_STATE_HOME nor HOME is set")
                 .help("set `HOME`, or `XDG_STATE_HOME` to a directory that you may write to")
         })?;
         Ok(Self { state, records: home.join("jobc/jobs") })
@@ -72,7 +72,7 @@ impl Places {
                 && state.ends_with(&name)
                 && std::fs::symlink_metadata(state).is_ok_and(|status| status.is_dir() && status.uid() == uid)
         };
-        let state = std::fs::read_link(record.join(STATE)).ok().filter(is_own);
+        let state = std::fs::read_link(record.join(STATE_LINK)).ok().filter(is_own);
         Directory { id: id.clone(), state: state.unwrap_or_else(|| self.state.join(&name)), record }
     }
 
@@ -82,7 +82,7 @@ impl Places {
     pub fn create(&self, name: &str) -> Result<Directory> {
         for parent in [&self.state, &self.records] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-            made.map_err(|error| machine("create the directory", parent, &error))?;
+            made.map_err(|error| file_error("create the directory", parent, &error))?;
         }
         let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
         for run in taken + 1..=u32::MAX {
@@ -93,19 +93,19 @@ impl Places {
                 Ok(()) => {
                     let made = DirBuilder::new().mode(0o700).create(&directory.state);
                     let Err(error) = made else {
-                        let link = directory.record.join(STATE);
+                        let link = directory.record.join(STATE_LINK);
                         symlink(&directory.state, &link)
-                            .map_err(|error| machine("create the link", &link, &error))?;
+                            .map_err(|error| file_error("create the link", &link, &error))?;
                         return Ok(directory);
                     };
                     let _ = std::fs::remove_dir(&directory.record);
                     // The same user with another record directory has taken the number meanwhile.
                     if error.kind() != ErrorKind::AlreadyExists {
-                        return Err(machine("create the directory", &directory.state, &error));
+                        return Err(file_error("create the directory", &directory.state, &error));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(machine("create the directory", &directory.record, &error)),
+                Err(error) => return Err(file_error("create the directory", &directory.record, &error)),
             }
         }
         Err(Error::new(Kind::State, format!("no run number is left for the job `{name}`"))
@@ -119,7 +119,7 @@ impl Places {
             let entries = match std::fs::read_dir(parent) {
                 Ok(entries) => entries,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => return Err(machine("read the directory", parent, &error)),
+                Err(error) => return Err(file_error("read the directory", parent, &error)),
             };
             let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
             ids.extend(names.filter_map(|name| name.parse::<JobId>().ok()));
@@ -185,8 +185,8 @@ impl Directory {
     }
 
     /// Where its secrets lie as files. Nothing is made yet.
-    pub fn secrets(&self) -> Result<Place> {
-        Place::beside(&self.state, &self.id.to_string())
+    pub fn secrets(&self) -> Result<SecretDirectory> {
+        SecretDirectory::for_state(&self.state, &self.id.to_string())
     }
 
     /// The containers of its tasks; a container's id is `<job id>.<task>`, so that one name is enough.
@@ -195,7 +195,7 @@ impl Directory {
     }
 
     /// The socket that its supervisor listens on ([`crate::control`]).
-    pub fn control(&self) -> PathBuf {
+    pub fn control_socket(&self) -> PathBuf {
         self.state.join("control")
     }
 
@@ -205,11 +205,11 @@ impl Directory {
     pub fn try_lock(&self) -> Result<Option<File>> {
         let path = self.state.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| machine("open", &path, &error))?;
+        let file = file.map_err(|error| file_error("open", &path, &error))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(Error::machine(format!("lock `{}`", path.display()), errno)),
+            Err(errno) => Err(Error::system(format!("lock `{}`", path.display()), errno)),
         }
     }
 
@@ -227,16 +227,16 @@ impl Directory {
 
 /// Replaces a file in one step: readers see the old content or the new.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
-    write_atomic(path, bytes, 0o600, durability).map_err(|error| machine("write", path, &error))
+    write_atomic(path, bytes, 0o600, durability).map_err(|error| file_error("write", path, &error))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn places() -> (tempfile::TempDir, Places) {
+    fn places() -> (tempfile::TempDir, JobDirectories) {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { state: dir.path().join("s"), records: dir.path().join("r") };
+        let places = JobDirectories { state: dir.path().join("s"), records: dir.path().join("r") };
         (dir, places)
     }
 
@@ -271,13 +271,13 @@ mod tests {
         let (dir, places) = places();
         let directory = places.create("a").unwrap();
         let _lock = directory.try_lock().unwrap().unwrap();
-        let other = Places { state: dir.path().join("other"), ..places.clone() };
+        let other = JobDirectories { state: dir.path().join("other"), ..places.clone() };
         assert_eq!(other.find("a").unwrap(), directory);
         assert!(other.find("a").unwrap().is_supervised());
         // Gone with a restart of the host, it is nowhere; nor is it what the link leads to by another name.
         std::fs::remove_dir_all(&directory.state).unwrap();
         assert_eq!(other.job(&directory.id).state, other.state.join("a.1"));
-        let link = directory.record.join(STATE);
+        let link = directory.record.join(STATE_LINK);
         std::fs::remove_file(&link).unwrap();
         symlink(dir.path(), &link).unwrap();
         assert_eq!(places.job(&directory.id), directory);

@@ -13,7 +13,7 @@ pub use reader::Reader;
 
 use crate::directory::Directory;
 use crate::time::Time;
-use jobc_sys::error::{Result, machine};
+use jobc_sys::error::{Result, file_error};
 use jobc_sys::id::TaskId;
 
 /// Something that happened.
@@ -83,7 +83,7 @@ pub enum Kind {
 
 /// The file that events are appended to.
 #[derive(Debug)]
-pub struct Events {
+pub struct EventLog {
     file: File,
 }
 
@@ -99,12 +99,12 @@ impl Event {
     }
 }
 
-impl Events {
+impl EventLog {
     /// Opens a job's file; it is made if it does not exist.
     pub fn open(directory: &Directory) -> Result<Self> {
         let path = directory.events_file();
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        Ok(Self { file: file.map_err(|error| machine("open", &path, &error))? })
+        Ok(Self { file: file.map_err(|error| file_error("open", &path, &error))? })
     }
 
     /// Appends an event, in one write so that readers see whole lines.

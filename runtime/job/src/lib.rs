@@ -2,7 +2,7 @@
 //!
 //! A job is plain files that every command reads: [`directory`] defines their paths, [`record`] and [`event`] their
 //! content. [`admission`], [`provision`], [`secrets`] and [`network`] prepare a job before its first task;
-//! [`lifecycle`] decides its course and has no side effects; [`supervisor`] carries out the decisions, with containers,
+//! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`] and [`metrics`]. [`recover`] finds jobs whose supervisor was killed.
 #![cfg(target_os = "linux")]
 #![allow(clippy::similar_names, reason = "uid and gid, list and last: the words of the subject")]

@@ -7,23 +7,23 @@
 //! The rules are those of docs/guides/write-a-job.md and, for details, of docs/reference/job-lifecycle.md. A step costs
 //! what it changes, not the size of the job: a job of 10,000 tasks is counted by role, never searched.
 //!
-//! [`turn`] alone changes a task's state and keeps the counts right; [`settle`] draws the conclusions at the end of
+//! [`transitions`] alone changes states and counts; [`advance`] draws the conclusions at the end of
 //! each step; [`attempt`] is what an attempt's events mean, [`retry`] and [`ending`] what comes after a failure and at
 //! the end.
 
 mod action;
+mod advance;
 mod attempt;
 pub(crate) mod clock;
 mod ending;
-mod explain;
+mod format;
 mod gang;
 mod input;
 mod retry;
 mod role;
-mod settle;
 mod task;
 mod timers;
-mod turn;
+mod transitions;
 mod verdict;
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ use clock::Clock;
 use gang::Gang;
 pub use input::Input;
 use role::Role;
-use task::{Course, RoleNumber};
+use task::{RoleNumber, TaskProgress};
 pub use task::{Task, TaskNumber};
 use timers::{Timer, Timers};
 use verdict::Verdict;
@@ -59,17 +59,17 @@ enum Phase {
     /// Everything is ended for good.
     Ending(Verdict),
     /// Nothing runs.
-    Over(JobState),
+    Finished(JobState),
 }
 
-/// A job's course.
+/// The state machine of a job.
 #[derive(Debug)]
 pub struct Lifecycle {
     gang: GangPlan,
     timeout: Option<Duration>,
     roles: Vec<Role>,
     tasks: Vec<Task>,
-    courses: Vec<Course>,
+    progress: Vec<TaskProgress>,
     gangs: Vec<Gang>,
     clock: Clock,
     timers: Timers,
@@ -90,7 +90,7 @@ pub struct Lifecycle {
     /// Roles whose needs were met in this step.
     opened: BTreeSet<RoleNumber>,
     /// Roles with tasks to make and room to make them.
-    wanting: BTreeSet<RoleNumber>,
+    roles_with_room: BTreeSet<RoleNumber>,
     /// Roles that are stopped to be retried.
     restarting: BTreeSet<RoleNumber>,
     /// Gangs that may be complete.
@@ -102,7 +102,7 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// The course of a planned job, before anything has happened.
+    /// A planned job, before anything has happened.
     pub fn new(plan: &JobPlan) -> Self {
         let roles = role::of_plan(plan);
         let tasks = roles.iter().enumerate().flat_map(|(role, planned)| {
@@ -116,7 +116,8 @@ impl Lifecycle {
             })
         });
         let tasks: Vec<Task> = tasks.collect();
-        let courses: Vec<Course> = tasks.iter().map(|task| roles[task.role].course(task.id.index)).collect();
+        let courses: Vec<TaskProgress> =
+            tasks.iter().map(|task| roles[task.role].initial_progress(task.id.index)).collect();
         Self {
             gang: plan.gang,
             timeout: plan.timeout_seconds.map(Duration::from_secs),
@@ -132,10 +133,10 @@ impl Lifecycle {
             serving: courses.iter().any(|course| course.serves),
             launching: courses.iter().filter(|course| course.launches).count(),
             ran: false,
-            courses,
+            progress: courses,
             changed: BTreeSet::new(),
             opened: BTreeSet::new(),
-            wanting: BTreeSet::new(),
+            roles_with_room: BTreeSet::new(),
             restarting: BTreeSet::new(),
             complete: BTreeSet::new(),
             startable: Vec::new(),
@@ -147,12 +148,12 @@ impl Lifecycle {
     ///
     /// What cannot be (a task ready that does not run) changes nothing, so a report that comes late does no harm.
     pub fn step(&mut self, now: Duration, input: Input) -> Vec<Action> {
-        if matches!(self.phase, Phase::Over(_)) {
+        if matches!(self.phase, Phase::Finished(_)) {
             return Vec::new();
         }
         let time = self.clock.at(now);
         match input {
-            Input::Prepared => self.begin(time),
+            Input::Prepared => self.start_job(time),
             Input::Created(task) => self.created(time, task),
             Input::Started(task) => self.started(time, task),
             Input::NotStarted { task, code, why } => self.not_started(time, task, code, why),
@@ -168,9 +169,9 @@ impl Lifecycle {
             Input::Tick => {}
         }
         while let Some(timer) = self.timers.take_due(time) {
-            self.ring(time, timer);
+            self.handle_timer(time, timer);
         }
-        self.settle(time);
+        self.advance(time);
         std::mem::take(&mut self.actions)
     }
 
@@ -187,7 +188,7 @@ impl Lifecycle {
     /// Where the job is in its life: preparing, running, paused, stopping, or how it ended.
     pub fn state(&self) -> JobState {
         match &self.phase {
-            Phase::Over(state) => *state,
+            Phase::Finished(state) => *state,
             Phase::Ending(_) => JobState::Stopping,
             _ if self.clock.is_paused() => JobState::Paused,
             Phase::Preparing => JobState::Preparing,
@@ -201,7 +202,7 @@ impl Lifecycle {
     }
 
     /// Begins to make tasks.
-    fn begin(&mut self, time: Duration) {
+    fn start_job(&mut self, time: Duration) {
         if !matches!(self.phase, Phase::Preparing) {
             return;
         }
@@ -209,17 +210,17 @@ impl Lifecycle {
         if let Some(timeout) = self.timeout {
             self.timers.set(Timer::Job, time + timeout);
         }
-        self.open_first();
+        self.open_independent_roles();
     }
 
     /// What a time that has come means.
-    fn ring(&mut self, time: Duration, timer: Timer) {
+    fn handle_timer(&mut self, time: Duration, timer: Timer) {
         match timer {
-            Timer::Attempt(task) => self.out_of_time(time, task),
+            Timer::Attempt(task) => self.attempt_timed_out(time, task),
             Timer::Kill(task) => self.kill_task(task),
-            Timer::Again(task) => self.again(task),
-            Timer::Role(role) => self.roles[role].due = true,
-            Timer::Restart => {
+            Timer::TaskRetry(task) => self.requeue_task(task),
+            Timer::RoleRetry(role) => self.roles[role].due = true,
+            Timer::JobRetry => {
                 if let Phase::Restarting { due } = &mut self.phase {
                     *due = true;
                 }

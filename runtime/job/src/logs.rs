@@ -15,20 +15,20 @@
 //! more.
 
 mod backward;
-mod choice;
+mod filter;
 mod limits;
 mod line;
-mod masks;
 mod part;
 mod reader;
+mod redact;
 mod source;
 mod watch;
 mod writer;
 
-pub use choice::Choice;
+pub use filter::LineFilter;
 pub use limits::Limits;
 pub use line::{Line, Stream};
-pub use masks::Masks;
 pub use reader::Reader;
+pub use redact::Redactor;
 pub use watch::Watch;
 pub use writer::Writer;

@@ -2,18 +2,18 @@
 //!
 //! A [`Sampler`] is part of a job's supervisor. It asks the kernel once a second, or less often where that would cost
 //! more than a thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line. That file
-//! stays small: the longer a job runs, the further apart are the samples that are kept ([`Keep`]).
+//! stays small: the longer a job runs, the further apart are the samples that are kept ([`SampleFile`]).
 
 mod gpu;
-mod keep;
 mod live;
 mod sample;
+mod sample_file;
 mod sampler;
 
 pub use gpu::GpuUse;
-pub use keep::Keep;
-pub use live::Live;
+pub use live::LiveUsage;
 pub use sample::Sample;
+pub use sample_file::SampleFile;
 pub use sampler::Sampler;
 
 use crate::directory::Directory;

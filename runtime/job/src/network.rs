@@ -6,27 +6,27 @@
 //! | `none` | a network namespace with `lo` and nothing else |
 //! | `job` | a network namespace with `eth0`, whose address is on a network that this job's tasks alone are on |
 //!
-//! A job's network is a [bridge](wire) in a namespace of its own, a veth(4) from it to each task, and the
-//! [uplink](uplink). A [process of its own](holder) creates and holds it, so that nothing of it is visible in the
+//! A job's network is a [bridge](bridge) in a namespace of its own, a veth(4) from it to each task, and the
+//! [uplink](uplink). A [separate process](helper_process) creates and holds it, so that nothing of it is visible in the
 //! host's network and nothing of it outlives the job's supervisor. As an unprivileged user that process creates a user
 //! namespace, which the job's containers share: joining a network namespace requires rights in its user namespace.
 
 mod address;
+mod bridge;
 mod error;
+mod events;
 mod files;
-mod held;
-mod holder;
+mod helper;
+mod helper_process;
+mod messages;
 mod namespace;
 mod nat;
 mod netlink;
-mod news;
-mod order;
 mod ports;
 mod program;
 mod publish;
 mod socket;
 mod uplink;
-mod wire;
 
 pub(crate) use socket::connect_blocking;
 
@@ -46,26 +46,26 @@ use jobc_sys::id::TaskId;
 
 use address::Addresses;
 use error::no_such_task;
-use files::Files;
-use held::Held;
-pub use holder::main as hold;
-pub use news::{Change, News};
-use order::Made;
+pub use events::{NetworkEvent, NetworkEvents};
+use files::NetworkFiles;
+use helper::NetworkHelper;
+pub use helper_process::main as hold;
+use messages::NetworkSetup;
 pub use program::COMMAND;
 use publish::Forward;
 
 /// The network of a job, as long as it lives. Dropping it takes away what was made.
 #[derive(Debug)]
 pub struct Network {
-    wanted: Wanted,
+    mode: Wanted,
     tasks: Vec<TaskId>,
     /// The addresses of the job's own network.
     addresses: Option<Addresses>,
-    held: Option<Held>,
-    files: Option<Files>,
+    helper: Option<NetworkHelper>,
+    files: Option<NetworkFiles>,
     notes: Vec<String>,
     published: Vec<Publish>,
-    news: Option<News>,
+    events: Option<NetworkEvents>,
 }
 
 impl Network {
@@ -75,7 +75,7 @@ impl Network {
     ///
     /// The network is not possible on this host or for this user, or a port to be published is taken. Nothing is left
     /// then. A job's network without an uplink is not an error, but a [note](Self::notes).
-    pub fn make(
+    pub fn create(
         plan: &JobPlan,
         tasks: &[TaskId],
         directory: &Directory,
@@ -83,34 +83,39 @@ impl Network {
     ) -> Result<Self> {
         let forwards = ports::forwards(plan, tasks, &submission.publish)?;
         let mut network = Self {
-            wanted: plan.network,
+            mode: plan.network,
             tasks: tasks.to_vec(),
             addresses: None,
-            held: None,
+            helper: None,
             files: None,
             notes: Vec::new(),
             published: Vec::new(),
-            news: None,
+            events: None,
         };
         if plan.network != Wanted::Job && !(plan.network == Wanted::None && is_probed(plan)) {
             return Ok(network);
         }
-        if tasks.len() > wire::MOST {
+        if tasks.len() > bridge::MAX_TASKS {
             let message = format!(
                 "the job has {} tasks, and a Linux bridge connects at most {}",
                 tasks.len(),
-                wire::MOST
+                bridge::MAX_TASKS
             );
             return Err(Error::new(Kind::Unsupported, message)
                 .help("write `network: host`, or fewer `instances`; `--scale ROLE=N` runs fewer"));
         }
         if plan.network == Wanted::Job {
-            network.addresses = Some(address::choose()?);
+            network.addresses = Some(address::choose_addresses()?);
         }
         let place = directory.state.join("network");
-        let (mut held, made) = Held::start(network.addresses, tasks.len(), &forwards, files::begin(&place)?)?;
-        network.news = held.news();
-        network.held = Some(held);
+        let (mut held, made) = NetworkHelper::start(
+            network.addresses,
+            tasks.len(),
+            &forwards,
+            files::create_directory(&place)?,
+        )?;
+        network.events = held.take_events();
+        network.helper = Some(held);
         if network.addresses.is_some() {
             let addressed: Vec<(&TaskId, IpAddr)> = tasks
                 .iter()
@@ -118,14 +123,14 @@ impl Network {
                 .filter_map(|(task, id)| Some((id, network.address(task)?)))
                 .collect();
             let resolver = made.resolver.map(IpAddr::V4);
-            network.files = Some(Files::write(place, &plan.name, &addressed, resolver)?);
+            network.files = Some(NetworkFiles::write(place, &plan.name, &addressed, resolver)?);
         }
-        network.tell(&forwards, &made);
+        network.add_notes(&forwards, &made);
         Ok(network)
     }
 
     /// Keeps notes for the user on the result.
-    fn tell(&mut self, forwards: &[Forward], made: &Made) {
+    fn add_notes(&mut self, forwards: &[Forward], made: &NetworkSetup) {
         if let Some(why) = &made.no_way_out {
             self.notes.push(format!("the job's network has no uplink: {why}"));
         }
@@ -152,13 +157,13 @@ impl Network {
     }
 
     /// What becomes of it from now on, once; nothing if nothing was made.
-    pub fn take_news(&mut self) -> Option<News> {
-        self.news.take()
+    pub fn take_events(&mut self) -> Option<NetworkEvents> {
+        self.events.take()
     }
 
     /// What was made, in the plan's word: `host`, `job` or `none`.
     pub fn name(&self) -> &'static str {
-        match self.wanted {
+        match self.mode {
             Wanted::Auto | Wanted::Host => "host",
             Wanted::Job => "job",
             Wanted::None => "none",
@@ -179,12 +184,12 @@ impl Network {
     /// As an unprivileged user this is applied to a configuration that [`jobc_container::rootless::adapt`] has changed
     /// already: the user namespace that it adds becomes the one that owns the network, with the same ids.
     pub fn attach(&self, task: usize, spec: &mut Spec) -> Result<bool> {
-        let Some(held) = &self.held else { return Ok(false) };
+        let Some(held) = &self.helper else { return Ok(false) };
         let id = self.tasks.get(task).ok_or_else(|| no_such_task(task))?;
         let namespace = held.namespace(task)?;
-        join(spec, LinuxNamespaceType::Network, held.place().join(format!("fd/{namespace}")))?;
-        if held.users {
-            join(spec, LinuxNamespaceType::User, held.place().join("ns/user"))?;
+        join(spec, LinuxNamespaceType::Network, held.proc_path().join(format!("fd/{namespace}")))?;
+        if held.in_user_namespace {
+            join(spec, LinuxNamespaceType::User, held.proc_path().join("ns/user"))?;
         }
         if let Some(files) = &self.files {
             files.bind(id, spec);
@@ -209,7 +214,7 @@ impl Network {
         if task >= self.tasks.len() {
             return Err(no_such_task(task));
         }
-        self.held.as_ref().map_or_else(socket::socket, |held| held.socket(task))
+        self.helper.as_ref().map_or_else(socket::socket, |held| held.socket(task))
     }
 
     /// Connects to a port of a task, within some time; the stream blocks.
@@ -217,9 +222,8 @@ impl Network {
         let address = self.address(task).ok_or_else(|| no_such_task(task))?;
         let place = SocketAddr::new(address, port);
         let socket = self.socket(task)?;
-        connect_blocking(&socket, &place, within).map_err(|errno| {
-            Error::machine(format!("connect to {place} of `{}`", self.tasks[task]), errno)
-        })?;
+        connect_blocking(&socket, &place, within)
+            .map_err(|errno| Error::system(format!("connect to {place} of `{}`", self.tasks[task]), errno))?;
         Ok(TcpStream::from(socket))
     }
 }

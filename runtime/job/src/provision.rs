@@ -1,7 +1,7 @@
 //! What must be there before the first task of a job is made: data, outputs, fetched volumes, roots, keys.
 //!
 //! [`provide`] does all of it once per job, in the order in which a mistake costs least: checks come first, and what
-//! takes time and the network comes last. Its result is the input of [`allocate::task`](crate::provision::task) for
+//! takes time and the network comes last. Its result is the input of [`prepare_task`] for
 //! each task. [`release`] removes what must not stay, also after a supervisor was killed.
 
 mod fetch;
@@ -10,10 +10,10 @@ mod git;
 mod http;
 mod images;
 mod job;
-mod large;
+mod large_data;
 mod paths;
 mod program;
-mod provided;
+mod provisioned;
 mod roots;
 mod ssh;
 mod task;
@@ -27,28 +27,32 @@ use crate::directory::Directory;
 use jobc_container::remove::remove;
 use jobc_sys::error::Result;
 
-pub use images::hold;
+pub use images::pin_images;
 pub use job::{Job, Progress};
-use large::FETCHED;
-pub use provided::Provided;
-pub use roots::{Base, RoleRoot};
-pub use task::{Given, task};
+use large_data::FETCHED_DIRECTORY;
+pub use provisioned::ProvisionedJob;
+pub use roots::{RoleRoot, RootSource};
+pub use task::{TaskBundle, prepare_task};
 
 /// Provides for a job; `stopped` set to true ends it with an error, within about a tenth of a second.
 ///
 /// # Errors
 ///
 /// What is missing, at the field of the job file that names it. What was made until then stays, for [`release`].
-pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<Provided> {
+pub fn provide(
+    job: &Job<'_>,
+    told: &mut dyn FnMut(Progress),
+    stopped: &AtomicBool,
+) -> Result<ProvisionedJob> {
     let mut notes = Vec::new();
-    paths::see_data(job, told)?;
+    paths::check_data(job, told)?;
     let roles = roots::of(job, told, stopped)?;
     if let Some(why) = job.submission.images.as_ref().and_then(|images| images.copied.as_ref()) {
         notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
     }
-    paths::make_outputs(job, &roles, told, &mut notes)?;
-    volumes::make_of_job(job, &roles, told, &mut notes)?;
-    let provided = put_together(job, roles, notes, stopped)?;
+    paths::create_outputs(job, &roles, told, &mut notes)?;
+    volumes::create_job_directories(job, &roles, told, &mut notes)?;
+    let provided = assemble(job, roles, notes, stopped)?;
     volumes::fetch(job, told, stopped)?;
     Ok(provided)
 }
@@ -59,23 +63,23 @@ pub fn provide(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBo
 /// # Errors
 ///
 /// As of [`provide`], as far as can be seen without it.
-pub fn rehearse(job: &Job<'_>) -> Result<Provided> {
+pub fn dry_run(job: &Job<'_>) -> Result<ProvisionedJob> {
     let (mut untold, never) = (|_| {}, AtomicBool::new(false));
-    paths::see_data(job, &mut untold)?;
+    paths::check_data(job, &mut untold)?;
     let roles = roots::of(job, &mut untold, &never)?;
-    put_together(job, roles, Vec::new(), &never)
+    assemble(job, roles, Vec::new(), &never)
 }
 
 /// What every task of a job needs, with the job's own keys for ssh.
-fn put_together(
+fn assemble(
     job: &Job<'_>,
     roles: IndexMap<String, RoleRoot>,
     notes: Vec<String>,
     stopped: &AtomicBool,
-) -> Result<Provided> {
+) -> Result<ProvisionedJob> {
     let place = job.directory.secrets()?;
     let keys = ssh::keys(job, &place, stopped)?;
-    Ok(Provided {
+    Ok(ProvisionedJob {
         directory: job.directory.clone(),
         roles,
         secrets: job.secrets.clone(),
@@ -91,7 +95,7 @@ fn put_together(
 /// Its state directory must still be there. That nothing is there to be removed is fine.
 pub fn release(directory: &Directory) -> Result<()> {
     let secrets = if directory.state.is_dir() { directory.secrets()?.remove() } else { Ok(()) };
-    remove(&directory.record.join(FETCHED))?;
+    remove(&directory.record.join(FETCHED_DIRECTORY))?;
     secrets
 }
 

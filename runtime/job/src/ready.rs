@@ -2,12 +2,12 @@
 //!
 //! [`Schedule`] decides, by a clock that is stopped while the job is frozen, when to probe and what the result means.
 //! Here are the threads that probe: a probe may be slow, and a supervisor must not block. There are as many as
-//! concurrent probes, up to [`MOST`]; a task that is not due costs an entry in a heap.
+//! concurrent probes, up to [`MAX_PROBES`]; a task that is not due costs an entry in a heap.
 
-mod attempt;
+mod check;
 mod command;
+mod probe;
 mod schedule;
-mod watched;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -16,9 +16,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use check::{Probe, ReadinessCheck, render};
 pub use command::run;
-use schedule::{Next, Schedule, Try};
-pub use watched::{Probe, Watched, render};
+use schedule::{DueProbe, NextStep, Schedule};
 
 use crate::lifecycle::TaskNumber;
 use jobc_container::process::Exit;
@@ -26,10 +26,10 @@ use jobc_sys::error::Result;
 
 /// The maximum number of concurrent probes. With more tasks that take all of `try_timeout` to respond, each is probed
 /// less often.
-const MOST: usize = 16;
+const MAX_PROBES: usize = 16;
 
 /// The stack of a probing thread, in bytes.
-const STACK: usize = 512 << 10;
+const STACK_BYTES: usize = 512 << 10;
 
 /// What was found of a task: it is ready; it was not in time, or with `keep` is not any more, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Report {
 }
 
 /// Where the tasks are.
-pub trait Place: Send + Sync {
+pub trait TaskAccess: Send + Sync {
     /// A TCP socket from which a task is reached, neither blocking nor connected, and the task's address.
     fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)>;
 
@@ -63,7 +63,7 @@ pub struct Prober {
 }
 
 struct Shared {
-    place: Box<dyn Place>,
+    access: Box<dyn TaskAccess>,
     report: Box<dyn Fn(Report) + Send + Sync>,
     began: Instant,
     state: Mutex<State>,
@@ -79,10 +79,10 @@ struct State {
 
 impl Prober {
     /// Nothing is watched and no thread runs yet. `report` is called in one of the threads.
-    pub fn new(place: Box<dyn Place>, report: Box<dyn Fn(Report) + Send + Sync>) -> Self {
+    pub fn new(place: Box<dyn TaskAccess>, report: Box<dyn Fn(Report) + Send + Sync>) -> Self {
         let state = State { schedule: Schedule::default(), threads: 0, idle: 0, closed: false };
         let shared = Shared {
-            place,
+            access: place,
             report,
             began: Instant::now(),
             state: Mutex::new(state),
@@ -92,7 +92,7 @@ impl Prober {
     }
 
     /// Begins to watch an attempt of a task, in place of an earlier one.
-    pub fn watch(&self, watched: Watched) {
+    pub fn watch(&self, watched: ReadinessCheck) {
         let mut state = self.shared.state();
         let now = self.shared.began.elapsed();
         state.schedule.watch(now, watched);
@@ -100,8 +100,8 @@ impl Prober {
     }
 
     /// Stops to watch a task. A report about it may be on its way.
-    pub fn forget(&self, task: TaskNumber) {
-        self.shared.state().schedule.forget(task);
+    pub fn unwatch(&self, task: TaskNumber) {
+        self.shared.state().schedule.unwatch(task);
     }
 
     /// A line that an attempt has written, without its end; reports at once if that makes the task ready.
@@ -153,30 +153,30 @@ impl Shared {
     fn wake(self: &Arc<Self>, state: &mut State) {
         if state.idle > 0 {
             self.changed.notify_one();
-        } else if state.threads < MOST {
+        } else if state.threads < MAX_PROBES {
             let shared = Arc::clone(self);
-            let thread = thread::Builder::new().name("ready".to_owned()).stack_size(STACK);
+            let thread = thread::Builder::new().name("ready".to_owned()).stack_size(STACK_BYTES);
             // Without a new thread those that are there do it, later; without any the next one to be watched starts
             // one.
-            state.threads += usize::from(thread.spawn(move || shared.work()).is_ok());
+            state.threads += usize::from(thread.spawn(move || shared.run_thread()).is_ok());
         }
     }
 
     /// What each thread does.
-    fn work(self: &Arc<Self>) {
+    fn run_thread(self: &Arc<Self>) {
         let mut state = self.state();
         while !state.closed {
             let report = match state.schedule.next(self.began.elapsed()) {
-                Next::Tell(report) => Some(report),
-                Next::Try(due) => {
+                NextStep::Report(report) => Some(report),
+                NextStep::Probe(due) => {
                     // While this thread is busy, another follows the schedule.
                     self.wake(&mut state);
                     drop(state);
-                    let result = attempt::try_once(&*self.place, &due);
+                    let result = probe::probe_once(&*self.access, &due);
                     state = self.state();
-                    state.schedule.done(self.began.elapsed(), &due, result)
+                    state.schedule.record_result(self.began.elapsed(), &due, result)
                 }
-                Next::Wait(until) => {
+                NextStep::Wait(until) => {
                     state.idle += 1;
                     state = match until.map(|until| until.saturating_sub(self.began.elapsed())) {
                         Some(time) => {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::directory::{Directory, replace};
 use crate::time::Time;
 use jobc_container::state::process::Process;
-use jobc_gpu::lease::Leased;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_gpu::lease::GpuLease;
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::Durability;
 
@@ -126,8 +126,8 @@ pub struct Claim {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<u16>,
     /// Which GPUs, once it is admitted.
-    #[serde(default, skip_serializing_if = "Leased::is_empty")]
-    pub leased: Leased,
+    #[serde(default, skip_serializing_if = "GpuLease::is_empty")]
+    pub leased: GpuLease,
 }
 
 /// What is known of a task.
@@ -270,7 +270,7 @@ impl Record {
         let text = match std::fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(machine("read", &path, &error)),
+            Err(error) => return Err(file_error("read", &path, &error)),
         };
         let record = serde_json::from_slice(&text).map_err(|error| {
             Error::new(Kind::State, format!("`{}` is not a job's record: {error}", path.display()))

@@ -7,27 +7,27 @@ use serde_json::json;
 
 use crate::admission::ledger::Ledger;
 use crate::clean::{release_reserve, remove_containers, remove_state};
-use crate::directory::{Directory, Places};
-use crate::event::{Event, Events, Kind as EventKind};
+use crate::directory::{Directory, JobDirectories};
+use crate::event::{Event, EventLog, Kind as EventKind};
 use crate::record::{End, JobState, Record, TaskState};
 use crate::time::Time;
 use jobc_container::cgroup::{Layout, remove_empty};
 use jobc_container::remove::remove;
 use jobc_gpu::mps;
-use jobc_sys::error::{Result, machine};
+use jobc_sys::error::{Result, file_error};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::Durability;
 
 /// The age of directories without a record after which no process will write one.
-const FORGOTTEN: Duration = Duration::from_mins(1);
+const ABANDONED_AGE: Duration = Duration::from_mins(1);
 
 /// A job that was found lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
+pub struct LostJob {
     /// Which.
     pub id: JobId,
     /// What could not be removed of it, a line each.
-    pub left: Vec<String>,
+    pub not_removed: Vec<String>,
 }
 
 /// Finds jobs that have no supervisor and have not ended, removes what they left on the host, and records it.
@@ -35,7 +35,7 @@ pub struct Lost {
 /// Containers ended with their supervisor; what is left are directories, cgroups and names. Of a job that ended and
 /// was killed before it had removed its state, that is removed as well. A job that another command settles at the same
 /// time is left to it.
-pub fn settle(places: &Places) -> Result<Vec<Lost>> {
+pub fn recover_lost_jobs(places: &JobDirectories) -> Result<Vec<LostJob>> {
     let mut lost = Vec::new();
     mps::sweep(&mps::directory(&places.state))?;
     for id in places.list()? {
@@ -50,13 +50,13 @@ pub fn settle(places: &Places) -> Result<Vec<Lost>> {
                 }
             }
             Ok(Some(record)) => {
-                if let Some(one) = settle_one(&directory, record)? {
+                if let Some(one) = recover_job(&directory, record)? {
                     // A process that reads the ledger removes the entries of dead jobs.
                     let _ = Ledger::standard(places).and_then(|ledger| ledger.entries());
                     lost.push(one);
                 }
             }
-            Ok(None) => forget(&directory)?,
+            Ok(None) => remove_abandoned(&directory)?,
             // A command that asks for this job gets the error of its record.
             Err(_) => {}
         }
@@ -70,7 +70,7 @@ fn is_kept(directory: &Directory) -> bool {
     serde_json::from_slice(&text).is_ok_and(|submission: crate::submission::Submission| submission.keep)
 }
 
-fn settle_one(directory: &Directory, mut record: Record) -> Result<Option<Lost>> {
+fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJob>> {
     // After a restart of the host the state directory is gone as well, and with it everything that could be left.
     let _lock = if directory.state.is_dir() {
         match directory.try_lock()? {
@@ -113,23 +113,23 @@ fn settle_one(directory: &Directory, mut record: Record) -> Result<Option<Lost>>
     release_reserve(directory);
     let detail = json!({ "exit_code": 125, "explanation": explanation, "state": "lost" });
     // The record is what counts; a full disk may keep the event out.
-    let _ = Events::open(directory).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
+    let _ = EventLog::open(directory).map(|mut events| events.push(&Event::of_job(EventKind::Ended, detail)));
     record.write(directory, Durability::Disk)?;
     if left.is_empty() {
         remove_state(directory)?;
     }
-    Ok(Some(Lost { id: directory.id.clone(), left }))
+    Ok(Some(LostJob { id: directory.id.clone(), not_removed: left }))
 }
 
 /// Removes directories that a killed command created and left empty.
-fn forget(directory: &Directory) -> Result<()> {
+fn remove_abandoned(directory: &Directory) -> Result<()> {
     let made = |path: &std::path::Path| match std::fs::metadata(path).and_then(|data| data.modified()) {
         Ok(time) => Ok(Some(Time::now().since(Time::of(time)))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(machine("stat", path, &error)),
+        Err(error) => Err(file_error("stat", path, &error)),
     };
     let ages = [made(&directory.state)?, made(&directory.record)?];
-    let old = ages.into_iter().flatten().all(|age| age > FORGOTTEN);
+    let old = ages.into_iter().flatten().all(|age| age > ABANDONED_AGE);
     // The submitting process may be about to lock a new one, so a check of the lock must not interfere.
     if old && (!directory.state.is_dir() || directory.try_lock()?.is_some()) {
         remove_containers(directory);

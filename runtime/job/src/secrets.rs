@@ -9,8 +9,8 @@ use std::path::Path;
 use indexmap::IndexMap;
 use jobc_schema::plan::{EnvPlan, FileContent, JobPlan, SecretPlan};
 
-use jobc_container::secret::{Secret, Variables};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_container::secret::{Secret, SecretEnvironment};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// The values of the secrets that a job uses, by name.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +42,8 @@ impl Secrets {
     /// # Errors
     ///
     /// As [`Self::read`]; secrets that only files, volumes and other roles use need not be there.
-    pub fn variables(plan: &JobPlan, role: &str, directory: &Path) -> Result<Variables> {
-        let mut variables = Variables::default();
+    pub fn variables(plan: &JobPlan, role: &str, directory: &Path) -> Result<SecretEnvironment> {
+        let mut variables = SecretEnvironment::default();
         for (variable, value) in plan.role(role).into_iter().flat_map(|role| &role.env) {
             let EnvPlan::Secret { secret } = value else { continue };
             variables.push(variable, &read(secret, source_of(plan, secret)?, directory)?)?;
@@ -115,7 +115,7 @@ fn read(name: &str, source: &SecretPlan, directory: &Path) -> Result<Secret> {
                     format!("cannot read the secret `{name}` from `{}`: {why}", path.display()),
                 )
             };
-            let failed = |error: std::io::Error| wrong(because(&error));
+            let failed = |error: std::io::Error| wrong(describe_io(&error));
             let file = File::open(&path).map_err(failed)?;
             if !file.metadata().map_err(failed)?.is_file() {
                 return Err(wrong("not a regular file".to_owned()));

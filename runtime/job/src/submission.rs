@@ -7,7 +7,7 @@ use jobc_schema::target::GpuShare;
 use serde::{Deserialize, Serialize};
 
 use jobc_gpu::demand::Choices;
-use jobc_gpu::inject::Way;
+use jobc_gpu::inject::InjectionMethod;
 use jobc_image::Descriptor;
 use jobc_sys::id::TaskId;
 
@@ -44,11 +44,11 @@ pub struct Submission {
     /// Keep containers' directories after the end, for debugging.
     pub keep: bool,
     /// Run only while a slot is free, as one of several jobs of a matrix.
-    pub turn: Option<Turn>,
+    pub turn: Option<QueuePosition>,
     /// Devices by name, and no others: of every role, or by role, the first ones first.
     pub devices: IndexMap<String, Vec<String>>,
     /// How GPUs are injected into the tasks [default: the target's choice].
-    pub gpu_injection: Option<Way>,
+    pub gpu_injection: Option<InjectionMethod>,
     /// What serves slices of GPUs [default: chosen from job and host].
     pub gpu_share: Option<GpuShare>,
     /// The client stays attached: its end is the job's, unless it detaches.
@@ -80,9 +80,9 @@ pub struct Publish {
     pub label: String,
 }
 
-/// A place among jobs that run so many at once.
+/// A position in the queue of jobs of which only so many run at once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Turn {
+pub struct QueuePosition {
     /// A directory with one lock file a slot, `slot-0` to `slot-N`, and one a job in order, `turn-0` …
     #[serde(rename = "folder")]
     pub directory: PathBuf,

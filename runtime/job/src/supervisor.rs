@@ -1,28 +1,28 @@
 //! The supervisor of a job: one small process that makes its tasks' containers, watches them, and writes down what
 //! happens.
 //!
-//! [`Lifecycle`](crate::lifecycle) decides what to do, [`share`] what a task gets; here is the event loop in between.
+//! [`Lifecycle`](crate::lifecycle) decides what to do, [`context`] what a task gets; here is the event loop in between.
 //! One thread sleeps on one epoll set: exits of processes, tasks' output, commands that connect, messages of the
 //! threads that do slow work. All containers end with the supervisor (`PR_SET_PDEATHSIG`, PID namespaces), so nothing
 //! runs without supervision; [`recover`](crate::recover) removes what it leaves on disk when it is killed.
 
+mod actions;
 mod attempt;
-mod course;
+mod context;
+mod control_socket;
+mod initial_record;
 mod journal;
-mod mail;
 mod mailbox;
-mod maker;
+mod message;
 mod open_files;
 mod output;
-mod planned;
 mod poll;
 mod preparation;
 mod prober;
 mod readiness;
 mod scope;
-mod share;
+mod spawner;
 pub mod start;
-mod visitors;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -49,25 +49,25 @@ use crate::secrets::Secrets;
 use crate::submission::Submission;
 use crate::time::Time;
 use attempt::Attempt;
+use context::JobContext;
+use control_socket::{ClientEvent, ControlSocket};
+use initial_record::{first_record, outputs};
 use jobc_container::process::Exit;
 use jobc_container::state::store::Store;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::signals::{Signal, Signals};
 use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Kernel as _, Prctl};
 use jobc_sys::write_atomic::Durability;
 use journal::Journal;
-use mail::{Mail, Prepared};
 pub use mailbox::{Mailbox, Sender};
-use maker::Maker;
-use planned::{first_record, outputs};
-use poll::{Poll, Ready};
-use share::Share;
-use visitors::{Said, Visitors};
+use message::{Message, Prepared};
+use poll::{EventSource, Poll};
+use spawner::Spawner;
 
 /// What a supervisor has of the command that started it.
 #[derive(Debug)]
-pub struct Inherited {
+pub struct InheritedFds {
     /// The job's lock, held.
     pub lock: File,
     /// A connection to the command, which waits for the first answer.
@@ -80,14 +80,14 @@ pub struct Inherited {
 #[derive(Debug)]
 struct Supervisor {
     directory: Directory,
-    share: Arc<Share>,
+    context: Arc<JobContext>,
     lifecycle: Lifecycle,
     journal: Journal,
     poll: Poll,
     signals: Signals,
-    mailbox: Mailbox<Mail>,
-    visitors: Visitors,
-    maker: Maker,
+    mailbox: Mailbox<Message>,
+    control_socket: ControlSocket,
+    spawner: Spawner,
     /// What runs, by task.
     attempts: BTreeMap<TaskNumber, Attempt>,
     /// Attempts whose containers are being removed: how they ended, and what the host knows of it.
@@ -99,7 +99,7 @@ struct Supervisor {
     /// The tasks' logs.
     logs: Vec<logs::Writer>,
     /// Tasks that wrote a while ago, and when the beginnings of their lines are to be shown.
-    unsettled: BTreeMap<TaskNumber, Instant>,
+    partial_lines: BTreeMap<TaskNumber, Instant>,
     /// What tasks use.
     sampler: Sampler,
     /// The buffer for tasks' output.
@@ -108,7 +108,7 @@ struct Supervisor {
     preparation: Option<JoinHandle<()>>,
     /// What the job has of the host while it runs.
     prepared: Option<Prepared>,
-    began: Instant,
+    started: Instant,
     /// How it ended.
     end: Option<(JobState, End)>,
 }
@@ -118,24 +118,24 @@ struct Supervisor {
 /// # Errors
 ///
 /// Why it could not start; the command that started it gets the same error.
-pub fn run(directory: Directory, inherited: Inherited) -> Result<u8> {
-    let Inherited { lock, client, terminal } = inherited;
-    let mut told = client.try_clone().map_err(|error| Error::new(Kind::Machine, error.to_string()))?;
-    let begun = Supervisor::begin(directory, client, terminal);
+pub fn run(directory: Directory, inherited: InheritedFds) -> Result<u8> {
+    let InheritedFds { lock, client, terminal } = inherited;
+    let mut told = client.try_clone().map_err(|error| Error::new(Kind::System, error.to_string()))?;
+    let begun = Supervisor::new(directory, client, terminal);
     let answered = crate::control::write_line(
         &mut told,
-        &visitors::told(&begun.as_ref().map(drop).map_err(Error::clone)),
+        &control_socket::to_response(&begun.as_ref().map(drop).map_err(Error::clone)),
     );
     let mut supervisor = begun?;
     drop((answered, told));
-    let code = supervisor.attend();
+    let code = supervisor.run_event_loop();
     // The lock is released last: a process that gets it finds a job that has ended.
     drop(lock);
     code
 }
 
 impl Supervisor {
-    fn begin(directory: Directory, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
+    fn new(directory: Directory, client: UnixStream, terminal: Option<OwnedFd>) -> Result<Self> {
         // A new session: the terminal's signals go only to the command in the foreground.
         let _ = rustix::process::setsid();
         rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
@@ -147,25 +147,25 @@ impl Supervisor {
         // handles its own files.
         Linux
             .prctl(Prctl::NotDumpable)
-            .map_err(|errno| Error::machine("hide this process's memory", errno))?;
-        let signals = Signals::take()?;
+            .map_err(|errno| Error::system("hide this process's memory", errno))?;
+        let signals = Signals::block_forwarded()?;
         let plan: JobPlan = read(&directory.plan_file())?;
         // Before the command that submitted the job gets the answer, which has the store open until then.
-        let images = provision::hold(&submission)?;
+        let images = provision::pin_images(&submission)?;
         let secrets = Secrets::read(&plan, &submission.directory)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
-        poll.add(&signals, Ready::Signal)?;
+        poll.add(&signals, EventSource::Signal)?;
         let mailbox = Mailbox::new()?;
-        poll.add(&mailbox, Ready::Mail)?;
+        poll.add(&mailbox, EventSource::Message)?;
         let lifecycle = Lifecycle::new(&plan);
         let mut record = first_record(&directory, &submission, &plan, &lifecycle);
         record.scope = scope;
         record.notes.extend(without);
-        let mut journal = Journal::begin(&directory, record)?;
-        journal.job(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
-        let share = Arc::new(Share {
+        let mut journal = Journal::create(&directory, record)?;
+        journal.job_event(EventKind::Submitted, json!({ "tasks": lifecycle.tasks().len() }));
+        let share = Arc::new(JobContext {
             containers: Store::new(directory.containers().root()),
             directory: directory.clone(),
             submission,
@@ -178,54 +178,54 @@ impl Supervisor {
             stopped: AtomicBool::new(false),
             secrets,
         });
-        let masks = Arc::new(logs::Masks::new(share.secrets.values()));
+        let masks = Arc::new(logs::Redactor::new(share.secrets.values()));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
-        let visitors = Visitors::listen(&directory, &poll, client, attends)?;
+        let visitors = ControlSocket::listen(&directory, &poll, client, attends)?;
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
-        let prober = prober::prober(&share, ids, mailbox.sender());
-        let maker = Maker::start(&share, &mailbox.sender());
+        let prober = prober::create_prober(&share, ids, mailbox.sender());
+        let maker = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
-            share,
+            context: share,
             lifecycle,
             journal,
             poll,
             signals,
             mailbox,
-            visitors,
-            maker,
+            control_socket: visitors,
+            spawner: maker,
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
             prober,
             logs,
-            unsettled: BTreeMap::new(),
+            partial_lines: BTreeMap::new(),
             sampler: Sampler::new(&directory, has_gpus),
             buffer: vec![0; 65536],
             preparation,
             prepared: None,
-            began: Instant::now(),
+            started: Instant::now(),
             end: None,
             directory,
         })
     }
 
     /// The loop: sleeps, and deals with what became ready, until the job is over.
-    fn attend(&mut self) -> Result<u8> {
+    fn run_event_loop(&mut self) -> Result<u8> {
         while self.end.is_none() {
-            for ready in self.poll.wait(self.patience())? {
+            for ready in self.poll.wait(self.poll_timeout())? {
                 match ready {
-                    Ready::Signal => self.hear_signals(),
-                    Ready::Mail => self.read_mail(),
-                    Ready::Visitor => self.visitors.accept(&self.poll),
-                    Ready::Client(number) => self.hear(number),
-                    Ready::Process(task) => self.see_the_end(task),
-                    Ready::Output(task, stream) => {
+                    EventSource::Signal => self.handle_signals(),
+                    EventSource::Message => self.handle_messages(),
+                    EventSource::Listener => self.control_socket.accept(&self.poll),
+                    EventSource::Client(number) => self.handle_client(number),
+                    EventSource::Process(task) => self.handle_exit(task),
+                    EventSource::Output(task, stream) => {
                         self.read_output(task, stream);
                     }
                 }
@@ -233,7 +233,7 @@ impl Supervisor {
             if self.lifecycle.next_tick().is_some_and(|tick| tick <= self.now()) {
                 self.step(Input::Tick);
             }
-            self.settle_output();
+            self.flush_partial_lines();
             self.sample();
             self.journal.flush(&self.lifecycle);
         }
@@ -242,19 +242,19 @@ impl Supervisor {
 
     /// The time since the supervisor began, by a clock that does not jump.
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.started.elapsed()
     }
 
     /// How long nothing is due.
-    fn patience(&self) -> Option<Duration> {
+    fn poll_timeout(&self) -> Option<Duration> {
         let tick = self.lifecycle.next_tick().map(|tick| tick.saturating_sub(self.now()));
         let journal = self.journal.due().map(|due| due.saturating_duration_since(Instant::now()));
-        let settling = self.settling().map(|due| due.saturating_duration_since(Instant::now()));
+        let settling = self.partial_line_deadline().map(|due| due.saturating_duration_since(Instant::now()));
         let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
         [tick, journal, settling, sample].into_iter().flatten().min()
     }
 
-    fn hear_signals(&mut self) {
+    fn handle_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
             match signal {
                 Signal::INT | Signal::TERM => {
@@ -269,38 +269,40 @@ impl Supervisor {
         }
     }
 
-    fn read_mail(&mut self) {
-        self.mailbox.hush();
+    fn handle_messages(&mut self) {
+        self.mailbox.clear_wakeup();
         while let Some(mail) = self.mailbox.next() {
             match mail {
-                Mail::Preparing(news) => self.note_preparation(news),
-                Mail::Prepared(Ok(prepared)) => self.begin_tasks(*prepared),
-                Mail::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
-                Mail::Made { task, attempt, held: Ok(held) } => self.take_in(task, attempt, *held),
-                Mail::Made { task, held: Err(error), .. } => self.not_started(task, &error),
-                Mail::Looked(report) => self.take_report(report),
-                Mail::Removed { task, left } => self.removed(task, &left),
+                Message::Preparation(news) => self.handle_preparation(news),
+                Message::Prepared(Ok(prepared)) => self.start_tasks(*prepared),
+                Message::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
+                Message::Created { task, attempt, held: Ok(held) } => {
+                    self.handle_created(task, attempt, *held)
+                }
+                Message::Created { task, held: Err(error), .. } => self.not_started(task, &error),
+                Message::Readiness(report) => self.handle_readiness(report),
+                Message::Removed { task, left } => self.handle_removed(task, &left),
             }
         }
     }
 
-    fn hear(&mut self, number: u32) {
-        for said in self.visitors.hear(number, &self.poll) {
+    fn handle_client(&mut self, number: u32) {
+        for said in self.control_socket.read_requests(number, &self.poll) {
             match said {
-                Said::Asks(request) => {
+                ClientEvent::Request(request) => {
                     let result = self.carry_out_request(request);
                     // A client that reads the record after the answer sees the result.
-                    self.journal.follow(&self.lifecycle);
+                    self.journal.sync_states(&self.lifecycle);
                     let _ = self.journal.write(Durability::Rename);
-                    self.visitors.answer(number, &result);
+                    self.control_socket.respond(number, &result);
                 }
-                Said::Deserted if !self.visitors.are_attending() => {
+                ClientEvent::Disconnected if !self.control_socket.has_attached_client() => {
                     self.step(Input::Stop {
                         grace: None,
                         why: "the foreground command has exited".to_owned(),
                     });
                 }
-                Said::Deserted => {}
+                ClientEvent::Disconnected => {}
             }
         }
     }
@@ -316,24 +318,24 @@ impl Supervisor {
 
     /// Writes down how the job ended, and removes what it had of the host.
     fn finish(&mut self) -> Result<u8> {
-        self.share.stopped.store(true, Ordering::Release);
+        self.context.stopped.store(true, Ordering::Release);
         if let Some(preparation) = self.preparation.take() {
             // What it has made is given back with the messages that it has left.
             let _ = preparation.join();
         }
-        self.share.leave_network();
+        self.context.drop_network();
         release_reserve(&self.directory);
         let (state, end) = self.end.take().unwrap_or_else(|| {
             (JobState::Lost, End { explanation: "lost".to_owned(), exit_code: 125, task: None })
         });
-        let outputs = outputs(&self.share.plan);
-        self.journal.job(EventKind::Saved, json!({ "outputs": outputs }));
+        let outputs = outputs(&self.context.plan);
+        self.journal.job_event(EventKind::Saved, json!({ "outputs": outputs }));
         let detail =
             json!({ "exit_code": end.exit_code, "explanation": end.explanation, "state": state.as_str() });
-        self.journal.job(EventKind::Ended, detail);
-        self.journal.follow(&self.lifecycle);
+        self.journal.job_event(EventKind::Ended, detail);
+        self.journal.sync_states(&self.lifecycle);
         let code = end.exit_code;
-        let record = self.journal.change();
+        let record = self.journal.record_mut();
         record.state = state;
         record.ended = Some(Time::now());
         record.supervisor = None;
@@ -347,12 +349,12 @@ impl Supervisor {
         }
         self.prepared = None;
         if let Err(error) = crate::provision::release(&self.directory) {
-            journal::say(&error.to_string());
+            journal::log_line(&error.to_string());
         }
-        if !self.share.submission.keep {
+        if !self.context.submission.keep {
             // Usually there is none left; one that could not be removed before gets another try.
             for error in crate::clean::remove_containers(&self.directory) {
-                journal::say(&error);
+                journal::log_line(&error);
             }
             crate::clean::remove_state(&self.directory)?;
         }
@@ -361,7 +363,7 @@ impl Supervisor {
 }
 
 fn read<T: for<'de> serde::Deserialize<'de>>(path: &std::path::Path) -> Result<T> {
-    let text = std::fs::read(path).map_err(|error| machine("read", path, &error))?;
+    let text = std::fs::read(path).map_err(|error| file_error("read", path, &error))?;
     serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("cannot read `{}`: {error}", path.display())))
 }

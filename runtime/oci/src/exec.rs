@@ -1,29 +1,29 @@
 //! `jobc oci exec`: runs a command in a running container.
 
 use jobc_container::container;
-use jobc_container::container::wait::{Manner, wait};
-use jobc_container::exec::{self, Changes, Request};
+use jobc_container::container::wait::{SignalPolicy, wait};
+use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
 use jobc_container::options::Options;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store;
 use jobc_container::terminal::Relay;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::own_program::{Environment, keep_read_only};
+use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::Signals;
 
-use crate::activation::listened_for;
+use crate::activation::count_listen_fds;
 use crate::args::ExecArgs;
 use crate::log::Log;
 
 /// Starts it and, unless it is detached, stays until its end; returns its exit code.
 pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
-    keep_read_only(Environment::Needed)?;
+    ensure_read_only(Environment::Minimal)?;
     let id = Id::new(&args.id)?;
     let process = match &args.process {
         Some(path) => {
             let text = std::fs::read(path).map_err(|error| {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-                Error::machine(format!("read `{}`", path.display()), errno)
+                Error::system(format!("read `{}`", path.display()), errno)
             })?;
             exec::read_process(&text)?
         }
@@ -33,7 +33,7 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
         }
         None => {
             store.read(&id)?;
-            let changes = Changes {
+            let changes = ProcessOverrides {
                 arguments: args.command.clone(),
                 directory: args.cwd.clone(),
                 variables: args.env.clone(),
@@ -48,21 +48,21 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
             changes.apply(&container::config(&store.directory(&id))?)?
         }
     };
-    let request = Request {
+    let request = ExecRequest {
         process,
-        options: Options { preserve_fds: args.preserve_fds + listened_for(), ..Options::default() },
+        options: Options { preserve_fds: args.preserve_fds + count_listen_fds(), ..Options::default() },
         console_socket: args.console_socket.clone(),
         pid_file: args.pid_file.clone(),
         detached: args.detach,
         ignore_paused: args.ignore_paused,
     };
-    let signals = Signals::take()?;
+    let signals = Signals::block_forwarded()?;
     let (process, terminal) = exec::exec(store, &id, request)?;
     log.debug(&format!("process {} runs in `{id}`", process.pid));
     if args.detach {
-        process.leave();
+        process.detach();
         return Ok(0);
     }
     let mut relay = terminal.map(Relay::new).transpose()?;
-    Ok(wait(&process, &signals, relay.as_mut(), Manner::PassOn)?.code())
+    Ok(wait(&process, &signals, relay.as_mut(), SignalPolicy::Forward)?.code())
 }

@@ -12,8 +12,6 @@ mod activation;
 #[cfg(target_os = "linux")]
 mod args;
 #[cfg(target_os = "linux")]
-mod begin;
-#[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
 mod list;
@@ -23,22 +21,24 @@ mod log;
 pub mod message;
 #[cfg(target_os = "linux")]
 mod run;
+#[cfg(target_os = "linux")]
+mod stdio;
 pub mod terminal;
 #[cfg(target_os = "linux")]
 mod update;
 
 #[cfg(target_os = "linux")]
-pub use begin::begin;
+pub use command_line::{command, main, report_usage_error};
 #[cfg(target_os = "linux")]
-pub use command_line::{command, main, misused};
+pub use run::wait_and_delete;
 #[cfg(target_os = "linux")]
-pub use run::attend;
+pub use stdio::open_standard_streams;
 
 /// The exit code for our own failure, as with other programs that run programs (env(1), timeout(1)).
-pub const OWN_FAILURE: u8 = 125;
+pub const RUNTIME_FAILURE_EXIT_CODE: u8 = 125;
 
 /// Says what a panic is: our bug, and nothing that the user wrote.
-pub fn complain_of_panic(panic: &std::panic::PanicHookInfo<'_>) {
+pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     eprintln!("jobc: internal error: {panic}");
     eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
 }
@@ -51,7 +51,7 @@ mod command_line {
     use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::args::OciArgs;
-    use super::{OWN_FAILURE, complain_of_panic};
+    use super::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
 
     /// The commands and their options, for help, completion scripts and manual pages.
     pub fn command() -> clap::Command {
@@ -62,10 +62,10 @@ mod command_line {
     pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
         std::panic::set_hook(Box::new(|panic| {
             jobc_container::terminal::raw_mode::restore();
-            complain_of_panic(panic);
-            std::process::exit(i32::from(OWN_FAILURE));
+            report_panic(panic);
+            std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
         }));
-        read(words).map_or_else(|error| misused(&error), |args| super::run::run(&args))
+        read(words).map_or_else(|error| report_usage_error(&error), |args| super::run::run(&args))
     }
 
     /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
@@ -77,8 +77,8 @@ mod command_line {
     }
 
     /// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
-    pub fn misused(error: &clap::Error) -> u8 {
+    pub fn report_usage_error(error: &clap::Error) -> u8 {
         let _ = error.print();
-        if error.use_stderr() { OWN_FAILURE } else { 0 }
+        if error.use_stderr() { RUNTIME_FAILURE_EXIT_CODE } else { 0 }
     }
 }

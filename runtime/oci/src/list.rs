@@ -76,18 +76,18 @@ pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[O
     let options = if options.is_empty() { &["-ef".into()][..] } else { options };
     let output = Command::new("ps").args(options).output().map_err(|error| {
         let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-        Error::machine("execute `ps`", errno).help("install procps, or use `--format json`")
+        Error::system("execute `ps`", errno).help("install procps, or use `--format json`")
     })?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(
-            Kind::Machine,
+            Kind::System,
             format!("`ps` failed: {}", why.lines().next().unwrap_or_default()),
         ));
     }
-    let Some(lines) = only(&text, &processes) else {
-        return Err(Error::new(Kind::Machine, "with these options, `ps` does not print the column `PID`")
+    let Some(lines) = filter_processes(&text, &processes) else {
+        return Err(Error::new(Kind::System, "with these options, `ps` does not print the column `PID`")
             .help("add it, as in `-o pid,args`"));
     };
     terminal::print(&lines);
@@ -95,7 +95,7 @@ pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[O
 }
 
 /// The heading of a listing and its lines about some processes.
-fn only(text: &str, processes: &[u32]) -> Option<String> {
+fn filter_processes(text: &str, processes: &[u32]) -> Option<String> {
     let heading = text.lines().next()?;
     let column = heading.split_whitespace().position(|word| word == "PID")?;
     let lines = text.lines().skip(1).filter(|line| {
@@ -120,11 +120,11 @@ mod tests {
         let text =
             "UID   PID  PPID CMD\nroot    1     0 init 7\nroot    7     1 sleep 1\nroot   71     7 sh\n";
         assert_eq!(
-            only(text, &[7, 71]).as_deref(),
+            filter_processes(text, &[7, 71]).as_deref(),
             Some("UID   PID  PPID CMD\nroot    7     1 sleep 1\nroot   71     7 sh\n")
         );
-        assert_eq!(only(text, &[]).as_deref(), Some("UID   PID  PPID CMD\n"));
-        assert_eq!(only("CMD\ninit\n", &[1]), None);
-        assert_eq!(only("", &[1]), None);
+        assert_eq!(filter_processes(text, &[]).as_deref(), Some("UID   PID  PPID CMD\n"));
+        assert_eq!(filter_processes("CMD\ninit\n", &[1]), None);
+        assert_eq!(filter_processes("", &[1]), None);
     }
 }

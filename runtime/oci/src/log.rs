@@ -27,7 +27,7 @@ impl Log {
         let open = |path: &Path| {
             File::options().append(true).create(true).open(path).map_err(|error| {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-                Error::machine(format!("open the log `{}`", path.display()), errno)
+                Error::system(format!("open the log `{}`", path.display()), errno)
             })
         };
         Ok(Self { file: path.map(open).transpose()?, format, debug })

@@ -4,8 +4,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use jobc_container::bundle::Bundle;
-use jobc_container::container::make::{self, Made, Request, Then};
-use jobc_container::container::wait::{Manner, wait};
+use jobc_container::container::create::{self, CreateRequest, CreatedContainer, StartMode};
+use jobc_container::container::wait::{SignalPolicy, wait};
 use jobc_container::container::{self, Container};
 use jobc_container::namespaces::Namespace;
 use jobc_container::oci_state::OCI_VERSION;
@@ -14,10 +14,10 @@ use jobc_container::state::Id;
 use jobc_container::state::store::Store;
 use jobc_container::terminal::Relay;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::own_program::{Environment, keep_read_only};
+use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::{Signal, Signals};
 
-use crate::activation::listened_for;
+use crate::activation::count_listen_fds;
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
 use crate::log::Log;
 use crate::{exec, list, message, terminal, update};
@@ -56,17 +56,17 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
     let groups = if args.systemd_cgroup { CgroupManager::Systemd } else { args.cgroup_manager };
     match command {
         OciCommand::Create { create, id } => {
-            make(&store, id, create, groups, Then::Hold, None, log)?.leave();
+            create_container(&store, id, create, groups, StartMode::Hold, None, log)?.detach();
         }
         OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
         OciCommand::Run { create, detach: true, id, .. } => {
-            make(&store, id, create, groups, Then::Leave, None, log)?.leave();
+            create_container(&store, id, create, groups, StartMode::Detach, None, log)?.detach();
         }
         OciCommand::Run { create, detach: false, keep, id, .. } => {
             // This process ends with the container: no signal need be let through again.
-            let signals = ManuallyDrop::new(Signals::take()?);
-            let made = make(&store, id, create, groups, Then::Attend, Some(&signals), log)?;
-            return attend(made, &signals, Manner::PassOn, *keep, &mut |text| log.warn(text));
+            let signals = ManuallyDrop::new(Signals::block_forwarded()?);
+            let made = create_container(&store, id, create, groups, StartMode::Attach, Some(&signals), log)?;
+            return wait_and_delete(made, &signals, SignalPolicy::Forward, *keep, &mut |text| log.warn(text));
         }
         OciCommand::State { id } => {
             let id = Id::new(id)?;
@@ -89,7 +89,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Pause { id } => Container::open(&store, &Id::new(id)?)?.pause()?,
         OciCommand::Resume { id } => Container::open(&store, &Id::new(id)?)?.resume()?,
         OciCommand::Update(update) => update::run(&store, update)?,
-        OciCommand::Events { stats: true, id, .. } => update::tell(&store, &Id::new(id)?)?,
+        OciCommand::Events { stats: true, id, .. } => update::print_stats(&store, &Id::new(id)?)?,
         OciCommand::Events { stats: false, interval, id } => {
             update::follow(&store, &Id::new(id)?, *interval)?;
         }
@@ -99,15 +99,15 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
 }
 
 /// Makes a container as `create` and `run` do.
-fn make(
+fn create_container(
     store: &Store,
     id: &str,
     create: &CreateArgs,
     groups: CgroupManager,
-    then: Then,
+    then: StartMode,
     given_up: Option<&Signals>,
     log: &mut Log,
-) -> Result<Made> {
+) -> Result<CreatedContainer> {
     if create.no_pivot {
         return Err(Error::new(
             Kind::Unsupported,
@@ -117,16 +117,16 @@ fn make(
     }
     let id = Id::new(id)?;
     let bundle = open(&create.bundle, log)?;
-    if enters_others_processes(&bundle) {
-        keep_read_only(Environment::Needed)?;
+    if joins_pid_namespace(&bundle) {
+        ensure_read_only(Environment::Minimal)?;
     }
-    let request = Request {
+    let request = CreateRequest {
         options: Options {
             allow_unenforced: create.allow_unenforced,
             without_cgroup: groups == CgroupManager::Disabled,
             systemd_cgroup: groups == CgroupManager::Systemd,
-            io_uncounted: true,
-            preserve_fds: create.preserve_fds + listened_for(),
+            skip_io_accounting: true,
+            preserve_fds: create.preserve_fds + count_listen_fds(),
             keep_keyring: create.no_new_keyring,
             ..Options::default()
         },
@@ -134,15 +134,15 @@ fn make(
         console_socket: create.console_socket.clone(),
         pid_file: create.pid_file.clone(),
     };
-    let made = make::begin(store, &id)?.make(&bundle, request, then, given_up)?;
-    for text in made.container.said.iter().chain(&made.container.record.unenforced) {
+    let made = create::reserve(store, &id)?.create(&bundle, request, then, given_up)?;
+    for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
         log.warn(text);
     }
     Ok(made)
 }
 
 /// Whether a container's first process is born where others run: in a pid namespace that is there already.
-pub(crate) fn enters_others_processes(bundle: &Bundle) -> bool {
+pub(crate) fn joins_pid_namespace(bundle: &Bundle) -> bool {
     let linux = bundle.config.spec.linux().as_ref();
     let namespaces = linux.and_then(|linux| linux.namespaces().as_ref());
     namespaces
@@ -162,14 +162,14 @@ fn open(directory: &Path, log: &mut Log) -> Result<Bundle> {
 
 /// Stays with a container until its end, and deletes it; returns the exit code of its program, with which this process
 /// ends.
-pub fn attend(
-    made: Made,
+pub fn wait_and_delete(
+    made: CreatedContainer,
     signals: &Signals,
-    manner: Manner,
+    manner: SignalPolicy,
     keep: bool,
     warn: &mut dyn FnMut(&str),
 ) -> Result<u8> {
-    let Made { mut container, process, terminal } = made;
+    let CreatedContainer { mut container, process, terminal } = made;
     // As the signals': the end of this process closes it.
     let process = ManuallyDrop::new(process);
     container.unlock();
@@ -177,7 +177,7 @@ pub fn attend(
     let exit = wait(&process, signals, relay.as_mut(), manner);
     drop(relay);
     if exit.is_ok() {
-        container.has_ended();
+        container.mark_reaped();
     }
     if !keep {
         container.lock()?;

@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-use jobc_container::container::update::{out_of_memory, stats};
+use jobc_container::container::update::{oom_kills, stats};
 use jobc_container::container::{self, Container};
 use jobc_container::oci_state::Status;
 use jobc_container::state::Id;
@@ -17,7 +17,7 @@ use crate::args::UpdateArgs;
 use crate::terminal;
 
 /// The interval of checks whether a container has run out of memory or has ended.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Changes the limits.
 pub(super) fn run(store: &Store, args: &UpdateArgs) -> Result<()> {
@@ -38,7 +38,7 @@ fn change(args: &UpdateArgs) -> Result<Value> {
             };
             read.map_err(|error| {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
-                Error::machine(format!("read `{}`", path.display()), errno)
+                Error::system(format!("read `{}`", path.display()), errno)
             })?;
             serde_json::from_slice(&text)
                 .map_err(|error| Error::new(Kind::Config, format!("the resources are not JSON: {error}")))?
@@ -75,18 +75,18 @@ fn change(args: &UpdateArgs) -> Result<Value> {
 }
 
 /// Tells once what a container uses.
-pub(super) fn tell(store: &Store, id: &Id) -> Result<()> {
+pub(super) fn print_stats(store: &Store, id: &Id) -> Result<()> {
     line("stats", id, Some(stats(store, id)?));
     Ok(())
 }
 
 /// Tells again and again, and of memory that runs out, until the container ends or a signal comes.
 pub(super) fn follow(store: &Store, id: &Id, interval: Duration) -> Result<()> {
-    let signals = Signals::take()?;
-    let mut killed = out_of_memory(store, id)?;
+    let signals = Signals::block_forwarded()?;
+    let mut killed = oom_kills(store, id)?;
     let mut next = Instant::now() + interval;
     loop {
-        let left = next.saturating_duration_since(Instant::now()).min(LOOK);
+        let left = next.saturating_duration_since(Instant::now()).min(POLL_INTERVAL);
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
         let came = poll(&mut [PollFd::new(&signals, PollFlags::IN)], Some(&time));
         if came.is_ok_and(|came| came > 0) && signals.next().is_some() {
@@ -94,7 +94,7 @@ pub(super) fn follow(store: &Store, id: &Id, interval: Duration) -> Result<()> {
         }
         // Whoever deletes it meanwhile ends this too.
         let Ok(record) = store.read(id) else { return Ok(()) };
-        let now = out_of_memory(store, id)?;
+        let now = oom_kills(store, id)?;
         if now > killed {
             killed = now;
             line("oom", id, None);

@@ -12,11 +12,11 @@ use ureq::{Agent, Proxy};
 use crate::settings::RegistrySettings;
 
 /// To find a host and connect to it.
-const CONNECT: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout for the start of a response: a registry reads the whole request before it responds.
-const ANSWER: Duration = Duration::from_mins(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(5);
 /// Between two pieces of what is sent or received.
-const SILENCE: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Creates the client for an address, `http://HOST[:PORT]` or `https://…`.
 pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent> {
@@ -27,11 +27,11 @@ pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent>
         .max_redirects(5)
         .proxy(proxy(address, |name| std::env::var(name).ok()))
         .user_agent(concat!("jobc/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(Some(CONNECT))
-        .timeout_connect(Some(CONNECT))
-        .timeout_recv_response(Some(ANSWER))
-        .timeout_per_read(Some(SILENCE))
-        .timeout_per_write(Some(SILENCE))
+        .timeout_resolve(Some(CONNECT_TIMEOUT))
+        .timeout_connect(Some(CONNECT_TIMEOUT))
+        .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+        .timeout_per_read(Some(IDLE_TIMEOUT))
+        .timeout_per_write(Some(IDLE_TIMEOUT))
         .max_idle_connections_per_host(4);
     // Plain HTTP may still lead to TLS, by redirects and token services; but without a client certificate.
     Ok(config.tls_config(tls(settings)?).build().new_agent())
@@ -42,7 +42,7 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
     for path in &settings.ca {
         own.extend(certificates(path)?);
     }
-    let of_machine = machine_certificates();
+    let of_machine = host_certificates();
     let roots = if own.is_empty() {
         Arc::clone(of_machine)
     } else {
@@ -61,7 +61,7 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
 }
 
 /// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
-pub(crate) fn machine_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
+pub(crate) fn host_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
     static FOUND: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
     FOUND.get_or_init(|| {
         // A certificate that cannot be read is not trusted.
@@ -109,7 +109,7 @@ fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Pro
     let host = uri.host()?.trim_matches(['[', ']']);
     let here =
         host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback());
-    if here || value(["NO_PROXY", "no_proxy"]).is_some_and(|list| is_left_out(host, &list)) {
+    if here || value(["NO_PROXY", "no_proxy"]).is_some_and(|list| is_excluded(host, &list)) {
         return None;
     }
     // `HTTP_PROXY` in capitals can be a header of a CGI request (CVE-2016-5385), which no registry's client is.
@@ -121,7 +121,7 @@ fn proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<Pro
 }
 
 /// Whether a list of `NO_PROXY` contains a host: itself, a domain above it, or everything.
-fn is_left_out(host: &str, list: &str) -> bool {
+fn is_excluded(host: &str, list: &str) -> bool {
     list.split(',').map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
         let entry = entry.trim_start_matches("*.").trim_start_matches('.');
         let above = || host.strip_suffix(entry).is_some_and(|rest| rest.ends_with('.'));
@@ -162,7 +162,7 @@ mod tests {
             ("x, r.example", true),
             ("ample", false),
         ] {
-            assert_eq!(is_left_out("r.example", list), left_out, "{list}");
+            assert_eq!(is_excluded("r.example", list), left_out, "{list}");
         }
     }
 }

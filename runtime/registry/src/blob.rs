@@ -4,38 +4,40 @@ use std::io::{Read as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jobc_image::store::{Store, Writer};
-use jobc_image::{Descriptor, Progress, Told};
+use jobc_image::{Descriptor, Progress, ProgressFn};
 use jobc_sys::error::{Error, Kind, Result};
 use ureq::Body;
 use ureq::http::header::{CONTENT_LENGTH, CONTENT_RANGE, RANGE};
 use ureq::http::{Method, Response, StatusCode};
 
 use crate::retry::Backoff;
-use crate::session::{Call, Session, Trouble, said, unanswered, unexpected, wait};
+use crate::session::{
+    Call, RequestError, Session, no_response, registry_message, unexpected_response, wait_for_retry,
+};
 
 /// Bytes that are read at once.
-const PIECE: usize = 128 << 10;
+const CHUNK_SIZE: usize = 128 << 10;
 
 /// A blob that is fetched from one place.
-pub(crate) struct Fetching<'a> {
+pub(crate) struct BlobFetch<'a> {
     pub(crate) session: &'a Session,
     pub(crate) store: &'a Store,
     pub(crate) repository: &'a str,
-    pub(crate) told: Told<'a>,
+    pub(crate) progress: ProgressFn<'a>,
     /// Set where another blob failed, so that this one need not go on.
     pub(crate) stopped: &'a AtomicBool,
 }
 
-impl Fetching<'_> {
+impl BlobFetch<'_> {
     /// Fetches a blob, or what is missing of it. Another process that fetches the same one is waited for.
     pub(crate) fn fetch(&self, descriptor: &Descriptor) -> Result<()> {
         let Some(mut writer) = self.store.resume(descriptor)? else {
-            self.tell(descriptor, descriptor.size, true);
+            self.report_progress(descriptor, descriptor.size, true);
             return Ok(());
         };
         let mut goes_on = writer.written() > 0;
         loop {
-            self.fetch_rest(descriptor, &mut writer)?;
+            self.fetch_remaining(descriptor, &mut writer)?;
             match writer.finish(Some(descriptor)) {
                 Ok(_) => return Ok(()),
                 // After a power failure, a partial file may have other content than was received.
@@ -49,12 +51,12 @@ impl Fetching<'_> {
         }
     }
 
-    fn tell(&self, descriptor: &Descriptor, done: u64, known: bool) {
+    fn report_progress(&self, descriptor: &Descriptor, done: u64, known: bool) {
         let digest = descriptor.digest.clone();
-        (self.told)(Progress::Blob { digest, done, total: Some(descriptor.size), known });
+        (self.progress)(Progress::Blob { digest, done, total: Some(descriptor.size), known });
     }
 
-    fn fetch_rest(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> Result<()> {
+    fn fetch_remaining(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> Result<()> {
         let mut backoff = Backoff::default();
         // The maximum that ever existed: repeated bytes are not progress.
         let mut best = writer.written();
@@ -65,14 +67,18 @@ impl Fetching<'_> {
                 backoff.progressed();
             }
             if let Err(trouble) = received {
-                wait(&mut backoff, trouble)?;
+                wait_for_retry(&mut backoff, trouble)?;
             }
         }
         Ok(())
     }
 
     /// Asks for what is missing and takes what comes.
-    fn receive(&self, descriptor: &Descriptor, writer: &mut Writer<'_>) -> std::result::Result<(), Trouble> {
+    fn receive(
+        &self,
+        descriptor: &Descriptor,
+        writer: &mut Writer<'_>,
+    ) -> std::result::Result<(), RequestError> {
         let endpoint = &self.session.endpoint;
         let address = endpoint.url(self.repository, &format!("blobs/{}", descriptor.digest));
         let mut call = Call::new(Method::GET, address, &endpoint.scope(self.repository, "pull"));
@@ -81,29 +87,29 @@ impl Fetching<'_> {
         }
         let mut answer = self.session.send_once(&mut call)?;
         match answer.status() {
-            StatusCode::PARTIAL_CONTENT if begins_at(&answer) == Some(writer.written()) => {}
+            StatusCode::PARTIAL_CONTENT if range_start(&answer) == Some(writer.written()) => {}
             // The whole blob, from a registry without range requests; or another range than requested.
             StatusCode::OK => writer.restart()?,
             StatusCode::PARTIAL_CONTENT | StatusCode::RANGE_NOT_SATISFIABLE => {
                 writer.restart()?;
-                return Err(Trouble::Passing(unexpected(self.session, answer), None));
+                return Err(RequestError::Temporary(unexpected_response(self.session, answer), None));
             }
-            StatusCode::NOT_FOUND => return Err(Trouble::Final(self.absent(descriptor, answer))),
-            _ => return Err(Trouble::Final(unexpected(self.session, answer))),
+            StatusCode::NOT_FOUND => return Err(RequestError::Final(self.missing_blob(descriptor, answer))),
+            _ => return Err(RequestError::Final(unexpected_response(self.session, answer))),
         }
         let missing = descriptor.size - writer.written();
         let length = answer.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         if length.is_some_and(|length: u64| length != missing) {
             writer.restart()?;
-            return Err(Trouble::Final(
-                self.other_size(descriptor, length.map(|length| length + descriptor.size - missing)),
+            return Err(RequestError::Final(
+                self.size_mismatch(descriptor, length.map(|length| length + descriptor.size - missing)),
             ));
         }
         let mut body = answer.body_mut().with_config().limit(u64::MAX).reader();
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; CHUNK_SIZE];
         loop {
             if self.stopped.load(Ordering::Relaxed) {
-                return Err(Trouble::Final(Error::new(
+                return Err(RequestError::Final(Error::new(
                     Kind::State,
                     "another blob of the image could not be fetched",
                 )));
@@ -115,44 +121,49 @@ impl Fetching<'_> {
                         "the registry `{}` ended {} after {is} of {of} bytes",
                         endpoint.name, descriptor.digest
                     );
-                    return Err(Trouble::Passing(Error::new(Kind::Machine, message), None));
+                    return Err(RequestError::Temporary(Error::new(Kind::System, message), None));
                 }
                 Ok(0) => return Ok(()),
                 Ok(read) if descriptor.size - writer.written() < read as u64 => {
                     writer.restart()?;
-                    return Err(Trouble::Final(self.other_size(descriptor, None)));
+                    return Err(RequestError::Final(self.size_mismatch(descriptor, None)));
                 }
                 Ok(read) => {
-                    writer.write_all(&piece[..read]).map_err(|error| self.store.full("write to", &error))?;
-                    self.tell(descriptor, writer.written(), false);
+                    writer
+                        .write_all(&piece[..read])
+                        .map_err(|error| self.store.write_error("write to", &error))?;
+                    self.report_progress(descriptor, writer.written(), false);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(unanswered(self.session, &ureq::Error::from(error))),
+                Err(error) => return Err(no_response(self.session, &ureq::Error::from(error))),
             }
         }
     }
 
-    fn absent(&self, descriptor: &Descriptor, answer: Response<Body>) -> Error {
+    fn missing_blob(&self, descriptor: &Descriptor, answer: Response<Body>) -> Error {
         let (name, digest) = (&self.session.endpoint.name, &descriptor.digest);
-        let message =
-            format!("the registry `{name}` lacks {digest} of `{}`{}", self.repository, said(answer));
-        Error::new(Kind::Machine, message)
+        let message = format!(
+            "the registry `{name}` lacks {digest} of `{}`{}",
+            self.repository,
+            registry_message(answer)
+        );
+        Error::new(Kind::System, message)
             .help("push the image again, or contact the operator of the registry")
     }
 
-    fn other_size(&self, descriptor: &Descriptor, is: Option<u64>) -> Error {
+    fn size_mismatch(&self, descriptor: &Descriptor, is: Option<u64>) -> Error {
         let (name, digest, size) = (&self.session.endpoint.name, &descriptor.digest, descriptor.size);
         let is = is.map_or_else(|| "more".to_owned(), |is| is.to_string());
         let message = format!(
             "the content that the registry `{name}` sent for {digest} does not match: {is} bytes, but the manifest says {size}"
         );
-        Error::new(Kind::Machine, message)
+        Error::new(Kind::System, message)
             .help("retry; if it fails again, report it to the operator of the server")
     }
 }
 
 /// Where the range of a response begins (RFC 9110, section 14.4: `bytes 5-9/10`).
-fn begins_at(answer: &Response<Body>) -> Option<u64> {
+fn range_start(answer: &Response<Body>) -> Option<u64> {
     let range = answer.headers().get(CONTENT_RANGE)?.to_str().ok()?;
     range.trim().strip_prefix("bytes")?.trim_start().split('-').next()?.parse().ok()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_image::store::Store;
-use jobc_image::{Descriptor, Fetch, Platform, Progress, Reference, Told};
+use jobc_image::{Descriptor, Fetch, Platform, Progress, ProgressFn, Reference};
 use jobc_sys::error::{Error, Result};
 
 use crate::credentials::Credentials;
@@ -53,7 +53,7 @@ impl Client {
     /// The registry does not have it or refuses it; the network.
     pub fn resolve(&self, reference: &Reference) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
-        in_turn(&sessions, &|_| {}, |session| session.look_up(reference))
+        try_each(&sessions, &|_| {}, |session| session.look_up(reference))
     }
 }
 
@@ -63,22 +63,22 @@ impl Fetch for Client {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: Told<'_>,
+        told: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         self.pull(store, reference, platform, told)
     }
 }
 
 /// Queries one endpoint after the other until one responds; the errors of the earlier ones are reported as notes.
-pub(crate) fn in_turn<T>(
+pub(crate) fn try_each<T>(
     sessions: &[Session],
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     mut ask: impl FnMut(&Session) -> Result<T>,
 ) -> Result<T> {
     let (last, mirrors) = sessions.split_last().expect("a registry has at least itself");
     for mirror in mirrors {
         // A mirror that could not be reached once is not waited for again.
-        if mirror.is_lost() {
+        if mirror.is_unreachable() {
             continue;
         }
         match ask(mirror) {

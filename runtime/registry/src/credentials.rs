@@ -122,7 +122,7 @@ fn read(path: &Path) -> Result<Option<File>> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(Error::new(Kind::Machine, format!("cannot read `{}`: {error}", path.display())));
+            return Err(Error::new(Kind::System, format!("cannot read `{}`: {error}", path.display())));
         }
     };
     // podman and docker both take an empty file for one without entries.
@@ -140,11 +140,11 @@ fn read(path: &Path) -> Result<Option<File>> {
 impl File {
     fn find(&self, registry: &str, repository: &str, path: &Path) -> Result<Option<Credential>> {
         let helpers = self.cred_helpers.iter();
-        if let Some((key, program)) = helpers.into_iter().find(|(key, _)| canonical(key) == registry) {
-            return helper::ask(program, server(registry, Some(key)));
+        if let Some((key, program)) = helpers.into_iter().find(|(key, _)| canonical_key(key) == registry) {
+            return helper::query(program, server(registry, Some(key)));
         }
         for wanted in names(registry, repository) {
-            let entries = self.auths.iter().filter(|(key, _)| canonical(key) == wanted);
+            let entries = self.auths.iter().filter(|(key, _)| canonical_key(key) == wanted);
             for (key, entry) in entries {
                 if let Some(credential) = entry.credential(key, path)? {
                     return Ok(Some(credential));
@@ -152,7 +152,7 @@ impl File {
             }
         }
         match &self.creds_store {
-            Some(program) if !program.is_empty() => helper::ask(program, server(registry, None)),
+            Some(program) if !program.is_empty() => helper::query(program, server(registry, None)),
             _ => Ok(None),
         }
     }
@@ -198,7 +198,7 @@ fn names(registry: &str, repository: &str) -> Vec<String> {
 }
 
 /// A key without what docker writes around a registry's name: a scheme, `/v1/`, the old name of Docker Hub.
-fn canonical(key: &str) -> String {
+fn canonical_key(key: &str) -> String {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://"));
     let bare = bare.map_or(key, |bare| bare.split('/').next().unwrap_or_default()).trim_end_matches('/');
     let bare = bare.strip_suffix("/v1").or_else(|| bare.strip_suffix("/v2")).unwrap_or(bare);

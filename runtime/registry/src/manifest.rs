@@ -2,7 +2,7 @@
 
 use jobc_image::digest::Hasher;
 use jobc_image::manifest::media;
-use jobc_image::store::LARGEST_DOCUMENT;
+use jobc_image::store::MAX_DOCUMENT_SIZE;
 use jobc_image::{Descriptor, Digest, Manifest, Reference};
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Deserialize;
@@ -10,12 +10,13 @@ use ureq::Body;
 use ureq::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use ureq::http::{Method, Response, StatusCode};
 
-use crate::session::{Call, Session, said, unexpected};
+use crate::session::{Call, Session, registry_message, unexpected_response};
 
 /// The kinds of document that are understood.
-const ACCEPT: [&str; 4] = [media::INDEX, media::MANIFEST, media::DOCKER_INDEX, media::DOCKER_MANIFEST];
+const ACCEPTED_TYPES: [&str; 4] =
+    [media::INDEX, media::MANIFEST, media::DOCKER_INDEX, media::DOCKER_MANIFEST];
 /// The header with a manifest's digest.
-const DIGEST: &str = "docker-content-digest";
+const DIGEST_HEADER: &str = "docker-content-digest";
 
 /// A document with its descriptor.
 pub(crate) struct Document {
@@ -26,7 +27,7 @@ pub(crate) struct Document {
 /// The fields of a document that identify its type.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kinds {
+struct TypeFields {
     #[serde(default)]
     schema_version: u32,
     #[serde(default)]
@@ -38,9 +39,9 @@ struct Kinds {
 impl Session {
     /// Fetches the document of a reference.
     pub(crate) fn document(&self, reference: &Reference) -> Result<Document> {
-        let answer = self.ask(Method::GET, reference)?;
+        let answer = self.request_document(Method::GET, reference)?;
         let declared = header(&answer, CONTENT_TYPE.as_str());
-        let promised = header(&answer, DIGEST);
+        let promised = header(&answer, DIGEST_HEADER);
         let bytes = self.read_document(answer)?;
         let media_type = kind(reference, declared.as_deref(), &bytes)?;
         let expected = match &reference.digest {
@@ -50,7 +51,7 @@ impl Session {
         let digest = digest_like(expected.as_ref(), &bytes);
         if let Some(expected) = expected.filter(|expected| *expected != digest) {
             return Err(Error::new(
-                Kind::Machine,
+                Kind::System,
                 format!(
                     "the content that the registry `{}` sent for {expected} does not match: it has the digest {digest}",
                     self.endpoint.name
@@ -63,8 +64,8 @@ impl Session {
 
     /// The descriptor of a reference; its content is only fetched if the registry's headers lack it.
     pub(crate) fn look_up(&self, reference: &Reference) -> Result<Descriptor> {
-        let answer = self.ask(Method::HEAD, reference)?;
-        let digest = header(&answer, DIGEST).and_then(|digest| digest.parse::<Digest>().ok());
+        let answer = self.request_document(Method::HEAD, reference)?;
+        let digest = header(&answer, DIGEST_HEADER).and_then(|digest| digest.parse::<Digest>().ok());
         let size = header(&answer, CONTENT_LENGTH.as_str()).and_then(|size| size.parse().ok());
         let media_type = header(&answer, CONTENT_TYPE.as_str());
         match (digest, size, media_type) {
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    fn ask(&self, method: Method, reference: &Reference) -> Result<Response<Body>> {
+    fn request_document(&self, method: Method, reference: &Reference) -> Result<Response<Body>> {
         let repository = &reference.repository;
         let what = match (&reference.digest, &reference.tag) {
             (Some(digest), _) => digest.to_string(),
@@ -86,11 +87,11 @@ impl Session {
         let address = self.endpoint.url(repository, &format!("manifests/{what}"));
         let scope = self.endpoint.scope(repository, "pull");
         let answer =
-            self.send(&mut Call::new(method, address, &scope).header("accept", ACCEPT.join(", ")))?;
+            self.send(&mut Call::new(method, address, &scope).header("accept", ACCEPTED_TYPES.join(", ")))?;
         match answer.status() {
             StatusCode::OK => Ok(answer),
             StatusCode::NOT_FOUND => {
-                let said = said(answer);
+                let said = registry_message(answer);
                 let name = &self.endpoint.name;
                 Err(Error::new(
                     Kind::State,
@@ -98,13 +99,13 @@ impl Session {
                 )
                 .help("check the name and the tag"))
             }
-            _ => Err(unexpected(self, answer)),
+            _ => Err(unexpected_response(self, answer)),
         }
     }
 
     fn read_document(&self, mut answer: Response<Body>) -> Result<Vec<u8>> {
-        let body = answer.body_mut().with_config().limit(LARGEST_DOCUMENT);
-        body.read_to_vec().map_err(|error| crate::session::unanswered(self, &error).error())
+        let body = answer.body_mut().with_config().limit(MAX_DOCUMENT_SIZE);
+        body.read_to_vec().map_err(|error| crate::session::no_response(self, &error).into_error())
     }
 }
 
@@ -122,7 +123,7 @@ pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manife
             "name a container image",
         );
     }
-    if manifest.config.size > LARGEST_DOCUMENT {
+    if manifest.config.size > MAX_DOCUMENT_SIZE {
         return unsupported(
             format!("`{name}` has a configuration of {} bytes; the limit is 4 MiB", manifest.config.size),
             "ask its author for another one",
@@ -151,9 +152,9 @@ pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manife
 /// would read as a list what another reads as an image (CVE-2021-41190).
 pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) -> Result<&'static str> {
     let name = reference.familiar();
-    let Ok(kinds) = serde_json::from_slice::<Kinds>(bytes) else {
+    let Ok(kinds) = serde_json::from_slice::<TypeFields>(bytes) else {
         return Err(Error::new(
-            Kind::Machine,
+            Kind::System,
             format!("what the registry has for `{name}` is not a manifest"),
         )
         .help("is this a registry? it should respond at `/v2/`"));
@@ -167,7 +168,7 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
         )
         .help("push it again with a current client, or convert it with `skopeo copy --format oci`"));
     }
-    let known = |kind: &str| ACCEPT.into_iter().find(|known| *known == kind);
+    let known = |kind: &str| ACCEPTED_TYPES.into_iter().find(|known| *known == kind);
     let own = Some(kinds.media_type.as_str()).filter(|kind| !kind.is_empty());
     let looks = match (kinds.manifests.is_some(), kinds.layers.is_some()) {
         (true, false) => media::INDEX,
@@ -197,7 +198,7 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
     if disagrees {
         let message =
             format!("what the registry has for `{name}` is labeled `{kind}` but looks like another type");
-        return Err(Error::new(Kind::Machine, message).help("ask its author for another one"));
+        return Err(Error::new(Kind::System, message).help("ask its author for another one"));
     }
     Ok(kind)
 }

@@ -6,12 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use jobc_sys::error::Result;
 
 /// So many blobs are on their way at once: one connection seldom fills a line, and registries refuse clients with many.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
 /// Does something with each item, several at once; the first error ends all, and is returned.
 ///
 /// `work` gets a flag that is set when another item failed, so that it can stop.
-pub(crate) fn each<T: Sync>(items: &[T], work: impl Fn(&T, &AtomicBool) -> Result<()> + Sync) -> Result<()> {
+pub(crate) fn for_each<T: Sync>(
+    items: &[T],
+    work: impl Fn(&T, &AtomicBool) -> Result<()> + Sync,
+) -> Result<()> {
     let (next, stopped, failed) = (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(None));
     let one = || {
         while !stopped.load(Ordering::Relaxed)
@@ -25,7 +28,7 @@ pub(crate) fn each<T: Sync>(items: &[T], work: impl Fn(&T, &AtomicBool) -> Resul
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(items.len()) {
+        for _ in 0..MAX_CONCURRENT.min(items.len()) {
             scope.spawn(one);
         }
     });
@@ -42,15 +45,15 @@ mod tests {
     fn everything_is_done_until_something_fails() {
         let items: Vec<usize> = (0..100).collect();
         let done = AtomicUsize::new(0);
-        each(&items, |_, _| {
+        for_each(&items, |_, _| {
             done.fetch_add(1, Ordering::Relaxed);
             Ok(())
         })
         .unwrap();
         assert_eq!(done.into_inner(), 100);
-        let failed = each(&items, |item, stopped| {
+        let failed = for_each(&items, |item, stopped| {
             if *item == 2 {
-                return Err(Error::new(Kind::Machine, "two"));
+                return Err(Error::new(Kind::System, "two"));
             }
             while !stopped.load(Ordering::Relaxed) {
                 std::thread::yield_now();

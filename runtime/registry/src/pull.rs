@@ -5,17 +5,17 @@ use std::io::Write as _;
 
 use jobc_image::manifest::media;
 use jobc_image::store::Store;
-use jobc_image::{Descriptor, Platform, Progress, Reference, Told};
+use jobc_image::{Descriptor, Platform, Progress, ProgressFn, Reference};
 use jobc_sys::error::{Error, Kind, Result};
 
-use crate::blob::Fetching;
-use crate::client::{Client, in_turn};
+use crate::blob::BlobFetch;
+use crate::client::{Client, try_each};
 use crate::manifest::{self, Document};
 use crate::parallel;
 use crate::session::Session;
 
 /// A list may be in a list; deeper nesting is not an image.
-const DEEPEST: usize = 4;
+const MAX_INDEX_DEPTH: usize = 4;
 
 impl Client {
     /// Resolves a name at the registry and fetches its content into the store under that name: of a list, the image for
@@ -32,14 +32,14 @@ impl Client {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: Told<'_>,
+        told: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
         let top = document(&sessions, store, reference, told)?;
-        keep(store, &top)?;
+        store_document(store, &top)?;
         let named = top.descriptor.clone();
         let mut at = top;
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_INDEX_DEPTH {
             if !media::is_index(&at.descriptor.media_type) {
                 break;
             }
@@ -47,12 +47,12 @@ impl Client {
             at = document(&sessions, store, &reference.at(&entry.digest), told)?;
             if at.descriptor.media_type != entry.media_type || at.descriptor.size != entry.size {
                 return Err(Error::new(
-                    Kind::Machine,
+                    Kind::System,
                     format!("`{}` lists {} with the wrong media type", reference.familiar(), entry.digest),
                 )
                 .help("ask its author for another one"));
             }
-            keep(store, &at)?;
+            store_document(store, &at)?;
         }
         if media::is_index(&at.descriptor.media_type) {
             let message = format!("`{}` is a nested list of lists, not an image", reference.familiar());
@@ -65,10 +65,10 @@ impl Client {
             .filter(|blob| seen.insert(blob.digest.clone()))
             .collect();
         let missing = announce(store, &blobs, told);
-        parallel::each(&missing, |blob, stopped| {
-            in_turn(&sessions, told, |session| {
+        parallel::for_each(&missing, |blob, stopped| {
+            try_each(&sessions, told, |session| {
                 let repository = &reference.repository;
-                Fetching { session, store, repository, told, stopped }.fetch(blob)
+                BlobFetch { session, store, repository, progress: told, stopped }.fetch(blob)
             })
         })?;
         // Only what can be run gets the name.
@@ -79,17 +79,22 @@ impl Client {
 }
 
 /// Fetches a document, unless it is named by a digest that the store has.
-fn document(sessions: &[Session], store: &Store, reference: &Reference, told: Told<'_>) -> Result<Document> {
+fn document(
+    sessions: &[Session],
+    store: &Store,
+    reference: &Reference,
+    told: ProgressFn<'_>,
+) -> Result<Document> {
     if let Some(digest) = &reference.digest
-        && let Some(known) = known(store, reference, digest)
+        && let Some(known) = stored_document(store, reference, digest)
     {
         return Ok(known);
     }
-    in_turn(sessions, told, |session| session.document(reference))
+    try_each(sessions, told, |session| session.document(reference))
 }
 
 /// A document of the store; nothing if it does not exist, or was changed.
-fn known(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> Option<Document> {
+fn stored_document(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> Option<Document> {
     let size = store.blob(digest).ok()?.metadata().ok()?.len();
     let bytes = store.bytes(&Descriptor::new("", digest.clone(), size)).ok()?;
     let media_type = manifest::kind(reference, None, &bytes).ok()?;
@@ -97,10 +102,10 @@ fn known(store: &Store, reference: &Reference, digest: &jobc_image::Digest) -> O
 }
 
 /// Puts a document into the store, under its digest.
-fn keep(store: &Store, document: &Document) -> Result<()> {
+fn store_document(store: &Store, document: &Document) -> Result<()> {
     if let Some(mut writer) = store.resume(&document.descriptor)? {
         writer.restart()?;
-        writer.write_all(&document.bytes).map_err(|error| store.full("write to", &error))?;
+        writer.write_all(&document.bytes).map_err(|error| store.write_error("write to", &error))?;
         writer.finish(Some(&document.descriptor))?;
     }
     Ok(())
@@ -108,7 +113,7 @@ fn keep(store: &Store, document: &Document) -> Result<()> {
 
 /// Tells of every blob before the first comes, so that it can be shown how much there is; returns those that are
 /// missing.
-fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], told: Told<'_>) -> Vec<&'a Descriptor> {
+fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], told: ProgressFn<'_>) -> Vec<&'a Descriptor> {
     let is_missing = |blob: &&'a Descriptor| {
         let known = store.has(&blob.digest);
         let done = if known { blob.size } else { 0 };

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jobc_image::manifest::media;
 use jobc_image::store::Store;
-use jobc_image::{Descriptor, Digest, Index, Manifest, Platform, Progress, Reference, Told};
+use jobc_image::{Descriptor, Digest, Index, Manifest, Platform, Progress, ProgressFn, Reference};
 use jobc_sys::error::{Error, Kind, Result};
 use ureq::Body;
 use ureq::http::header::{CONTENT_TYPE, LOCATION};
@@ -13,16 +13,18 @@ use ureq::http::{Method, Response, StatusCode};
 use crate::client::Client;
 use crate::parallel;
 use crate::retry::Backoff;
-use crate::session::{Call, Payload, Session, Trouble, escaped, unexpected, wait};
+use crate::session::{
+    Call, Payload, RequestError, Session, percent_encode, unexpected_response, wait_for_retry,
+};
 
 /// An image on its way to a registry.
-struct Sending<'a> {
+struct ImagePush<'a> {
     session: &'a Session,
     store: &'a Store,
     repository: &'a str,
-    told: Told<'a>,
+    progress: ProgressFn<'a>,
     /// Other repositories of the registry that should have a blob, because an image of that name is here.
-    elsewhere: BTreeMap<Digest, String>,
+    mount_sources: BTreeMap<Digest, String>,
 }
 
 impl Client {
@@ -42,15 +44,16 @@ impl Client {
         descriptor: &Descriptor,
         platform: &Platform,
         destination: &Reference,
-        told: Told<'_>,
+        told: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         // Mirrors are for what is fetched.
         let sessions = self.sessions(&destination.registry)?;
         let session = sessions.last().expect("a registry has at least itself");
         let repository = &destination.repository;
-        let mut sending = Sending { session, store, repository, told, elsewhere: BTreeMap::new() };
-        sending.elsewhere = sending.look_elsewhere(destination)?;
-        let top = if sending.whole(descriptor)? {
+        let mut sending =
+            ImagePush { session, store, repository, progress: told, mount_sources: BTreeMap::new() };
+        sending.mount_sources = sending.find_mount_sources(destination)?;
+        let top = if sending.is_complete(descriptor)? {
             descriptor.bare()
         } else {
             told(Progress::Note(format!(
@@ -71,16 +74,16 @@ impl Client {
     }
 }
 
-impl Sending<'_> {
+impl ImagePush<'_> {
     /// Whether everything that a descriptor references is in the store; a list with no image in the store is an error
     /// later.
-    fn whole(&self, descriptor: &Descriptor) -> Result<bool> {
+    fn is_complete(&self, descriptor: &Descriptor) -> Result<bool> {
         if !media::is_index(&descriptor.media_type) {
             return Ok(true);
         }
         let index: Index = self.store.document(descriptor)?;
         for entry in &index.manifests {
-            if !self.store.has(&entry.digest) || !self.whole(entry)? {
+            if !self.store.has(&entry.digest) || !self.is_complete(entry)? {
                 return Ok(false);
             }
             if media::is_manifest(&entry.media_type) {
@@ -97,7 +100,7 @@ impl Sending<'_> {
     }
 
     /// The blobs of images of the same registry that are here, each with a repository that should have it.
-    fn look_elsewhere(&self, destination: &Reference) -> Result<BTreeMap<Digest, String>> {
+    fn find_mount_sources(&self, destination: &Reference) -> Result<BTreeMap<Digest, String>> {
         let mut found = BTreeMap::new();
         for image in self.store.images()? {
             let Some(name) = image.name.and_then(|name| name.parse::<Reference>().ok()) else { continue };
@@ -128,24 +131,24 @@ impl Sending<'_> {
             let parts = std::iter::once(manifest.config).chain(manifest.layers);
             let blobs: Vec<Descriptor> = parts.filter(|blob| seen.insert(blob.digest.clone())).collect();
             for blob in &blobs {
-                self.tell(blob, 0, false);
+                self.report_progress(blob, 0, false);
             }
-            parallel::each(&blobs, |blob, _| self.send_blob(blob))?;
+            parallel::for_each(&blobs, |blob, _| self.send_blob(blob))?;
         }
         let address = self.session.endpoint.url(self.repository, &format!("manifests/{name}"));
         let mut call = Call::new(Method::PUT, address, &self.scope())
             .header(CONTENT_TYPE.as_str(), &descriptor.media_type)
             .payload(Payload::Bytes(&bytes));
         let answer = self.session.send(&mut call)?;
-        if answer.status().is_success() { Ok(()) } else { Err(unexpected(self.session, answer)) }
+        if answer.status().is_success() { Ok(()) } else { Err(unexpected_response(self.session, answer)) }
     }
 
     fn scope(&self) -> String {
         self.session.endpoint.scope(self.repository, "pull,push")
     }
 
-    fn tell(&self, blob: &Descriptor, done: u64, known: bool) {
-        (self.told)(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
+    fn report_progress(&self, blob: &Descriptor, done: u64, known: bool) {
+        (self.progress)(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
     }
 
     fn send_blob(&self, blob: &Descriptor) -> Result<()> {
@@ -154,11 +157,11 @@ impl Sending<'_> {
         let answer = self.session.send(&mut Call::new(Method::HEAD, address, &self.scope()))?;
         match answer.status() {
             StatusCode::OK => {
-                self.tell(blob, blob.size, true);
+                self.report_progress(blob, blob.size, true);
                 return Ok(());
             }
             StatusCode::NOT_FOUND => {}
-            _ => return Err(unexpected(self.session, answer)),
+            _ => return Err(unexpected_response(self.session, answer)),
         }
         drop(answer);
         let mut backoff = Backoff::default();
@@ -166,20 +169,21 @@ impl Sending<'_> {
         loop {
             match self.upload(blob) {
                 Ok(known) => {
-                    self.tell(blob, blob.size, known);
+                    self.report_progress(blob, blob.size, known);
                     return Ok(());
                 }
-                Err(trouble) => wait(&mut backoff, trouble)?,
+                Err(trouble) => wait_for_retry(&mut backoff, trouble)?,
             }
         }
     }
 
     /// Sends a blob in one piece, unless the registry can take it from another repository; returns whether it could.
-    fn upload(&self, blob: &Descriptor) -> std::result::Result<bool, Trouble> {
+    fn upload(&self, blob: &Descriptor) -> std::result::Result<bool, RequestError> {
         let endpoint = &self.session.endpoint;
         let mut what = "blobs/uploads/".to_owned();
-        if let Some(from) = self.elsewhere.get(&blob.digest) {
-            what += &format!("?mount={}&from={}", escaped(&blob.digest.to_string()), escaped(from));
+        if let Some(from) = self.mount_sources.get(&blob.digest) {
+            what +=
+                &format!("?mount={}&from={}", percent_encode(&blob.digest.to_string()), percent_encode(from));
         }
         let begun = self.session.send_once(&mut Call::new(
             Method::POST,
@@ -189,12 +193,12 @@ impl Sending<'_> {
         match begun.status() {
             StatusCode::CREATED => return Ok(true),
             StatusCode::ACCEPTED => {}
-            _ => return Err(Trouble::Final(unexpected(self.session, begun))),
+            _ => return Err(RequestError::Final(unexpected_response(self.session, begun))),
         }
         let address = self.location(&begun, &blob.digest)?;
         drop(begun);
         let file = self.store.blob(&blob.digest)?;
-        let told = |sent: u64| self.tell(blob, sent, false);
+        let told = |sent: u64| self.report_progress(blob, sent, false);
         let mut call = Call::new(Method::PUT, address, &self.scope())
             .header(CONTENT_TYPE.as_str(), "application/octet-stream")
             .payload(Payload::File(file, blob.size, &told));
@@ -202,8 +206,10 @@ impl Sending<'_> {
         match answer.status() {
             StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK => Ok(false),
             // The registry forgot the upload, as one does that is restarted or several behind one name.
-            StatusCode::NOT_FOUND => Err(Trouble::Passing(unexpected(self.session, answer), None)),
-            _ => Err(Trouble::Final(unexpected(self.session, answer))),
+            StatusCode::NOT_FOUND => {
+                Err(RequestError::Temporary(unexpected_response(self.session, answer), None))
+            }
+            _ => Err(RequestError::Final(unexpected_response(self.session, answer))),
         }
     }
 
@@ -215,10 +221,10 @@ impl Sending<'_> {
                     "the registry `{}` accepted a blob without a location",
                     self.session.endpoint.name
                 );
-                Error::new(Kind::Machine, message)
+                Error::new(Kind::System, message)
             })?;
         let address = self.session.endpoint.resolve(location);
         let separator = if address.contains('?') { '&' } else { '?' };
-        Ok(format!("{address}{separator}digest={}", escaped(&digest.to_string())))
+        Ok(format!("{address}{separator}digest={}", percent_encode(&digest.to_string())))
     }
 }

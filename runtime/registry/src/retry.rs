@@ -4,11 +4,11 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 /// The maximum number of tries without progress.
-const TRIES: u32 = 6;
+const MAX_TRIES: u32 = 6;
 /// The wait after the first failure; each further one is twice as long.
-const FIRST: Duration = Duration::from_millis(250);
+const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// A registry that asks for a longer pause than this is not waited for.
-pub(crate) const LONGEST: Duration = Duration::from_mins(2);
+pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
 /// The failures of one request in a row.
 #[derive(Debug, Default)]
@@ -22,10 +22,10 @@ impl Backoff {
     /// `asked` is the wait that the registry requests (`Retry-After`); it is observed in full, or there is no retry.
     pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Option<Duration> {
         self.failures += 1;
-        if self.failures >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
+        if self.failures >= MAX_TRIES || asked.is_some_and(|asked| asked > MAX_RETRY_AFTER) {
             return None;
         }
-        let own = FIRST * 2u32.pow(self.failures - 1);
+        let own = FIRST_DELAY * 2u32.pow(self.failures - 1);
         // Up to a quarter more, so that clients that were turned away together do not come back together.
         let part = RandomState::new().hash_one(self.failures) % 256;
         let spread = own.mul_f64(0.25 * f64::from(u8::try_from(part).unwrap_or_default()) / 255.0);
@@ -40,7 +40,7 @@ impl Backoff {
 
 /// The seconds of `Retry-After` (RFC 9110, section 10.2.3). Its other form, a date, is ignored: it would be compared
 /// with a local clock that may be wrong.
-pub(crate) fn asked(header: &str) -> Option<Duration> {
+pub(crate) fn parse_retry_after(header: &str) -> Option<Duration> {
     header.trim().parse().ok().map(Duration::from_secs)
 }
 
@@ -57,14 +57,14 @@ mod tests {
         }
         assert_eq!(backoff.failed(None), None);
         backoff.progressed();
-        assert!(backoff.failed(None).unwrap() < FIRST * 2);
+        assert!(backoff.failed(None).unwrap() < FIRST_DELAY * 2);
     }
 
     #[test]
     fn what_the_registry_asks_for_is_waited_in_full() {
-        let asked_for = asked(" 3 ");
+        let asked_for = parse_retry_after(" 3 ");
         assert!(Backoff::default().failed(asked_for).unwrap() >= Duration::from_secs(3));
-        assert_eq!(Backoff::default().failed(Some(LONGEST + Duration::from_secs(1))), None);
-        assert_eq!(asked("Fri, 31 Dec 2027 23:59:59 GMT"), None);
+        assert_eq!(Backoff::default().failed(Some(MAX_RETRY_AFTER + Duration::from_secs(1))), None);
+        assert_eq!(parse_retry_after("Fri, 31 Dec 2027 23:59:59 GMT"), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Requests to one registry: authentication, retries, and the meaning of responses.
 
+mod errors;
 mod login;
-mod words;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,8 +21,8 @@ use crate::retry::{self, Backoff};
 use crate::settings::RegistrySettings;
 use login::Authorization;
 
-pub(crate) use login::escaped;
-pub(crate) use words::{said, unanswered, unexpected};
+pub(crate) use errors::{no_response, registry_message, unexpected_response};
+pub(crate) use login::percent_encode;
 
 /// A registry, or a mirror of one, with what lets us in.
 pub(crate) struct Session {
@@ -32,9 +32,9 @@ pub(crate) struct Session {
     credentials: Credentials,
     credential: OnceLock<Result<Option<Credential>>>,
     /// Whether it ever answered.
-    answered: AtomicBool,
+    responded: AtomicBool,
     /// Whether it could not be reached.
-    lost: AtomicBool,
+    unreachable: AtomicBool,
     /// The authorization header for requests of a scope; empty until a request needs it.
     authorizations: Mutex<BTreeMap<String, Authorization>>,
 }
@@ -60,22 +60,22 @@ pub(crate) enum Payload<'a> {
 }
 
 /// Why a request was not answered.
-pub(crate) enum Trouble {
+pub(crate) enum RequestError {
     /// A retry may succeed after such a time.
-    Passing(Error, Option<Duration>),
+    Temporary(Error, Option<Duration>),
     /// Another try would end the same.
     Final(Error),
 }
 
-impl Trouble {
+impl RequestError {
     /// The error, retryable or not.
-    pub(crate) fn error(self) -> Error {
-        let (Self::Passing(error, _) | Self::Final(error)) = self;
+    pub(crate) fn into_error(self) -> Error {
+        let (Self::Temporary(error, _) | Self::Final(error)) = self;
         error
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for RequestError {
     fn from(error: Error) -> Self {
         Self::Final(error)
     }
@@ -115,8 +115,8 @@ impl Session {
             agent,
             credentials,
             credential: OnceLock::new(),
-            answered: AtomicBool::new(false),
-            lost: AtomicBool::new(false),
+            responded: AtomicBool::new(false),
+            unreachable: AtomicBool::new(false),
             authorizations: Mutex::default(),
         })
     }
@@ -128,33 +128,33 @@ impl Session {
         loop {
             match self.send_once(call) {
                 Ok(answer) => return Ok(answer),
-                Err(trouble) => wait(&mut backoff, trouble)?,
+                Err(trouble) => wait_for_retry(&mut backoff, trouble)?,
             }
         }
     }
 
     /// Sends a request, twice if the registry requires authentication first.
-    pub(crate) fn send_once(&self, call: &mut Call<'_>) -> std::result::Result<Response<Body>, Trouble> {
+    pub(crate) fn send_once(&self, call: &mut Call<'_>) -> std::result::Result<Response<Body>, RequestError> {
         let known = self.authorization(&call.scope);
         let answer = self.exchange(call, known.as_deref())?;
         if answer.status() != StatusCode::UNAUTHORIZED {
-            return self.judge(answer);
+            return self.classify_response(answer);
         }
         let header = self.log_in(&answer, &call.scope, known.as_deref())?;
         drop(answer);
         let answer = self.exchange(call, Some(&header))?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             self.forget(&call.scope);
-            return Err(Trouble::Final(words::denied(self, &call.scope, answer)));
+            return Err(RequestError::Final(errors::denied(self, &call.scope, answer)));
         }
-        self.judge(answer)
+        self.classify_response(answer)
     }
 
     fn exchange(
         &self,
         call: &mut Call<'_>,
         authorization: Option<&str>,
-    ) -> std::result::Result<Response<Body>, Trouble> {
+    ) -> std::result::Result<Response<Body>, RequestError> {
         let mut request = Request::builder().method(&call.method).uri(&call.address);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
@@ -162,7 +162,7 @@ impl Session {
         if let Some(authorization) = authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
-        let unwritable = |error: ureq::http::Error| Trouble::Final(words::unwritable(self, &error));
+        let unwritable = |error: ureq::http::Error| RequestError::Final(errors::unwritable(self, &error));
         let answer = match &mut call.payload {
             // Some registries require the length of an upload's first, empty request, so it is sent.
             Payload::None if matches!(call.method, Method::POST | Method::PUT) => {
@@ -171,59 +171,61 @@ impl Session {
             Payload::None => self.agent.run(request.body(()).map_err(unwritable)?),
             Payload::Bytes(bytes) => self.agent.run(request.body(*bytes).map_err(unwritable)?),
             Payload::File(file, size, told) => {
-                file.seek(SeekFrom::Start(0)).map_err(|error| words::unreadable(&error))?;
-                let mut counted = Counted { file, sent: 0, told: *told };
+                file.seek(SeekFrom::Start(0)).map_err(|error| errors::unreadable(&error))?;
+                let mut counted = UploadReader { file, sent: 0, progress: *told };
                 let request = request.header(CONTENT_LENGTH, *size);
                 self.agent.run(request.body(SendBody::from_reader(&mut counted)).map_err(unwritable)?)
             }
         };
-        self.heard(answer)
+        self.record_response(answer)
     }
 
     /// Records whether there was a response. An endpoint that never responded is not retried: it is more likely absent
     /// than temporarily unavailable.
-    fn heard(
+    fn record_response(
         &self,
         answer: std::result::Result<Response<Body>, ureq::Error>,
-    ) -> std::result::Result<Response<Body>, Trouble> {
+    ) -> std::result::Result<Response<Body>, RequestError> {
         match answer {
             Ok(answer) => {
-                self.answered.store(true, Ordering::Relaxed);
+                self.responded.store(true, Ordering::Relaxed);
                 Ok(answer)
             }
             Err(error) => {
-                let trouble = words::unanswered(self, &error);
-                if self.answered.load(Ordering::Relaxed) {
+                let trouble = errors::no_response(self, &error);
+                if self.responded.load(Ordering::Relaxed) {
                     return Err(trouble);
                 }
-                self.lost.store(true, Ordering::Relaxed);
-                Err(Trouble::Final(trouble.error()))
+                self.unreachable.store(true, Ordering::Relaxed);
+                Err(RequestError::Final(trouble.into_error()))
             }
         }
     }
 
     /// Whether it could not be reached at the first request.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::Relaxed)
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.unreachable.load(Ordering::Relaxed)
     }
 
     /// Parts what another try may change from what it will not.
-    fn judge(&self, answer: Response<Body>) -> std::result::Result<Response<Body>, Trouble> {
+    fn classify_response(&self, answer: Response<Body>) -> std::result::Result<Response<Body>, RequestError> {
         match answer.status() {
-            StatusCode::FORBIDDEN => Err(Trouble::Final(words::refused(self, answer))),
+            StatusCode::FORBIDDEN => Err(RequestError::Final(errors::refused(self, answer))),
             StatusCode::REQUEST_TIMEOUT
             | StatusCode::TOO_MANY_REQUESTS
             | StatusCode::INTERNAL_SERVER_ERROR
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                let asked =
-                    answer.headers().get(RETRY_AFTER).and_then(|value| retry::asked(value.to_str().ok()?));
-                let mut error = unexpected(self, answer);
-                if let Some(asked) = asked.filter(|asked| *asked > retry::LONGEST) {
+                let asked = answer
+                    .headers()
+                    .get(RETRY_AFTER)
+                    .and_then(|value| retry::parse_retry_after(value.to_str().ok()?));
+                let mut error = unexpected_response(self, answer);
+                if let Some(asked) = asked.filter(|asked| *asked > retry::MAX_RETRY_AFTER) {
                     error = error.help(format!("it requests a retry after {} s", asked.as_secs()));
                 }
-                Err(Trouble::Passing(error, asked))
+                Err(RequestError::Temporary(error, asked))
             }
             _ => Ok(answer),
         }
@@ -231,10 +233,10 @@ impl Session {
 }
 
 /// Waits before a retry; the error if there is to be none.
-pub(crate) fn wait(backoff: &mut Backoff, trouble: Trouble) -> Result<()> {
+pub(crate) fn wait_for_retry(backoff: &mut Backoff, trouble: RequestError) -> Result<()> {
     match trouble {
-        Trouble::Final(error) => Err(error),
-        Trouble::Passing(error, asked) => match backoff.failed(asked) {
+        RequestError::Final(error) => Err(error),
+        RequestError::Temporary(error, asked) => match backoff.failed(asked) {
             Some(time) => {
                 std::thread::sleep(time);
                 Ok(())
@@ -245,17 +247,17 @@ pub(crate) fn wait(backoff: &mut Backoff, trouble: Trouble) -> Result<()> {
 }
 
 /// A file to upload, with a callback for its progress.
-struct Counted<'a> {
+struct UploadReader<'a> {
     file: &'a mut File,
     sent: u64,
-    told: &'a (dyn Fn(u64) + Sync),
+    progress: &'a (dyn Fn(u64) + Sync),
 }
 
-impl std::io::Read for Counted<'_> {
+impl std::io::Read for UploadReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.file.read(buffer)?;
         self.sent += read as u64;
-        (self.told)(self.sent);
+        (self.progress)(self.sent);
         Ok(read)
     }
 }

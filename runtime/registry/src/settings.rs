@@ -49,7 +49,7 @@ pub struct ClientFiles {
 
 /// What is wrong with settings, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misplaced {
+pub struct SettingsError {
     /// The keys, and numbers of lists, that lead to the place.
     pub path: Vec<String>,
     /// What is wrong with it.
@@ -62,13 +62,13 @@ impl Settings {
     /// # Errors
     ///
     /// The first setting that is unknown or of the wrong type.
-    pub fn read(value: serde_json::Value) -> Result<Self, Misplaced> {
+    pub fn read(value: serde_json::Value) -> Result<Self, SettingsError> {
         use serde_path_to_error::Segment;
         // A file of comments alone settles nothing.
         if value.is_null() {
             return Ok(Self::default());
         }
-        serde_path_to_error::deserialize(value).map_err(|error| Misplaced {
+        serde_path_to_error::deserialize(value).map_err(|error| SettingsError {
             path: error
                 .path()
                 .iter()
@@ -96,7 +96,7 @@ impl Settings {
 
     /// Adds the registries of another file, of which those that are here already are left out.
     #[must_use]
-    pub fn over(mut self, other: Self) -> Self {
+    pub fn merge(mut self, other: Self) -> Self {
         for (name, settings) in other.registries {
             self.registries.entry(name).or_insert(settings);
         }
@@ -160,7 +160,7 @@ mod tests {
             r#"{"registries": {"a:5000": {"plain_http": true}, "docker.io": {"mirrors": ["m"]}}}"#,
             "/etc",
         );
-        let both = own.over(machine);
+        let both = own.merge(machine);
         let a = &both.registries["a:5000"];
         assert!(!a.plain_http);
         assert_eq!(a.ca, [Path::new("/own/a.pem")]);

@@ -20,7 +20,7 @@ pub struct Error {
     /// What is wrong: lower case, no full stop, names in backticks.
     pub message: String,
     /// A JSON Pointer into config.json, where a field is at fault.
-    pub place: Option<String>,
+    pub pointer: Option<String>,
     /// What to do instead.
     pub help: Option<String>,
 }
@@ -35,7 +35,7 @@ pub enum Kind {
     /// A limit or isolation cannot be had on this host, or by this user.
     Unenforceable,
     /// The kernel, or something on the host, refused a step.
-    Machine,
+    System,
     /// A container of that name is there, is not, or is in another state.
     State,
     /// A hook failed, or took too long.
@@ -52,18 +52,18 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error of a kind with its message.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), place: None, help: None }
+        Self { kind, message: message.into(), pointer: None, help: None }
     }
 
     /// The kernel refused to do `what` (words that follow "cannot").
-    pub fn machine(what: impl fmt::Display, errno: impl Into<Errno>) -> Self {
-        Self::new(Kind::Machine, format!("cannot {what}: {}", describe(errno.into())))
+    pub fn system(what: impl fmt::Display, errno: impl Into<Errno>) -> Self {
+        Self::new(Kind::System, format!("cannot {what}: {}", describe(errno.into())))
     }
 
     /// Says which field of config.json is at fault, by its JSON Pointer.
     #[must_use]
     pub fn at(mut self, pointer: impl Into<String>) -> Self {
-        self.place = Some(pointer.into());
+        self.pointer = Some(pointer.into());
         self
     }
 
@@ -95,7 +95,7 @@ pub fn describe(errno: Errno) -> String {
 }
 
 /// An error of the file system in words and by name.
-pub fn because(error: &std::io::Error) -> String {
+pub fn describe_io(error: &std::io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(errno) => describe(errno),
         None => error.to_string(),
@@ -103,14 +103,14 @@ pub fn because(error: &std::io::Error) -> String {
 }
 
 /// The error of a file that could not be worked with: `what` (words that follow "cannot"), its path, and why.
-pub fn machine(what: &str, path: &Path, error: &std::io::Error) -> Error {
+pub fn file_error(what: &str, path: &Path, error: &std::io::Error) -> Error {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
-    Error::machine(format!("{what} `{}`", path.display()), errno)
+    Error::system(format!("{what} `{}`", path.display()), errno)
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.place {
+        if let Some(place) = &self.pointer {
             write!(f, "config.json: {place}: ")?;
         }
         f.write_str(&self.message)
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn an_error_number_is_told_in_words_and_by_name() {
-        let error = Error::machine("open `rootfs`", Errno::NOENT).at("/root/path");
+        let error = Error::system("open `rootfs`", Errno::NOENT).at("/root/path");
         assert_eq!(
             error.to_string(),
             "config.json: /root/path: cannot open `rootfs`: no such file or directory (ENOENT)"

@@ -12,10 +12,10 @@ use std::process::{Command, Stdio};
 use oci_spec::runtime::{Linux, LinuxIdMapping, Mount, Spec};
 use rustix::process::{Gid, Uid};
 
-use crate::error::{Error, Kind, Result, because};
+use crate::error::{Error, Kind, Result, describe_io};
 
 /// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
-const MOST: usize = 340;
+const MAX_EXTENTS: usize = 340;
 
 /// A run of ids: `length` of them, from `inside` in the namespace and from `outside` in the one above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl IdMaps {
     /// Besides what [`Self::read`] refuses: no maps, and maps that this user may not have written on this host.
     pub fn of(spec: &Spec) -> Result<Self> {
         let maps = spec.linux().as_ref().map(Self::read).transpose()?.flatten();
-        let maps = maps.ok_or_else(|| missing("/linux/uidMappings"))?;
+        let maps = maps.ok_or_else(|| missing_maps("/linux/uidMappings"))?;
         maps.writer(rustix::process::geteuid(), rustix::process::getegid())?;
         Ok(maps)
     }
@@ -106,9 +106,9 @@ impl IdMaps {
         let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
         let installed = program("newuidmap").is_some() && program("newgidmap").is_some();
         Ok(if installed && !users.is_empty() && !groups.is_empty() {
-            Self { users: IdMap::behind(uid, &users), groups: IdMap::behind(gid, &groups) }
+            Self { users: IdMap::with_granted(uid, &users), groups: IdMap::with_granted(gid, &groups) }
         } else {
-            Self { users: IdMap::behind(uid, &[]), groups: IdMap::behind(gid, &[]) }
+            Self { users: IdMap::with_granted(uid, &[]), groups: IdMap::with_granted(gid, &[]) }
         })
     }
 
@@ -143,8 +143,9 @@ impl IdMaps {
             Writer::Parent | Writer::Child => {
                 let write = |file: &str, map: &IdMap, place: &str| {
                     std::fs::write(format!("/proc/{pid}/{file}"), map.text()).map_err(|error| {
-                        let message = format!("cannot map `{}`: {}", map.text().trim_end(), because(&error));
-                        Error::new(Kind::Machine, message).at(place)
+                        let message =
+                            format!("cannot map `{}`: {}", map.text().trim_end(), describe_io(&error));
+                        Error::new(Kind::System, message).at(place)
                     })
                 };
                 write("uid_map", &self.users, "/linux/uidMappings")?;
@@ -187,7 +188,7 @@ fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
     let name = program.file_name().unwrap_or_default().to_string_lossy();
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let output = output
-        .map_err(|error| Error::new(Kind::Machine, format!("cannot run {name}: {}", because(&error))))?;
+        .map_err(|error| Error::new(Kind::System, format!("cannot run {name}: {}", describe_io(&error))))?;
     if output.status.success() {
         return Ok(());
     }
@@ -199,7 +200,7 @@ fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
 }
 
 /// A user namespace without maps: in it every id is the overflow id, and nothing can be owned.
-pub fn missing(place: &str) -> Error {
+pub fn missing_maps(place: &str) -> Error {
     Error::new(Kind::Config, "the container has a new user namespace but no id mappings")
         .at(place)
         .help("write `uidMappings` and `gidMappings`, or leave the user namespace out")
@@ -208,10 +209,10 @@ pub fn missing(place: &str) -> Error {
 impl IdMap {
     /// Checks a list of config.json that is at `place` by the kernel's rules.
     fn of(mappings: &[LinuxIdMapping], place: &str) -> Result<Self> {
-        if mappings.len() > MOST {
+        if mappings.len() > MAX_EXTENTS {
             let error = Error::new(
                 Kind::Config,
-                format!("{} extents, but the kernel allows at most {MOST}", mappings.len()),
+                format!("{} extents, but the kernel allows at most {MAX_EXTENTS}", mappings.len()),
             );
             return Err(error.at(place));
         }
@@ -246,10 +247,10 @@ impl IdMap {
     }
 
     /// Id 0 of the container is `own`; the ones after it are the granted ranges, one behind the other.
-    fn behind(own: u32, granted: &[subordinate::Range]) -> Self {
+    fn with_granted(own: u32, granted: &[subordinate::Range]) -> Self {
         let mut extents = vec![Extent { inside: 0, outside: own, length: 1 }];
         let mut next = 1;
-        for range in granted.iter().take(MOST - 1) {
+        for range in granted.iter().take(MAX_EXTENTS - 1) {
             // Ids past the last one are left out; they are not needed.
             let length = range.length.min(u32::MAX - next);
             if length > 0 {

@@ -23,7 +23,7 @@ pub fn read(path: impl AsRef<Path>, buffer: &mut [u8]) -> Result<&[u8], Errno> {
 
 /// A path of a line of the kernel's, in which a space, a tab, a line's end and a backslash stand as octal numbers:
 /// `\040`.
-pub fn unescaped(field: &[u8]) -> PathBuf {
+pub fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
     while let Some(at) = rest.iter().position(|&byte| byte == b'\\') {
@@ -51,7 +51,7 @@ mod tests {
             ("/a\\04", "/a\\04"),
             ("/a\\999b\\", "/a\\999b\\"),
         ] {
-            assert_eq!(unescaped(field.as_bytes()), Path::new(path), "{field}");
+            assert_eq!(unescape(field.as_bytes()), Path::new(path), "{field}");
         }
     }
 

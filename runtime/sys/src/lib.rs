@@ -8,15 +8,15 @@
 pub mod accounts;
 pub mod c_list;
 pub mod error;
+pub mod host;
 pub mod id;
 pub mod id_map;
-pub mod inside;
 pub mod kernel_file;
-pub mod machine;
+pub mod open_inside;
 pub mod own_program;
+pub mod run_with_timeout;
 pub mod signals;
 pub mod syscall;
-pub mod timed;
 pub mod write_atomic;
 
 pub use error::{Error, Result};

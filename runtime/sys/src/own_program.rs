@@ -24,11 +24,11 @@ pub enum Environment {
     /// All variables, since what it does next may ask for any.
     Whole,
     /// Variables that this program reads to find its directories, systemd and programs, and to write messages.
-    Needed,
+    Minimal,
 }
 
-/// The variables of [`Environment::Needed`]; with a `_` at the end all that begin so.
-const NEEDED: [&str; 15] = [
+/// The variables of [`Environment::Minimal`]; with a `_` at the end all that begin so.
+const MINIMAL_VARIABLES: [&str; 15] = [
     "COLORTERM",
     "COLUMNS",
     "CLICOLOR",
@@ -47,12 +47,12 @@ const NEEDED: [&str; 15] = [
 ];
 
 impl Environment {
-    fn takes(self, name: &OsStr) -> bool {
+    fn includes(self, name: &OsStr) -> bool {
         let is = |needed: &&str| {
             let (name, needed) = (name.as_bytes(), needed.as_bytes());
             if needed.ends_with(b"_") { name.starts_with(needed) } else { name == needed }
         };
-        self == Self::Whole || NEEDED.iter().any(is)
+        self == Self::Whole || MINIMAL_VARIABLES.iter().any(is)
     }
 }
 
@@ -61,15 +61,15 @@ impl Environment {
 ///
 /// Only root needs it: to the root of a user namespace that is not the host's, and to its processes, this program's
 /// file belongs to another user, or this user can change it.
-pub fn keep_read_only(environment: Environment) -> Result<()> {
-    if !rustix::process::geteuid().is_root() || crate::machine::in_user_namespace() {
+pub fn ensure_read_only(environment: Environment) -> Result<()> {
+    if !rustix::process::geteuid().is_root() || crate::host::in_user_namespace() {
         return Ok(());
     }
-    let machine = |what: &'static str| move |errno| Error::machine(what, errno);
+    let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let own = rustix::fs::openat(CWD, c"/proc/self/exe", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .map_err(machine("open this program's file"))?;
     let mounted = rustix::fs::fstatvfs(&own).map_err(machine("look at this program's file system"))?;
-    let bare = std::env::vars_os().all(|(name, _)| environment.takes(&name));
+    let bare = std::env::vars_os().all(|(name, _)| environment.includes(&name));
     if bare && mounted.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(());
     }
@@ -79,7 +79,7 @@ pub fn keep_read_only(environment: Environment) -> Result<()> {
     Linux.mount_setattr(tree, false, read_only).map_err(machine("make this program's file read-only"))?;
     let text = |bytes: Vec<u8>| CString::new(bytes).ok();
     let arguments = CList::new(std::env::args_os().filter_map(|word| text(word.into_vec())).collect());
-    let variables = std::env::vars_os().filter(|(name, _)| environment.takes(name));
+    let variables = std::env::vars_os().filter(|(name, _)| environment.includes(name));
     let variables =
         variables.filter_map(|(name, value)| text([name.into_vec(), value.into_vec()].join(&b'=')));
     let environment = CList::new(variables.collect());
@@ -104,11 +104,11 @@ mod tests {
     fn what_is_needed_is_taken_along() {
         for name in ["PATH", "XDG_RUNTIME_DIR", "LISTEN_FDS", "JOBC_LOG", "LC_ALL", "DBUS_SYSTEM_BUS_ADDRESS"]
         {
-            assert!(Environment::Needed.takes(OsStr::new(name)), "{name}");
+            assert!(Environment::Minimal.includes(OsStr::new(name)), "{name}");
         }
         for name in ["AWS_SECRET_ACCESS_KEY", "PATHS", "MY_HOME", "TERMINAL", "XDG", ""] {
-            assert!(!Environment::Needed.takes(OsStr::new(name)), "{name}");
-            assert!(Environment::Whole.takes(OsStr::new(name)), "{name}");
+            assert!(!Environment::Minimal.includes(OsStr::new(name)), "{name}");
+            assert!(Environment::Whole.includes(OsStr::new(name)), "{name}");
         }
     }
 }

@@ -10,7 +10,7 @@ use jobc_schema::signal;
 use rustix::io::Errno;
 
 use crate::error::{Error, Kind, Result};
-use crate::machine::Status;
+use crate::host::ProcessStatus;
 use crate::syscall::signals as kernel;
 
 /// A signal by the kernel's number, 1 to 64, or the 0 of [`Signal::parse_or_probe`]. The C library keeps some to
@@ -71,7 +71,7 @@ impl Signal {
         match kernel::send(pidfd.as_fd(), self.0) {
             Ok(()) => Ok(true),
             Err(Errno::SRCH) => Ok(false),
-            Err(errno) => Err(Error::machine(format!("send the signal {self}"), errno)),
+            Err(errno) => Err(Error::system(format!("send the signal {self}"), errno)),
         }
     }
 
@@ -83,7 +83,7 @@ impl Signal {
         match rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()) {
             Ok(pidfd) => self.send(&pidfd).map(drop),
             Err(Errno::SRCH) => Ok(()),
-            Err(errno) => Err(Error::machine(format!("open process {pid}"), errno)),
+            Err(errno) => Err(Error::system(format!("open process {pid}"), errno)),
         }
     }
 }
@@ -115,7 +115,7 @@ pub enum Disposition {
     Default,
     /// Nothing, and as the first process of a pid namespace it is exempt from the kernel's default action
     /// (pid_namespaces(7)).
-    Spared,
+    Exempt,
     /// It ignores it.
     Ignored,
     /// It has a handler, or waits for it.
@@ -140,7 +140,7 @@ impl Disposition {
         Some(match () {
             () if caught || blocked => Self::Caught,
             () if ignored => Self::Ignored,
-            () if first => Self::Spared,
+            () if first => Self::Exempt,
             () => Self::Default,
         })
     }
@@ -149,21 +149,21 @@ impl Disposition {
 /// The signals that belong to the container, blocked in this thread until dropped, and read one by one.
 #[derive(Debug)]
 pub struct Signals {
-    descriptor: OwnedFd,
+    signalfd: OwnedFd,
     blocked_before: u64,
 }
 
 impl Signals {
     /// Takes what is passed on: every signal but those that stop or continue this process, those that tell of its own
     /// mistakes, `CHLD`, `PIPE` and `URG`, and those that it was started to ignore, as nohup(1) has it.
-    pub fn take() -> Result<Self> {
+    pub fn block_forwarded() -> Result<Self> {
         let by_the_user = [Signal::HUP, Signal::INT, Signal::QUIT].map(Signal::bit).iter().sum::<u64>();
-        let ignored = Status::of_this_process()?.ignored & by_the_user;
-        let all = PASSED_ON.iter().copied().chain(34..=64).fold(0, |set, number| set | Signal(number).bit());
+        let ignored = ProcessStatus::of_this_process()?.ignored_signals & by_the_user;
+        let all = FORWARDED.iter().copied().chain(34..=64).fold(0, |set, number| set | Signal(number).bit());
         let set = all & !ignored;
-        let descriptor = kernel::signalfd(set).map_err(|errno| Error::machine("wait for signals", errno))?;
-        let blocked_before = kernel::block(set).map_err(|errno| Error::machine("wait for signals", errno))?;
-        Ok(Self { descriptor, blocked_before })
+        let descriptor = kernel::signalfd(set).map_err(|errno| Error::system("wait for signals", errno))?;
+        let blocked_before = kernel::block(set).map_err(|errno| Error::system("wait for signals", errno))?;
+        Ok(Self { signalfd: descriptor, blocked_before })
     }
 
     /// The next signal that came; nothing when there is none now.
@@ -177,7 +177,7 @@ impl Signals {
         const BY_KERNEL: i32 = 0x80;
         // struct signalfd_siginfo has 128 bytes and begins with the number, an error number and the code.
         let mut info = [0_u8; 128];
-        let Ok(128) = rustix::io::read(&self.descriptor, &mut info) else { return None };
+        let Ok(128) = rustix::io::read(&self.signalfd, &mut info) else { return None };
         let word = |at: usize| i32::from_ne_bytes([info[at], info[at + 1], info[at + 2], info[at + 3]]);
         let sender = if word(8) == BY_KERNEL { Sender::Terminal } else { Sender::Process };
         Some((Signal::by_number(word(0))?, sender))
@@ -195,7 +195,7 @@ pub enum Sender {
 
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptor.as_fd()
+        self.signalfd.as_fd()
     }
 }
 
@@ -206,7 +206,7 @@ impl Drop for Signals {
 }
 
 /// HUP, INT, QUIT, USR1, USR2, ALRM, TERM, STKFLT, VTALRM, PROF, WINCH, IO, PWR.
-const PASSED_ON: &[i32] = &[1, 2, 3, 10, 12, 14, 15, 16, 26, 27, 28, 29, 30];
+const FORWARDED: &[i32] = &[1, 2, 3, 10, 12, 14, 15, 16, 26, 27, 28, 29, 30];
 
 #[cfg(test)]
 mod tests;

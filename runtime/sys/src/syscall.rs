@@ -1,6 +1,6 @@
 //! Every syscall of the new process behind one trait.
 //!
-//! [`linux::Linux`] makes them; [`record::Record`] writes them down for tests and answers with simulated file
+//! [`linux::Linux`] makes them; [`record::RecordingKernel`] writes them down for tests and answers with simulated file
 //! descriptors. File descriptors are plain numbers here: the new process never closes its private ones, `close_range`
 //! and `execve` do.
 
@@ -35,7 +35,7 @@ pub fn of_fd(fd: Fd) -> usize {
 
 /// The fields of fstat(2) that the runtime needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct FileStatus {
     /// The file's type and permission bits.
     pub mode: u32,
     /// The device number of a device node.
@@ -48,7 +48,7 @@ pub struct Status {
     pub size: u64,
 }
 
-impl Status {
+impl FileStatus {
     /// The bits of `mode` that are the file's type (inode(7)).
     pub const TYPE: u32 = 0o170_000;
 
@@ -146,7 +146,7 @@ pub trait Kernel {
     /// write(2), all of the bytes in one call.
     fn write(&self, fd: Fd, bytes: &[u8]) -> Result<(), Errno>;
     /// fstat(2).
-    fn stat(&self, fd: Fd) -> Result<Status, Errno>;
+    fn stat(&self, fd: Fd) -> Result<FileStatus, Errno>;
     /// fstatfs(2): the file system's magic number.
     fn file_system(&self, fd: Fd) -> Result<u64, Errno>;
     /// mkdirat(2).

@@ -27,10 +27,10 @@ use tests::{Step, reach};
 const MAX_NAME: usize = 230;
 
 /// So many temporary files of one target are looked for after a write to the disk.
-const SWEPT: u32 = 16;
+const MAX_SWEPT: u32 = 16;
 
 /// How often a number is tried that is found in use and free by turns.
-const TRIES: u32 = 16;
+const MAX_TRIES: u32 = 16;
 
 /// What a replaced file survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl AtomicFile<'static> {
     ///
     /// Those of open(2).
     pub fn create(path: &Path, mode: u32) -> io::Result<Self> {
-        begin(CWD, path, mode, Writers::Many)
+        create_temporary(CWD, path, mode, Writers::Many)
     }
 }
 
@@ -109,7 +109,7 @@ impl<'d> AtomicFile<'d> {
     ///
     /// Those of openat(2).
     pub fn create_in(directory: BorrowedFd<'d>, path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
-        begin(directory, path.as_ref(), mode, Writers::Many)
+        create_temporary(directory, path.as_ref(), mode, Writers::Many)
     }
 
     /// The same for a caller whose own lock keeps other writers of the target away: two syscalls fewer.
@@ -118,7 +118,7 @@ impl<'d> AtomicFile<'d> {
     ///
     /// Those of openat(2).
     pub fn create_alone_in(directory: BorrowedFd<'d>, path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
-        begin(directory, path.as_ref(), mode, Writers::One)
+        create_temporary(directory, path.as_ref(), mode, Writers::One)
     }
 
     /// The file itself, for its owner, its mode or its size.
@@ -141,7 +141,7 @@ impl<'d> AtomicFile<'d> {
         #[cfg(test)]
         reach(Step::End)?;
         if durability == Durability::Disk || number > 0 {
-            for other in (0..SWEPT).filter(|other| *other != number) {
+            for other in (0..MAX_SWEPT).filter(|other| *other != number) {
                 remove_abandoned(directory, &name(&target, other)?);
             }
         }
@@ -170,7 +170,7 @@ impl Drop for Temporary<'_> {
     }
 }
 
-fn begin<'d>(
+fn create_temporary<'d>(
     directory: BorrowedFd<'d>,
     target: &Path,
     mode: u32,
@@ -179,7 +179,7 @@ fn begin<'d>(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for number in 0..=u32::MAX {
         let path = name(target, number)?;
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             #[cfg(test)]
             reach(Step::Create)?;
             match rustix::fs::openat(directory, &path, flags, Mode::from_raw_mode(mode)) {

@@ -1,7 +1,7 @@
 //! Whole files: the parsed content, and the findings if they cannot be built.
 
-mod judged;
 mod made_up;
+mod reference;
 mod show;
 
 use super::*;

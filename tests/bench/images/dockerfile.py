@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long a Dockerfile of ten steps takes: by `jobc image build` and by buildah, with nothing known and with all of it.
+"""Measures a Dockerfile of ten steps with `jobc image build` and with buildah, without cache and fully cached.
 
 Run it as root after `cargo build --release`; `JOBC` names another program. It prints medians of `--times` runs.
 """
@@ -77,7 +77,7 @@ def main():
                           "-f", directory / "base.Dockerfile", "-t", "x", context], env=environment)
 
         results = {}
-        # Side by side, so that what else the machine does meets both.
+        # Alternating, so that other load on the host affects both.
         for _ in range(times):
             results.setdefault("cold", []).append((buildah("--no-cache"), jobc("--no-cache")))
         time.sleep(2.5)

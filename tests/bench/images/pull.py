@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Measures pulling from a registry on the loopback, side by side with skopeo: cold, and with everything here.
+"""Measures pulling from a registry on the loopback address, alternating with skopeo: cold, and with all blobs present.
 
-Takes the release binary (`JOBC` names another) and docker-registry, and prints a table with what was measured beside what is
-aimed at. Nothing is a timed test: the exit code is 1 only where a run fails, or with --strict where a goal is missed.
+Uses the release binary (`JOBC` names another) and docker-registry, and prints a table of measurements and goals. The exit code is
+1 only if a run fails, or with --strict if a goal is missed.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from report import MIB, Table, machine  # noqa: E402
 
 
 def layout(directory, layers, size):
-    """An image of so many layers of that many bytes each, half of which gzip takes away."""
+    """An image with this many layers, which gzip compresses to half their size."""
     command = ["umoci", "init", "--layout", directory / "layout"], ["umoci", "new", "--image", f"{directory}/layout:1"]
     for words in command:
         subprocess.run(words, check=True)
@@ -50,7 +50,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--layers", type=int, default=6)
-    parser.add_argument("--mib", type=int, default=64, help="the size of a layer before it is compressed")
+    parser.add_argument("--mib", type=int, default=64, help="uncompressed size of a layer")
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
@@ -67,7 +67,7 @@ def main():
             ours = [jobc, "image", "pull", "--quiet", "--plain-http", name]
             theirs = ["skopeo", "copy", "-q", "--src-tls-verify=false", f"docker://{name}", f"oci:{other}:1"]
             samples = {"jobc, cold": [], "skopeo, cold": [], "jobc, all of it here": [], "skopeo, all of it here": []}
-            # In turn, so that both see the same machine; the first round warms the registry's files and is not counted.
+            # Alternating, so that both see the same load; the first round warms the registry's files and is not counted.
             for number in range(options.runs + 1):
                 for who, command, place in (("jobc", ours, store), ("skopeo", theirs, other)):
                     shutil.rmtree(place, ignore_errors=True)

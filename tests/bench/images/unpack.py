@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Import and unpack of one image, side by side: ours, skopeo with umoci, and buildah; and what memory ours takes.
+"""Measures importing and unpacking an image with jobc, with skopeo and umoci, and with buildah; and jobc's memory.
 
     tests/bench/images/unpack.py [--binary PATH] [--rounds N]
 
-The image is that of tests/images: Debian with three layers of changes, compressed by gzip. Each round runs every program once,
-in an order that changes; cold is with the page cache dropped before it (root only). Times are medians. Needs root, and the
-program of runtime/image/examples/unpack.rs built for release."""
+The image is that of tests/images: Debian with three layers of changes, compressed with gzip. Each round runs every program once,
+in a changing order; cold is with the page cache dropped first. Times are medians. Needs root, and a release build of
+runtime/image/examples/unpack.rs."""
 
 import argparse
 import os
@@ -23,11 +23,11 @@ for directory in ["runtime", "images"]:
     sys.path.insert(0, str(TESTS / directory))
 
 import image
-from judge import REPOSITORY, Judge
+from harness import REPOSITORY, Harness
 
 
 def programs(binary, layout, directory):
-    """Name, and the commands of one import and unpacking to a fresh directory."""
+    """Name, and the commands of one import and unpacking to a new directory."""
     store, storage = directory / "store", directory / "storage"
     buildah = ["buildah", "--root", storage / "root", "--runroot", storage / "run", "--storage-driver", "overlay"]
     yield "jobc", [[binary, "import", store, layout]]
@@ -37,7 +37,7 @@ def programs(binary, layout, directory):
 
 
 def once(commands, cold):
-    """Seconds of wall time and of processor time."""
+    """Seconds of wall time and of CPU time."""
     subprocess.run(["sync"], check=True)
     if cold:
         Path("/proc/sys/vm/drop_caches").write_text("3")
@@ -57,19 +57,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=REPOSITORY / "target/release/examples/unpack")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--cold", action="store_true", help="drop the page cache of the whole machine before each")
+    parser.add_argument("--cold", action="store_true", help="drop the page cache of the host before each run")
     options = parser.parse_args()
-    layout = image.make(Judge("bench", __doc__))
+    layout = image.ensure_image(Harness("bench", __doc__))
     size = sum(path.stat().st_size for path in (layout / "blobs/sha256").iterdir())
     print(f"{size / 2**20:.0f} MiB compressed, load {os.getloadavg()[0]:.1f}, {'cold' if options.cold else 'warm'}")
-    with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.PLACE) as name:
+    with tempfile.TemporaryDirectory(prefix="jobc-bench-", dir=image.CACHE) as name:
         directory = Path(name)
         tools = [name for name, commands in programs(options.binary, layout, directory)
                  if shutil.which(str(commands[0][0])) or print(f"{name}: not installed")]
         times = {name: [] for name in tools}
         peak = 0
-        # The first round only warms up. Nothing is removed before the end: ext4 passes over inodes that were freed a minute ago,
-        # which takes whoever makes files longer than the files.
+        # The first round warms up. Nothing is removed before the end: ext4 skips inodes that were freed within the last minute, which
+        # takes longer than creating the files.
         for round_ in range(options.rounds + 1):
             for name in random.sample(tools, len(tools)):
                 fresh = directory / f"{round_}-{tools.index(name)}"

@@ -1,4 +1,4 @@
-// One window of VS Code, driven as a person drives it: by keys and the palette, read from what is on the screen.
+// A window of VS Code, driven by keys and the command palette, and checked on the screen.
 
 import { basename, dirname, join } from "node:path";
 
@@ -13,7 +13,7 @@ export class Editor {
         this.pictures = pictures;
     }
 
-    /** Opens a window on a folder. Only the loopback device is reached: everything else is refused. */
+    /** Opens a window on a folder. It can reach only the loopback address. */
     static async open(browser, address, folder, pictures) {
         const context = await browser.newContext({ viewport: { width: 1360, height: 820 }, permissions: ["clipboard-read", "clipboard-write"] });
         await context.route((url) => url.hostname !== "127.0.0.1", (route) => route.abort());
@@ -32,17 +32,17 @@ export class Editor {
         return keys.reduce((before, key) => before.then(() => this.page.keyboard.press(key)), Promise.resolve());
     }
 
-    /** Types a text letter by letter; `pause` is the time between two, in milliseconds. */
+    /** Types a text; `pause` is the time between two characters, in milliseconds. */
     type(text, pause = 20) {
         return this.page.keyboard.type(text, { delay: pause });
     }
 
-    /** Puts a text in at once, as from a clipboard. */
+    /** Inserts a text at once, like pasting. */
     insert(text) {
         return this.page.keyboard.insertText(text);
     }
 
-    /** Begins a line at the end of the text, so many blanks in, whatever the editor thinks of it. */
+    /** Starts a line at the end of the text with this indentation, without the editor's automatic indentation. */
     async newLine(blanks) {
         await this.press("Control+End", "Enter", "Shift+Home", "Shift+Home");
         await this.type(" ".repeat(blanks));
@@ -57,7 +57,7 @@ export class Editor {
         await until(
             async () => `the palette offers ${await row.allInnerTexts()} for ${title}`,
             async () => {
-                // Anew each time: commands appear in the palette as the window starts, but not in a list that is open.
+                // Typed again each time: commands are added while the window starts, but not to an open list.
                 await input.fill(">");
                 await input.fill(`>${title}`);
                 await this.page.waitForTimeout(100);
@@ -68,16 +68,16 @@ export class Editor {
             },
         );
         await this.press("Enter");
-        // It closes, or asks something else in the same place.
+        // It closes, or shows another prompt.
         await until(`the command ${title} does not start`, async () => !(await input.isVisible()) || !(await input.inputValue().catch(() => "")).startsWith(">"));
     }
 
-    /** Opens a file of the folder, puts the cursor into it and waits until it is in a language mode (null: in any). */
+    /** Opens a file of the folder, focuses it, and waits for its language mode (null: any). */
     async openFile(name, mode = "jobc job") {
         await this.press("Control+p");
         const input = this.page.locator(".quick-input-widget:visible input");
         await input.waitFor();
-        // By its whole path: two files may have the same name.
+        // By its full path: two files may have the same name.
         const path = join(this.folder, name);
         await input.fill(path);
         const label = [basename(name), dirname(name)].filter((part) => part !== ".").join(" ");
@@ -90,12 +90,12 @@ export class Editor {
         }
     }
 
-    /** Puts the cursor into the editor on the left. */
+    /** Focuses the editor on the left. */
     focusEditor() {
         return this.command("View: Focus First Editor Group");
     }
 
-    /** Puts the cursor at a line and a column, both counted from 1. */
+    /** Moves the cursor to a line and a column, both counted from 1. */
     async goTo(line, column = 1) {
         await this.press("Control+g");
         const input = this.page.locator(".quick-input-widget:visible input");
@@ -105,20 +105,20 @@ export class Editor {
         await input.waitFor({ state: "hidden" });
     }
 
-    /** The language mode that the status bar shows. */
+    /** The language mode in the status bar. */
     mode() {
         return this.page.locator("#status\\.editor\\.mode").innerText();
     }
 
     /** Waits for a language mode, by its name in the status bar. */
     async modeIs(mode) {
-        await until(async () => `the mode is ${await this.mode()} in place of ${mode}`, async () => (await this.mode()) === mode, 10);
+        await until(async () => `the mode is ${await this.mode()} instead of ${mode}`, async () => (await this.mode()) === mode, 10);
     }
 
     /**
-     * Runs a command that asks for entries of lists, and picks them in their order.
+     * Runs a command that prompts with lists, and picks these entries in order.
      *
-     * A list closes by itself where something else in the window takes the focus, so it is asked for again, twice at most.
+     * A list closes when something else in the window takes the focus, so the command is run again, at most twice.
      */
     async pick(title, ...labels) {
         for (let left = 2; ; left--) {
@@ -137,7 +137,7 @@ export class Editor {
         }
     }
 
-    /** Picks an entry of the list that is open, or about to be. */
+    /** Picks an entry of the list that is open or opening. */
     async #choose(label) {
         const soon = { timeout: 10_000 };
         const input = this.page.locator(".quick-input-widget:visible input");
@@ -147,7 +147,7 @@ export class Editor {
         await until(`${label} cannot be chosen`, async () => !(await input.isVisible()) || (await input.inputValue().catch(() => "")) !== label);
     }
 
-    /** The text of a rendered page that contains some words; undefined while there is none. */
+    /** The text of a webview that contains these words; undefined while there is none. */
     async webview(words) {
         for (const frame of this.page.frames()) {
             const text = await frame.locator("body").innerText({ timeout: 500 }).catch(() => "");
@@ -158,7 +158,7 @@ export class Editor {
         return undefined;
     }
 
-    /** The findings in the Problems panel as they are read: the second level of its tree, below the files. */
+    /** The findings in the Problems panel: the second level of its tree, below the files. */
     async problems() {
         const panel = this.page.locator(".markers-panel");
         if (!(await panel.isVisible())) {
@@ -169,11 +169,11 @@ export class Editor {
         return rows.map((row) => row.replace(/\s+/g, " ").trim());
     }
 
-    /** What is suggested at the cursor, by label. Asks again while the list is empty: servers may still be starting. */
+    /** The labels of the suggestions at the cursor. Retries while the list is empty: servers may still be starting. */
     async suggestions(seconds = 20) {
         const rows = this.page.locator(`.suggest-widget.visible ${ROW} .label-name`);
         return await until(
-            "nothing is suggested",
+            "there are no suggestions",
             async () => {
                 if ((await rows.count()) === 0) {
                     await this.press("Control+Space");
@@ -186,18 +186,18 @@ export class Editor {
         );
     }
 
-    /** Takes the suggestion with this label. */
+    /** Accepts the suggestion with this label. */
     async accept(label) {
         const row = this.page.locator(`.suggest-widget.visible ${ROW}`).filter({ has: this.page.locator(".label-name").getByText(label, { exact: true }) });
         await row.first().waitFor({ timeout: 15_000 });
         await row.first().click();
     }
 
-    /** The hover at the cursor, once it has all of these words; whoever contributes may be late. */
+    /** The hover at the cursor, once it has all of these words; servers may be slow. */
     async hover(...words) {
         const contents = this.page.locator(".monaco-hover:visible .hover-contents");
         return await until(
-            async () => `the hover has not all of ${words}: ${await contents.allInnerTexts()}`,
+            async () => `the hover does not have all of ${words}: ${await contents.allInnerTexts()}`,
             async () => {
                 await this.command("Show or Focus Hover");
                 await contents.first().waitFor({ timeout: 2000 }).catch(() => undefined);
@@ -222,7 +222,7 @@ export class Editor {
         );
     }
 
-    /** Takes an entry of that menu, by the arrow keys. */
+    /** Chooses an entry of that menu with the arrow keys. */
     async takeFix(title) {
         const focused = this.page.locator(`.action-widget ${ROW}.action.focused`);
         await until(`there is no \`${title}\` in the menu`, async () => {
@@ -236,7 +236,7 @@ export class Editor {
         await this.page.locator(".action-widget").waitFor({ state: "hidden" });
     }
 
-    /** The lines that an editor shows, by the name of its tab. Only what is on the screen exists. */
+    /** The visible lines of an editor, by the name of its tab. */
     async textOf(name) {
         const group = this.page.locator(".editor-group-container").filter({ has: this.page.locator(".tab.active", { hasText: name }) });
         const lines = await group.locator(".view-line").evaluateAll((lines) =>
@@ -245,7 +245,7 @@ export class Editor {
         return lines.join("\n").replaceAll("\u00a0", " ");
     }
 
-    /** The file's text as the user has it, through the clipboard. */
+    /** The whole text of the editor, through the clipboard. */
     async allText() {
         await this.press("Control+a", "Control+c");
         const text = await this.page.evaluate(() => navigator.clipboard.readText());
@@ -253,18 +253,18 @@ export class Editor {
         return text;
     }
 
-    /** Saves what is in the editor that has the keyboard. */
+    /** Saves the focused editor. */
     async save() {
         await this.press("Control+s");
         await this.page.locator(".editor-group-container.active .tab.active.dirty").waitFor({ state: "detached" });
     }
 
-    /** A picture of the window. */
+    /** Takes a screenshot of the window. */
     picture(name, options = {}) {
         return this.page.screenshot({ path: join(this.pictures, `${name}.png`), ...options });
     }
 
-    /** Messages in the corner. */
+    /** The notifications in the corner. */
     async notifications() {
         return await this.page.locator(".notifications-toasts .notification-list-item-message").allInnerTexts();
     }

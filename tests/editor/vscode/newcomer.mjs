@@ -1,5 +1,5 @@
-// The path of a newcomer, as docs/guides/editors.md tells it: from an empty job.yaml to four roles by completions alone, a mistake,
-// its repair.
+// The steps of a new user in docs/guides/editors.md: from an empty job.yaml to four roles with completions only, an error, and its
+// quick fix.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,14 +17,14 @@ const ROLES = [
 
 export const NEWCOMER = {
     files: (folder) => writeFileSync(join(folder, "job.yaml"), ""),
-    async play(editor, check, folder) {
+    async run(editor, check, folder) {
         const path = join(folder, "job.yaml");
         await editor.openFile("job.yaml");
         const offered = await editor.suggestions();
         check.expect(offered.includes("a new job"), `offered in an empty file: ${offered}`);
         await editor.picture("newcomer-empty");
         await editor.accept("a new job");
-        // The placeholders of a block are typed over or kept, and Tab goes on.
+        // The placeholders of a block are replaced or kept, and Tab moves on.
         await editor.type("pipeline");
         await editor.press("Tab", "Tab");
         await editor.type("prepare");
@@ -39,7 +39,7 @@ export const NEWCOMER = {
             await editor.newLine(4);
             await editor.suggestions();
             await editor.accept("needs");
-            // The field comes with an example in it, selected.
+            // The field is inserted with a selected example.
             await editor.press("Backspace");
             const roles = await editor.suggestions();
             check.expect(roles.includes(needed), `offered in \`needs\` of ${name}: ${roles}`);
@@ -48,20 +48,20 @@ export const NEWCOMER = {
         }
         await editor.save();
         const text = readFileSync(path, "utf8");
-        const sound = wantedProblems(path);
+        const expected = wantedProblems(path);
         const errors = compilerFindings(JOBC, path).filter(({ severity }) => severity === "error");
         check.equal(errors, [], `the job written from completions has errors:\n${text}`);
         check.equal(text.match(/^  \w+:$/gm), ["  prepare:", "  train:", "  evaluate:", "  serve:"], "the roles");
         check.equal(text.match(/- \w+/g), ["- prepare", "- train", "- evaluate"], "what the roles need");
         check.equal(text.match(/run: .*/g)?.filter((line) => !/[\w.]$/.test(line)), [], "commands that lost their end");
-        await problemsBecome(editor, sound);
+        await problemsBecome(editor, expected);
 
-        // Broken by one letter, repaired by one key.
+        // One typo, fixed with one key.
         await editor.focusEditor();
         await editor.goTo(text.split("\n").findIndex((line) => line.includes("instances:")) + 1, 6);
         await editor.press("Delete");
         await editor.save();
-        check.expect(wantedProblems(path).some((row) => row.startsWith("unknown key `istances`")), `the mistake: ${wantedProblems(path)}`);
+        check.expect(wantedProblems(path).some((row) => row.startsWith("unknown key `istances`")), `the error: ${wantedProblems(path)}`);
         await problemsBecome(editor, wantedProblems(path));
         await editor.focusEditor();
         const fixes = await editor.quickFixes();
@@ -70,6 +70,6 @@ export const NEWCOMER = {
         await editor.takeFix("write `instances`");
         await editor.save();
         check.equal(readFileSync(path, "utf8"), text, "the repair");
-        await problemsBecome(editor, sound);
+        await problemsBecome(editor, expected);
     },
 };

@@ -1,5 +1,5 @@
-// The two pictures in the README: a repair offered, and the manifest beside the job. Taken anew by `node
-// tests/editor/vscode.mjs readme`, looked at, and copied to docs/images by hand.
+// Takes the two screenshots for the README: a quick fix, and the manifest next to the job. Run `node
+// tests/editor/vscode.mjs readme`, and copy them to docs/images by hand.
 
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export const README = {
         writeFileSync(job, text.replace("instances: 4", "intances: 4").replace("memory: 512GiB", "memory: 512"));
     },
     settings: { "workbench.statusBar.visible": false, "workbench.activityBar.location": "hidden", "breadcrumbs.enabled": false },
-    async play(editor) {
+    async run(editor) {
         await editor.page.setViewportSize({ width: 1080, height: 620 });
         await editor.openFile("job.yaml", null);
         await editor.command("View: Toggle Primary Side Bar Visibility");
@@ -29,7 +29,7 @@ export const README = {
         await editor.goTo(22, 6);
         await editor.quickFixes();
         await editor.takeFix("write `instances`");
-        await until("the problems stay", async () => (await editor.problems()).length === 0);
+        await until("the problems do not disappear", async () => (await editor.problems()).length === 0);
         await editor.command("View: Toggle Panel Visibility");
         await editor.focusEditor();
         await editor.command("jobc: Show Kubernetes Manifest Beside");

@@ -1,5 +1,5 @@
-// code-server, which is VS Code with its window in a browser: started on a free port of the loopback device, with a home,
-// settings and extensions of its own.
+// Starts code-server (VS Code in a browser) on a free port of the loopback address, with its own home directory, settings and
+// extensions.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
@@ -9,11 +9,11 @@ import { REPOSITORY } from "../check.mjs";
 
 const PROGRAM = join(REPOSITORY, "target", "editor", "code-server", "node_modules", "code-server", "out", "node", "entry.js");
 
-/** What would ask, fetch, guess or animate. */
+/** Turns off prompts, downloads, guesses and animations. */
 const QUIET = {
     "editor.minimap.enabled": false,
     "editor.stickyScroll.enabled": false,
-    // Words of the text would look like a server's completions.
+    // Words of the text would look like completions of a server.
     "editor.wordBasedSuggestions": "off",
     "extensions.autoCheckUpdates": false,
     "files.autoSave": "off",
@@ -33,10 +33,10 @@ const QUIET = {
 /** Whether it is installed. */
 export const installed = () => existsSync(join(PROGRAM, "..", "..", "..", "..", "..", "installed"));
 
-/** Starts it on a folder with the given extensions. Resolves to its address and a function that ends it. */
+/** Starts it on a folder with these extensions. Resolves to its address and a function that stops it. */
 export async function startCodeServer({ place, folder, extensions, settings }) {
     const data = join(place, "data");
-    // A window in a browser takes what belongs to the machine, such as paths, from the machine's settings alone.
+    // In a browser, settings of machine scope, such as paths, are read only from the machine settings.
     for (const whose of ["User", "Machine"]) {
         mkdirSync(join(data, whose), { recursive: true });
         writeFileSync(join(data, whose, "settings.json"), JSON.stringify({ ...QUIET, ...settings }));
@@ -70,10 +70,10 @@ export async function startCodeServer({ place, folder, extensions, settings }) {
     });
     const stop = () => {
         try {
-            // It forks; all of them are in the group that `detached` made.
+            // It forks; all processes are in the process group of `detached`.
             process.kill(-server.pid, "SIGKILL");
         } catch {
-            // It has ended by itself.
+            // It has already exited.
         }
     };
     return { address, stop, log: () => log };

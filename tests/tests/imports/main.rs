@@ -1,11 +1,11 @@
-//! Who imports whom: between the crates, between the modules of a crate, and from libraries, as ARCHITECTURE.md says.
+//! Checks imports between crates, between the modules of a crate, and from libraries against ARCHITECTURE.md.
 
 mod backends;
-mod circles;
-mod homes;
+mod cycles;
 mod order;
 mod packages;
 mod page;
+mod placement;
 mod source;
 mod tokens;
 mod tree;
@@ -33,59 +33,59 @@ fn load(package: &order::Package) -> Tree {
     Tree::load(&package.name, &workspace(), package.directory.as_str().into())
 }
 
-fn fine(wrong: &[String]) {
-    assert!(wrong.is_empty(), "\n{}\n", wrong.join("\n"));
+fn assert_none(problems: &[String]) {
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
 }
 
 #[test]
 fn crates_depend_on_each_other_in_the_order_of_the_architecture() {
     let order = order::Order::read(&page("ARCHITECTURE.md"));
     let packages = packages::packages();
-    // The imports are asked only where there is something to show.
+    // Imports are read only to show where a problem is.
     if !order.check(&packages, &[]).is_empty() {
-        fine(&order.check(&packages, &trees()));
+        assert_none(&order.check(&packages, &trees()));
     }
 }
 
 #[test]
-fn imports_form_no_circle() {
-    fine(&trees().iter().flat_map(circles::circles).collect::<Vec<_>>());
+fn imports_form_no_cycle() {
+    assert_none(&trees().iter().flat_map(cycles::cycles).collect::<Vec<_>>());
 }
 
 #[test]
-fn backends_stand_by_themselves() {
-    fine(&backends::backends(&tree("jobc-compiler")));
+fn backends_do_not_import_each_other() {
+    assert_none(&backends::backends(&tree("jobc-compiler")));
 }
 
 #[test]
-fn libraries_are_named_where_the_architecture_says() {
+fn libraries_are_used_only_where_the_architecture_says() {
     let trees = trees();
-    let homes = homes::libraries(&page("ARCHITECTURE.md"));
-    fine(&homes.iter().flat_map(|home| home.check(&trees)).collect::<Vec<_>>());
+    let placements = placement::libraries(&page("ARCHITECTURE.md"));
+    assert_none(&placements.iter().flat_map(|placement| placement.check(&trees)).collect::<Vec<_>>());
 }
 
 #[test]
-fn unsafe_stands_where_the_architecture_says() {
-    fine(&homes::of_unsafe(&page("ARCHITECTURE.md")).check(&trees()));
+fn unsafe_is_used_only_where_the_architecture_says() {
+    assert_none(&placement::of_unsafe(&page("ARCHITECTURE.md")).check(&trees()));
 }
 
 #[test]
-fn packages_are_as_many_as_the_page_says() {
+fn package_counts_match_the_page() {
     let backends = "dockerfile,oci,cgroup,kubernetes,openpai";
     let compiler = packages::built_of("jobc-compiler", None);
     let program = packages::built_of("jobc", Some(backends));
     let registry = packages::built_of("jobc", None) - program;
     let locked = packages::locked(&page("Cargo.lock"));
     let text = page("docs/internals/dependencies.md").replace('\n', " ");
-    let said = [
+    let expected = [
         format!("jobc-compiler {compiler} crates"),
         format!("the `jobc` binary {program} without the feature `registry`"),
         format!("adds {registry} crates to the program"),
         format!("{locked} packages are in the lock file"),
     ];
-    let wrong = said
+    let problems = expected
         .into_iter()
-        .filter(|said| !text.contains(said))
-        .map(|said| format!("docs/internals/dependencies.md should say: {said}"));
-    fine(&wrong.collect::<Vec<_>>());
+        .filter(|sentence| !text.contains(sentence))
+        .map(|sentence| format!("docs/internals/dependencies.md should say: {sentence}"));
+    assert_none(&problems.collect::<Vec<_>>());
 }

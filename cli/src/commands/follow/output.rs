@@ -4,37 +4,37 @@ use std::io::{self, ErrorKind, IsTerminal as _, Write};
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
-    Output,
-    Errors,
+pub(crate) enum OutputStream {
+    Stdout,
+    Stderr,
 }
 
 /// Both outputs behind one buffer. Bytes for one are written after earlier bytes for the other, even if both are the
 /// same terminal or pipe.
-pub(crate) struct Outputs {
+pub(crate) struct OutputStreams {
     writers: [Box<dyn Write>; 2],
     buffer: Vec<u8>,
-    to: To,
+    current: OutputStream,
     /// Outputs whose readers have closed them.
     closed: [bool; 2],
     /// Whether to continue when stdout cannot be written.
-    goes_on: bool,
+    ignore_stdout_errors: bool,
     color: [bool; 2],
     terminal: [bool; 2],
 }
 
 /// The buffer is flushed at this size in bytes.
-const ENOUGH: usize = 64 << 10;
+const FLUSH_BYTES: usize = 64 << 10;
 
-impl Outputs {
+impl OutputStreams {
     pub(crate) fn new(goes_on: bool) -> Self {
         let never = anstream::ColorChoice::Never;
         Self {
             writers: [Box::new(io::stdout()), Box::new(io::stderr())],
             buffer: Vec::new(),
-            to: To::Output,
+            current: OutputStream::Stdout,
             closed: [false; 2],
-            goes_on,
+            ignore_stdout_errors: goes_on,
             color: [
                 anstream::AutoStream::choice(&io::stdout()) != never,
                 anstream::AutoStream::choice(&io::stderr()) != never,
@@ -44,20 +44,20 @@ impl Outputs {
     }
 
     /// Whether colors are enabled.
-    pub(crate) fn is_colored(&self, to: To) -> bool {
+    pub(crate) fn is_colored(&self, to: OutputStream) -> bool {
         self.color[to as usize]
     }
 
     /// Whether it is a terminal.
-    pub(crate) fn is_terminal(&self, to: To) -> bool {
+    pub(crate) fn is_terminal(&self, to: OutputStream) -> bool {
         self.terminal[to as usize]
     }
 
     /// Selects the output of the next bytes.
-    pub(crate) fn to(&mut self, to: To) -> io::Result<&mut Vec<u8>> {
-        if self.to != to || self.buffer.len() >= ENOUGH {
+    pub(crate) fn select(&mut self, to: OutputStream) -> io::Result<&mut Vec<u8>> {
+        if self.current != to || self.buffer.len() >= FLUSH_BYTES {
             self.flush()?;
-            self.to = to;
+            self.current = to;
         }
         Ok(&mut self.buffer)
     }
@@ -69,8 +69,8 @@ impl Outputs {
     /// Those of stdout, including `BrokenPipe`, once, unless `goes_on` is set. If stderr is closed, nothing can be
     /// reported.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let writer = &mut self.writers[self.to as usize];
-        let closed = &mut self.closed[self.to as usize];
+        let writer = &mut self.writers[self.current as usize];
+        let closed = &mut self.closed[self.current as usize];
         let result = if self.buffer.is_empty() || *closed {
             Ok(())
         } else {
@@ -79,13 +79,13 @@ impl Outputs {
         self.buffer.clear();
         *closed |= result.is_err();
         match result {
-            Err(error) if self.to == To::Output && !self.goes_on => {
+            Err(error) if self.current == OutputStream::Stdout && !self.ignore_stdout_errors => {
                 Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
             }
-            Err(error) if self.to == To::Output && error.kind() != ErrorKind::BrokenPipe => {
+            Err(error) if self.current == OutputStream::Stdout && error.kind() != ErrorKind::BrokenPipe => {
                 let line =
                     format!("jobc: cannot write to standard output: {error}; `jobc logs` has the rest\n");
-                let _ = self.writers[To::Errors as usize].write_all(line.as_bytes());
+                let _ = self.writers[OutputStream::Stderr as usize].write_all(line.as_bytes());
                 Ok(())
             }
             _ => Ok(()),
@@ -118,7 +118,7 @@ impl Outputs {
 }
 
 /// Ends the command if its reader has closed the pipe, as `head` does. This is not an error.
-pub(crate) fn or_end<T>(result: io::Result<T>) -> T {
+pub(crate) fn or_exit<T>(result: io::Result<T>) -> T {
     match result {
         Ok(value) => value,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use jobc_job::logs::{Line, Stream};
 use serde::Serialize;
 
-use super::output::{Outputs, To};
+use super::output::{OutputStream, OutputStreams};
 
 /// The format of lines.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct LineFormat {
     /// Each line begins with its task.
     pub prefix: bool,
     /// Each line has its time.
@@ -27,27 +27,27 @@ pub(crate) struct Look {
 /// On a terminal, a line whose end does not arrive is shown anyway, and continued in place unless a line of another
 /// task came in between.
 pub(crate) struct Printer {
-    names: Vec<Name>,
+    labels: Vec<TaskLabel>,
     width: usize,
-    look: Look,
-    outputs: Outputs,
+    line_format: LineFormat,
+    outputs: OutputStreams,
     /// Lines whose ends have not arrived.
-    held: BTreeMap<(usize, bool), Held>,
+    partial_lines: BTreeMap<(usize, bool), PartialLine>,
     /// The tasks whose lines are partly printed on stdout and stderr.
-    half: [Option<(usize, Stream)>; 2],
+    open_lines: [Option<(usize, Stream)>; 2],
 }
 
 /// The prefix of a task's lines.
 #[derive(Debug)]
-struct Name {
+struct TaskLabel {
     job: String,
     task: String,
-    shown: String,
+    text: String,
     color: &'static str,
 }
 
 /// A line whose end has not arrived.
-struct Held {
+struct PartialLine {
     since: Instant,
     time: String,
     stream: Stream,
@@ -56,10 +56,10 @@ struct Held {
 }
 
 /// How long to wait for the end of a line on a terminal.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum length of a line that is buffered.
-const LONGEST: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// Distinguishable on dark and light backgrounds; red is for errors.
 const COLORS: [&str; 10] = [
@@ -68,11 +68,11 @@ const COLORS: [&str; 10] = [
 ];
 const RED: &str = "\x1b[31m";
 const DIM: &str = "\x1b[2m";
-const PLAIN: &str = "\x1b[0m";
+const RESET: &str = "\x1b[0m";
 
 /// A line for programs.
 #[derive(Serialize)]
-struct Object<'a> {
+struct JsonLine<'a> {
     time: &'a str,
     job: &'a str,
     task: &'a str,
@@ -84,27 +84,34 @@ struct Object<'a> {
 }
 
 impl Printer {
-    pub(crate) fn new(look: Look, outputs: Outputs) -> Self {
-        Self { names: vec![], width: 0, look, outputs, held: BTreeMap::new(), half: [None; 2] }
+    pub(crate) fn new(look: LineFormat, outputs: OutputStreams) -> Self {
+        Self {
+            labels: vec![],
+            width: 0,
+            line_format: look,
+            outputs,
+            partial_lines: BTreeMap::new(),
+            open_lines: [None; 2],
+        }
     }
 
     /// Adds a task. Its position in the job selects its color. Returns the number for its lines.
-    pub(crate) fn add(&mut self, job: &str, task: &str, several_jobs: bool, place: usize) -> usize {
+    pub(crate) fn add_task(&mut self, job: &str, task: &str, several_jobs: bool, place: usize) -> usize {
         let shown = if several_jobs { format!("{job} {task}") } else { task.to_owned() };
         self.width = self.width.max(shown.len());
         let color = COLORS[place % COLORS.len()];
-        self.names.push(Name { job: job.to_owned(), task: task.to_owned(), shown, color });
-        self.names.len() - 1
+        self.labels.push(TaskLabel { job: job.to_owned(), task: task.to_owned(), text: shown, color });
+        self.labels.len() - 1
     }
 
     /// Prints a line of a task, or buffers it until its end has arrived.
     pub(crate) fn line(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
         let key = (number, line.stream == Stream::Stderr);
-        let whole = line.ends && !self.held.contains_key(&key);
-        if whole || line.stream == Stream::Jobc || !self.look.prefix && !self.look.json {
+        let whole = line.ends && !self.partial_lines.contains_key(&key);
+        if whole || line.stream == Stream::Jobc || !self.line_format.prefix && !self.line_format.json {
             return self.print(number, line);
         }
-        let held = self.held.entry(key).or_insert_with(|| Held {
+        let held = self.partial_lines.entry(key).or_insert_with(|| PartialLine {
             since: Instant::now(),
             time: line.time.to_owned(),
             stream: line.stream,
@@ -112,54 +119,62 @@ impl Printer {
             text: vec![],
         });
         held.text.extend_from_slice(line.text);
-        if line.ends || held.text.len() >= LONGEST { self.release(key, line.ends) } else { Ok(()) }
+        if line.ends || held.text.len() >= MAX_LINE_BYTES {
+            self.flush_partial_line(key, line.ends)
+        } else {
+            Ok(())
+        }
     }
 
-    fn release(&mut self, key: (usize, bool), ends: bool) -> io::Result<()> {
-        let Some(Held { time, stream, attempt, text, .. }) = self.held.remove(&key) else { return Ok(()) };
+    fn flush_partial_line(&mut self, key: (usize, bool), ends: bool) -> io::Result<()> {
+        let Some(PartialLine { time, stream, attempt, text, .. }) = self.partial_lines.remove(&key) else {
+            return Ok(());
+        };
         self.print(key.0, &Line { time: &time, stream, ends, attempt, text: &text })
     }
 
     /// Flushes everything; on a terminal also lines that have waited for their ends.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        let is_terminal = |errors| self.outputs.is_terminal(if errors { To::Errors } else { To::Output });
-        let waited = self.held.iter().filter(|((_, errors), held)| {
-            is_terminal(*errors) && !self.look.json && held.since.elapsed() >= PATIENCE
+        let is_terminal = |errors| {
+            self.outputs.is_terminal(if errors { OutputStream::Stderr } else { OutputStream::Stdout })
+        };
+        let waited = self.partial_lines.iter().filter(|((_, errors), held)| {
+            is_terminal(*errors) && !self.line_format.json && held.since.elapsed() >= PARTIAL_LINE_TIMEOUT
         });
         for key in waited.map(|(key, _)| *key).collect::<Vec<_>>() {
-            self.release(key, false)?;
+            self.flush_partial_line(key, false)?;
         }
         self.outputs.flush()
     }
 
     /// Also prints lines without an end, and flushes everything.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        while let Some(key) = self.held.keys().next().copied() {
-            self.release(key, true)?;
+        while let Some(key) = self.partial_lines.keys().next().copied() {
+            self.flush_partial_line(key, true)?;
         }
         self.outputs.flush()
     }
 
     fn print(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
-        if self.look.json {
-            return self.object(number, line);
+        if self.line_format.json {
+            return self.json_line(number, line);
         }
-        let to = if line.stream == Stream::Stdout { To::Output } else { To::Errors };
+        let to = if line.stream == Stream::Stdout { OutputStream::Stdout } else { OutputStream::Stderr };
         if line.stream == Stream::Jobc {
             return self.remark(&format!(
                 "{}: {}",
-                self.names[number].task,
+                self.labels[number].task,
                 String::from_utf8_lossy(line.text)
             ));
         }
-        let goes_on = self.half[to as usize] == Some((number, line.stream));
-        if !goes_on && self.look.prefix {
-            self.end_half_lines(to)?;
+        let goes_on = self.open_lines[to as usize] == Some((number, line.stream));
+        if !goes_on && self.line_format.prefix {
+            self.end_open_lines(to)?;
         }
-        let head = self.head(number, line, to);
-        let redraws = self.look.prefix && self.outputs.is_terminal(to);
+        let head = self.prefix(number, line, to);
+        let redraws = self.line_format.prefix && self.outputs.is_terminal(to);
         let colored = self.outputs.is_colored(to);
-        let out = self.outputs.to(to)?;
+        let out = self.outputs.select(to)?;
         if !goes_on {
             out.extend_from_slice(&head);
         }
@@ -178,62 +193,63 @@ impl Printer {
         }
         if line.ends {
             if colored && text.contains(&b'\x1b') {
-                out.extend_from_slice(PLAIN.as_bytes());
+                out.extend_from_slice(RESET.as_bytes());
             }
             out.push(b'\n');
         }
-        self.half[to as usize] = (!line.ends).then_some((number, line.stream));
+        self.open_lines[to as usize] = (!line.ends).then_some((number, line.stream));
         Ok(())
     }
 
     /// Prints a line of our own on stderr, after `jobc: `.
     pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
-        self.end_half_lines(To::Errors)?;
-        let (dim, plain) = if self.outputs.is_colored(To::Errors) { (DIM, PLAIN) } else { ("", "") };
-        let out = self.outputs.to(To::Errors)?;
+        self.end_open_lines(OutputStream::Stderr)?;
+        let (dim, plain) =
+            if self.outputs.is_colored(OutputStream::Stderr) { (DIM, RESET) } else { ("", "") };
+        let out = self.outputs.select(OutputStream::Stderr)?;
         out.extend_from_slice(format!("{dim}jobc: {text}{plain}\n").as_bytes());
         Ok(())
     }
 
     /// The prefix of a line: `worker-3  | `.
-    fn head(&self, number: usize, line: &Line<'_>, to: To) -> Vec<u8> {
+    fn prefix(&self, number: usize, line: &Line<'_>, to: OutputStream) -> Vec<u8> {
         let mut head = String::new();
-        let name = &self.names[number];
+        let name = &self.labels[number];
         let colored = self.outputs.is_colored(to);
-        if self.look.prefix {
+        if self.line_format.prefix {
             let width = self.width;
             head += &match (colored, line.stream) {
-                (false, _) => format!("{:width$} | ", name.shown),
+                (false, _) => format!("{:width$} | ", name.text),
                 (true, Stream::Stderr) => {
-                    format!("{}{:width$}{PLAIN} {RED}|{PLAIN} ", name.color, name.shown)
+                    format!("{}{:width$}{RESET} {RED}|{RESET} ", name.color, name.text)
                 }
-                (true, _) => format!("{}{:width$} |{PLAIN} ", name.color, name.shown),
+                (true, _) => format!("{}{:width$} |{RESET} ", name.color, name.text),
             };
         }
-        if self.look.timestamps {
-            let (dim, plain) = if colored { (DIM, PLAIN) } else { ("", "") };
+        if self.line_format.timestamps {
+            let (dim, plain) = if colored { (DIM, RESET) } else { ("", "") };
             head += &format!("{dim}{}{plain} ", line.time);
         }
         head.into_bytes()
     }
 
     /// Ends a partly printed line before a new one: on the same output, or on the same terminal.
-    fn end_half_lines(&mut self, to: To) -> io::Result<()> {
-        for other in [To::Output, To::Errors] {
+    fn end_open_lines(&mut self, to: OutputStream) -> io::Result<()> {
+        for other in [OutputStream::Stdout, OutputStream::Stderr] {
             let shared = other == to || self.outputs.is_terminal(other) && self.outputs.is_terminal(to);
-            if shared && self.half[other as usize].take().is_some() {
-                self.outputs.to(other)?.push(b'\n');
+            if shared && self.open_lines[other as usize].take().is_some() {
+                self.outputs.select(other)?.push(b'\n');
             }
         }
         Ok(())
     }
 
-    fn object(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
-        let Name { job, task, .. } = &self.names[number];
+    fn json_line(&mut self, number: usize, line: &Line<'_>) -> io::Result<()> {
+        let TaskLabel { job, task, .. } = &self.labels[number];
         let Line { time, stream, ends, attempt, .. } = *line;
         let object =
-            Object { time, job, task, attempt, stream, text: String::from_utf8_lossy(line.text), ends };
-        let out = self.outputs.to(To::Output)?;
+            JsonLine { time, job, task, attempt, stream, text: String::from_utf8_lossy(line.text), ends };
+        let out = self.outputs.select(OutputStream::Stdout)?;
         serde_json::to_writer(&mut *out, &object)?;
         out.push(b'\n');
         Ok(())

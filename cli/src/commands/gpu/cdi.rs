@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use jobc_gpu::cdi::generate::{DriverFiles, Source};
-use jobc_gpu::{Inventory, Machine};
+use jobc_gpu::{Host, Inventory};
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::write_atomic::{Durability, write_atomic};
@@ -15,15 +15,15 @@ use crate::commands::jobs::Result;
 use crate::terminal;
 
 pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
-    let machine = Machine::here();
-    let inventory = Inventory::take(&machine);
+    let machine = Host::here();
+    let inventory = Inventory::discover(&machine);
     let vendor = match args.vendor {
         Some(vendor) => vendor.into(),
         None => inventory.gpus.first().map_or(Vendor::Nvidia, |gpu| gpu.vendor),
     };
     let files = DriverFiles::of(&machine, &inventory);
     let capabilities = &[DriverCapability::All];
-    let source = Source { machine: &machine, inventory: &inventory, files: Some(&files), capabilities };
+    let source = Source { host: &machine, inventory: &inventory, files: Some(&files), capabilities };
     let spec = source.spec(vendor)?;
     if vendor == Vendor::Nvidia && !files.has_cuda() {
         let message = format!(
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
         terminal::eprint(&message);
     }
     let value = serde_json::to_value(&spec)
-        .map_err(|error| Error::new(Kind::Machine, format!("cannot write the CDI specification: {error}")))?;
+        .map_err(|error| Error::new(Kind::System, format!("cannot write the CDI specification: {error}")))?;
     let is_json = args.output.as_ref().is_some_and(|path| path.extension().is_some_and(|end| end == "json"));
     let text = if is_json || args.format == FormatArg::Json {
         jobc_compiler::emit::to_json(&value)
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &CdiArgs) -> Result<ExitCode> {
 /// Writes the file atomically, since engines watch these directories.
 fn write(path: &Path, text: &str) -> Result<()> {
     let failed = |error: &std::io::Error| {
-        Error::new(Kind::Machine, format!("cannot write `{}`: {error}", path.display()))
+        Error::new(Kind::System, format!("cannot write `{}`: {error}", path.display()))
     };
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         std::fs::create_dir_all(directory).map_err(|error| failed(&error))?;

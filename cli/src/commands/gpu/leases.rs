@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use jobc_gpu::pins::short;
-use jobc_gpu::{Inventory, Machine};
+use jobc_gpu::device_names::short_name;
+use jobc_gpu::{Host, Inventory};
 use jobc_job::admission::ledger::Ledger;
-use jobc_job::admission::overview::{Lease, Overview, Waiting};
+use jobc_job::admission::overview::{Lease, Overview, QueuedJob};
 use jobc_schema::Bytes;
 
 use crate::args::FormatArg;
@@ -15,14 +15,14 @@ use crate::table::Table;
 use crate::terminal;
 
 pub(crate) fn run(args: &LeasesArgs) -> Result<ExitCode> {
-    let ledger = Ledger::standard(Jobs::open()?.places())?;
-    let inventory = Inventory::take(&Machine::here());
+    let ledger = Ledger::standard(Jobs::open()?.directories())?;
+    let inventory = Inventory::discover(&Host::here());
     let overview = Overview::of(&ledger, &inventory)?;
-    terminal::print(&match args.shown.format {
+    terminal::print(&match args.output_args.format {
         FormatArg::Json => json_text(&overview),
         _ => text(&overview, terminal::columns_of_stdout()),
     });
-    if let Some(said) = ledger.said.iter().find(|_| args.shown.format != FormatArg::Json) {
+    if let Some(said) = ledger.note.iter().find(|_| args.output_args.format != FormatArg::Json) {
         terminal::eprint(&format!("jobc: {said}\n"));
     }
     Ok(ExitCode::SUCCESS)
@@ -52,7 +52,7 @@ fn leases(leases: &[Lease]) -> Table<6> {
             if parts.is_empty() { by.to_owned() } else { format!("{by}, {}", parts.join(", ")) }
         });
         table.row([
-            short(lease.device),
+            short_name(lease.device),
             lease.name.clone(),
             lease.job.clone(),
             lease.user.to_string(),
@@ -63,7 +63,7 @@ fn leases(leases: &[Lease]) -> Table<6> {
     table
 }
 
-fn waiting(waiting: &[Waiting]) -> Table<4> {
+fn waiting(waiting: &[QueuedJob]) -> Table<4> {
     let mut table = Table::new(["PLACE", "JOB", "USER", "WAITS FOR"]);
     for one in waiting {
         table.row([one.place.to_string(), one.job.clone(), one.user.to_string(), one.waits_for.clone()]);

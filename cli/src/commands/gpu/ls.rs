@@ -4,7 +4,7 @@ mod rows;
 
 use std::process::ExitCode;
 
-use jobc_gpu::{Inventory, Machine, Source};
+use jobc_gpu::{Host, Inventory, Source};
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::overview::{Lease, Overview};
 use serde::Serialize;
@@ -12,28 +12,28 @@ use serde::Serialize;
 use crate::args::FormatArg;
 use crate::args::gpu::LsArgs;
 use crate::commands::jobs::{Jobs, Result, json_text};
-use crate::table::visible;
+use crate::table::escape_control;
 use crate::terminal;
 
 /// The GPUs, and the jobs that have them.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct GpuList<'a> {
     #[serde(flatten)]
     inventory: &'a Inventory,
     leases: &'a [Lease],
 }
 
 pub(crate) fn run(args: &LsArgs) -> Result<ExitCode> {
-    let inventory = Inventory::take(&Machine::here());
-    let ledger = Ledger::standard(Jobs::open()?.places())?;
+    let inventory = Inventory::discover(&Host::here());
+    let ledger = Ledger::standard(Jobs::open()?.directories())?;
     let leases = Overview::of(&ledger, &inventory)?.leases;
-    let text = match args.shown.format {
-        FormatArg::Json => json_text(&Listed { inventory: &inventory, leases: &leases }),
+    let text = match args.output_args.format {
+        FormatArg::Json => json_text(&GpuList { inventory: &inventory, leases: &leases }),
         _ => text(&inventory, &leases, args.wide),
     };
     terminal::print(&text);
-    for note in inventory.notes.iter().filter(|_| args.shown.format != FormatArg::Json) {
-        terminal::eprint(&format!("jobc: {}\n", visible(note)));
+    for note in inventory.notes.iter().filter(|_| args.output_args.format != FormatArg::Json) {
+        terminal::eprint(&format!("jobc: {}\n", escape_control(note)));
     }
     Ok(ExitCode::SUCCESS)
 }

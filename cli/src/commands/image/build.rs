@@ -1,8 +1,8 @@
 //! `jobc image build`: builds an image from a Dockerfile, with the built-in or an installed builder.
 
 mod embedded;
-mod given;
-mod other;
+mod external;
+mod options;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::report::container_warning;
 use crate::terminal;
-use given::Given;
-use other::Other;
+use external::ExternalBuilder;
+use options::BuildOptions;
 
 /// A Dockerfile, and where it was found.
-struct File {
+struct Dockerfile {
     /// None if it was read from stdin.
     path: Option<PathBuf>,
     text: Vec<u8>,
 }
 
 pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
-    let given = Given::read(args)?;
-    let file = file(args)?;
+    let given = BuildOptions::read(args)?;
+    let file = find_dockerfile(args)?;
     match args.builder {
-        BuilderArg::Docker => return by(Other::Docker, args, &file, &given, store),
-        BuilderArg::Buildah => return by(Other::Buildah, args, &file, &given, store),
+        BuilderArg::Docker => return build_with(ExternalBuilder::Docker, args, &file, &given, store),
+        BuilderArg::Buildah => return build_with(ExternalBuilder::Buildah, args, &file, &given, store),
         BuilderArg::Auto | BuilderArg::Embedded => {}
     }
     let here = Platform::here().to_string();
@@ -52,44 +52,50 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let Some(build) = build else {
         let elsewhere = args.builder == BuilderArg::Auto
             && refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported);
-        let Some(other) = elsewhere.then(Other::installed).flatten() else {
+        let Some(other) = elsewhere.then(ExternalBuilder::installed).flatten() else {
             let outcome =
-                dockerfile_errors::show(&file.shown(), &file.text, &refusals, &remarks, args.format);
+                dockerfile_errors::show(&file.display_name(), &file.text, &refusals, &remarks, args.format);
             return Ok(ExitCode::from(outcome as u8));
         };
         for refusal in &refusals {
             let text = format!("{}, so {} builds", refusal.message, other.name());
             terminal::eprint(&container_warning(&text));
         }
-        return by(other, args, &file, &given, store);
+        return build_with(other, args, &file, &given, store);
     };
     if !remarks.is_empty() && !args.quiet {
-        dockerfile_errors::show(&file.shown(), &file.text, &[], &remarks, args.format);
+        dockerfile_errors::show(&file.display_name(), &file.text, &[], &remarks, args.format);
     }
     embedded::build(&build, args, &file, given, store)
 }
 
 /// Builds with another builder.
-fn by(other: Other, args: &BuildArgs, file: &File, given: &Given, store: &Store) -> Result<ExitCode> {
+fn build_with(
+    other: ExternalBuilder,
+    args: &BuildArgs,
+    file: &Dockerfile,
+    given: &BuildOptions,
+    store: &Store,
+) -> Result<ExitCode> {
     let Some(descriptor) = other.build(args, file, given, store)? else {
         return Ok(ExitCode::from(Outcome::Errors as u8));
     };
-    tell(args, &given.tags, &descriptor);
+    print_result(args, &given.tags, &descriptor);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The Dockerfile that is named, or that of the context.
-fn file(args: &BuildArgs) -> Result<File> {
+fn find_dockerfile(args: &BuildArgs) -> Result<Dockerfile> {
     if args.context.to_string_lossy().contains("://") {
         let error = Error::new(Kind::Unsupported, "remote build contexts are not supported");
-        return Err(Failure::wrong_use(error.help("download it first, and name the directory")));
+        return Err(Failure::usage_error(error.help("download it first, and name the directory")));
     }
     if args.file.as_deref() == Some(Path::new("-")) {
         let mut text = Vec::new();
         std::io::stdin().read_to_end(&mut text).map_err(|error| {
-            Error::new(Kind::Machine, format!("cannot read standard input: {}", reason(&error)))
+            Error::new(Kind::System, format!("cannot read standard input: {}", reason(&error)))
         })?;
-        return Ok(File { path: None, text });
+        return Ok(Dockerfile { path: None, text });
     }
     let usual = || {
         let names = ["Dockerfile", "Containerfile"].map(|name| args.context.join(name));
@@ -97,25 +103,27 @@ fn file(args: &BuildArgs) -> Result<File> {
     };
     let path = args.file.clone().unwrap_or_else(usual);
     let text = read(&path)?;
-    Ok(File { path: Some(path), text })
+    Ok(Dockerfile { path: Some(path), text })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(|error| {
         let error = Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)));
-        Failure::wrong_use(error.help("name the Dockerfile with `-f`, and the directory that it copies from"))
+        Failure::usage_error(
+            error.help("name the Dockerfile with `-f`, and the directory that it copies from"),
+        )
     })
 }
 
-impl File {
+impl Dockerfile {
     /// Its name in findings.
-    fn shown(&self) -> Utf8PathBuf {
+    fn display_name(&self) -> Utf8PathBuf {
         self.path.as_ref().map_or_else(|| "<stdin>".into(), |path| path.to_string_lossy().into_owned().into())
     }
 }
 
 /// Prints what was built.
-fn tell(args: &BuildArgs, tags: &[Reference], descriptor: &Descriptor) {
+fn print_result(args: &BuildArgs, tags: &[Reference], descriptor: &Descriptor) {
     if args.format == FormatArg::Json {
         let names: Vec<String> = tags.iter().map(ToString::to_string).collect();
         let object = json!({"event": "image", "names": names, "digest": descriptor.digest});

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use jobc_image::Store;
-use jobc_image::store::Collected;
+use jobc_image::store::CollectionReport;
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
             .help("wait until it ends: a pull, an import, a build, or a job that unpacks its images")
             .into());
     };
-    if args.shown.format == FormatArg::Json {
+    if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json!({
             "blobs": collected.blobs,
             "layers": collected.layers,
@@ -27,13 +27,16 @@ pub(super) fn run(args: &GcArgs, store: &Store) -> Result<ExitCode> {
             "dry_run": args.dry_run,
         })));
     } else {
-        terminal::print(&words(&collected, if args.dry_run { "would be removed" } else { "removed" }));
+        terminal::print(&describe_collected(
+            &collected,
+            if args.dry_run { "would be removed" } else { "removed" },
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// What was removed, in one line.
-pub(super) fn words(collected: &Collected, verb: &str) -> String {
+pub(super) fn describe_collected(collected: &CollectionReport, verb: &str) -> String {
     let count =
         |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     format!(

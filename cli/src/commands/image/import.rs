@@ -23,18 +23,18 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         .as_deref()
         .map(str::parse::<Reference>)
         .transpose()
-        .map_err(|error| Failure::wrong_use(error.into()))?;
+        .map_err(|error| Failure::usage_error(error.into()))?;
     if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
         let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
-        return Err(Failure::wrong_use(error.help("use the form NAME[:TAG]")));
+        return Err(Failure::usage_error(error.help("use the form NAME[:TAG]")));
     }
     // A signal ends this program in the middle: what was imported until then has no name and is collected.
-    let meter = Meter::new(FormatArg::Text, args.quiet || args.shown.format == FormatArg::Json);
-    let spooled = (args.source == Path::new("-")).then(|| Spooled::read(store)).transpose()?;
+    let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
+    let spooled = (args.source == Path::new("-")).then(|| StdinCopy::read(store)).transpose()?;
     let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
-    let images = source::import(store, source, &|progress| meter.tell(&progress), &AtomicBool::new(false))?;
+    let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))?;
     meter.clear();
-    let named = named(images, tag, args)?;
+    let named = assign_names(images, tag, args)?;
     for (image, names) in &named {
         for name in names {
             store.tag(name, &image.descriptor)?;
@@ -44,37 +44,37 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for (image, names) in &named {
-        if args.shown.format == FormatArg::Json {
+        if args.output_args.format == FormatArg::Json {
             terminal::print(&json_text(&json!({
                 "names": names.iter().map(ToString::to_string).collect::<Vec<_>>(),
                 "digest": image.descriptor.digest,
-                "source": image.kind.words(),
+                "source": image.kind.describe(),
             })));
             continue;
         }
         for name in names {
             let digest = image.descriptor.digest.short();
-            terminal::print(&format!("{} {digest}, from {}\n", name.familiar(), image.kind.words()));
+            terminal::print(&format!("{} {digest}, from {}\n", name.familiar(), image.kind.describe()));
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Stdin, in a temporary file of the store.
-struct Spooled(PathBuf);
+struct StdinCopy(PathBuf);
 
-impl Spooled {
+impl StdinCopy {
     fn read(store: &Store) -> Result<Self> {
         let path = store.root().join(format!("partial/new-input-{}", std::process::id()));
         let spooled = Self(path);
         let copied =
             File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
-        copied.map_err(|error| store.full("write to", &error))?;
+        copied.map_err(|error| store.write_error("write to", &error))?;
         Ok(spooled)
     }
 }
 
-impl Drop for Spooled {
+impl Drop for StdinCopy {
     fn drop(&mut self) {
         // Leftovers are collected.
         let _ = fs::remove_file(&self.0);
@@ -82,7 +82,7 @@ impl Drop for Spooled {
 }
 
 /// The images with their new names.
-fn named(
+fn assign_names(
     images: Vec<Imported>,
     tag: Option<Reference>,
     args: &ImportArgs,
@@ -94,7 +94,7 @@ fn named(
             Err(images) => {
                 let message =
                     format!("`{source}` contains {} images, and `--tag` names only one", images.len());
-                Err(Failure::wrong_use(
+                Err(Failure::usage_error(
                     Error::new(Kind::Config, message)
                         .help("leave `--tag` out to import them under their own names"),
                 ))
@@ -106,7 +106,7 @@ fn named(
         let stem = file.split(".tar").next().unwrap_or_default().trim_end_matches(".tgz").to_owned();
         let example = stem.parse::<Reference>().map_or_else(|_| "base:1".to_owned(), |_| format!("{stem}:1"));
         let message = format!("the image in `{source}` has no name");
-        return Err(Failure::wrong_use(
+        return Err(Failure::usage_error(
             Error::new(Kind::Config, message).help(format!("name it with `--tag {example}`")),
         ));
     }

@@ -12,7 +12,7 @@ use crate::terminal;
 
 pub(super) fn run(args: &InspectArgs, store: &Store) -> Result<ExitCode> {
     let platform = match &args.platform {
-        Some(text) => text.parse().map_err(Failure::wrong_use)?,
+        Some(text) => text.parse().map_err(Failure::usage_error)?,
         None => Platform::here(),
     };
     let found = find(store, &args.image)?;

@@ -10,13 +10,13 @@ use crate::args::FormatArg;
 use crate::args::image::LsArgs;
 use crate::commands::jobs::{Result, json_text};
 use crate::quantity::bytes;
-use crate::table::{Table, visible};
+use crate::table::{Table, escape_control};
 use crate::terminal;
 
 pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
     let images = store.images()?;
     let shown = images.iter().map(|named| (named, store.images_in(&named.descriptor)));
-    if args.shown.format == FormatArg::Json {
+    if args.output_args.format == FormatArg::Json {
         let list: Vec<_> = shown
             .map(|(named, images)| {
                 json!({
@@ -32,11 +32,12 @@ pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
         terminal::print(&json_text(&list));
         return Ok(ExitCode::SUCCESS);
     }
-    let name = |name: Option<&str>| familiar(name).map_or_else(|| "-".to_owned(), |name| visible(&name));
+    let name =
+        |name: Option<&str>| familiar(name).map_or_else(|| "-".to_owned(), |name| escape_control(&name));
     if args.quiet {
         for named in &images {
             let text = familiar(named.name.as_deref()).unwrap_or_else(|| named.descriptor.digest.to_string());
-            terminal::print(&format!("{}\n", visible(&text)));
+            terminal::print(&format!("{}\n", escape_control(&text)));
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -47,9 +48,9 @@ pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
         table.row([
             name(named.name.as_deref()),
             named.descriptor.digest.short().to_owned(),
-            if platforms.is_empty() { "-".to_owned() } else { visible(&platforms.join(", ")) },
+            if platforms.is_empty() { "-".to_owned() } else { escape_control(&platforms.join(", ")) },
             if images.is_empty() { "-".to_owned() } else { bytes(size(&images)) },
-            visible(created.split('T').next().unwrap_or_default()),
+            escape_control(created.split('T').next().unwrap_or_default()),
         ]);
     }
     terminal::print(&table.render(terminal::columns_of_stdout()));

@@ -17,15 +17,15 @@ use crate::{registries, terminal};
 /// If the process is ended at any moment, for example by Ctrl-C, complete blobs stay, and the next pull continues.
 pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
     let images = args.images.iter().map(|image| Ok(image.parse::<Reference>()?));
-    let images = images.collect::<jobc_sys::Result<Vec<_>>>().map_err(Failure::wrong_use)?;
+    let images = images.collect::<jobc_sys::Result<Vec<_>>>().map_err(Failure::usage_error)?;
     let platform = match &args.platform {
-        Some(platform) => platform.parse().map_err(Failure::wrong_use)?,
+        Some(platform) => platform.parse().map_err(Failure::usage_error)?,
         None => Platform::here(),
     };
-    let client = registries::client(args.transfer.plain_http).map_err(Failure::wrong_use)?;
+    let client = registries::client(args.transfer.plain_http).map_err(Failure::usage_error)?;
     let meter = Meter::new(args.transfer.format, args.transfer.quiet);
     for image in &images {
-        let descriptor = client.pull(store, image, &platform, &|progress| meter.tell(&progress))?;
+        let descriptor = client.pull(store, image, &platform, &|progress| meter.report(&progress))?;
         meter.clear();
         let manifest = store.manifest_for(&descriptor, &platform)?;
         if args.transfer.format == FormatArg::Json {

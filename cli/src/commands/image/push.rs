@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use jobc_image::store::Named;
+use jobc_image::store::NamedImage;
 use jobc_image::{Platform, Reference, Store};
 use jobc_schema::reference::ReferenceError;
 use jobc_sys::error::{Error, Kind};
@@ -15,21 +15,21 @@ use crate::progress::Meter;
 use crate::{registries, terminal};
 
 pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
-    let Named { name, descriptor } = super::name::find(store, &args.image)?;
-    let wrong = |error: ReferenceError| Failure::wrong_use(error.into());
+    let NamedImage { name, descriptor } = super::name::find(store, &args.image)?;
+    let wrong = |error: ReferenceError| Failure::usage_error(error.into());
     let destination: Reference = match (&args.destination, name) {
         (Some(destination), _) => destination.parse().map_err(wrong)?,
         (None, Some(name)) => name.parse().map_err(wrong)?,
         (None, None) => {
             let error = Error::new(Kind::Config, format!("`{}` has no name to push it to", args.image));
-            return Err(Failure::wrong_use(
+            return Err(Failure::usage_error(
                 error.help("add the destination: `jobc image push IMAGE DESTINATION`"),
             ));
         }
     };
-    let client = registries::client(args.transfer.plain_http).map_err(Failure::wrong_use)?;
+    let client = registries::client(args.transfer.plain_http).map_err(Failure::usage_error)?;
     let meter = Meter::new(args.transfer.format, args.transfer.quiet);
-    let told = |progress| meter.tell(&progress);
+    let told = |progress| meter.report(&progress);
     let sent = client.push(store, &descriptor, &Platform::here(), &destination, &told)?;
     meter.clear();
     if args.transfer.format == FormatArg::Json {

@@ -28,7 +28,7 @@ pub(super) fn run(args: &RmArgs, store: &Store) -> Result<ExitCode> {
         }
     }
     match store.collect(false, false)? {
-        Some(collected) => terminal::print(&gc::words(&collected, "removed")),
+        Some(collected) => terminal::print(&gc::describe_collected(&collected, "removed")),
         None => terminal::print(
             "the image store is in use by another command; `jobc image gc` removes the data later\n",
         ),

@@ -21,18 +21,18 @@ use crate::quantity::bytes;
 use crate::{interruptible, terminal};
 
 /// Number of bytes that are written at a time.
-const AT_A_TIME: usize = 1 << 18;
+const BUFFER_BYTES: usize = 1 << 18;
 
 /// Images by their names on the command line, and the platform for readers that take only one.
-struct Asked {
+struct SaveRequest {
     images: Vec<(Descriptor, Option<Reference>)>,
     platform: Platform,
 }
 
 pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
-    let platform = args.platform.as_deref().map(str::parse).transpose().map_err(Failure::wrong_use)?;
-    let asked = Asked {
-        images: args.images.iter().map(|image| found(store, image)).collect::<Result<_>>()?,
+    let platform = args.platform.as_deref().map(str::parse).transpose().map_err(Failure::usage_error)?;
+    let asked = SaveRequest {
+        images: args.images.iter().map(|image| find_image(store, image)).collect::<Result<_>>()?,
         platform: platform.unwrap_or_else(Platform::here),
     };
     let meter = Meter::new(FormatArg::Text, args.quiet);
@@ -41,43 +41,43 @@ pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
         Some(path) if fs::metadata(path).is_ok_and(|is| !is.is_file()) => {
             let output =
                 File::options().write(true).open(path).map_err(|error| cannot_write(path, &error))?;
-            asked.pour(store, &meter, output)?;
+            asked.write_to_stream(store, &meter, output)?;
         }
-        Some(path) => return asked.write(store, meter, path, args.quiet),
+        Some(path) => return asked.write_to_file(store, meter, path, args.quiet),
         None if args.output.is_none() && io::stdout().is_terminal() => {
             let error = Error::new(Kind::Config, "refusing to write an archive to a terminal");
-            return Err(Failure::wrong_use(error.help("use `-o FILE`, or write to a pipe")));
+            return Err(Failure::usage_error(error.help("use `-o FILE`, or write to a pipe")));
         }
-        None => asked.pour(store, &meter, io::stdout().lock())?,
+        None => asked.write_to_stream(store, &meter, io::stdout().lock())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// An image with its name in the archive.
-fn found(store: &Store, word: &str) -> Result<(Descriptor, Option<Reference>)> {
+fn find_image(store: &Store, word: &str) -> Result<(Descriptor, Option<Reference>)> {
     let found = super::name::find(store, word)?;
     Ok((found.descriptor, found.name.and_then(|name| name.parse().ok())))
 }
 
-impl Asked {
+impl SaveRequest {
     /// Writes the archive to a stream; a signal ends this program in the middle.
-    fn pour(&self, store: &Store, meter: &Meter, output: impl Write) -> Result<()> {
+    fn write_to_stream(&self, store: &Store, meter: &Meter, output: impl Write) -> Result<()> {
         let (mut output, told) =
-            (BufWriter::with_capacity(AT_A_TIME, output), |progress| meter.tell(&progress));
+            (BufWriter::with_capacity(BUFFER_BYTES, output), |progress| meter.report(&progress));
         save::save(store, &self.images, &self.platform, &told, &AtomicBool::new(false), &mut output)?;
         meter.clear();
         Ok(())
     }
 
     /// Writes the archive to a file, which gets its name when it is complete. An interrupted write leaves nothing.
-    fn write(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
+    fn write_to_file(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
         let part = AtomicFile::create(path, 0o666).map_err(|error| cannot_write(path, &error))?;
-        let (told, stopped) = (|progress| meter.tell(&progress), AtomicBool::new(false));
+        let (told, stopped) = (|progress| meter.report(&progress), AtomicBool::new(false));
         let work = || {
-            let mut output = BufWriter::with_capacity(AT_A_TIME, part.file());
+            let mut output = BufWriter::with_capacity(BUFFER_BYTES, part.file());
             save::save(store, &self.images, &self.platform, &told, &stopped, &mut output)
         };
-        let signals = Signals::take()?;
+        let signals = Signals::block_forwarded()?;
         let saved = interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?;
         drop(meter);
         if stopped.load(Ordering::Relaxed) {
@@ -94,5 +94,5 @@ impl Asked {
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Error {
-    Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), reason(error)))
+    Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), reason(error)))
 }

@@ -10,17 +10,18 @@ use crate::args::FormatArg;
 use crate::args::image::VerifyArgs;
 use crate::commands::jobs::{Result, json_text};
 use crate::outcome::Outcome;
-use crate::table::visible;
+use crate::table::escape_control;
 use crate::terminal;
 
 pub(super) fn run(args: &VerifyArgs, store: &Store) -> Result<ExitCode> {
     let findings = store.verify(args.remove)?;
-    if args.shown.format == FormatArg::Json {
-        let list: Vec<_> = findings.iter().map(|finding| json!({ "message": words(finding) })).collect();
+    if args.output_args.format == FormatArg::Json {
+        let list: Vec<_> =
+            findings.iter().map(|finding| json!({ "message": describe_finding(finding) })).collect();
         terminal::print(&json_text(&list));
     } else {
         for finding in &findings {
-            terminal::print(&format!("{}\n", visible(&words(finding))));
+            terminal::print(&format!("{}\n", escape_control(&describe_finding(finding))));
         }
         if findings.is_empty() {
             terminal::print("no errors found\n");
@@ -33,7 +34,7 @@ pub(super) fn run(args: &VerifyArgs, store: &Store) -> Result<ExitCode> {
     Ok(if findings.is_empty() { ExitCode::SUCCESS } else { (Outcome::Errors as u8).into() })
 }
 
-fn words(finding: &Finding) -> String {
+fn describe_finding(finding: &Finding) -> String {
     match finding {
         Finding::Changed { digest, removed: false } => {
             format!("{digest}: the content does not match the digest")

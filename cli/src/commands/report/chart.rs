@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::jobs::span;
+use super::super::jobs::format_duration;
 use crate::quantity::bytes;
 
 /// A range of values on a range of the drawing.
@@ -15,7 +15,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// The position of a value; values begin at 0.
-    pub(super) fn at(&self, value: f64) -> f64 {
+    pub(super) fn position(&self, value: f64) -> f64 {
         let part = if self.to > 0.0 { (value / self.to).clamp(0.0, 1.0) } else { 0.0 };
         self.first + part * (self.last - self.first)
     }
@@ -74,14 +74,14 @@ impl Unit {
         let mut number = 0_u32;
         while f64::from(number) * step <= to * 1.0001 && number <= count + 1 {
             let value = f64::from(number) * step;
-            ticks.push((value, self.words(value)));
+            ticks.push((value, self.format_value(value)));
             number += 1;
         }
         ticks
     }
 
     /// A value as text.
-    pub(super) fn words(self, value: f64) -> String {
+    pub(super) fn format_value(self, value: f64) -> String {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         // no value is negative or that large
         let whole = value.round() as u64;
@@ -91,7 +91,7 @@ impl Unit {
             Self::Time if whole < 60 => format!("{whole} s"),
             Self::Time if whole < 3600 && whole.is_multiple_of(60) => format!("{} min", whole / 60),
             Self::Time if whole < 86_400 && whole.is_multiple_of(3600) => format!("{} h", whole / 3600),
-            Self::Time => span(Duration::from_secs(whole)),
+            Self::Time => format_duration(Duration::from_secs(whole)),
             Self::Cpus if value < 1.0 => format!("{value:.2}"),
             Self::Cpus => format!("{value:.1}").trim_end_matches(".0").to_owned(),
             Self::Bytes => bytes(whole),
@@ -102,7 +102,7 @@ impl Unit {
 }
 
 /// A number as written in drawings, in tenths.
-pub(super) fn n(value: f64) -> String {
+pub(super) fn format_number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or_else(|| text.clone(), str::to_owned)
 }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn values_stay_on_the_drawing() {
         let scale = Scale { to: 10.0, first: 100.0, last: 0.0 };
-        let at = [0.0, 5.0, 10.0, 20.0, -1.0].map(|value| n(scale.at(value)));
+        let at = [0.0, 5.0, 10.0, 20.0, -1.0].map(|value| format_number(scale.position(value)));
         assert_eq!(at, ["100", "50", "0", "0", "100"]);
     }
 }

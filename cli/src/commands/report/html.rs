@@ -19,7 +19,7 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 /// What remains of a line on a terminal: without colors and other sequences, and with the last state of a progress bar.
-pub(super) fn as_on_a_terminal(line: &[u8]) -> String {
+pub(super) fn render_terminal_line(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(line);
     let text = text.trim_end_matches('\r');
     let text = text.rsplit('\r').next().unwrap_or_default();
@@ -68,12 +68,12 @@ mod tests {
 
     #[test]
     fn a_line_is_shown_as_a_terminal_would() {
-        let shown = |text: &str| as_on_a_terminal(text.as_bytes());
+        let shown = |text: &str| render_terminal_line(text.as_bytes());
         assert_eq!(shown("\u{1b}[1;31mred\u{1b}[0m"), "red");
         assert_eq!(shown("10%\r20%\r30%\r"), "30%");
         assert_eq!(shown("\u{1b}]8;;http://x\u{7}link\u{1b}]8;;\u{1b}\\!"), "link!");
         assert_eq!(shown("\u{1b}[31"), "");
         assert_eq!(shown("\u{1b}"), "");
-        assert_eq!(as_on_a_terminal(b"\xff"), "\u{fffd}");
+        assert_eq!(render_terminal_line(b"\xff"), "\u{fffd}");
     }
 }

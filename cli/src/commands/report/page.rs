@@ -3,11 +3,11 @@
 use jobc_job::record::{JobState, Record};
 use jobc_job::time::Time;
 
-use super::super::jobs::span;
-use super::super::ps::counts;
-use super::facts::Facts;
+use super::super::jobs::format_duration;
+use super::super::ps::task_counts;
+use super::data::ReportData;
 use super::html::escape;
-use super::{plots, tables, time_line};
+use super::{plots, tables, timeline};
 use crate::quantity::bytes;
 use crate::report::cpus;
 
@@ -15,14 +15,14 @@ use crate::report::cpus;
 const STYLE: &str = include_str!("report.css");
 
 /// What the page may load and run: only its own style.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
 /// The whole page.
-pub(super) fn page(facts: &Facts) -> String {
+pub(super) fn page(facts: &ReportData) -> String {
     let id = escape(&facts.record.id.to_string());
     let mut out = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_SECURITY_POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{id} – jobc</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
     );
@@ -30,7 +30,7 @@ pub(super) fn page(facts: &Facts) -> String {
     let mut section = |title: &str, content: String| {
         out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
     };
-    section("Time line", legend() + &time_line::time_line(facts));
+    section("Time line", legend() + &timeline::timeline(facts));
     section("Use", plots::plots(facts));
     section("Tasks", tables::tasks(facts));
     section("Logs", tables::logs(facts));
@@ -44,7 +44,7 @@ pub(super) fn page(facts: &Facts) -> String {
     out
 }
 
-fn header(facts: &Facts) -> String {
+fn header(facts: &ReportData) -> String {
     let record = &facts.record;
     let state = record.state.as_str();
     let mut out = format!(
@@ -59,25 +59,26 @@ fn header(facts: &Facts) -> String {
         out += &format!(
             "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
             color(record.state),
-            marked(&end.explanation),
+            format_backticks(&end.explanation),
             end.exit_code
         );
     }
     out += "<ul class=\"known\">\n";
-    for (name, value) in known(record, facts) {
+    for (name, value) in header_fields(record, facts) {
         out += &format!("<li><small>{name}</small><br>{}</li>\n", escape(&value));
     }
     out += "</ul>\n";
     if !record.notes.is_empty() {
-        let notes: String = record.notes.iter().map(|note| format!("<li>{}</li>\n", marked(note))).collect();
+        let notes: String =
+            record.notes.iter().map(|note| format!("<li>{}</li>\n", format_backticks(note))).collect();
         out += &format!("<ul class=\"notes\">\n{notes}</ul>\n");
     }
     out + "</header>\n"
 }
 
-fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
+fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, String)> {
     let moment = |time: Option<Time>| time.map(|time| time.to_string());
-    let ran = record.started.map(|started| span(facts.end().since(started)));
+    let ran = record.started.map(|started| format_duration(facts.end().since(started)));
     let claim = &record.claim;
     let mut claimed = vec![];
     if claim.cpu_millis > 0 {
@@ -94,7 +95,7 @@ fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
     }
     let attempt = (record.attempt > 1).then(|| record.attempt.to_string());
     let all = [
-        ("Tasks", Some(counts(record))),
+        ("Tasks", Some(task_counts(record))),
         ("Submitted", Some(record.submitted.to_string())),
         ("Started", moment(record.started)),
         ("Ended", moment(record.ended)),
@@ -109,7 +110,7 @@ fn known(record: &Record, facts: &Facts) -> Vec<(&'static str, String)> {
 }
 
 /// Text with names in backticks as code.
-fn marked(text: &str) -> String {
+fn format_backticks(text: &str) -> String {
     let mut out = String::new();
     let parts: Vec<&str> = text.split('`').collect();
     let is_paired = parts.len() % 2 == 1;

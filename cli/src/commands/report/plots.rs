@@ -6,8 +6,8 @@ use jobc_job::metrics::Sample;
 use jobc_job::record::TaskRecord;
 use jobc_job::time::Time;
 
-use super::chart::{Scale, Unit, n};
-use super::facts::Facts;
+use super::chart::{Scale, Unit, format_number};
+use super::data::ReportData;
 use super::html::escape;
 
 const WIDTH: f64 = 480.0;
@@ -18,10 +18,10 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
 
 /// Maximum number of points of a plot, for any number of tasks and samples.
-const POINTS: usize = 20_000;
+const MAX_POINTS: usize = 20_000;
 
 /// Samples within this time are merged.
-const SHORT: Duration = Duration::from_millis(200);
+const MIN_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A measure that is drawn.
 struct Measure {
@@ -97,7 +97,7 @@ struct Series<'a> {
 }
 
 /// The plots of all roles.
-pub(super) fn plots(facts: &Facts) -> String {
+pub(super) fn plots(facts: &ReportData) -> String {
     let mut out = String::new();
     for (role, tasks) in facts.roles() {
         let drawings: String = MEASURES.iter().filter_map(|measure| plot(facts, &tasks, measure)).collect();
@@ -114,7 +114,7 @@ pub(super) fn plots(facts: &Facts) -> String {
 }
 
 /// A plot; none if there is nothing to draw.
-fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<String> {
+fn plot(facts: &ReportData, tasks: &[&TaskRecord], measure: &Measure) -> Option<String> {
     let mut series: Vec<Series<'_>> = tasks
         .iter()
         .map(|task| of_task(facts, task, measure))
@@ -143,27 +143,31 @@ fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<Strin
     let mut out = format!(
         "<figure><figcaption>{}{}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
         measure.title,
-        limit.map(|limit| format!(" <small>limit {}</small>", measure.unit.words(limit))).unwrap_or_default(),
+        limit
+            .map(|limit| format!(" <small>limit {}</small>", measure.unit.format_value(limit)))
+            .unwrap_or_default(),
         measure.title
     );
     out += &axes(&x, &y, measure.unit);
     if let Some(limit) = near {
-        let at = n(y.at(limit));
+        let at = format_number(y.position(limit));
         out += &format!(
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" class=\"limit\"/>",
             WIDTH - RIGHT
         );
     }
-    let buckets = (POINTS / series.len()).clamp(20, 400);
+    let buckets = (MAX_POINTS / series.len()).clamp(20, 400);
     let faint = if series.len() > 12 { " faint" } else { "" };
     for (index, series) in series.iter_mut().enumerate() {
         let most = series.pieces.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
-        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.words(most)));
+        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.format_value(most)));
         out += &format!("<g class=\"line c{}{faint}\"><title>{title}</title>", index % 8);
         for piece in &series.pieces {
-            let points: Vec<String> = thinned(piece, whole, buckets)
+            let points: Vec<String> = downsample(piece, whole, buckets)
                 .into_iter()
-                .map(|(second, value)| format!("{},{}", n(x.at(second)), n(y.at(value))))
+                .map(|(second, value)| {
+                    format!("{},{}", format_number(x.position(second)), format_number(y.position(value)))
+                })
                 .collect();
             out += &format!("<polyline points=\"{}\"/>", points.join(" "));
         }
@@ -175,20 +179,20 @@ fn plot(facts: &Facts, tasks: &[&TaskRecord], measure: &Measure) -> Option<Strin
 fn axes(x: &Scale, y: &Scale, unit: Unit) -> String {
     let mut out = String::new();
     for (value, words) in unit.ticks(y.to, 4) {
-        let at = y.at(value);
+        let at = y.position(value);
         out += &format!(
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" class=\"grid\"/><text x=\"{}\" y=\"{}\" class=\"tick end\">{words}</text>",
             WIDTH - RIGHT,
-            n(at),
-            n(at),
+            format_number(at),
+            format_number(at),
             LEFT - 5.0,
-            n(at + 4.0)
+            format_number(at + 4.0)
         );
     }
     for (value, words) in Unit::Time.ticks(x.to, 5) {
         out += &format!(
             "<text x=\"{}\" y=\"{}\" class=\"tick mid\">{words}</text>",
-            n(x.at(value)),
+            format_number(x.position(value)),
             HEIGHT - 6.0
         );
     }
@@ -196,7 +200,7 @@ fn axes(x: &Scale, y: &Scale, unit: Unit) -> String {
 }
 
 /// The line of a task. A value for the time between two samples is a step.
-fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series<'a> {
+fn of_task<'a>(facts: &ReportData, task: &'a TaskRecord, measure: &Measure) -> Series<'a> {
     let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
     let second = |time: Time| time.since(facts.begin()).as_secs_f64();
     let mut pieces = vec![];
@@ -205,7 +209,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
         let mut before = &attempt[0];
         for (index, sample) in attempt.iter().enumerate().skip(1) {
             // The last sample of an attempt may come right after another, and a rate over such a short time is useless.
-            if sample.time.since(before.time) < SHORT && index > 1 {
+            if sample.time.since(before.time) < MIN_INTERVAL && index > 1 {
                 continue;
             }
             if let Some(value) = (measure.of)(sample, before) {
@@ -215,7 +219,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
         }
         // An attempt that ended before its second sample used the amount of the first, in the time since its start.
         if let [only] = attempt
-            && let Some(first) = beginning(facts, task, only)
+            && let Some(first) = first_sample(facts, task, only)
             && let Some(value) = (measure.of)(only, &first)
         {
             points.extend([(second(first.time), value), (second(only.time), value)]);
@@ -228,7 +232,7 @@ fn of_task<'a>(facts: &Facts, task: &'a TaskRecord, measure: &Measure) -> Series
 }
 
 /// A sample at the start of an attempt: nothing was used yet.
-fn beginning(facts: &Facts, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
+fn first_sample(facts: &ReportData, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
     let attempts = facts.attempts(task);
     let started = attempts.iter().find(|attempt| attempt.number == sample.attempt)?.started?;
     let zero = |value: Option<u64>| value.map(|_| 0);
@@ -240,7 +244,7 @@ fn beginning(facts: &Facts, task: &TaskRecord, sample: &Sample) -> Option<Sample
 }
 
 /// The points that fit in a plot: of each interval the minimum and the maximum, in their order.
-fn thinned(points: &[(f64, f64)], whole: f64, buckets: usize) -> Vec<(f64, f64)> {
+fn downsample(points: &[(f64, f64)], whole: f64, buckets: usize) -> Vec<(f64, f64)> {
     if points.len() <= buckets {
         return points.to_vec();
     }
@@ -270,10 +274,10 @@ mod tests {
     fn peaks_survive_thinning() {
         let points: Vec<(f64, f64)> =
             (0..10_000).map(|index| (f64::from(index), if index == 7_777 { 50.0 } else { 1.0 })).collect();
-        let thin = thinned(&points, 10_000.0, 100);
+        let thin = downsample(&points, 10_000.0, 100);
         assert!(thin.len() <= 110, "{}", thin.len());
         assert!(thin.contains(&(7_777.0, 50.0)));
         assert!(thin.is_sorted_by(|a, b| a.0 <= b.0));
-        assert_eq!(thinned(&points[..50], 10_000.0, 100), points[..50]);
+        assert_eq!(downsample(&points[..50], 10_000.0, 100), points[..50]);
     }
 }

@@ -6,23 +6,23 @@ use jobc_job::logs::Stream;
 use jobc_job::metrics::Sample;
 use jobc_job::record::{TaskRecord, TaskState};
 
-use super::super::follow::story;
-use super::super::jobs::span;
-use super::facts::{Facts, Printed};
-use super::html::{anchor, as_on_a_terminal, escape};
+use super::super::follow::event_text;
+use super::super::jobs::format_duration;
+use super::data::{LogLine, ReportData};
+use super::html::{anchor, escape, render_terminal_line};
 use crate::quantity::bytes;
 
 /// Maximum number of events.
-const EVENTS: usize = 2000;
+const MAX_EVENTS: usize = 2000;
 
 /// Maximum number of characters of a line.
-const LINE: usize = 1000;
+const MAX_LINE_CHARS: usize = 1000;
 
 /// Maximum number of logs of failed tasks that are unfolded.
-const UNFOLDED: usize = 4;
+const MAX_UNFOLDED_LOGS: usize = 4;
 
 /// The tasks: how each ended, and its total resource usage.
-pub(super) fn tasks(facts: &Facts) -> String {
+pub(super) fn tasks(facts: &ReportData) -> String {
     let headings = [
         "Task",
         "State",
@@ -40,11 +40,11 @@ pub(super) fn tasks(facts: &Facts) -> String {
     out.extend(headings.map(|heading| format!("<th>{heading}</th>")));
     out += "</tr></thead>\n<tbody>\n";
     for task in &facts.record.tasks {
-        let used = Used::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
+        let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
         let shown = |amount: Option<u64>| amount.map(bytes).unwrap_or_default();
         let ran = facts.attempts(task).last().and_then(|attempt| {
             let end = attempt.ended.unwrap_or_else(|| facts.end());
-            Some(span(end.since(attempt.started?)))
+            Some(format_duration(end.since(attempt.started?)))
         });
         let memory = shown(used.memory) + &used.reached();
         let cells = [
@@ -52,7 +52,7 @@ pub(super) fn tasks(facts: &Facts) -> String {
             (String::new(), task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
             (" class=\"text\"".to_owned(), task.reason.clone().unwrap_or_default()),
             (String::new(), ran.unwrap_or_default()),
-            (String::new(), used.cpu.map(span).unwrap_or_default()),
+            (String::new(), used.cpu.map(format_duration).unwrap_or_default()),
             (String::new(), memory),
             (String::new(), shown(task.limits.get("memory_bytes").copied())),
             (String::new(), shown(used.read)),
@@ -73,7 +73,7 @@ pub(super) fn tasks(facts: &Facts) -> String {
 
 /// The resource usage of a task in all its attempts.
 #[derive(Default)]
-struct Used {
+struct TotalUsage {
     cpu: Option<Duration>,
     memory: Option<u64>,
     read: Option<u64>,
@@ -82,7 +82,7 @@ struct Used {
     kills: u64,
 }
 
-impl Used {
+impl TotalUsage {
     fn of(samples: &[Sample]) -> Self {
         let mut used = Self::default();
         for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
@@ -124,7 +124,7 @@ fn color(state: TaskState) -> &'static str {
 }
 
 /// The last lines of each task; those of failed tasks are unfolded.
-pub(super) fn logs(facts: &Facts) -> String {
+pub(super) fn logs(facts: &ReportData) -> String {
     let mut out = String::new();
     let mut unfolded = 0;
     let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
@@ -132,14 +132,14 @@ pub(super) fn logs(facts: &Facts) -> String {
         let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let wanted =
             decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
-        let open = wanted && unfolded < UNFOLDED && !lines.is_empty();
+        let open = wanted && unfolded < MAX_UNFOLDED_LOGS && !lines.is_empty();
         unfolded += usize::from(open);
         out += &log(task, lines, open);
     }
     out
 }
 
-fn log(task: &TaskRecord, lines: &[Printed], open: bool) -> String {
+fn log(task: &TaskRecord, lines: &[LogLine], open: bool) -> String {
     let open = if open { " open" } else { "" };
     let count = match lines.len() {
         0 => "nothing".to_owned(),
@@ -157,9 +157,9 @@ fn log(task: &TaskRecord, lines: &[Printed], open: bool) -> String {
             Stream::Stderr => " class=\"err\"",
             Stream::Jobc => " class=\"note\"",
         };
-        let text = as_on_a_terminal(&line.text);
-        let cut: String = text.chars().take(LINE).collect();
-        let more = if cut.len() < text.len() || line.goes_on { "…" } else { "" };
+        let text = render_terminal_line(&line.text);
+        let cut: String = text.chars().take(MAX_LINE_CHARS).collect();
+        let more = if cut.len() < text.len() || line.continues { "…" } else { "" };
         let time = line.time.get(11..23).unwrap_or_default();
         out += &format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut));
     }
@@ -167,26 +167,26 @@ fn log(task: &TaskRecord, lines: &[Printed], open: bool) -> String {
 }
 
 /// The events, in order; the middle is left out if there are too many.
-pub(super) fn events(facts: &Facts) -> String {
+pub(super) fn events(facts: &ReportData) -> String {
     let all = &facts.events;
-    let left_out = all.len().saturating_sub(EVENTS);
+    let left_out = all.len().saturating_sub(MAX_EVENTS);
     let mut out = format!(
         "<details><summary>{} events</summary>\n<div class=\"wide\"><table>\n<thead><tr><th>Time</th><th>Task</th><th>Event</th><th>What</th></tr></thead>\n<tbody>\n",
         all.len()
     );
     for (index, event) in all.iter().enumerate() {
-        if left_out > 0 && index == EVENTS / 2 {
+        if left_out > 0 && index == MAX_EVENTS / 2 {
             out +=
                 &format!("<tr><td class=\"text\" colspan=\"4\">{left_out} events are left out</td></tr>\n");
         }
-        if left_out > 0 && (EVENTS / 2..EVENTS / 2 + left_out).contains(&index) {
+        if left_out > 0 && (MAX_EVENTS / 2..MAX_EVENTS / 2 + left_out).contains(&index) {
             continue;
         }
         let task = event.task.as_ref().map(ToString::to_string).unwrap_or_default();
         let kind = serde_json::to_value(event.event).unwrap_or_default();
         let attempt =
             event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
-        let words = [attempt, Some(story::words(event)).filter(|words| !words.is_empty())];
+        let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
         let cells = [event.time.to_string(), task, kind.as_str().unwrap_or_default().to_owned(), words];
         out += "<tr>";

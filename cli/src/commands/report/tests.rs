@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
-use jobc_job::directory::Places;
+use jobc_job::directory::JobDirectories;
 use jobc_job::record::Record;
 use jobc_job::time::Time;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn samples() -> Vec<Value> {
 /// The page of that job, made from its files.
 fn made() -> String {
     let dir = tempfile::tempdir().unwrap();
-    let places = Places { state: dir.path().join("state"), records: dir.path().join("records") };
+    let places = JobDirectories { state: dir.path().join("state"), records: dir.path().join("records") };
     let directory = places.create("train").unwrap();
     let lines = |values: Vec<Value>| values.iter().map(|value| format!("{value}\n")).collect::<String>();
     std::fs::write(directory.events_file(), lines(events())).unwrap();
@@ -86,7 +86,7 @@ fn made() -> String {
                 2026-11-21T13:32:53.250124Z stderr F 2 \u{202e}Killed\n\
                 2026-11-21T13:32:53.250125Z jobc F 0 2 lines lost: no space left on device (ENOSPC)\n";
     std::fs::write(log.join("000001.log"), text).unwrap();
-    let mut facts = Facts::gather(&directory, record());
+    let mut facts = ReportData::gather(&directory, record());
     facts.now = at(100_000);
     page::page(&facts)
 }

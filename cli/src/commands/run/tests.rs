@@ -5,27 +5,27 @@ use super::*;
 fn what_there_is_to_run_is_told_from_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let job = |name: &str| What::Job(Some(Utf8PathBuf::from_path_buf(at(name)).unwrap()));
+    let job = |name: &str| RunInput::Job(Some(Utf8PathBuf::from_path_buf(at(name)).unwrap()));
     for (directory, file) in
         [("bundle", "config.json"), ("plan", "plan.json"), ("job", "job.yml"), ("none", "a.txt")]
     {
         std::fs::create_dir(at(directory)).unwrap();
         std::fs::write(at(directory).join(file), "").unwrap();
     }
-    let of = |name: &str| What::of(Some(&at(name))).unwrap();
-    let plan = |name: &str| What::Plan(Utf8PathBuf::from_path_buf(at(name)).unwrap());
-    assert_eq!(of("bundle"), What::Bundle(at("bundle")));
+    let of = |name: &str| RunInput::of(Some(&at(name))).unwrap();
+    let plan = |name: &str| RunInput::Plan(Utf8PathBuf::from_path_buf(at(name)).unwrap());
+    assert_eq!(of("bundle"), RunInput::Bundle(at("bundle")));
     assert_eq!(of("plan"), plan("plan"));
     assert_eq!(of("plan/plan.json"), plan("plan/"));
     assert_eq!(of("job"), job("job"));
     assert_eq!(of("none/a.txt"), job("none/a.txt"));
     // The bundle reader reports why it is not a bundle.
-    assert_eq!(of("none"), What::Bundle(at("none")));
-    let error = What::of(Some(&at("absent"))).unwrap_err().to_string();
+    assert_eq!(of("none"), RunInput::Bundle(at("none")));
+    let error = RunInput::of(Some(&at("absent"))).unwrap_err().to_string();
     assert!(error.ends_with("absent`: no such file or directory (ENOENT)"), "{error}");
-    assert_eq!(What::of(None).unwrap(), What::Job(None));
-    assert_eq!(What::of(Some(Path::new("-"))).unwrap(), What::Job(Some("-".into())));
+    assert_eq!(RunInput::of(None).unwrap(), RunInput::Job(None));
+    assert_eq!(RunInput::of(Some(Path::new("-"))).unwrap(), RunInput::Job(Some("-".into())));
     // A bundle next to a job file is a bundle.
     std::fs::write(at("bundle").join("job.yaml"), "").unwrap();
-    assert_eq!(of("bundle"), What::Bundle(at("bundle")));
+    assert_eq!(of("bundle"), RunInput::Bundle(at("bundle")));
 }

@@ -27,13 +27,13 @@ pub(crate) struct Row {
 
 /// The last sample.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub(crate) struct UsageRows {
     last: BTreeMap<(String, TaskId), Sample>,
 }
 
-impl Rows {
+impl UsageRows {
     /// The rows of a sample, in the order of the jobs and their plans.
-    pub(crate) fn take(&mut self, jobs: Vec<(Record, Vec<Sample>)>) -> Vec<Row> {
+    pub(crate) fn update(&mut self, jobs: Vec<(Record, Vec<Sample>)>) -> Vec<Row> {
         let mut rows = vec![];
         let mut last = BTreeMap::new();
         for (record, samples) in jobs {
@@ -133,16 +133,16 @@ mod tests {
 
     #[test]
     fn rates_are_those_since_the_last_look() {
-        let mut rows = Rows::default();
-        let first = rows.take(look(1000, 0, 0)).remove(0);
+        let mut rows = UsageRows::default();
+        let first = rows.update(look(1000, 0, 0)).remove(0);
         assert_eq!(first.cells()[2..], ["-", "50.0 MiB", "1.0 GiB", "-", "-", "3", "97% 1.0 GiB"]);
-        let second = rows.take(look(3000, 1_000_000, 2048)).remove(0);
+        let second = rows.update(look(3000, 1_000_000, 2048)).remove(0);
         assert_eq!(
             second.cells(),
             ["train.1", "worker-0", "50%", "50.0 MiB", "1.0 GiB", "-", "1.0 KiB/s", "3", "97% 1.0 GiB"]
         );
         assert_eq!(second.json()["cpu_millis"], 500);
         // A clock that was set back gives no rate.
-        assert_eq!(rows.take(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
+        assert_eq!(rows.update(look(2000, 1_000_000, 2048)).remove(0).cells()[2], "-");
     }
 }

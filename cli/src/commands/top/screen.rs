@@ -8,11 +8,11 @@ use jobc_job::time::Time;
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::tcgetwinsize;
 
-use super::super::jobs::span;
-use super::super::ps::counts;
+use super::super::jobs::format_duration;
+use super::super::ps::task_counts;
 use super::super::stats::Row;
 use crate::quantity::{bytes, percent};
-use crate::table::{Table, cut};
+use crate::table::{Table, truncate};
 
 /// The effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,12 +50,12 @@ pub(super) struct View {
 
 impl View {
     /// Adds a sample of the jobs.
-    pub(super) fn take(&mut self, jobs: Vec<Record>, rows: Vec<Row>) {
+    pub(super) fn set_sample(&mut self, jobs: Vec<Record>, rows: Vec<Row>) {
         (self.jobs, self.rows) = (jobs, rows);
         self.sort();
     }
 
-    pub(super) fn press(&mut self, key: Key) {
+    pub(super) fn handle_key(&mut self, key: Key) {
         let page = self.height.max(1);
         self.first = match key {
             Key::Up => self.first.saturating_sub(1),
@@ -107,7 +107,7 @@ impl View {
         self.first = self.first.min(self.rows.len().saturating_sub(self.height));
         out.extend(rows.skip(self.first).take(self.height).map(str::to_owned));
         out.resize(lines.saturating_sub(1), String::new());
-        out.push(format!("\x1b[2m{}\x1b[0m", cut(&self.footer(), columns)));
+        out.push(format!("\x1b[2m{}\x1b[0m", truncate(&self.footer(), columns)));
         out
     }
 
@@ -120,14 +120,15 @@ impl View {
             let rows = self.rows.iter().filter(|row| row.job == record.id.to_string());
             let cpu: u64 = rows.clone().filter_map(|row| row.cpu_millis).sum();
             let memory: u64 = rows.filter_map(|row| row.sample.usage.memory).sum();
-            let ran = record.started.map(|started| span(record.ended.unwrap_or(now).since(started)));
+            let ran =
+                record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
             let end = record.end.as_ref().map(|end| format!("  {}", end.explanation));
             lines.push(format!(
                 "{}  {}  {}  {}  CPU {}  memory {}{}",
                 record.id,
                 record.state.as_str(),
                 ran.unwrap_or_default(),
-                counts(record),
+                task_counts(record),
                 percent(cpu),
                 bytes(memory),
                 end.unwrap_or_default()
@@ -159,7 +160,7 @@ const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 impl Screen {
     pub(super) fn enter() -> Self {
         let raw = RawMode::enter();
-        let _ = put(ENTER);
+        let _ = write_stdout(ENTER);
         Self { _raw: raw }
     }
 
@@ -173,10 +174,10 @@ impl Screen {
         for (index, line) in lines.iter().enumerate() {
             let end = if index + 1 == lines.len() { "" } else { "\r\n" };
             // A colored heading is already as wide as the terminal.
-            let line = if line.starts_with('\x1b') { line.clone() } else { cut(line, columns) };
+            let line = if line.starts_with('\x1b') { line.clone() } else { truncate(line, columns) };
             text += &format!("{line}\x1b[K{end}");
         }
-        put(&text)
+        write_stdout(&text)
     }
 
     /// The pressed keys; none if stdin is closed.
@@ -191,11 +192,11 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        let _ = put(LEAVE);
+        let _ = write_stdout(LEAVE);
     }
 }
 
-fn put(text: &str) -> io::Result<()> {
+fn write_stdout(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()

@@ -65,7 +65,7 @@ pub(super) fn jobset(
 }
 
 /// The roles so that each is after those it needs, as `dependsOn` demands, and otherwise as in the file.
-fn in_order<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
+pub(super) fn in_order<'a>(cluster: &Cluster<'a>) -> Vec<&'a RolePlan> {
     let mut seen = BTreeSet::new();
     let staged = cluster.job.stages.iter().flatten().filter_map(|name| cluster.role(name));
     let all: Vec<&RolePlan> =

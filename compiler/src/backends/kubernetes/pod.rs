@@ -87,6 +87,16 @@ pub(super) fn template(
     PodTemplateSpec { metadata: Some(metadata::pod(cluster, role, given, &settings)), spec: Some(spec) }
 }
 
+/// Finds what [`template`] finds, and makes no pod.
+pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
+    let settings = RoleSettings::of(cluster.settings, &role.name);
+    // What a provider adds to the environment is never too long.
+    let env = environment(cluster, role, None, &mut Origins::default(), sink);
+    command(cluster, role, &env.sums, sink);
+    tolerations(cluster, &settings, sink);
+    own_affinity(cluster, &settings, sink);
+}
+
 /// What a pod needs besides its resources to get its GPUs, beneath the settings of the target.
 fn serve_gpus(
     cluster: &Cluster<'_>,
@@ -225,18 +235,9 @@ fn place_pod(
     spec.priority_class_name.clone_from(&pod.priority_class);
     spec.service_account_name.clone_from(&pod.service_account);
     spec.runtime_class_name.clone_from(&pod.runtime_class);
-    let tolerations: Vec<Toleration> = pod
-        .tolerations
-        .iter()
-        .enumerate()
-        .filter_map(|(i, toleration)| {
-            let value = toleration.clone().into_iter().collect();
-            typed(cluster, settings, "tolerations", Some(i), &serde_json::Value::Object(value), sink)
-        })
-        .collect();
+    let tolerations = tolerations(cluster, settings, sink);
     spec.tolerations = (!tolerations.is_empty()).then_some(tolerations);
-    let own: Option<Affinity> =
-        pod.affinity.clone().and_then(|affinity| typed(cluster, settings, "affinity", None, &affinity, sink));
+    let own = own_affinity(cluster, settings, sink);
     let selected: Vec<&str> = pod.node_selector.keys().map(String::as_str).collect();
     let required = gpu::requirements(cluster.job, role, &selected);
     for requirement in required.iter().flatten() {
@@ -249,6 +250,22 @@ fn place_pod(
         .map(|name| LocalObjectReference { name })
         .collect();
     spec.image_pull_secrets = (!pulls.is_empty()).then_some(pulls);
+}
+
+/// The tolerations that the target sets.
+fn tolerations(cluster: &Cluster<'_>, settings: &RoleSettings, sink: &mut Sink) -> Vec<Toleration> {
+    let all = settings.pod.tolerations.iter().enumerate();
+    all.filter_map(|(i, toleration)| {
+        let value = serde_json::Value::Object(toleration.clone().into_iter().collect());
+        typed(cluster, settings, "tolerations", Some(i), &value, sink)
+    })
+    .collect()
+}
+
+/// The affinity that the target sets.
+fn own_affinity(cluster: &Cluster<'_>, settings: &RoleSettings, sink: &mut Sink) -> Option<Affinity> {
+    let affinity = settings.pod.affinity.as_ref()?;
+    typed(cluster, settings, "affinity", None, affinity, sink)
 }
 
 /// A setting that is written as Kubernetes writes it, as its type; what does not fit is an error at the setting.

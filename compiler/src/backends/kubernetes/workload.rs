@@ -10,7 +10,7 @@ use super::config::Configs;
 use super::object::Object;
 use super::origins::Origins;
 use super::shape::Shape;
-use super::{gpu, job, jobset, sharepod};
+use super::{gpu, job, jobset, pod, sharepod};
 
 /// The object that runs the job.
 pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink) -> Option<Object> {
@@ -32,6 +32,19 @@ pub(super) fn workload(cluster: &Cluster<'_>, configs: &Configs, sink: &mut Sink
         }
     };
     Some(Object { kind, name: cluster.job.name.clone(), value, origins: origins.into_list() })
+}
+
+/// Finds what [`workload`] finds, and makes no object.
+pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
+    let roles = match (cluster.shape, &cluster.job.roles[..]) {
+        (Shape::JobSet, _) => jobset::in_order(cluster),
+        (Shape::SharePod, [role]) if gpu::object_kind(cluster.job).is_some() => vec![role],
+        (Shape::Job | Shape::IndexedJob, [role]) => vec![role],
+        _ => vec![],
+    };
+    for role in roles {
+        pod::check(cluster, role, sink);
+    }
 }
 
 /// Notes which of the metadata are settings.

@@ -1,8 +1,12 @@
 //! The position of the cursor in an incomplete text: the path of keys, and whether a key or a value is expected.
 //!
-//! The text is parsed with a mark at the cursor, once as a key and once as a value. If the whole text does not parse,
-//! the text after the cursor is left out. If that does not parse either, only the lines that lead to the cursor by
-//! their indentation are kept.
+//! The text is parsed with a mark at the cursor, once as a key and once as a value, without the roles that the cursor is
+//! not in: they are most of a long text, and the place does not depend on them. If that does not parse, the text after
+//! the cursor is left out. If that does not parse either, only the lines that lead to the cursor by their indentation are
+//! kept.
+
+mod json;
+mod near;
 
 use std::ops::Range;
 
@@ -10,7 +14,10 @@ use camino::Utf8Path;
 use jobc_compiler::document::{Document, Node, Value};
 
 use crate::analysis::parse_alone;
+use crate::recover::is_json;
 use crate::text::Text;
+
+use near::{lines_above, near};
 
 /// A private-use character, which is never typed.
 pub(super) const MARK: char = '\u{e0f3}';
@@ -38,21 +45,24 @@ pub(super) struct Cursor {
 pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<Cursor> {
     let line = text.line(text.line_of(offset));
     let whole = text.as_str();
+    let offset = offset.min(whole.len());
+    if is_json(path, whole) {
+        return json::find(path, whole, offset);
+    }
     let before = &whole[line.start..offset.max(line.start)];
     let rest = &whole[offset.min(line.end)..line.end];
-    let lead = lines_above(text, line.start, before);
-    let bases = [
-        (whole[..line.start].to_owned(), whole[line.end..].to_owned(), 0),
-        (whole[..line.start].to_owned(), "\n".to_owned(), 0),
-        (lead.0, "\n".to_owned(), lead.1),
-    ];
-    for (above, below, moved) in bases {
-        let found = parsed(path, &above, before, rest, &below, offset, moved);
-        if !found.is_empty() {
-            return found;
-        }
+    let (above, below) = near(whole, line.clone());
+    let moved = line.start - above.len();
+    let found = parsed(path, &above, before, rest, &below, offset, moved);
+    if !found.is_empty() {
+        return found;
     }
-    vec![]
+    let found = parsed(path, &above, before, rest, "\n", offset, moved);
+    if !found.is_empty() {
+        return found;
+    }
+    let (above, moved) = lines_above(text, line.start, before);
+    parsed(path, &above, before, rest, "\n", offset, moved)
 }
 
 /// Tries the marks with one choice of the surrounding lines; `moved` is the number of bytes removed above.
@@ -199,24 +209,4 @@ fn closing(before: &str, rest: &str) -> String {
     let there = rest.chars().filter(|c| matches!(c, '}' | ']')).count();
     closing.extend(open.into_iter().rev().skip(there));
     closing
-}
-
-/// The lines that lead to a line by their indentation, without the values of their keys; and the number of bytes
-/// removed above.
-fn lines_above(text: &Text, start: usize, before: &str) -> (String, usize) {
-    let mut indent = before.len() - before.trim_start().len();
-    let mut kept: Vec<&str> = vec![];
-    for line in text.as_str()[..start].lines().rev() {
-        let depth = line.len() - line.trim_start().len();
-        let content = line.trim();
-        let ends_open = content.split(" #").next().unwrap_or_default().trim_end().ends_with(':');
-        if content.is_empty() || content.starts_with('#') || depth >= indent || !ends_open {
-            continue;
-        }
-        indent = depth;
-        kept.push(line);
-    }
-    let above: String = kept.iter().rev().map(|line| format!("{line}\n")).collect();
-    let moved = start - above.len().min(start);
-    (above, moved)
 }

@@ -7,7 +7,7 @@ use lsp_types::CompletionItemKind;
 use super::context::Context;
 use super::cursor::MARK;
 use super::item::Item;
-use crate::names;
+use crate::{goto, names};
 
 /// A description of each scope, in one line; spec section "Expressions".
 const SCOPES: [(&str, &str); 13] = [
@@ -116,7 +116,14 @@ fn scopes(context: &Context<'_>) -> Vec<Item> {
 fn declared(context: &Context<'_>, scope: &str, close: &str) -> Vec<Item> {
     let Some(kind) = names::kind_of(scope) else { return vec![] };
     let owner = names::owner(kind, &context.cursor.path);
-    let mentions = names::names_of_job(context.names, context.names_text());
+    let alone;
+    let mentions = if let Some(tree) = context.session.tree(context.uri) {
+        goto::mentions(context.session, context.uri, tree)
+    } else {
+        // Only the declarations are used, and they need no positions.
+        alone = names::names_of_job(context.names, "");
+        &alone[..]
+    };
     let mut found: Vec<Item> = vec![];
     for mention in mentions.iter().filter(|it| it.declares && it.name.kind == kind && it.name.owner == owner)
     {

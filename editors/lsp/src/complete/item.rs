@@ -15,8 +15,12 @@ pub(super) struct Item {
     pub(super) detail: String,
     /// Markdown.
     pub(super) documentation: String,
+    /// The text that is compared with what is typed, if that is not the label.
+    pub(super) filter: Option<String>,
     /// Order: names, words, keys, blocks.
     pub(super) rank: u8,
+    /// Order within a rank, before that of the alphabet.
+    pub(super) order: u16,
 }
 
 impl Item {
@@ -28,7 +32,9 @@ impl Item {
             insert,
             detail: String::new(),
             documentation: String::new(),
+            filter: None,
             rank: 0,
+            order: 0,
         }
     }
 
@@ -44,6 +50,11 @@ impl Item {
 
     pub(super) fn insert(mut self, snippet: impl Into<String>) -> Self {
         self.insert = snippet.into();
+        self
+    }
+
+    pub(super) fn order(mut self, order: u16) -> Self {
+        self.order = order;
         self
     }
 

@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::item::Item;
-use super::snippet;
+use super::order::order;
+use super::{field, snippet};
 use crate::schema::{Schema, is_type, list, text};
 use crate::text::Text;
 
@@ -29,18 +30,22 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
     for form in schema.forms(part) {
         let properties = form.get("properties").and_then(Value::as_object);
         let required: Vec<&str> = list(form, "required").filter_map(Value::as_str).collect();
-        for (key, property) in properties.into_iter().flatten().filter(|(key, _)| free(key)) {
-            if property.get("doNotSuggest").is_some() {
+        for (declared, (key, property)) in properties.into_iter().flatten().enumerate() {
+            if !free(key) || property.get("doNotSuggest").is_some() {
                 continue;
             }
             let insert = if cursor.has_colon {
                 snippet::escaped(key)
+            } else if context.json {
+                field::in_json(schema, key, property)
             } else {
-                format!("{key}:{}", opening(schema, property, cursor.on_own_line))
+                format!("{key}:{}", field::opening(schema, key, property, cursor.on_own_line))
             };
             let needed = required.contains(&key.as_str());
-            let item =
-                Item::new(CompletionItemKind::Property, key).insert(insert).rank(if needed { 2 } else { 3 });
+            let item = Item::new(CompletionItemKind::Property, key)
+                .insert(insert)
+                .order(order(&cursor.path, key, declared))
+                .rank(if needed { 2 } else { 3 });
             let item = if needed { item.detail("required") } else { item };
             found.push(item.documentation(text(property, "markdownDescription")));
         }
@@ -48,12 +53,14 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
         for word in names.into_iter().flat_map(|names| list(names, "enum")).filter_map(Value::as_str) {
             if free(word) {
                 found.push(
-                    Item::new(CompletionItemKind::Property, word).insert(format!("{word}: $0")).rank(2),
+                    Item::new(CompletionItemKind::Property, word)
+                        .insert(if context.json { format!("\"{word}\": $0") } else { format!("{word}: $0") })
+                        .rank(2),
                 );
             }
         }
     }
-    if cursor.on_own_line && !cursor.has_colon {
+    if cursor.on_own_line && !cursor.has_colon && !context.json {
         for block in schema.snippets(part) {
             let Some(body) = block.get("body").and_then(Value::as_object) else { continue };
             // A block is inserted without the keys that the map already has.
@@ -69,21 +76,6 @@ fn keys(context: &Context<'_>, schema: &Schema, part: &Value, found: &mut Vec<It
                 found.push(item.rank(rank));
             }
         }
-    }
-}
-
-/// The text after a key's colon: the place of the value, on its own line for a map or a list.
-fn opening(schema: &Schema, property: &Value, on_own_line: bool) -> &'static str {
-    let forms = schema.forms(property);
-    let all = |kind: &str| !forms.is_empty() && forms.iter().all(|form| is_type(form, kind));
-    if !on_own_line {
-        " $0"
-    } else if all("object") {
-        "\n  $0"
-    } else if all("array") {
-        "\n  - $0"
-    } else {
-        " $0"
     }
 }
 
@@ -107,7 +99,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
             found.push(Item::new(CompletionItemKind::Value, &written(value)).detail(detail).rank(2));
         }
     }
-    for block in schema.snippets(part) {
+    for block in schema.snippets(part).filter(|_| !context.json) {
         let Some(body) = block.get("body").filter(|body| body.is_object()) else { continue };
         let lines = snippet::yaml(body);
         let text = if cursor.on_own_line {
@@ -141,7 +133,7 @@ fn block_item(block: &Value, insert: &str) -> Item {
 }
 
 /// A scalar in YAML: quoted if a version would be read as a number.
-fn written(value: &Value) -> String {
+pub(super) fn written(value: &Value) -> String {
     match value {
         Value::String(text)
             if text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null") =>

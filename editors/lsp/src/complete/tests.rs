@@ -162,7 +162,7 @@ fn json_has_names_inside_its_quotes() {
     let head =
         "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"prepare\": {\"run\": \"x\"},\n";
     names("json_needs", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\"]}}}}}}\n"));
-    check("json_keys_are_left_to_its_own_server", &format!("{head}\"train\": {{\"$0\"}}}}}}\n"));
+    names("json_needs_not_closed", &format!("{head}\"train\": {{\"run\": \"y\", \"needs\": [\"pr$0\n"));
 }
 
 #[test]
@@ -176,12 +176,12 @@ fn a_text_that_is_broken_elsewhere() {
 }
 
 #[test]
-fn names_of_the_last_text_that_parsed() {
+fn names_of_a_text_that_has_become_broken() {
     let text = format!("{ROLES}  evaluate:\n    needs: [$0]\n");
     let mut fixture = Fixture::with(&text, Settings { schema_features: false, ..Settings::default() });
     let broken = text.replace("name: x", "name: [x").replace("  prepare:", "  {");
     fixture.becomes(&broken);
-    shown("last_good_names", &broken, &fixture);
+    shown("broken_names", &broken, &fixture);
 }
 
 #[test]
@@ -190,4 +190,22 @@ fn a_client_without_snippets_gets_plain_text() {
     assert_eq!(plain("${1:a}: ${2|b,c|}$0"), "a: b");
     assert_eq!(plain("a\\$b\\}$1"), "a$b}");
     assert_eq!(super::snippet::escaped("${x}"), "\\${x\\}");
+}
+
+#[test]
+fn fields_of_json_have_their_quotes() {
+    let job = "==== job.json\n{\"version\": 1, \"name\": \"x\", \"roles\": {\"a\": {\"run\": \"x\"},\n";
+    check("json_key_in_quotes", &format!("{job}\"train\": {{\"$0\"}}}}}}\n"));
+    check("json_key_half_typed", &format!("{job}\"train\": {{\"run\": \"x\", \"res$0}}}}}}\n"));
+    check("json_key_without_quotes", &format!("{job}\"train\": {{\"run\": \"x\", $0}}}}}}\n"));
+    check("json_word", &format!("{job}\"b\": {{}}}}, \"distributed\": {{\"framework\": \"$0\"}}}}\n"));
+    check("json_bool", &format!("{job}\"b\": {{\"security\": {{\"privileged\": $0}}}}}}}}\n"));
+}
+
+#[test]
+fn fields_have_tab_stops() {
+    check("fields_of_a_job", "version: 1\nname: x\n$0");
+    check("fields_below_the_roles", &format!("{ROLES}dist$0\nenv:\n  A: b\n"));
+    check("fields_of_resources", &format!("{ROLES}  a:\n    resources:\n      $0\n"));
+    check("fields_of_an_image", "version: 1\nname: x\nimage:\n  $0\n");
 }

@@ -108,13 +108,6 @@ impl Context<'_> {
     fn names_of(&self, key: &str, but: &[&str]) -> Vec<Item> {
         declared(self.names.root.get(key), CompletionItemKind::Variable, but)
     }
-
-    /// The text of the tree that provides names.
-    pub(super) fn names_text(&self) -> &str {
-        let good = self.session.good(self.uri).map(|good| good.text.as_str());
-        // Only the declarations of the tree with the mark are used, and they need no positions.
-        good.unwrap_or_default()
-    }
 }
 
 /// The keys of a map, each with a description.
@@ -167,7 +160,7 @@ fn job_names(session: &Session<'_>, context: &Context<'_>, keys: &[&str]) -> Vec
     let own = session.documents.get(context.uri).and_then(|open| open.path.clone());
     let mut found: Vec<Item> = vec![];
     for (job, open) in session.documents.iter().filter(|(_, open)| open.kind == FileKind::Job) {
-        let Some(Document { root }) = session.good(&job).map(|good| &good.document) else { continue };
+        let Some(Document { root }) = session.tree(&job).map(|tree| &tree.document) else { continue };
         if session.targets_of(open) != own {
             continue;
         }

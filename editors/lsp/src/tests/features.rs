@@ -56,9 +56,9 @@ fn quick_fixes_are_the_compilers() {
 #[test]
 fn symbols_and_folds() {
     let fixture = Fixture::new(JOB);
-    let good = fixture.session.good(&fixture.uri).expect("it parses");
+    let tree = fixture.session.tree(&fixture.uri).expect("it parses");
     let mut out = String::new();
-    for symbol in outline::symbols(good) {
+    for symbol in outline::symbols(tree) {
         let line = |it: &lsp_types::DocumentSymbol| {
             format!(
                 "{:?} {} {}-{} {}\n",
@@ -72,11 +72,11 @@ fn symbols_and_folds() {
         out += &line(&symbol);
         out.extend(symbol.children.iter().flatten().map(|child| format!("  {}", line(child))));
     }
-    for fold in outline::folds(good) {
+    for fold in outline::folds(tree) {
         out += &format!("fold {}-{} {:?}\n", fold.start_line, fold.end_line, fold.kind);
     }
     snapshot("tests", "symbols_and_folds", JOB, &out);
-    let flat = outline::flat(outline::symbols(good), &fixture.uri);
+    let flat = outline::flat(outline::symbols(tree), &fixture.uri);
     let roles: Vec<_> = flat
         .iter()
         .filter(|it| it.base_symbol_information.container_name.as_deref() == Some("roles"))
@@ -99,7 +99,7 @@ fn totals_stand_behind_the_roles_name() {
         }
         lsp_types::Label::InlayHintLabelPartList(parts) => panic!("{parts:?}"),
     };
-    assert_eq!(hints.iter().map(label).collect::<Vec<_>>(), ["10:8 2 instances: 2 GPUs, 8GiB"]);
+    assert_eq!(hints.iter().map(label).collect::<Vec<_>>(), ["10:8 2 instances: 2 GPUs, 4 CPUs, 8GiB"]);
     let none = lsp_types::Range { end: lsp_types::Position { line: 3, character: 0 }, ..whole };
     assert_eq!(hints::inlay(job, none), vec![]);
 }

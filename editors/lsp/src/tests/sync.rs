@@ -75,7 +75,7 @@ fn a_targets_file_that_is_not_open_shows_its_findings_until_they_are_gone() {
     let text = format!("==== job.yaml\n{JOB}==== [targets.yaml]\n{wrong}==== [reqs.txt]\na==1\n");
     let mut fixture = Fixture::new(&text);
     let uri = Uri("file:///w/targets.yaml".to_owned());
-    fixture.session.open(&uri, 1, TARGETS.to_owned());
+    fixture.session.open(&uri, "yaml", 1, TARGETS.to_owned());
     assert_eq!(lines(&mut fixture), ["targets.yaml: nothing"]);
     fixture.session.close(&uri);
     assert_eq!(lines(&mut fixture), ["targets.yaml: J0120 1:10"], "the disk has the mistake still");
@@ -87,7 +87,7 @@ fn a_targets_file_that_is_not_open_shows_its_findings_until_they_are_gone() {
 fn a_file_of_no_job_is_left_alone() {
     let mut fixture = Fixture::new("==== deployment.yaml\napiVersion: apps/v1\nkind: Deployment\n");
     assert_eq!(lines(&mut fixture), Vec::<String>::new());
-    assert!(fixture.session.good(&fixture.uri).is_none());
+    assert!(fixture.session.tree(&fixture.uri).is_none());
     // It becomes one while it is typed.
     let found = published(&mut fixture, "deployment.yaml", "version: 1\nname: x\nroles: {}\n");
     assert_eq!(found.len(), 1, "{found:?}");

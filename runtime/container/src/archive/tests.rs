@@ -14,7 +14,7 @@ struct Member<'a>(EntryType, &'a str, &'a str);
 const FILE: EntryType = EntryType::Regular;
 const DIRECTORY: EntryType = EntryType::Directory;
 const LINK: EntryType = EntryType::Symlink;
-const HARD: EntryType = EntryType::Link;
+const HARD_LINK: EntryType = EntryType::Link;
 
 fn header(kind: EntryType, name: &str, size: u64) -> Header {
     let mut header = Header::new_gnu();
@@ -39,7 +39,7 @@ fn append(archive: &mut Vec<u8>, mut header: Header, data: &[u8]) {
 fn tar(members: &[Member<'_>]) -> Vec<u8> {
     let mut archive = Vec::new();
     for Member(kind, name, text) in members {
-        let linked = matches!(*kind, LINK | HARD);
+        let linked = matches!(*kind, LINK | HARD_LINK);
         let mut header = header(*kind, name, if linked { 0 } else { text.len() as u64 });
         if linked {
             header.as_gnu_mut().expect("a header of GNU tar").linkname[..text.len()]
@@ -52,9 +52,9 @@ fn tar(members: &[Member<'_>]) -> Vec<u8> {
 }
 
 /// A directory with an `outside` that must stay as it is, and `root` where an archive is unpacked to.
-struct Place(tempfile::TempDir);
+struct TestDirectory(tempfile::TempDir);
 
-impl Place {
+impl TestDirectory {
     fn new() -> Self {
         let place = Self(tempfile::tempdir().expect("a directory"));
         fs::create_dir(place.outside()).expect("a directory");
@@ -123,7 +123,7 @@ fn tree(directory: &Path) -> String {
 
 /// The members of an archive, and what they become.
 fn check(members: &[Member<'_>]) -> String {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let list: String =
         members.iter().map(|Member(kind, name, text)| format!("{kind:?} {name} {text}\n")).collect();
     // The way from the root to what is outside, for those members that try to go it.
@@ -162,7 +162,7 @@ fn a_usual_root() {
         Member(FILE, "./usr/bin/sh", "binary"),
         Member(LINK, "./bin", "usr/bin"),
         Member(FILE, "./bin/ls", "through a link inside"),
-        Member(HARD, "./usr/bin/dash", "./usr/bin/sh"),
+        Member(HARD_LINK, "./usr/bin/dash", "./usr/bin/sh"),
         Member(FILE, "/absolute/name", "begins at the root"),
         Member(LINK, "lib", "/usr/lib"),
         Member(DIRECTORY, "usr/lib", ""),
@@ -189,12 +189,12 @@ fn no_member_gets_out() {
         check(&[Member(LINK, "way", "/"), Member(FILE, "way/inside", "x")]),
         check(&[Member(LINK, "way", "../../.."), Member(FILE, "way/inside", "x")]),
         check(&[Member(LINK, "sentinel", "OUT/sentinel"), Member(FILE, "sentinel", "replaces the link")]),
-        check(&[Member(HARD, "shadow", "/etc/shadow")]),
-        check(&[Member(HARD, "shadow", "UP/sentinel")]),
-        check(&[Member(LINK, "way", "OUT"), Member(HARD, "stolen", "way/sentinel")]),
+        check(&[Member(HARD_LINK, "shadow", "/etc/shadow")]),
+        check(&[Member(HARD_LINK, "shadow", "UP/sentinel")]),
+        check(&[Member(LINK, "way", "OUT"), Member(HARD_LINK, "stolen", "way/sentinel")]),
         check(&[
             Member(LINK, "way", "OUT/sentinel"),
-            Member(HARD, "stolen", "way"),
+            Member(HARD_LINK, "stolen", "way"),
             Member(FILE, "stolen", "x"),
         ]),
         check(&[Member(LINK, "way", "OUT"), Member(DIRECTORY, "way", "")]),
@@ -213,8 +213,8 @@ fn members_that_make_no_sense() {
         check(&[Member(FILE, "./", "")]),
         check(&[Member(LINK, ".", "x")]),
         check(&[Member(LINK, "a", "")]),
-        check(&[Member(HARD, "a", "b")]),
-        check(&[Member(FILE, "a", "x"), Member(HARD, "a", "./a")]),
+        check(&[Member(HARD_LINK, "a", "b")]),
+        check(&[Member(FILE, "a", "x"), Member(HARD_LINK, "a", "./a")]),
         check(&[Member(EntryType::new(b'M'), "volume", "")]),
     ];
     insta::assert_snapshot!(cases.concat());
@@ -249,7 +249,7 @@ fn an_archive_that_ends_too_early_or_is_none() {
         .map(|(name, archive)| {
             format!(
                 "{name}\n    {}\n",
-                Place::new()
+                TestDirectory::new()
                     .unpack(archive)
                     .replace(&"x".repeat(2000), "...")
                     .trim_end()
@@ -279,7 +279,7 @@ fn names_longer_than_a_header_and_attributes() {
         ])
         .expect("records");
     builder.append_data(&mut header(FILE, "", 1), "noted", &b"x"[..]).expect("an entry");
-    let place = Place::new();
+    let place = TestDirectory::new();
     let told = place.unpack(&builder.into_inner().expect("an archive"));
     assert!(told.contains(&format!("{name} = \"long\"")), "{told}");
     assert!(told.contains(&format!("link -> {}", "t".repeat(200))), "{told}");
@@ -301,7 +301,7 @@ fn headers_without_end_are_given_up() {
         append(&mut archive, header(EntryType::new(kind), "long", 3 << 20), &vec![b'a'; 3 << 20]);
         append(&mut archive, header(FILE, "file", 0), b"");
         archive.extend([0; 1024]);
-        let told = Place::new().unpack(&archive);
+        let told = TestDirectory::new().unpack(&archive);
         assert!(told.contains("the names and attributes of an entry take more than 1 MiB"), "{told}");
     }
 }
@@ -311,7 +311,7 @@ fn values_with_line_ends_are_whole() {
     let mut builder = tar::Builder::new(Vec::new());
     builder.append_pax_extensions([("SCHILY.xattr.user.note", &b"two\nlines"[..])]).expect("records");
     builder.append_data(&mut header(FILE, "", 1), "noted", &b"x"[..]).expect("an entry");
-    let place = Place::new();
+    let place = TestDirectory::new();
     place.unpack(&builder.into_inner().expect("an archive"));
     let mut value = [0; 16];
     match rustix::fs::getxattr(place.root().join("noted"), c"user.note", &mut value[..]) {
@@ -323,7 +323,7 @@ fn values_with_line_ends_are_whole() {
 #[test]
 fn zeros_become_holes() {
     let text = "a".repeat(100) + &"\0".repeat(1 << 20) + "b" + &"\0".repeat(300_000);
-    let place = Place::new();
+    let place = TestDirectory::new();
     place.unpack(&tar(&[Member(FILE, "holes", &text)]));
     let path = place.root().join("holes");
     assert_eq!(fs::read(&path).expect("a file"), text.as_bytes());
@@ -347,7 +347,7 @@ fn sparse_files_of_gnu_tar_are_whole_and_endless_ones_refused() {
         archive.extend([0; 1024]);
         archive
     };
-    let place = Place::new();
+    let place = TestDirectory::new();
     place.unpack(&sparse("00000400000"));
     let content = fs::read(place.root().join("sparse")).expect("a file");
     assert_eq!(content.len(), 0o400_000);
@@ -365,7 +365,7 @@ fn sparse_files_of_gnu_tar_are_whole_and_endless_ones_refused() {
     fixed.as_mut_bytes().copy_from_slice(&archive[..512]);
     fixed.set_cksum();
     archive[..512].copy_from_slice(fixed.as_bytes());
-    let told = Place::new().unpack(&archive);
+    let told = TestDirectory::new().unpack(&archive);
     assert!(told.contains("`sparse`: a file of more than 2 TiB"), "{told}");
 }
 
@@ -386,11 +386,11 @@ fn bits_and_owners_are_root_s_to_keep() {
     null.set_device_minor(3).expect("a number");
     append(&mut archive, null, b"");
     archive.extend([0; 1024]);
-    let place = Place::new();
+    let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, &archive).expect("an archive");
 
-    make(&file, &place.root(), Owners::Mine, &AtomicBool::new(false)).expect("unpacked as a user");
+    make(&file, &place.root(), Owners::CurrentUser, &AtomicBool::new(false)).expect("unpacked as a user");
     let told = tree(&place.root());
     assert!(told.contains("special = \"x\" 0755"), "{told}");
     assert!(told.contains("closed/ 0500") && told.contains("closed/file"), "{told}");
@@ -403,7 +403,7 @@ fn bits_and_owners_are_root_s_to_keep() {
         eprintln!("skipped: owners and devices, which only root can give");
         return;
     }
-    make(&file, &place.root(), Owners::Kept, &AtomicBool::new(false)).expect("unpacked as root");
+    make(&file, &place.root(), Owners::FromArchive, &AtomicBool::new(false)).expect("unpacked as root");
     let told = tree(&place.root());
     assert!(told.contains("special = \"x\" 6755"), "{told}");
     assert!(told.contains("dev/null device (1, 3) 0644"), "{told}");
@@ -419,16 +419,17 @@ fn devices_elsewhere_need_root() {
     disk.set_device_minor(0).expect("a number");
     append(&mut archive, disk, b"");
     archive.extend([0; 1024]);
-    let place = Place::new();
+    let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, &archive).expect("an archive");
-    let error = make(&file, &place.root(), Owners::Mine, &AtomicBool::new(false)).expect_err("not as a user");
+    let error =
+        make(&file, &place.root(), Owners::CurrentUser, &AtomicBool::new(false)).expect_err("not as a user");
     assert!(error.message.ends_with("`disk`: only root can make a device"), "{error}");
 }
 
 #[test]
 fn what_a_killed_run_left_behind_is_removed() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let left = place.0.path().join("root.part/closed");
     fs::create_dir_all(&left).expect("directories");
     fs::write(left.join("old"), "").expect("a file");
@@ -438,7 +439,7 @@ fn what_a_killed_run_left_behind_is_removed() {
 
 #[test]
 fn a_full_disk_is_told() {
-    let place = Place::new();
+    let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, tar(&[Member(FILE, "large", &"x".repeat(1 << 20))])).expect("an archive");
     // A process of its own, so that the mount shows nowhere else.

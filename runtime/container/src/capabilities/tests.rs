@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn sets(json: Value) -> Result<Sets> {
-    Sets::of(&serde_json::from_value(json).expect("capabilities"))
+fn sets(json: Value) -> Result<CapabilitySets> {
+    CapabilitySets::of(&serde_json::from_value(json).expect("capabilities"))
 }
 
 const CHOWN: u64 = 1;
@@ -19,7 +19,7 @@ fn each_set_has_its_own_bits() {
         "inheritable": ["CAP_KILL", "CAP_SYS_ADMIN"],
         "ambient": ["CAP_KILL"],
     }));
-    let expected = Sets {
+    let expected = CapabilitySets {
         bounding: CHOWN | KILL | SYS_ADMIN,
         permitted: CHOWN | KILL,
         effective: CHOWN,
@@ -27,7 +27,7 @@ fn each_set_has_its_own_bits() {
         ambient: KILL,
     };
     assert_eq!(given, Ok(expected));
-    assert_eq!(sets(json!({})), Ok(Sets::default()));
+    assert_eq!(sets(json!({})), Ok(CapabilitySets::default()));
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn sets_that_contradict_each_other_are_refused_at_their_place() {
 fn an_ambient_capability_without_its_inheritable_twin_is_idle() {
     let both = json!(["CAP_KILL"]);
     let idle = sets(json!({"bounding": both, "permitted": both, "ambient": both})).expect("sets");
-    assert_eq!(idle.idle(), KILL);
+    assert_eq!(idle.ineffective_ambient(), KILL);
     let real = sets(json!({"bounding": both, "permitted": both, "inheritable": both, "ambient": both}));
-    assert_eq!(real.expect("sets").idle(), 0);
+    assert_eq!(real.expect("sets").ineffective_ambient(), 0);
 }
 
 #[test]
@@ -60,10 +60,11 @@ fn what_cannot_be_given_is_left_out_and_told() {
     let all = json!(["CAP_CHOWN", "CAP_SYS_ADMIN"]);
     let given = sets(json!({"bounding": all, "permitted": all, "effective": all})).expect("sets");
     let held = CHOWN | KILL;
-    let less = Sets { bounding: CHOWN, permitted: CHOWN, effective: CHOWN, ..Sets::default() };
-    assert_eq!(given.within(held), less);
-    assert_eq!(given.beyond(held), ["CAP_SYS_ADMIN"]);
-    assert_eq!(given.beyond(u64::MAX), [""; 0]);
+    let less =
+        CapabilitySets { bounding: CHOWN, permitted: CHOWN, effective: CHOWN, ..CapabilitySets::default() };
+    assert_eq!(given.limit_to(held), less);
+    assert_eq!(given.missing_from(held), ["CAP_SYS_ADMIN"]);
+    assert_eq!(given.missing_from(u64::MAX), [""; 0]);
 }
 
 #[test]
@@ -79,6 +80,6 @@ fn names_numbers_and_order_agree() {
 
 #[test]
 fn the_kernel_of_this_machine_knows_a_run_of_them() {
-    let known = known().expect("/proc");
+    let known = kernel_capabilities().expect("/proc");
     assert!(known.trailing_ones() > 30 && known.leading_zeros() + known.trailing_ones() == 64, "{known:#x}");
 }

@@ -13,18 +13,18 @@ use super::devices::program::Instruction;
 use jobc_sys::syscall::raw;
 
 /// `BPF_PROG_LOAD`.
-const LOAD: usize = 5;
+const BPF_PROG_LOAD: usize = 5;
 /// `BPF_PROG_ATTACH`.
-const ATTACH: usize = 8;
+const BPF_PROG_ATTACH: usize = 8;
 /// `BPF_PROG_TYPE_CGROUP_DEVICE`.
-const CGROUP_DEVICE: u32 = 15;
+const BPF_PROG_TYPE_CGROUP_DEVICE: u32 = 15;
 /// `BPF_CGROUP_DEVICE`.
-const AT_DEVICES: u32 = 6;
+const BPF_CGROUP_DEVICE: u32 = 6;
 /// `BPF_F_ALLOW_MULTI`: programs of the groups above stay in force, and groups below may add their own.
-const WITH_OTHERS: u32 = 2;
+const BPF_F_ALLOW_MULTI: u32 = 2;
 
 /// How often a program is loaded that the kernel has not come to the end of.
-const TRIES: usize = 16;
+const MAX_TRIES: usize = 16;
 
 /// The fields of `union bpf_attr` for `BPF_PROG_LOAD`.
 #[repr(C)]
@@ -62,7 +62,7 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
     let mut name = [0; 16];
     name[..12].copy_from_slice(b"jobc_devices");
     let arguments = LoadArguments {
-        kind: CGROUP_DEVICE,
+        kind: BPF_PROG_TYPE_CGROUP_DEVICE,
         count: u32::try_from(program.len()).map_err(|_| Errno::TOOBIG)?,
         instructions: address(program.as_ptr().cast()),
         // No helper of the kernel is called, so no license is required.
@@ -74,10 +74,10 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         flags: 0,
         name,
         interface: 0,
-        expected_attachment: AT_DEVICES,
+        expected_attachment: BPF_CGROUP_DEVICE,
     };
-    let fd = patiently(|| {
-        let words = [LOAD, (&raw const arguments) as usize, size_of::<LoadArguments>(), 0, 0, 0];
+    let fd = retry_interrupted(|| {
+        let words = [BPF_PROG_LOAD, (&raw const arguments) as usize, size_of::<LoadArguments>(), 0, 0, 0];
         // SAFETY: `arguments`, the instructions and the licence outlive the call, and the size is that of `arguments`.
         unsafe { raw::syscall(__NR_bpf, words) }
     })?;
@@ -88,8 +88,8 @@ pub(super) fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
 
 /// Begins anew where the kernel gave its check of a program up, as it does as soon as a signal is pending (`bpf_check`
 /// in kernel/bpf/verifier.c): in a gang that is the end of another child, each time for one call.
-fn patiently<T>(mut load: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for _ in 1..TRIES {
+fn retry_interrupted<T>(mut load: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for _ in 1..MAX_TRIES {
         match load() {
             Err(Errno::AGAIN) => {}
             other => return other,
@@ -104,14 +104,14 @@ pub(super) fn attach(group: BorrowedFd<'_>, program: &OwnedFd) -> Result<(), Err
     let arguments = AttachArguments {
         target: number(group.as_raw_fd()),
         program: number(program.as_raw_fd()),
-        kind: AT_DEVICES,
-        flags: WITH_OTHERS,
+        kind: BPF_CGROUP_DEVICE,
+        flags: BPF_F_ALLOW_MULTI,
     };
     // SAFETY: `arguments` outlives the call, and the size is its own.
     unsafe {
         raw::syscall(
             __NR_bpf,
-            [ATTACH, (&raw const arguments) as usize, size_of::<AttachArguments>(), 0, 0, 0],
+            [BPF_PROG_ATTACH, (&raw const arguments) as usize, size_of::<AttachArguments>(), 0, 0, 0],
         )
     }?;
     Ok(())
@@ -125,7 +125,7 @@ mod tests {
     /// attempts.
     fn check(given_up: usize, then: Result<(), Errno>) -> (Result<(), Errno>, usize) {
         let mut asked = 0;
-        let loaded = patiently(|| {
+        let loaded = retry_interrupted(|| {
             asked += 1;
             if asked <= given_up { Err(Errno::AGAIN) } else { then }
         });
@@ -137,6 +137,6 @@ mod tests {
         assert_eq!(check(0, Ok(())), (Ok(()), 1));
         assert_eq!(check(3, Ok(())), (Ok(()), 4));
         assert_eq!(check(1, Err(Errno::PERM)), (Err(Errno::PERM), 2));
-        assert_eq!(check(usize::MAX, Ok(())), (Err(Errno::AGAIN), TRIES));
+        assert_eq!(check(usize::MAX, Ok(())), (Err(Errno::AGAIN), MAX_TRIES));
     }
 }

@@ -51,7 +51,7 @@ impl Controller {
     ];
 
     /// The controller of a name of either version; nothing for one that this program does not use.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.name() == name || (name == "blkio" && *one == Self::Io))
     }
 
@@ -75,7 +75,7 @@ impl Controller {
     }
 
     /// Whether every cgroup v2 group has it, without being enabled in the group above.
-    pub fn needs_no_switch(self) -> bool {
+    pub fn is_always_enabled(self) -> bool {
         matches!(self, Self::Devices | Self::Freezer | Self::Cpuacct)
     }
 }

@@ -14,7 +14,7 @@ use jobc_sys::error::{Error, Kind, Result};
 pub(super) use v1::writes;
 
 /// Where in config.json the list stands.
-pub(super) const PLACE: &str = "/linux/resources/devices";
+pub(super) const DEVICES_POINTER: &str = "/linux/resources/devices";
 
 /// A rule about devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,28 +50,28 @@ pub(super) const WRITE: u32 = 4;
 pub(super) const ALL: u32 = MKNOD | READ | WRITE;
 
 /// Everything is allowed.
-pub(super) const ANY: Rule = Rule { allow: true, kind: None, major: None, minor: None, access: ALL };
+pub(super) const ALLOW_ALL: Rule = Rule { allow: true, kind: None, major: None, minor: None, access: ALL };
 
 /// What every container may do: make any node, and use those that every Linux has, as other runtimes allow it.
-const USUAL: [Rule; 11] = [
-    usual(DeviceKind::Character, None, None, MKNOD),
-    usual(DeviceKind::Block, None, None, MKNOD),
-    usual(DeviceKind::Character, Some(1), Some(3), ALL),
-    usual(DeviceKind::Character, Some(1), Some(5), ALL),
-    usual(DeviceKind::Character, Some(1), Some(7), ALL),
-    usual(DeviceKind::Character, Some(1), Some(8), ALL),
-    usual(DeviceKind::Character, Some(1), Some(9), ALL),
-    usual(DeviceKind::Character, Some(5), Some(0), ALL),
-    usual(DeviceKind::Character, Some(5), Some(1), ALL),
-    usual(DeviceKind::Character, Some(5), Some(2), ALL),
-    usual(DeviceKind::Character, Some(136), None, ALL),
+const DEFAULT_RULES: [Rule; 11] = [
+    default_rule(DeviceKind::Character, None, None, MKNOD),
+    default_rule(DeviceKind::Block, None, None, MKNOD),
+    default_rule(DeviceKind::Character, Some(1), Some(3), ALL),
+    default_rule(DeviceKind::Character, Some(1), Some(5), ALL),
+    default_rule(DeviceKind::Character, Some(1), Some(7), ALL),
+    default_rule(DeviceKind::Character, Some(1), Some(8), ALL),
+    default_rule(DeviceKind::Character, Some(1), Some(9), ALL),
+    default_rule(DeviceKind::Character, Some(5), Some(0), ALL),
+    default_rule(DeviceKind::Character, Some(5), Some(1), ALL),
+    default_rule(DeviceKind::Character, Some(5), Some(2), ALL),
+    default_rule(DeviceKind::Character, Some(136), None, ALL),
 ];
 
-const fn usual(kind: DeviceKind, major: Option<u32>, minor: Option<u32>, access: u32) -> Rule {
+const fn default_rule(kind: DeviceKind, major: Option<u32>, minor: Option<u32>, access: u32) -> Rule {
     Rule { allow: true, kind: Some(kind), major, minor, access }
 }
 
-/// The rules of a container: those of config.json, then [`USUAL`], with nothing before a rule about all devices.
+/// The rules of a container: those of config.json, then [`DEFAULT_RULES`], with nothing before a rule about all devices.
 ///
 /// # Errors
 ///
@@ -79,8 +79,8 @@ const fn usual(kind: DeviceKind, major: Option<u32>, minor: Option<u32>, access:
 pub(super) fn rules(written: &[LinuxDeviceCgroup]) -> Result<Vec<Rule>> {
     let mut rules = vec![];
     for (index, rule) in written.iter().enumerate() {
-        let rule = Rule::of(rule, &format!("{PLACE}/{index}"))?;
-        if rule.is_about_all() {
+        let rule = Rule::of(rule, &format!("{DEVICES_POINTER}/{index}"))?;
+        if rule.matches_all() {
             rules.clear();
             if !rule.allow {
                 continue;
@@ -88,9 +88,9 @@ pub(super) fn rules(written: &[LinuxDeviceCgroup]) -> Result<Vec<Rule>> {
         }
         rules.push(rule);
     }
-    let opened = rules.first().is_some_and(Rule::is_about_all);
+    let opened = rules.first().is_some_and(Rule::matches_all);
     if !opened {
-        for rule in USUAL {
+        for rule in DEFAULT_RULES {
             if !rules.contains(&rule) || rules.iter().any(|one| !one.allow) {
                 rules.push(rule);
             }
@@ -100,9 +100,9 @@ pub(super) fn rules(written: &[LinuxDeviceCgroup]) -> Result<Vec<Rule>> {
 }
 
 /// Whether a rule takes away something that other rules give, so that a list without it would mean something else.
-pub(super) fn takes_away(written: &[LinuxDeviceCgroup]) -> bool {
-    let rules: Vec<Rule> = written.iter().filter_map(|rule| Rule::of(rule, PLACE).ok()).collect();
-    rules.iter().any(|rule| !rule.allow && !rule.is_about_all())
+pub(super) fn has_effective_deny(written: &[LinuxDeviceCgroup]) -> bool {
+    let rules: Vec<Rule> = written.iter().filter_map(|rule| Rule::of(rule, DEVICES_POINTER).ok()).collect();
+    rules.iter().any(|rule| !rule.allow && !rule.matches_all())
 }
 
 impl Rule {
@@ -156,7 +156,7 @@ impl Rule {
     }
 
     /// Whether it speaks of every access to every device.
-    pub(super) fn is_about_all(&self) -> bool {
+    pub(super) fn matches_all(&self) -> bool {
         self.kind.is_none() && self.major.is_none() && self.minor.is_none() && self.access == ALL
     }
 
@@ -166,8 +166,10 @@ impl Rule {
     }
 
     /// Whether there are devices that both speak of.
-    fn meets(&self, other: &Self) -> bool {
-        meets(self.kind, other.kind) && meets(self.major, other.major) && meets(self.minor, other.minor)
+    fn overlaps(&self, other: &Self) -> bool {
+        overlaps(self.kind, other.kind)
+            && overlaps(self.major, other.major)
+            && overlaps(self.minor, other.minor)
     }
 
     /// Whether they speak of the same devices.
@@ -180,7 +182,7 @@ fn covers<T: PartialEq + Copy>(wide: Option<T>, narrow: Option<T>) -> bool {
     wide.is_none() || wide == narrow
 }
 
-fn meets<T: PartialEq + Copy>(one: Option<T>, other: Option<T>) -> bool {
+fn overlaps<T: PartialEq + Copy>(one: Option<T>, other: Option<T>) -> bool {
     one.is_none() || other.is_none() || one == other
 }
 

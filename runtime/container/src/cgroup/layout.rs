@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::controller::Controller;
 use jobc_sys::error::{Error, Result};
-use jobc_sys::kernel_file::{self, unescaped};
+use jobc_sys::kernel_file::{self, unescape};
 
 /// The hierarchies of this host, and where this process is in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Layout {
     /// The cgroup v1 hierarchies, in the order of `/proc/self/cgroup`.
     pub hierarchies: Vec<Hierarchy>,
     /// The cgroup v2 hierarchy.
-    pub unified: Option<Unified>,
+    pub unified: Option<UnifiedHierarchy>,
 }
 
 /// A mounted cgroup v1 hierarchy.
@@ -32,21 +32,21 @@ pub struct Hierarchy {
     /// The controllers in it that this program knows.
     pub controllers: Vec<Controller>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
-    pub own: Option<PathBuf>,
+    pub own_group: Option<PathBuf>,
     /// Whether it is mounted for writing; who may write is another question.
     pub writable: bool,
 }
 
 /// The mounted cgroup v2 hierarchy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unified {
+pub struct UnifiedHierarchy {
     /// Where it is mounted.
     pub mount: PathBuf,
     /// The controllers that groups of it can have: those that no cgroup v1 hierarchy holds. Looked up on first
     /// use.
     pub controllers: OnceLock<Vec<Controller>>,
     /// The group of this process, relative to the mount; nothing where it cannot be seen from here.
-    pub own: Option<PathBuf>,
+    pub own_group: Option<PathBuf>,
     /// Whether it is mounted for writing; who may write is another question.
     pub writable: bool,
 }
@@ -66,7 +66,7 @@ impl Layout {
     ///
     /// No mounted cgroups at all are not an error: the layout is empty then.
     pub fn detect() -> Result<Self> {
-        let mut layout = Self::seen(Path::new("/proc/self/cgroup"))?;
+        let mut layout = Self::read_proc(Path::new("/proc/self/cgroup"))?;
         if let Some(unified) = &mut layout.unified {
             // With cgroup v1, most limits are found there, and the other controllers are never looked up.
             unified.controllers = OnceLock::new();
@@ -74,13 +74,13 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Finds which groups another process is in; `own` means that process's. The cgroup v2 hierarchy seems to have no
+    /// Finds which groups another process is in; `own_group` means that process's. The cgroup v2 hierarchy seems to have no
     /// controllers.
-    pub(super) fn of(pid: u32) -> Result<Self> {
-        Self::seen(&PathBuf::from(format!("/proc/{pid}/cgroup")))
+    pub(super) fn of_process(pid: u32) -> Result<Self> {
+        Self::read_proc(&PathBuf::from(format!("/proc/{pid}/cgroup")))
     }
 
-    fn seen(own: &Path) -> Result<Self> {
+    fn read_proc(own: &Path) -> Result<Self> {
         Ok(Self::parse(&read(Path::new("/proc/self/mountinfo"))?, &read_whole(own)?))
     }
 
@@ -94,18 +94,19 @@ impl Layout {
             let (Some(_), Some(name), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
                 continue;
             };
-            let Some(mount) = best(&mounts, name) else { continue };
+            let Some(mount) = best_mount(&mounts, name) else { continue };
             let (own, writable) = (mount.relative(path), mount.writable);
             let mount = mount.point.clone();
             if name.is_empty() {
-                layout.unified = Some(Unified { mount, controllers: vec![].into(), own, writable });
+                layout.unified =
+                    Some(UnifiedHierarchy { mount, controllers: vec![].into(), own_group: own, writable });
             } else {
-                let controllers = name.split(',').filter_map(Controller::named).collect();
+                let controllers = name.split(',').filter_map(Controller::from_name).collect();
                 layout.hierarchies.push(Hierarchy {
                     mount,
                     name: name.to_owned(),
                     controllers,
-                    own,
+                    own_group: own,
                     writable,
                 });
             }
@@ -119,7 +120,7 @@ impl Layout {
             Some(Version::V1)
         } else {
             let unified = self.unified.as_ref()?;
-            (controller.needs_no_switch() || unified.controllers().contains(&controller))
+            (controller.is_always_enabled() || unified.controllers().contains(&controller))
                 .then_some(Version::V2)
         }
     }
@@ -135,12 +136,12 @@ impl Layout {
     }
 }
 
-impl Unified {
+impl UnifiedHierarchy {
     /// The controllers that groups of it can have; none where they are not known.
     pub fn controllers(&self) -> &[Controller] {
         self.controllers.get_or_init(|| {
             let list = read_whole(&self.mount.join("cgroup.controllers")).unwrap_or_default();
-            list.split_whitespace().filter_map(Controller::named).collect()
+            list.split_whitespace().filter_map(Controller::from_name).collect()
         })
     }
 }
@@ -173,7 +174,7 @@ impl Mount {
     fn parse(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" - ")?;
         let mut before = before.split(' ').skip(3);
-        let (root, point) = (unescaped(before.next()?.as_bytes()), unescaped(before.next()?.as_bytes()));
+        let (root, point) = (unescape(before.next()?.as_bytes()), unescape(before.next()?.as_bytes()));
         let is_for_writing = |options: &str| options.split(',').next() == Some("rw");
         let writable = before.next().is_some_and(is_for_writing);
         let mut after = after.split(' ');
@@ -189,7 +190,7 @@ impl Mount {
     }
 
     /// Whether this is the hierarchy that /proc/self/cgroup calls `name`.
-    fn is(&self, name: &str) -> bool {
+    fn is_hierarchy(&self, name: &str) -> bool {
         match &self.options {
             None => name.is_empty(),
             Some(options) => {
@@ -210,8 +211,8 @@ impl Mount {
 }
 
 /// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
-fn best<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
-    mounts.iter().filter(|mount| mount.is(name)).min_by_key(|mount| mount.root.components().count())
+fn best_mount<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
+    mounts.iter().filter(|mount| mount.is_hierarchy(name)).min_by_key(|mount| mount.root.components().count())
 }
 
 /// Reads a file that the kernel shows as a whole, or as far as the text has room (seq_file.rst): with room left it is
@@ -220,13 +221,13 @@ fn read_whole(path: &Path) -> Result<String> {
     match kernel_file::read(path, &mut [0; 4096]) {
         Ok(text) => Ok(String::from_utf8_lossy(text).into_owned()),
         Err(Errno::FBIG) => read(path),
-        Err(errno) => Err(Error::machine(format!("read `{}`", path.display()), errno)),
+        Err(errno) => Err(Error::system(format!("read `{}`", path.display()), errno)),
     }
 }
 
 /// Reads a file of the kernel's that it shows line by line, a page at most for each call.
 fn read(path: &Path) -> Result<String> {
-    let failed = |errno| Error::machine(format!("read `{}`", path.display()), errno);
+    let failed = |errno| Error::system(format!("read `{}`", path.display()), errno);
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
     let mut bytes = Vec::with_capacity(16 * 1024);
     while rustix::io::read(&file, spare_capacity(&mut bytes)).map_err(failed)? > 0 {

@@ -21,14 +21,14 @@ pub struct Limit {
     /// The files, each with its text. All that a kernel has are written, and one of them it must have.
     pub files: Vec<(String, String)>,
     /// The field that asks for it: a JSON Pointer into config.json.
-    pub place: String,
+    pub pointer: String,
     /// A limit on something the host may not have at all; then a kernel without the file keeps it as well.
-    pub kept_without: Option<Absent>,
+    pub satisfied_without: Option<OptionalResource>,
 }
 
 /// What a host can be without, so that there is nothing to limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
+pub enum OptionalResource {
     /// Swap space.
     Swap,
 }
@@ -39,19 +39,19 @@ pub(super) struct Limits {
     /// In the order they must be written.
     pub(super) writable: Vec<Limit>,
     /// One error of [`Kind::Unenforceable`] for each limit that has no file here.
-    pub(super) impossible: Vec<Error>,
+    pub(super) unsupported: Vec<Error>,
 }
 
 /// Files that a kernel may have for compatibility: it accepts writes and enforces nothing.
 ///
 /// There is no separate limit of kernel memory since Linux 5.16 (cgroup-v1/memory.rst,
 /// `memory.kmem.limit_in_bytes`).
-const WITHOUT_EFFECT: [&str; 1] = ["memory.kmem.limit_in_bytes"];
+const NO_EFFECT_FILES: [&str; 1] = ["memory.kmem.limit_in_bytes"];
 
 impl Limit {
     /// Whether what was written to a file must be read back to know that it is kept.
-    pub(super) fn may_be_ignored(file: &str) -> bool {
-        WITHOUT_EFFECT.contains(&file)
+    pub(super) fn needs_read_back(file: &str) -> bool {
+        NO_EFFECT_FILES.contains(&file)
     }
 }
 
@@ -62,17 +62,17 @@ impl Limits {
     ///
     /// What makes no sense on any host, such as less memory and swap together than memory.
     pub(super) fn of(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
-        Self::list(&Asked { resources, changing: false }, layout)
+        Self::list(&LimitRequest { resources, is_update: false }, layout)
     }
 
     /// The same for a group that has limits: what is not limited any more (`-1`) is written too.
-    pub(super) fn of_change(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
-        Self::list(&Asked { resources, changing: true }, layout)
+    pub(super) fn of_update(resources: &LinuxResources, layout: &Layout) -> Result<Self> {
+        Self::list(&LimitRequest { resources, is_update: true }, layout)
     }
 
-    fn list(asked: &Asked<'_>, layout: &Layout) -> Result<Self> {
+    fn list(asked: &LimitRequest<'_>, layout: &Layout) -> Result<Self> {
         let mut limits = Limits::default();
-        for controller in ORDER {
+        for controller in WRITE_ORDER {
             if layout.hierarchy(controller).is_some() {
                 v1::list(controller, asked, &mut limits)?;
                 continue;
@@ -82,25 +82,25 @@ impl Limits {
             v2::list(controller, asked, &mut found)?;
             if !found.writable.is_empty() && layout.version(controller).is_none() {
                 found
-                    .impossible
-                    .extend(found.writable.drain(..).map(|limit| no_controller(controller, &limit.place)));
+                    .unsupported
+                    .extend(found.writable.drain(..).map(|limit| no_controller(controller, &limit.pointer)));
             }
             if !layout.hierarchies.is_empty()
                 && matches!(controller, Controller::NetCls | Controller::NetPrio)
             {
                 // Version 1 is here, without this one.
                 let name = controller.name();
-                for error in &mut found.impossible {
+                for error in &mut found.unsupported {
                     error.message = format!(
                         "no cgroup v1 hierarchy with `{name}` is mounted, and cgroup v2 does not have it"
                     );
                 }
             }
             limits.writable.append(&mut found.writable);
-            limits.impossible.append(&mut found.impossible);
+            limits.unsupported.append(&mut found.unsupported);
         }
-        unified(asked.resources, layout, &mut limits)?;
-        limits.impossible.dedup_by(|later, earlier| later.place == earlier.place);
+        push_unified_files(asked.resources, layout, &mut limits)?;
+        limits.unsupported.dedup_by(|later, earlier| later.pointer == earlier.pointer);
         Ok(limits)
     }
 
@@ -110,24 +110,25 @@ impl Limits {
 
     fn push_files(&mut self, controller: Controller, place: &str, files: Vec<(String, String)>) {
         let place = format!("/linux/resources/{place}");
-        self.writable.push(Limit { controller, files, place, kept_without: None });
+        self.writable.push(Limit { controller, files, pointer: place, satisfied_without: None });
     }
 
     /// Says that a field has no counterpart in the version of a controller that is here.
-    fn lacks(&mut self, place: &str, what: &str, version: &str) {
-        self.impossible.push(
+    fn push_unsupported(&mut self, place: &str, what: &str, version: &str) {
+        self.unsupported.push(
             Error::new(Kind::Unenforceable, format!("cgroup v{version} has no {what}"))
                 .at(format!("/linux/resources/{place}"))
-                .help(GO_ON),
+                .help(ALLOW_UNENFORCED_HELP),
         );
     }
 }
 
 /// What to do about a limit that cannot be kept.
-pub const GO_ON: &str = "remove it from config.json, or run without it with `--allow-unenforced`";
+pub const ALLOW_UNENFORCED_HELP: &str =
+    "remove it from config.json, or run without it with `--allow-unenforced`";
 
 /// The order of writing. CPU sets come first: a cgroup v1 group takes no process before it has one.
-const ORDER: [Controller; 9] = [
+const WRITE_ORDER: [Controller; 9] = [
     Controller::Cpuset,
     Controller::Cpu,
     Controller::Memory,
@@ -140,26 +141,26 @@ const ORDER: [Controller; 9] = [
 ];
 
 /// What a limit is made from.
-struct Asked<'a> {
+struct LimitRequest<'a> {
     resources: &'a LinuxResources,
     /// Whether there are limits already, so that one that limits nothing takes another's place.
-    changing: bool,
+    is_update: bool,
 }
 
-impl Asked<'_> {
+impl LimitRequest<'_> {
     /// What is written for a limit; `unlimited` where a negative number takes one away.
-    fn bound(&self, limit: Option<i64>, unlimited: &str) -> Option<String> {
+    fn limit_text(&self, limit: Option<i64>, unlimited: &str) -> Option<String> {
         match limit? {
             1.. => limit.map(|limit| limit.to_string()),
             0 => None,
-            _ => self.changing.then(|| unlimited.to_owned()),
+            _ => self.is_update.then(|| unlimited.to_owned()),
         }
     }
 
     /// Whether memory and swap together lose their limit.
     fn frees_swap(&self) -> bool {
         let swap = self.resources.memory().and_then(|memory| memory.swap());
-        self.changing && swap.is_some_and(|swap| swap < 0)
+        self.is_update && swap.is_some_and(|swap| swap < 0)
     }
 
     /// The limit of memory in bytes, where it limits something.
@@ -246,7 +247,7 @@ impl Asked<'_> {
         lists
             .into_iter()
             .map(|(name, list)| {
-                let entries = list.iter().flatten().filter(|one| self.changing || one.rate() > 0);
+                let entries = list.iter().flatten().filter(|one| self.is_update || one.rate() > 0);
                 (name, entries.map(|one| (format!("{}:{}", one.major(), one.minor()), one.rate())).collect())
             })
             .collect()
@@ -254,7 +255,7 @@ impl Asked<'_> {
 }
 
 /// The files of the cgroup v2 hierarchy that config.json names itself.
-fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> Result<()> {
+fn push_unified_files(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> Result<()> {
     let mut list: Vec<_> = resources.unified().iter().flatten().collect();
     list.sort();
     for (file, text) in list {
@@ -273,10 +274,10 @@ fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> 
             ));
         }
         if layout.unified.is_none() {
-            limits.lacks(&place, "`unified` files", "1");
+            limits.push_unsupported(&place, "`unified` files", "1");
             continue;
         }
-        let controller = match Controller::named(prefix) {
+        let controller = match Controller::from_name(prefix) {
             // Files of the core are in every group, like those of the freezer.
             None if prefix == "cgroup" => Controller::Freezer,
             None => Controller::Misc,
@@ -286,7 +287,9 @@ fn unified(resources: &LinuxResources, layout: &Layout, limits: &mut Limits) -> 
         if held_by_v1 || layout.version(controller).is_none() {
             let why = if held_by_v1 { "is mounted as cgroup v1" } else { "is not in this kernel" };
             let message = format!("the controller `{prefix}` {why}, so `{file}` does not exist");
-            limits.impossible.push(Error::new(Kind::Unenforceable, message).at(at).help(GO_ON));
+            limits
+                .unsupported
+                .push(Error::new(Kind::Unenforceable, message).at(at).help(ALLOW_UNENFORCED_HELP));
             continue;
         }
         let lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -301,7 +304,7 @@ fn no_controller(controller: Controller, place: &str) -> Error {
     let name = controller.name();
     Error::new(Kind::Unenforceable, format!("this kernel has no controller `{name}`, or it is disabled"))
         .at(place)
-        .help(GO_ON)
+        .help(ALLOW_UNENFORCED_HELP)
 }
 
 #[cfg(test)]

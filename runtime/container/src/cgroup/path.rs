@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// Where in config.json the path stands.
-pub(super) const PLACE: &str = "/linux/cgroupsPath";
+pub(super) const CGROUPS_PATH_POINTER: &str = "/linux/cgroupsPath";
 
 /// A group's path: its directories' names, from the tree's root or from the group of this process.
 ///
@@ -29,7 +29,7 @@ impl GroupPath {
 
     /// Parses a path, and rejects one that could lead elsewhere.
     pub fn parse(path: &str) -> Result<Self> {
-        let wrong = |message: String| Error::new(Kind::Config, message).at(PLACE);
+        let wrong = |message: String| Error::new(Kind::Config, message).at(CGROUPS_PATH_POINTER);
         let absolute = path.starts_with('/');
         let names = path.trim_start_matches('/').trim_end_matches('/');
         if names.is_empty() {

@@ -1,6 +1,6 @@
 //! Which groups a container gets, where they are made, and what is written to them; nothing is changed here.
 
-mod place;
+mod location;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use std::path::PathBuf;
 use super::controller::Controller;
 use super::devices::{self, Rule, program};
 use super::layout::{Hierarchy, Layout, Version};
-use super::limit::{GO_ON, Limit, Limits};
+use super::limit::{ALLOW_UNENFORCED_HELP, Limit, Limits};
 use super::path::GroupPath;
-use super::request::Request;
+use super::request::CgroupRequest;
 use super::unenforced::Unenforced;
 use jobc_sys::error::{Error, Kind, Result};
-pub use place::DELEGATE;
-pub(super) use place::may_move;
-use place::{Refusal, below};
+pub use location::DELEGATE_HELP;
+pub(super) use location::can_move_process;
+use location::{Refusal, join_below};
 
 /// The groups of a container, before they are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Group {
     /// The rules about devices, where this group keeps them.
     pub devices: Option<Vec<Rule>>,
     /// Whether systemd makes it: then it is no other container's that is there already.
-    pub given: bool,
+    pub made_by_systemd: bool,
 }
 
 /// A hierarchy, as far as the container sees it.
@@ -62,7 +62,7 @@ impl Plan {
     /// # Errors
     ///
     /// A path or a limit that makes no sense; unless that is allowed, a limit that cannot be enforced.
-    pub fn of(layout: &Layout, request: &Request<'_>) -> Result<Self> {
+    pub fn of(layout: &Layout, request: &CgroupRequest<'_>) -> Result<Self> {
         let path = match request.unit {
             None => GroupPath::of(request.path, request.id)?,
             Some(unit) => unit.path(),
@@ -74,9 +74,9 @@ impl Plan {
         let list = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
         let rules = devices::rules(list)?;
         // Nothing to keep from whom everything is allowed.
-        let rules = (rules != [devices::ANY]).then_some(rules);
+        let rules = (rules != [devices::ALLOW_ALL]).then_some(rules);
 
-        let mut impossible = std::mem::take(&mut limits.impossible);
+        let mut impossible = std::mem::take(&mut limits.unsupported);
         let mut groups = vec![];
         for hierarchy in &layout.hierarchies {
             let (inside, rest): (Vec<_>, Vec<_>) = limits.writable.into_iter().partition(|limit| {
@@ -100,7 +100,7 @@ impl Plan {
                 continue;
             }
             let found = match request.unit {
-                None => place::in_hierarchy(hierarchy, &path),
+                None => location::locate_in_hierarchy(hierarchy, &path),
                 Some(unit) => Ok(unit.in_hierarchy()),
             };
             match found {
@@ -111,11 +111,11 @@ impl Plan {
                     names,
                     limits: inside,
                     devices,
-                    given: request.unit.is_some(),
+                    made_by_systemd: request.unit.is_some(),
                 }),
                 Err(refusal) => {
-                    impossible.extend(inside.iter().map(|limit| refusal.about(limit)));
-                    impossible.extend(devices.and_then(|_| without_devices(request, &refusal)));
+                    impossible.extend(inside.iter().map(|limit| refusal.limit_error(limit)));
+                    impossible.extend(devices.and_then(|_| device_rules_error(request, &refusal)));
                 }
             }
         }
@@ -126,21 +126,21 @@ impl Plan {
                 let needed: Vec<Controller> = limits.iter().map(|limit| limit.controller).collect();
                 match (request.unit, request.scope) {
                     (Some(unit), _) => Ok(unit.in_tree()),
-                    (None, Some(scope)) => place::in_scope(unified, scope, &path, &needed),
-                    (None, None) => place::in_tree(unified, &path, &needed),
+                    (None, Some(scope)) => location::locate_in_scope(unified, scope, &path, &needed),
+                    (None, None) => location::locate_in_unified(unified, &path, &needed),
                 }
             };
             let mut found = find(&limits.writable);
             // Where some controllers are lacking, the others' limits are kept all the same.
             if let Err(refusal) = &found
-                && !refusal.lacking().is_empty()
+                && !refusal.missing_controllers().is_empty()
             {
                 let (lost, kept): (Vec<_>, Vec<_>) = limits
                     .writable
                     .into_iter()
-                    .partition(|limit| refusal.lacking().contains(&limit.controller));
-                impossible.extend(lost.iter().map(|limit| refusal.about(limit)));
-                lacks_group = refusal.is_for_want_of_a_group();
+                    .partition(|limit| refusal.missing_controllers().contains(&limit.controller));
+                impossible.extend(lost.iter().map(|limit| refusal.limit_error(limit)));
+                lacks_group = refusal.needs_delegated_group();
                 limits.writable = kept;
                 found = find(&limits.writable);
             }
@@ -151,17 +151,17 @@ impl Plan {
                     base,
                     names,
                     limits: limits.writable,
-                    devices: by_program.filter(|_| !request.user_namespace || program_possible()),
-                    given: request.unit.is_some(),
+                    devices: by_program.filter(|_| !request.user_namespace || can_load_device_program()),
+                    made_by_systemd: request.unit.is_some(),
                 }),
                 Err(refusal) => {
-                    lacks_group |= !limits.writable.is_empty() && refusal.is_for_want_of_a_group();
-                    impossible.extend(limits.writable.iter().map(|limit| refusal.about(limit)));
-                    impossible.extend(by_program.and_then(|_| without_devices(request, &refusal)));
+                    lacks_group |= !limits.writable.is_empty() && refusal.needs_delegated_group();
+                    impossible.extend(limits.writable.iter().map(|limit| refusal.limit_error(limit)));
+                    impossible.extend(by_program.and_then(|_| device_rules_error(request, &refusal)));
                 }
             }
         } else if by_program.is_some() {
-            impossible.extend(without_devices(request, &Refusal::NotMounted));
+            impossible.extend(device_rules_error(request, &Refusal::NotMounted));
         }
         if layout.hierarchies.is_empty() && layout.unified.is_none() {
             // The one reason for all, whatever each limit would need.
@@ -169,13 +169,13 @@ impl Plan {
                 error.message = Refusal::NotMounted.to_string();
             }
         }
-        let unenforced = accept(impossible, request)?;
+        let unenforced = accept_unenforced(impossible, request)?;
         Ok(Self { groups, unenforced, lacks_group })
     }
 
     /// Whether limits of a container would have a place if this user were given a cgroup v2 group.
-    pub(crate) fn wants_group(layout: &Layout, request: &Request<'_>) -> bool {
-        let allowed = Request { allow_unenforced: true, ..*request };
+    pub(crate) fn would_use_delegated_group(layout: &Layout, request: &CgroupRequest<'_>) -> bool {
+        let allowed = CgroupRequest { allow_unenforced: true, ..*request };
         Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
     }
 
@@ -210,17 +210,17 @@ impl Plan {
 impl Group {
     /// The group's directory.
     pub fn directory(&self) -> PathBuf {
-        self.start().join(self.names.iter().collect::<PathBuf>())
+        self.base_directory().join(self.names.iter().collect::<PathBuf>())
     }
 
     /// The directory of the group that it is made in.
-    pub(super) fn start(&self) -> PathBuf {
-        below(&self.mount, &self.base)
+    pub(super) fn base_directory(&self) -> PathBuf {
+        join_below(&self.mount, &self.base)
     }
 
     /// The directories between the base and the group, the highest first.
-    pub(super) fn above(&self) -> Vec<PathBuf> {
-        let base = self.start();
+    pub(super) fn ancestor_names(&self) -> Vec<PathBuf> {
+        let base = self.base_directory();
         (1..self.names.len())
             .map(|depth| base.join(self.names[..depth].iter().collect::<PathBuf>()))
             .collect()
@@ -237,7 +237,10 @@ impl fmt::Display for Interface {
 }
 
 /// Lets limits pass that cannot be enforced, where that is allowed.
-pub(super) fn accept(impossible: Vec<Error>, request: &Request<'_>) -> Result<Vec<Unenforced>> {
+pub(super) fn accept_unenforced(
+    impossible: Vec<Error>,
+    request: &CgroupRequest<'_>,
+) -> Result<Vec<Unenforced>> {
     let allowed = request.allow_unenforced;
     impossible.into_iter().map(|error| if allowed { Ok(error.into()) } else { Err(error) }).collect()
 }
@@ -246,19 +249,20 @@ pub(super) fn accept(impossible: Vec<Error>, request: &Request<'_>) -> Result<Ve
 ///
 /// In a user namespace no process can make a device node, so the container has those that it was given, which is what a
 /// list that only allows comes to. A rule that takes something away is then lost, and so is every rule elsewhere.
-pub(super) fn without_devices(request: &Request<'_>, why: &dyn fmt::Display) -> Option<Error> {
+pub(super) fn device_rules_error(request: &CgroupRequest<'_>, why: &dyn fmt::Display) -> Option<Error> {
     let written = request.resources.and_then(|resources| resources.devices().as_deref()).unwrap_or_default();
-    if request.user_namespace && !devices::takes_away(written) {
+    if request.user_namespace && !devices::has_effective_deny(written) {
         return None;
     }
     let message = format!("device access cannot be restricted: {why}");
     // Every container is kept from the host's devices, also one whose config.json has no list.
-    let help = if written.is_empty() { "run without it with `--allow-unenforced`" } else { GO_ON };
-    Some(Error::new(Kind::Unenforceable, message).at(devices::PLACE).help(help))
+    let help =
+        if written.is_empty() { "run without it with `--allow-unenforced`" } else { ALLOW_UNENFORCED_HELP };
+    Some(Error::new(Kind::Unenforceable, message).at(devices::DEVICES_POINTER).help(help))
 }
 
 /// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.
-fn program_possible() -> bool {
+fn can_load_device_program() -> bool {
     rustix::process::geteuid().is_root()
 }
 

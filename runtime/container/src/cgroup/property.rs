@@ -12,13 +12,13 @@ use crate::systemd::{Property, Value};
 /// systemd's `infinity`.
 const NO_LIMIT: u64 = u64::MAX;
 /// The period of the kernel's where none is written, in microseconds.
-const PERIOD: u64 = 100_000;
-const SECOND: u64 = 1_000_000;
+const DEFAULT_PERIOD_USEC: u64 = 100_000;
+const SECOND_USEC: u64 = 1_000_000;
 /// systemd keeps CPU time in whole hundredths of a CPU: microseconds a second.
-const STEP: u64 = SECOND / 100;
+const CPU_QUOTA_STEP_USEC: u64 = SECOND_USEC / 100;
 
 /// The properties for limits of a group of that version of cgroups, for a systemd of version `systemd`.
-pub(crate) fn of(limits: &[Limit], version: Version, systemd: u32) -> Vec<Property> {
+pub(crate) fn from_limits(limits: &[Limit], version: Version, systemd: u32) -> Vec<Property> {
     let mut list: Vec<Property> = vec![];
     let mut quota = None;
     let mut period = None;
@@ -38,7 +38,7 @@ pub(crate) fn of(limits: &[Limit], version: Version, systemd: u32) -> Vec<Proper
             }
             (Version::V2, "cpuset.cpus" | "cpuset.mems") if systemd >= 244 => {
                 let name = if file == "cpuset.cpus" { "AllowedCPUs" } else { "AllowedMemoryNodes" };
-                if let Some(mask) = mask(text) {
+                if let Some(mask) = list_to_bitmask(text) {
                     set(&mut list, name, Value::Bytes(mask));
                 }
             }
@@ -50,7 +50,11 @@ pub(crate) fn of(limits: &[Limit], version: Version, systemd: u32) -> Vec<Proper
         }
     }
     if let Some(quota) = quota {
-        set(&mut list, "CPUQuotaPerSecUSec", Value::Uint64(per_second(quota, period.unwrap_or(PERIOD))));
+        set(
+            &mut list,
+            "CPUQuotaPerSecUSec",
+            Value::Uint64(per_second(quota, period.unwrap_or(DEFAULT_PERIOD_USEC))),
+        );
         if let Some(period) = period.filter(|_| systemd >= 242) {
             set(&mut list, "CPUQuotaPeriodUSec", Value::Uint64(period));
         }
@@ -91,20 +95,20 @@ fn per_second(quota: u64, period: u64) -> u64 {
     if quota == NO_LIMIT {
         return NO_LIMIT;
     }
-    let exact = (u128::from(quota) * u128::from(SECOND)).div_ceil(u128::from(period.max(1)));
-    u64::try_from(exact.next_multiple_of(u128::from(STEP))).unwrap_or(NO_LIMIT)
+    let exact = (u128::from(quota) * u128::from(SECOND_USEC)).div_ceil(u128::from(period.max(1)));
+    u64::try_from(exact.next_multiple_of(u128::from(CPU_QUOTA_STEP_USEC))).unwrap_or(NO_LIMIT)
 }
 
 /// A list such as `0-3,7` as bits, the lowest number in the lowest bit of the first byte.
-fn mask(list: &str) -> Option<Vec<u8>> {
+fn list_to_bitmask(list: &str) -> Option<Vec<u8>> {
     /// More than any kernel counts.
-    const MOST: usize = 1 << 16;
+    const MAX_CPUS: usize = 1 << 16;
     let mut mask = vec![];
     for part in list.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        for bit in (first..=last).take(MOST) {
-            if bit >= MOST {
+        for bit in (first..=last).take(MAX_CPUS) {
+            if bit >= MAX_CPUS {
                 return None;
             }
             if mask.len() <= bit / 8 {

@@ -7,7 +7,7 @@ use super::unit_group::UnitGroup;
 
 /// What a container wants of its cgroup.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Request<'a> {
+pub struct CgroupRequest<'a> {
     /// The container's name; its group is `/jobc/<id>` where config.json names none.
     pub id: &'a str,
     /// `linux.cgroupsPath`: from the tree's root with a slash before it, from the group of this process without.

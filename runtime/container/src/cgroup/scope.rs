@@ -1,7 +1,7 @@
 //! The group of a scope that a user's systemd makes around a process that supervises.
 //!
 //! It is the user's to divide (`Delegate=`), and a group that passes controllers on holds no processes itself
-//! (cgroup-v2.rst, "No Internal Process Constraint"). So the process goes one down, to [`LEAF`], and groups of
+//! (cgroup-v2.rst, "No Internal Process Constraint"). So the process goes one down, to [`SUPERVISOR_GROUP`], and groups of
 //! containers are made beside that.
 
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use rustix::fs::{Mode, chmod, mkdir};
 
 use super::controller::Controller;
 use super::file::write;
-use super::layout::{Layout, Unified};
+use super::layout::{Layout, UnifiedHierarchy};
 use crate::systemd::Unit;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The group of the process that supervises, and of what it starts beside containers, below the scope's.
-pub const LEAF: &str = "supervisor";
+pub const SUPERVISOR_GROUP: &str = "supervisor";
 
 /// Where the group of a scope would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,19 +34,19 @@ impl ScopeGroup {
     }
 
     /// The controllers that it has once it is made: those of systemd's own group.
-    pub fn controllers(&self, tree: &Unified) -> Vec<Controller> {
+    pub fn controllers(&self, tree: &UnifiedHierarchy) -> Vec<Controller> {
         let list = std::fs::read_to_string(tree.mount.join(&self.systemd).join("cgroup.controllers"));
-        list.unwrap_or_default().split_whitespace().filter_map(Controller::named).collect()
+        list.unwrap_or_default().split_whitespace().filter_map(Controller::from_name).collect()
     }
 
-    /// Moves this process, which systemd has put into the scope's group, to [`LEAF`] below it.
+    /// Moves this process, which systemd has put into the scope's group, to [`SUPERVISOR_GROUP`] below it.
     ///
     /// # Errors
     ///
     /// It is not in that group, or the kernel refuses.
-    pub fn settle(unit: &Unit) -> Result<()> {
+    pub fn enter_supervisor_group(unit: &Unit) -> Result<()> {
         let unified = Layout::detect()?.unified;
-        let own = unified.and_then(|unified| Some(unified.mount.join(unified.own?)));
+        let own = unified.and_then(|unified| Some(unified.mount.join(unified.own_group?)));
         let Some(group) = own.as_ref().filter(|own| own.file_name() == Some(unit.name.as_ref())) else {
             let own = own.map_or_else(
                 || "a cgroup that is not visible here".to_owned(),
@@ -54,13 +54,13 @@ impl ScopeGroup {
             );
             let message =
                 format!("the user's systemd created `{}`, but left this process in {own}", unit.name);
-            return Err(Error::new(Kind::Machine, message));
+            return Err(Error::new(Kind::System, message));
         };
-        let leaf = group.join(LEAF);
+        let leaf = group.join(SUPERVISOR_GROUP);
         mkdir(&leaf, Mode::from_raw_mode(0o755))
             .and_then(|()| write(&leaf.join("cgroup.procs"), "0"))
             // Containers' groups are not made below it: they would have no controllers.
             .and_then(|()| chmod(&leaf, Mode::from_raw_mode(0o555)))
-            .map_err(|errno| Error::machine(format!("move to the cgroup `{}`", leaf.display()), errno))
+            .map_err(|errno| Error::system(format!("move to the cgroup `{}`", leaf.display()), errno))
     }
 }

@@ -6,10 +6,10 @@
 use serde_json::{Map, Value, json};
 
 use super::layout::Version;
-use super::saved::Cgroup;
+use super::record::Cgroup;
 
 /// Nanoseconds of a tick in which cpuacct.stat counts (`USER_HZ`, 100 on every architecture here).
-const TICK: u64 = 10_000_000;
+const TICK_NANOSECONDS: u64 = 10_000_000;
 
 impl Cgroup {
     /// What the container has used so far, as JSON.
@@ -36,7 +36,7 @@ struct Files<'a>(&'a Cgroup);
 impl Files<'_> {
     /// A file of that version.
     fn text(&self, version: Version, name: &str) -> Option<String> {
-        let groups = self.0.saved.groups.iter().filter(|group| group.version == version && group.is_there());
+        let groups = self.0.record.groups.iter().filter(|group| group.version == version && group.exists());
         groups.into_iter().find_map(|group| std::fs::read_to_string(group.directory.join(name)).ok())
     }
 
@@ -50,8 +50,8 @@ impl Files<'_> {
         let mut usage = Map::new();
         let mut throttling = Map::new();
         if let Some(text) = self.text(Version::V2, "cpu.stat") {
-            let micro = |key: &str| of_key(&text, key).map(|time| time * 1_000);
-            put(
+            let micro = |key: &str| value_of_key(&text, key).map(|time| time * 1_000);
+            insert_numbers(
                 &mut usage,
                 &[
                     ("total", micro("usage_usec")),
@@ -59,16 +59,16 @@ impl Files<'_> {
                     ("kernel", micro("system_usec")),
                 ],
             );
-            put(&mut throttling, &throttled(&text, micro("throttled_usec")));
+            insert_numbers(&mut throttling, &throttled(&text, micro("throttled_usec")));
         } else {
-            put(&mut usage, &[("total", self.number("", "cpuacct.usage"))]);
+            insert_numbers(&mut usage, &[("total", self.number("", "cpuacct.usage"))]);
             if let Some(text) = self.text(Version::V1, "cpuacct.stat") {
-                let ticks = |key: &str| of_key(&text, key).map(|ticks| ticks * TICK);
-                put(&mut usage, &[("user", ticks("user")), ("kernel", ticks("system"))]);
+                let ticks = |key: &str| value_of_key(&text, key).map(|ticks| ticks * TICK_NANOSECONDS);
+                insert_numbers(&mut usage, &[("user", ticks("user")), ("kernel", ticks("system"))]);
             }
         }
         if let Some(text) = self.text(Version::V1, "cpu.stat") {
-            put(&mut throttling, &throttled(&text, of_key(&text, "throttled_time")));
+            insert_numbers(&mut throttling, &throttled(&text, value_of_key(&text, "throttled_time")));
         }
         parts([("usage", usage), ("throttling", throttling)])
     }
@@ -76,8 +76,8 @@ impl Files<'_> {
     fn memory(&self) -> Value {
         let (mut usage, mut swap, mut raw) = (Map::new(), Map::new(), Map::new());
         let used = self.number("memory.current", "memory.usage_in_bytes");
-        let hits = self.text(Version::V2, "memory.events").and_then(|text| of_key(&text, "max"));
-        put(
+        let hits = self.text(Version::V2, "memory.events").and_then(|text| value_of_key(&text, "max"));
+        insert_numbers(
             &mut usage,
             &[
                 ("limit", self.number("memory.max", "memory.limit_in_bytes")),
@@ -89,7 +89,7 @@ impl Files<'_> {
         // Both versions are reported as cgroup v1 counts: memory and swap together.
         let both = |swap: Option<u64>, memory: Option<u64>| Some(swap?.saturating_add(memory?));
         let limit = both(self.number("memory.swap.max", ""), self.number("memory.max", ""));
-        put(
+        insert_numbers(
             &mut swap,
             &[
                 ("limit", limit.or_else(|| self.number("", "memory.memsw.limit_in_bytes"))),
@@ -105,7 +105,7 @@ impl Files<'_> {
         let text = self.text(Version::V2, "memory.stat").or_else(|| self.text(Version::V1, "memory.stat"));
         for line in text.as_deref().unwrap_or_default().lines() {
             if let Some((key, number)) = line.split_once(' ') {
-                put(&mut raw, &[(key, number.parse().ok())]);
+                insert_numbers(&mut raw, &[(key, number.parse().ok())]);
             }
         }
         let cache = raw.get("cache").or_else(|| raw.get("file")).cloned();
@@ -121,7 +121,10 @@ impl Files<'_> {
         // runc has 0 for no limit here.
         let limit =
             self.number("pids.max", "pids.max").map(|limit| if limit == u64::MAX { 0 } else { limit });
-        put(&mut pids, &[("current", self.number("pids.current", "pids.current")), ("limit", limit)]);
+        insert_numbers(
+            &mut pids,
+            &[("current", self.number("pids.current", "pids.current")), ("limit", limit)],
+        );
         Value::Object(pids)
     }
 
@@ -162,7 +165,7 @@ impl Files<'_> {
 }
 
 fn throttled(text: &str, time: Option<u64>) -> [(&'static str, Option<u64>); 3] {
-    let of = |key| of_key(text, key);
+    let of = |key| value_of_key(text, key);
     [("periods", of("nr_periods")), ("throttledPeriods", of("nr_throttled")), ("throttledTime", time)]
 }
 
@@ -172,11 +175,11 @@ fn entry(device: &str, op: &str, value: &str) -> Option<Value> {
     Some(json!({"major": number(major)?, "minor": number(minor)?, "op": op, "value": number(value)?}))
 }
 
-fn of_key(text: &str, key: &str) -> Option<u64> {
+fn value_of_key(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-fn put(object: &mut Map<String, Value>, fields: &[(&str, Option<u64>)]) {
+fn insert_numbers(object: &mut Map<String, Value>, fields: &[(&str, Option<u64>)]) {
     for (key, value) in fields {
         if let Some(value) = value {
             object.insert((*key).to_owned(), json!(value));

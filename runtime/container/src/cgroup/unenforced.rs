@@ -47,7 +47,7 @@ impl Unenforced {
 
 impl From<Error> for Unenforced {
     fn from(error: Error) -> Self {
-        Self { place: error.place.unwrap_or_default(), reason: error.message }
+        Self { place: error.pointer.unwrap_or_default(), reason: error.message }
     }
 }
 

@@ -2,16 +2,16 @@
 
 use std::path::PathBuf;
 
+use super::create::create_group;
 use super::devices::{self, DeviceKind, READ, Rule, WRITE};
 use super::file::write;
 use super::layout::{Layout, Version};
 use super::limit::Limit;
-use super::make::make;
-use super::path::PLACE;
+use super::path::CGROUPS_PATH_POINTER;
 use super::plan::{Group, Interface, Plan};
 use super::property;
-use super::request::Request;
-use super::saved::Cgroup;
+use super::record::Cgroup;
+use super::request::CgroupRequest;
 use super::unenforced::Unenforced;
 use crate::systemd::{Property, Value};
 use jobc_sys::error::{Error, Kind, Result};
@@ -25,9 +25,9 @@ impl Plan {
                 Interface::V1(_) => Version::V1,
                 Interface::V2 => Version::V2,
             };
-            list.extend(property::of(&group.limits, version, systemd));
+            list.extend(property::from_limits(&group.limits, version, systemd));
             if let (Version::V1, Some(rules)) = (version, &group.devices) {
-                list.extend(allowed(rules));
+                list.extend(device_allow_properties(rules));
             }
         }
         list
@@ -43,45 +43,45 @@ impl Plan {
     /// As [`Cgroup::create`], and a process that is not where it should be.
     pub(crate) fn carry_out_around(
         &self,
-        request: &Request<'_>,
+        request: &CgroupRequest<'_>,
         pid: u32,
         cgroup: &mut Cgroup,
     ) -> Result<Vec<Unenforced>> {
         let is_slice = request.unit.is_some_and(|unit| unit.is_slice);
         if !is_slice {
-            self.is_in_place(pid)?;
+            self.check_placement(pid)?;
         }
         let mut unenforced = self.unenforced.clone();
         for group in &self.groups {
-            unenforced.extend(make(group, request, cgroup)?);
+            unenforced.extend(create_group(group, request, cgroup)?);
             let version_1 = matches!(group.interface, Interface::V1(_));
             let file = group.directory().join(if version_1 { "tasks" } else { "cgroup.procs" });
             // A group that cannot be made and that no limit needs is missing.
             if (version_1 || is_slice) && file.exists() {
                 write(&file, &pid.to_string()).map_err(|errno| {
-                    Error::machine(format!("put process {pid} into `{}`", file.display()), errno)
+                    Error::system(format!("put process {pid} into `{}`", file.display()), errno)
                 })?;
             }
         }
         // The container's first process is in all of them.
-        cgroup.take_entrances();
+        cgroup.take_entry_fds();
         Ok(unenforced)
     }
 
     /// Checks that systemd has put a process where its group is expected: limits written elsewhere would hold for
     /// others.
-    fn is_in_place(&self, pid: u32) -> Result<()> {
-        let seen = Layout::of(pid)?;
+    fn check_placement(&self, pid: u32) -> Result<()> {
+        let seen = Layout::of_process(pid)?;
         for group in &self.groups {
             let own = match &group.interface {
-                Interface::V2 => seen.unified.as_ref().and_then(|unified| unified.own.as_ref()),
+                Interface::V2 => seen.unified.as_ref().and_then(|unified| unified.own_group.as_ref()),
                 Interface::V1(one) if one.name == "name=systemd" => {
                     let same = seen.hierarchies.iter().find(|other| other.name == one.name);
-                    same.and_then(|same| same.own.as_ref())
+                    same.and_then(|same| same.own_group.as_ref())
                 }
                 Interface::V1(_) => continue,
             };
-            let wanted = group.place();
+            let wanted = group.relative_path();
             if own != Some(&wanted) {
                 let own = own.map_or_else(
                     || "a cgroup that is not visible here".to_owned(),
@@ -91,7 +91,7 @@ impl Plan {
                     "systemd put the container's first process into {own}, not into `{}`",
                     wanted.display()
                 );
-                return Err(Error::new(Kind::Machine, message).at(PLACE));
+                return Err(Error::new(Kind::System, message).at(CGROUPS_PATH_POINTER));
             }
         }
         Ok(())
@@ -100,20 +100,20 @@ impl Plan {
 
 impl Group {
     /// The group relative to the mount of its hierarchy.
-    fn place(&self) -> PathBuf {
+    fn relative_path(&self) -> PathBuf {
         self.base.join(self.names.iter().collect::<PathBuf>())
     }
 }
 
 /// The properties for limits that are changed, some for cgroup v1 and some for cgroup v2.
-pub(crate) fn changed(limits: &[Limit], layout: &Layout, systemd: u32) -> Vec<Property> {
+pub(crate) fn changed_properties(limits: &[Limit], layout: &Layout, systemd: u32) -> Vec<Property> {
     let of = |version: Version| {
         let those: Vec<Limit> = limits
             .iter()
             .filter(|limit| layout.version(limit.controller) == Some(version))
             .cloned()
             .collect();
-        property::of(&those, version, systemd)
+        property::from_limits(&those, version, systemd)
     };
     [of(Version::V1), of(Version::V2)].concat()
 }
@@ -122,16 +122,16 @@ pub(crate) fn changed(limits: &[Limit], layout: &Layout, systemd: u32) -> Vec<Pr
 /// away again cannot be expressed there, and then nothing is returned.
 ///
 /// On cgroup v2 each has a program of its own, and both must allow.
-fn allowed(rules: &[Rule]) -> Vec<Property> {
+fn device_allow_properties(rules: &[Rule]) -> Vec<Property> {
     let majors = std::fs::read_to_string("/proc/devices").unwrap_or_default();
     let (all, rest) = rules.split_first().map_or((None, rules), |(first, rest)| {
-        if first.is_about_all() { (Some(first.allow), rest) } else { (None, rules) }
+        if first.matches_all() { (Some(first.allow), rest) } else { (None, rules) }
     });
     if all == Some(true) || rest.iter().any(|rule| !rule.allow) {
         return vec![];
     }
     let allow =
-        rest.iter().flat_map(|rule| names(rule, &majors).into_iter().map(|name| (name, access(rule))));
+        rest.iter().flat_map(|rule| device_names(rule, &majors).into_iter().map(|name| (name, access(rule))));
     vec![
         ("DevicePolicy".to_owned(), Value::Text("strict".to_owned())),
         ("DeviceAllow".to_owned(), Value::Pairs(allow.collect())),
@@ -139,7 +139,7 @@ fn allowed(rules: &[Rule]) -> Vec<Property> {
 }
 
 /// systemd.resource-control(5), `DeviceAllow=`: a node by its number, or a kind of nodes by the name of its driver.
-fn names(rule: &Rule, majors: &str) -> Vec<String> {
+fn device_names(rule: &Rule, majors: &str) -> Vec<String> {
     let kinds: &[DeviceKind] = match rule.kind {
         Some(DeviceKind::Character) => &[DeviceKind::Character],
         Some(DeviceKind::Block) => &[DeviceKind::Block],

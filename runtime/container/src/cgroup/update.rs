@@ -6,17 +6,17 @@ use oci_spec::runtime::LinuxResources;
 use rustix::io::Errno;
 
 use super::controller::Controller;
+use super::create::{self, subtree_control, write_limit};
 use super::file::write;
 use super::layout::{Hierarchy, Layout, Version};
 use super::limit::{Limit, Limits};
-use super::make::{self, switch, write_limit};
 use super::plan::{Group, Interface};
-use super::request::Request;
-use super::saved::{Cgroup, SavedGroup};
+use super::record::{Cgroup, GroupRecord};
+use super::request::CgroupRequest;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// How often processes are looked for that were made while the others were moved.
-const ROUNDS: usize = 100;
+const MAX_ROUNDS: usize = 100;
 
 /// A limit and the group that gets it.
 struct Change {
@@ -25,7 +25,7 @@ struct Change {
 }
 
 /// The content of a group's file before it was written.
-struct Former(PathBuf, String);
+struct PreviousContent(PathBuf, String);
 
 impl Cgroup {
     /// Writes those limits of `resources` that are in `sections` (`memory`, `cpu`, …).
@@ -48,41 +48,42 @@ impl Cgroup {
             let rest = place.strip_prefix("/linux/resources/").unwrap_or_default();
             sections.contains(&rest.split('/').next().unwrap_or_default())
         };
-        let limits = Limits::of_change(resources, layout)?;
-        let lost = |error: &Error| error.place.as_deref().is_some_and(named);
-        if let Some(error) = limits.impossible.into_iter().find(lost) {
+        let limits = Limits::of_update(resources, layout)?;
+        let lost = |error: &Error| error.pointer.as_deref().is_some_and(named);
+        if let Some(error) = limits.unsupported.into_iter().find(lost) {
             return Err(error);
         }
-        self.leave_room(resources, sections)?;
-        let before = self.saved.groups.len();
+        self.check_memory_in_use(resources, sections)?;
+        let before = self.record.groups.len();
         let mut former = vec![];
-        let writable: Vec<Limit> = limits.writable.into_iter().filter(|limit| named(&limit.place)).collect();
+        let writable: Vec<Limit> =
+            limits.writable.into_iter().filter(|limit| named(&limit.pointer)).collect();
         let result = writable
             .iter()
             .map(|limit| Ok(Change { directory: self.directory_for(limit, layout)?, limit: limit.clone() }))
             .collect::<Result<Vec<_>>>()
             .and_then(|changes| self.write_all(layout, changes, &mut former))
             .and_then(|()| {
-                let new = self.saved.groups[before..].to_vec();
-                new.iter().try_for_each(|group| self.fill(&group.directory))
+                let new = self.record.groups[before..].to_vec();
+                new.iter().try_for_each(|group| self.move_processes_to(&group.directory))
             })
             .and_then(|()| then(&writable));
         if result.is_err() {
-            for Former(path, text) in former.into_iter().rev() {
+            for PreviousContent(path, text) in former.into_iter().rev() {
                 // The error reports why the change failed.
                 let _ = write(&path, &text);
             }
-            for group in self.saved.groups.split_off(before) {
+            for group in self.record.groups.split_off(before) {
                 let _ = rustix::fs::rmdir(&group.directory);
             }
         }
-        self.joins.clear();
+        self.join_fds.clear();
         result
     }
 
     /// Refuses less memory than there is in use, where config.json has `checkBeforeUpdate`; otherwise the kernel of
     /// version 2 would end processes for it.
-    fn leave_room(&self, resources: &LinuxResources, sections: &[&str]) -> Result<()> {
+    fn check_memory_in_use(&self, resources: &LinuxResources, sections: &[&str]) -> Result<()> {
         let memory = resources.memory().as_ref().filter(|_| sections.contains(&"memory"));
         let Some(memory) = memory.filter(|memory| memory.check_before_update() == Some(true)) else {
             return Ok(());
@@ -101,17 +102,17 @@ impl Cgroup {
     /// The directory of the group that gets a limit, made where there is none.
     fn directory_for(&mut self, limit: &Limit, layout: &Layout) -> Result<PathBuf> {
         let hierarchy = layout.hierarchy(limit.controller);
-        let found = self.saved.groups.iter().filter(|group| group.is_there()).find(|group| match hierarchy {
+        let found = self.record.groups.iter().filter(|group| group.exists()).find(|group| match hierarchy {
             None => group.version == Version::V2,
             Some(_) => group.controllers.contains(&limit.controller),
         });
         if let Some(found) = found {
             return Ok(found.directory.clone());
         }
-        let names = self.saved.groups.iter().find_map(|group| names(group, layout));
+        let names = self.record.groups.iter().find_map(|group| group_names(group, layout));
         let (Some(hierarchy), Some(names)) = (hierarchy, names) else {
             return Err(Error::new(Kind::Unenforceable, "the container has no cgroup that can be limited")
-                .at(&limit.place));
+                .at(&limit.pointer));
         };
         let interface = Interface::V1(Hierarchy::clone(hierarchy));
         let mount = hierarchy.mount.clone();
@@ -122,13 +123,13 @@ impl Cgroup {
             names,
             limits: vec![],
             devices: None,
-            given: false,
+            made_by_systemd: false,
         };
-        make::make(&group, &Request::default(), self)?;
+        create::create_group(&group, &CgroupRequest::default(), self)?;
         let directory = group.directory();
-        if !self.saved.groups.iter().any(|group| group.directory == directory) {
+        if !self.record.groups.iter().any(|group| group.directory == directory) {
             let message = format!("the cgroup `{}` cannot be made", directory.display());
-            return Err(Error::new(Kind::Unenforceable, message).at(&limit.place));
+            return Err(Error::new(Kind::Unenforceable, message).at(&limit.pointer));
         }
         Ok(directory)
     }
@@ -137,14 +138,19 @@ impl Cgroup {
     ///
     /// Memory, and memory and swap together, must never cross, so that which of the two comes first depends on whether
     /// they grow; the same holds for the quota and the period of CPU time.
-    fn write_all(&self, layout: &Layout, changes: Vec<Change>, former: &mut Vec<Former>) -> Result<()> {
+    fn write_all(
+        &self,
+        layout: &Layout,
+        changes: Vec<Change>,
+        former: &mut Vec<PreviousContent>,
+    ) -> Result<()> {
         let mut again = vec![];
         for change in changes {
             if layout.hierarchy(change.limit.controller).is_none()
                 && !change.limit.files.iter().any(|(file, _)| change.directory.join(file).exists())
                 && let Some(group) =
-                    self.saved.groups.iter().find(|group| group.directory == change.directory)
-                && let Some(names) = names(group, layout)
+                    self.record.groups.iter().find(|group| group.directory == change.directory)
+                && let Some(names) = group_names(group, layout)
                 && let Some(unified) = &layout.unified
             {
                 let (interface, mount) = (Interface::V2, unified.mount.clone());
@@ -156,15 +162,21 @@ impl Cgroup {
                     names,
                     limits,
                     devices: None,
-                    given: false,
+                    made_by_systemd: false,
                 };
-                let refused = switch::on(&group).into_iter().find(|(one, _)| *one == change.limit.controller);
+                let refused = subtree_control::enable_controllers(&group)
+                    .into_iter()
+                    .find(|(one, _)| *one == change.limit.controller);
                 if let Some((_, error)) = refused {
-                    return Err(error.at(&change.limit.place));
+                    return Err(error.at(&change.limit.pointer));
                 }
             }
             former.extend(
-                change.limit.files.iter().filter_map(|(file, _)| Former::of(change.directory.join(file))),
+                change
+                    .limit
+                    .files
+                    .iter()
+                    .filter_map(|(file, _)| PreviousContent::of(change.directory.join(file))),
             );
             if write_limit(&change.directory, &change.limit).is_err() {
                 again.push(change);
@@ -174,9 +186,9 @@ impl Cgroup {
     }
 
     /// Moves the container's processes into a new group.
-    fn fill(&self, directory: &Path) -> Result<()> {
+    fn move_processes_to(&self, directory: &Path) -> Result<()> {
         let file = directory.join("cgroup.procs");
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let there = std::fs::read_to_string(&file).unwrap_or_default();
             let outside: Vec<u32> = self
                 .processes()?
@@ -191,7 +203,7 @@ impl Cgroup {
                     // It has ended.
                     Ok(()) | Err(Errno::SRCH) => {}
                     Err(errno) => {
-                        return Err(Error::machine(
+                        return Err(Error::system(
                             format!("move process {pid} to `{}`", directory.display()),
                             errno,
                         ));
@@ -201,11 +213,11 @@ impl Cgroup {
         }
         let message =
             format!("new processes start faster than they can be moved to `{}`", directory.display());
-        Err(Error::new(Kind::Machine, message).help("pause the container first"))
+        Err(Error::new(Kind::System, message).help("pause the container first"))
     }
 }
 
-impl Former {
+impl PreviousContent {
     /// Of a file with one line: what has a line a device is not put back.
     fn of(path: PathBuf) -> Option<Self> {
         let text = std::fs::read_to_string(&path).ok()?;
@@ -216,7 +228,7 @@ impl Former {
 }
 
 /// The names from the mount of its hierarchy to a group.
-fn names(group: &SavedGroup, layout: &Layout) -> Option<Vec<String>> {
+fn group_names(group: &GroupRecord, layout: &Layout) -> Option<Vec<String>> {
     let mount = match group.version {
         Version::V2 => &layout.unified.as_ref()?.mount,
         Version::V1 => {

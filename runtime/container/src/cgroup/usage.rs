@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use serde::{Deserialize, Serialize};
 
 use super::layout::Version;
-use super::saved::{Cgroup, SavedGroup};
+use super::record::{Cgroup, GroupRecord};
 
 /// What a container has used so far; what the kernel does not count here is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,46 +38,52 @@ pub struct Usage {
 }
 
 /// What is taken from the text of a file.
-type Take = fn(&str, &mut Usage);
+type ParseFn = fn(&str, &mut Usage);
 
 /// The files that contain it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst. What an
 /// earlier one has reported is left as it is.
-const FILES: &[(Version, &str, Take)] = &[
-    (Version::V2, "cpu.stat", |text, usage| fill(&mut usage.cpu_usec, of_key(text, "usage_usec"))),
-    (Version::V2, "memory.current", |text, usage| fill(&mut usage.memory, number(text))),
-    (Version::V2, "memory.peak", |text, usage| fill(&mut usage.memory_peak, number(text))),
+const FILES: &[(Version, &str, ParseFn)] = &[
+    (Version::V2, "cpu.stat", |text, usage| {
+        set_if_missing(&mut usage.cpu_usec, value_of_key(text, "usage_usec"))
+    }),
+    (Version::V2, "memory.current", |text, usage| set_if_missing(&mut usage.memory, number(text))),
+    (Version::V2, "memory.peak", |text, usage| set_if_missing(&mut usage.memory_peak, number(text))),
     (Version::V2, "memory.events", |text, usage| {
-        fill(&mut usage.memory_limit_hits, of_key(text, "max"));
-        fill(&mut usage.oom_kills, of_key(text, "oom_kill"));
+        set_if_missing(&mut usage.memory_limit_hits, value_of_key(text, "max"));
+        set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"));
     }),
     (Version::V2, "io.stat", |text, usage| {
-        fill(&mut usage.read_bytes, Some(of_devices(text, "rbytes=")));
-        fill(&mut usage.written_bytes, Some(of_devices(text, "wbytes=")));
+        set_if_missing(&mut usage.read_bytes, Some(sum_of_devices(text, "rbytes=")));
+        set_if_missing(&mut usage.written_bytes, Some(sum_of_devices(text, "wbytes=")));
     }),
-    (Version::V2, "pids.current", |text, usage| fill(&mut usage.pids, number(text))),
+    (Version::V2, "pids.current", |text, usage| set_if_missing(&mut usage.pids, number(text))),
     (Version::V1, "cpuacct.usage", |text, usage| {
-        fill(&mut usage.cpu_usec, number(text).map(|nanoseconds| nanoseconds / 1_000));
+        set_if_missing(&mut usage.cpu_usec, number(text).map(|nanoseconds| nanoseconds / 1_000));
     }),
-    (Version::V1, "memory.usage_in_bytes", |text, usage| fill(&mut usage.memory, number(text))),
-    (Version::V1, "memory.max_usage_in_bytes", |text, usage| fill(&mut usage.memory_peak, number(text))),
-    (Version::V1, "memory.failcnt", |text, usage| fill(&mut usage.memory_limit_hits, number(text))),
-    (Version::V1, "memory.oom_control", |text, usage| fill(&mut usage.oom_kills, of_key(text, "oom_kill"))),
+    (Version::V1, "memory.usage_in_bytes", |text, usage| set_if_missing(&mut usage.memory, number(text))),
+    (Version::V1, "memory.max_usage_in_bytes", |text, usage| {
+        set_if_missing(&mut usage.memory_peak, number(text))
+    }),
+    (Version::V1, "memory.failcnt", |text, usage| set_if_missing(&mut usage.memory_limit_hits, number(text))),
+    (Version::V1, "memory.oom_control", |text, usage| {
+        set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"))
+    }),
     (Version::V1, "blkio.throttle.io_service_bytes_recursive", |text, usage| {
-        fill(&mut usage.read_bytes, Some(of_devices(text, "Read ")));
-        fill(&mut usage.written_bytes, Some(of_devices(text, "Write ")));
+        set_if_missing(&mut usage.read_bytes, Some(sum_of_devices(text, "Read ")));
+        set_if_missing(&mut usage.written_bytes, Some(sum_of_devices(text, "Write ")));
     }),
-    (Version::V1, "pids.current", |text, usage| fill(&mut usage.pids, number(text))),
+    (Version::V1, "pids.current", |text, usage| set_if_missing(&mut usage.pids, number(text))),
 ];
 
 /// Files that contain it where no controller counts processes: a line each.
-const LISTS: &[(Version, &str)] = &[(Version::V1, "tasks"), (Version::V2, "cgroup.procs")];
+const PROCESS_LISTS: &[(Version, &str)] = &[(Version::V1, "tasks"), (Version::V2, "cgroup.procs")];
 
 /// The open files of a container's groups with its usage, for repeated reads.
 ///
 /// It does not prevent the removal of a group; afterwards the files have no data.
 #[derive(Debug, Default)]
 pub struct Meter {
-    files: Vec<(File, Take)>,
+    files: Vec<(File, ParseFn)>,
 }
 
 impl Cgroup {
@@ -89,7 +95,7 @@ impl Cgroup {
     /// Opens the files with the usage of the container.
     pub fn meter(&self) -> Meter {
         let mut files = vec![];
-        let groups = || self.saved.groups.iter().filter(|group| group.is_there());
+        let groups = || self.record.groups.iter().filter(|group| group.exists());
         for group in groups() {
             let known = FILES.iter().filter(|(version, ..)| *version == group.version);
             files.extend(
@@ -98,15 +104,16 @@ impl Cgroup {
                 }),
             );
         }
-        let counts = |group: &&SavedGroup| group.directory.join("pids.current").exists();
+        let counts = |group: &&GroupRecord| group.directory.join("pids.current").exists();
         if !groups().any(|group| counts(&group)) {
             let lists = groups().flat_map(|group| {
-                LISTS
+                PROCESS_LISTS
                     .iter()
                     .filter(|(version, _)| *version == group.version)
                     .filter_map(|(_, name)| File::open(group.directory.join(name)).ok())
             });
-            let take: Take = |text, usage| fill(&mut usage.pids, Some(text.lines().count() as u64));
+            let take: ParseFn =
+                |text, usage| set_if_missing(&mut usage.pids, Some(text.lines().count() as u64));
             files.extend(lists.take(1).map(|file| (file, take)));
         }
         Meter { files }
@@ -134,7 +141,7 @@ impl Meter {
     }
 }
 
-fn fill(field: &mut Option<u64>, found: Option<u64>) {
+fn set_if_missing(field: &mut Option<u64>, found: Option<u64>) {
     *field = field.or(found);
 }
 
@@ -143,12 +150,12 @@ fn number(text: &str) -> Option<u64> {
 }
 
 /// The number of a line `key number`.
-fn of_key(text: &str, key: &str) -> Option<u64> {
+fn value_of_key(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| number(line.strip_prefix(key)?.strip_prefix(' ')?))
 }
 
 /// The sum over all devices: of `8:0 Read 4096` in cgroup v1, of `8:0 rbytes=4096 wbytes=0 …` in cgroup v2.
-fn of_devices(text: &str, key: &str) -> u64 {
+fn sum_of_devices(text: &str, key: &str) -> u64 {
     let of_line = |line: &str| {
         let (device, rest) = line.split_once(' ')?;
         let number = rest.split_once(key)?.1.split(' ').next()?.parse::<u64>().ok()?;

@@ -12,7 +12,7 @@ use jobc_sys::syscall::{Fd, Kernel};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// The parent has systemd make the cgroup around this process.
-    ControlGroup,
+    Cgroup,
     /// The parent writes the id maps, by newuidmap and newgidmap.
     IdMaps,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
@@ -24,7 +24,7 @@ pub enum Gate {
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::ControlGroup => "have systemd make its cgroup",
+            Self::Cgroup => "have systemd make its cgroup",
             Self::IdMaps => "map users and groups",
             Self::Hooks => "run the hooks in the runtime namespace",
             Self::Listener => "receive the seccomp listener",
@@ -48,7 +48,7 @@ pub struct Report {
     /// The filter's listener in the child, or -1.
     pub(crate) listener: AtomicI32,
     /// 0 until the parent has taken the listener: then 1, or [`NEVER`] where it could not.
-    pub(crate) taken: AtomicU32,
+    pub(crate) listener_taken: AtomicU32,
     /// The process id, as the parent sees it, where another process made the child for it.
     pub(crate) pid: AtomicU32,
     /// The pidfd that goes with it.
@@ -58,10 +58,10 @@ pub struct Report {
 pub(crate) const GONE: u32 = 0;
 pub(crate) const RUNNING: u32 = 1;
 pub(crate) const HELD: u32 = 2;
-pub(crate) const AT_IDS: u32 = 3;
+pub(crate) const AT_ID_MAPS: u32 = 3;
 pub(crate) const AT_HOOKS: u32 = 4;
 pub(crate) const AT_LISTENER: u32 = 5;
-pub(crate) const AT_GROUP: u32 = 6;
+pub(crate) const AT_CGROUP: u32 = 6;
 
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -75,7 +75,7 @@ impl Report {
             errno: AtomicI32::new(0),
             detail: AtomicU32::new(0),
             listener: AtomicI32::new(-1),
-            taken: AtomicU32::new(0),
+            listener_taken: AtomicU32::new(0),
             pid: AtomicU32::new(0),
             pidfd: AtomicI32::new(-1),
         }
@@ -84,9 +84,9 @@ impl Report {
     /// In the child: waits until the parent has opened one more gate.
     pub fn wait_at(&self, gate: Gate) -> std::result::Result<(), Errno> {
         let before = self.opened.load(Ordering::Acquire);
-        self.tell(match gate {
-            Gate::ControlGroup => AT_GROUP,
-            Gate::IdMaps => AT_IDS,
+        self.set_state(match gate {
+            Gate::Cgroup => AT_CGROUP,
+            Gate::IdMaps => AT_ID_MAPS,
             Gate::Hooks => AT_HOOKS,
             Gate::Listener => AT_LISTENER,
         });
@@ -104,7 +104,7 @@ impl Report {
 
     /// In the child: waits for a byte on a file descriptor; end-of-file without a byte ends the child.
     pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
-        self.tell(HELD);
+        self.set_state(HELD);
         let read = kernel.read(fd, &mut [0])?;
         self.state.store(RUNNING, Ordering::Release);
         if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
@@ -113,10 +113,10 @@ impl Report {
     /// In the child: waits until the parent has taken a filter's listener.
     ///
     /// The filter may refuse any call, or notify the agent, which is not connected yet: none is made here.
-    pub fn hand_over(&self, listener: Fd) -> std::result::Result<(), Errno> {
+    pub fn hand_over_listener(&self, listener: Fd) -> std::result::Result<(), Errno> {
         self.listener.store(listener, Ordering::Release);
         loop {
-            match self.taken.load(Ordering::Acquire) {
+            match self.listener_taken.load(Ordering::Acquire) {
                 0 => std::hint::spin_loop(),
                 NEVER => return Err(Errno::CANCELED),
                 _ => return Ok(()),
@@ -136,8 +136,8 @@ impl Report {
     }
 
     /// In the parent: lets the child go on, or end.
-    pub(crate) fn took(&self, taken: bool) {
-        self.taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
+    pub(crate) fn confirm_listener(&self, taken: bool) {
+        self.listener_taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
     }
 
     /// In the child: adds details about the step that is about to fail.
@@ -145,13 +145,13 @@ impl Report {
         self.detail.store(detail, Ordering::Release);
     }
 
-    fn tell(&self, state: u32) {
+    fn set_state(&self, state: u32) {
         self.state.store(state, Ordering::Release);
         let _ = futex::wake(&self.state, futex::Flags::empty(), u32::MAX >> 1);
     }
 
     /// In the parent: opens the gate, or marks it as never opening.
-    pub(crate) fn open(&self, gate: bool) {
+    pub(crate) fn open_gate(&self, gate: bool) {
         // The parent continues only when the child has left its gate. One that was killed there stays gone: the
         // kernel reports that only once.
         let at_gate = |state| (state != GONE).then_some(RUNNING);
@@ -165,7 +165,7 @@ impl Report {
     }
 
     /// In the parent: waits until the child is somewhere else than running.
-    pub(crate) fn wait(&self) -> u32 {
+    pub(crate) fn futex_wait(&self) -> u32 {
         loop {
             match self.state.load(Ordering::Acquire) {
                 RUNNING => wait(&self.state, RUNNING),
@@ -195,12 +195,12 @@ mod tests {
     fn a_listener_is_waited_for_until_it_is_taken_or_its_process_gone() {
         let report = Report::new();
         for (taken, expected) in [(true, Ok(())), (false, Err(Errno::CANCELED))] {
-            report.taken.store(0, Ordering::Release);
+            report.listener_taken.store(0, Ordering::Release);
             report.listener.store(-1, Ordering::Release);
             std::thread::scope(|scope| {
-                let child = scope.spawn(|| report.hand_over(5));
+                let child = scope.spawn(|| report.hand_over_listener(5));
                 assert_eq!(report.listener(), Some(5));
-                report.took(taken);
+                report.confirm_listener(taken);
                 assert_eq!(child.join().unwrap(), expected);
             });
         }
@@ -212,11 +212,11 @@ mod tests {
     #[test]
     fn who_was_killed_at_a_gate_is_not_waited_for() {
         let report = Report::new();
-        report.tell(AT_IDS);
-        assert_eq!(report.wait(), AT_IDS);
+        report.set_state(AT_ID_MAPS);
+        assert_eq!(report.futex_wait(), AT_ID_MAPS);
         // As the kernel does when the process ends.
         report.state.store(GONE, Ordering::Release);
-        report.open(true);
-        assert_eq!(report.wait(), GONE);
+        report.open_gate(true);
+        assert_eq!(report.futex_wait(), GONE);
     }
 }

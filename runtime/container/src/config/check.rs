@@ -21,7 +21,7 @@ impl Config {
         let mut findings = Findings::default();
         let spec = &self.spec;
         version(spec, &mut findings);
-        findings.0.extend(self.refused());
+        findings.0.extend(self.unsupported_properties());
         root(spec, &mut findings);
         process::check(spec, &mut findings);
         mounts::check(spec, &mut findings);
@@ -38,7 +38,7 @@ impl Config {
         let mut errors = self.check().into_iter();
         let Some(first) = errors.next() else { return Ok(()) };
         let others: Vec<String> =
-            errors.filter_map(|error| error.place).map(|place| format!("`{place}`")).collect();
+            errors.filter_map(|error| error.pointer).map(|place| format!("`{place}`")).collect();
         if others.is_empty() {
             return Err(first);
         }
@@ -62,13 +62,13 @@ fn version(spec: &Spec, findings: &mut Findings) {
             findings.0.push(error.at("/ociVersion").help("supported versions: 1.0.0 to 1.3.x"));
         }
         _ if version.is_empty() => {
-            findings.wrong(
+            findings.error(
                 "/ociVersion",
                 "the specification version is missing",
                 "write `\"ociVersion\": \"1.1.0\"`",
             );
         }
-        _ => findings.wrong(
+        _ => findings.error(
             "/ociVersion",
             format!("`{version}` is not a version"),
             "write three numbers, such as `1.1.0`",
@@ -78,15 +78,15 @@ fn version(spec: &Spec, findings: &mut Findings) {
 
 fn root(spec: &Spec, findings: &mut Findings) {
     match spec.root() {
-        None => findings.wrong("/root", "`root` is missing", "write `\"root\": {\"path\": \"rootfs\"}`"),
+        None => findings.error("/root", "`root` is missing", "write `\"root\": {\"path\": \"rootfs\"}`"),
         Some(root) if root.path().as_os_str().is_empty() => {
-            findings.wrong(
+            findings.error(
                 "/root/path",
                 "the root path is empty",
                 "write `rootfs`, or the path of a directory",
             );
         }
-        Some(root) => findings.text("/root/path", &root.path().to_string_lossy()),
+        Some(root) => findings.check_text("/root/path", &root.path().to_string_lossy()),
     }
 }
 
@@ -105,19 +105,19 @@ fn hooks(spec: &Spec, findings: &mut Findings) {
             let place = format!("/hooks/{stage}/{index}");
             if !hook.path().is_absolute() {
                 let message = format!("`{}` is not an absolute path", hook.path().display());
-                findings.wrong(
+                findings.error(
                     format!("{place}/path"),
                     message,
                     "write the absolute path of the hook's program",
                 );
             }
-            findings.text(format!("{place}/path"), &hook.path().to_string_lossy());
+            findings.check_text(format!("{place}/path"), &hook.path().to_string_lossy());
             for (argument, text) in hook.args().iter().flatten().enumerate() {
-                findings.argument(format!("{place}/args/{argument}"), text, "an argument");
+                findings.check_argument(format!("{place}/args/{argument}"), text, "an argument");
             }
-            findings.environment(&format!("{place}/env"), hook.env().as_deref().unwrap_or_default());
+            findings.check_environment(&format!("{place}/env"), hook.env().as_deref().unwrap_or_default());
             if hook.timeout().is_some_and(|seconds| seconds <= 0) {
-                findings.wrong(
+                findings.error(
                     format!("{place}/timeout"),
                     "the timeout is not positive",
                     "write 1 second or more, or remove the timeout",

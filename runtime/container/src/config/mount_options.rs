@@ -90,7 +90,7 @@ enum Word {
     /// Chooses the access-time mode.
     Atime(u64, Recursive),
     /// Goes back to `relatime` if the mode is the given one, or is not chosen.
-    NotAtime(u64, Recursive),
+    ClearAtime(u64, Recursive),
     /// A flag of the file system, the same for all mounts of it.
     FileSystem,
     Propagation(u32, Recursive),
@@ -106,7 +106,7 @@ use Recursive::{No, Yes};
 /// Every word this runtime knows, sorted: those of the OCI runtime specification, config.md, "Linux mount options".
 const WORDS: &[(&str, Word)] = &[
     ("async", Word::FileSystem),
-    ("atime", Word::NotAtime(NOATIME, No)),
+    ("atime", Word::ClearAtime(NOATIME, No)),
     ("bind", Word::Bind(No)),
     ("defaults", Word::Default),
     ("dev", Word::Clear(NODEV, No)),
@@ -133,11 +133,11 @@ const WORDS: &[(&str, Word)] = &[
     ("nolazytime", Word::FileSystem),
     ("nomand", Word::Default),
     ("norelatime", Word::Default),
-    ("nostrictatime", Word::NotAtime(STRICTATIME, No)),
+    ("nostrictatime", Word::ClearAtime(STRICTATIME, No)),
     ("nosuid", Word::Set(NOSUID, No)),
     ("nosymfollow", Word::Set(NOSYMFOLLOW, No)),
     ("private", Word::Propagation(kernel::MS_PRIVATE, No)),
-    ("ratime", Word::NotAtime(NOATIME, Yes)),
+    ("ratime", Word::ClearAtime(NOATIME, Yes)),
     ("rbind", Word::Bind(Yes)),
     ("rdev", Word::Clear(NODEV, Yes)),
     ("rdiratime", Word::Clear(NODIRATIME, Yes)),
@@ -156,7 +156,7 @@ const WORDS: &[(&str, Word)] = &[
     ("rnodiratime", Word::Set(NODIRATIME, Yes)),
     ("rnoexec", Word::Set(NOEXEC, Yes)),
     ("rnorelatime", Word::Default),
-    ("rnostrictatime", Word::NotAtime(STRICTATIME, Yes)),
+    ("rnostrictatime", Word::ClearAtime(STRICTATIME, Yes)),
     ("rnosuid", Word::Set(NOSUID, Yes)),
     ("rnosymfollow", Word::Set(NOSYMFOLLOW, Yes)),
     ("ro", Word::Set(RDONLY, No)),
@@ -251,8 +251,8 @@ impl MountOptions {
     pub fn of(mount: &Mount, place: &str) -> Result<Self, Vec<Error>> {
         let words = mount.options().as_deref().unwrap_or_default();
         let file_system = mount.typ().as_deref().unwrap_or_default();
-        let mut reading = Reading::default();
-        let bind = words.iter().rev().find_map(|word| match meaning(word) {
+        let mut reading = OptionsParser::default();
+        let bind = words.iter().rev().find_map(|word| match lookup(word) {
             Some(Word::Bind(recursive)) => Some(recursive),
             _ => None,
         });
@@ -267,27 +267,27 @@ impl MountOptions {
     }
 }
 
-fn meaning(word: &str) -> Option<Word> {
+fn lookup(word: &str) -> Option<Word> {
     WORDS.binary_search_by_key(&word, |(known, _)| known).ok().map(|index| WORDS[index].1)
 }
 
 /// Options half read: the access-time modes are put into the masks at the end.
 #[derive(Default)]
-struct Reading {
+struct OptionsParser {
     options: MountOptions,
     atime: Option<u64>,
     recursive_atime: Option<u64>,
 }
 
-impl Reading {
+impl OptionsParser {
     fn word(&mut self, word: &str, file_system: &str) -> Result<(), Error> {
         let options = &mut self.options;
-        match meaning(word) {
+        match lookup(word) {
             Some(Word::Default | Word::Bind(_)) => {}
             Some(Word::Set(attributes, recursive)) => options.change(attributes, 0, recursive),
             Some(Word::Clear(attributes, recursive)) => options.change(0, attributes, recursive),
             Some(Word::Atime(mode, recursive)) => *self.mode(recursive) = Some(mode),
-            Some(Word::NotAtime(mode, recursive)) => {
+            Some(Word::ClearAtime(mode, recursive)) => {
                 let current = self.mode(recursive);
                 if current.is_none_or(|chosen| chosen == mode) {
                     *current = Some(RELATIME);

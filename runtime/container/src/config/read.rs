@@ -20,8 +20,8 @@ impl Config {
         let mut json = serde_json::Deserializer::from_slice(text);
         let spec = serde_ignored::deserialize(&mut json, |path| unknown.push(pointer(&path)));
         match spec.and_then(|spec: Spec| json.end().map(|()| spec)) {
-            Ok(spec) => Ok(Self { unknown: unknown.into_iter().chain(legacy(&spec)).collect(), spec }),
-            Err(error) => Err(place(text, &error)),
+            Ok(spec) => Ok(Self { unknown: unknown.into_iter().chain(legacy_fields(&spec)).collect(), spec }),
+            Err(error) => Err(locate_error(text, &error)),
         }
     }
 }
@@ -39,7 +39,7 @@ fn pointer(path: &serde_ignored::Path<'_>) -> String {
 }
 
 /// Two fields that the types have and no specification ever had.
-fn legacy(spec: &Spec) -> impl Iterator<Item = String> {
+fn legacy_fields(spec: &Spec) -> impl Iterator<Item = String> {
     let uid = spec.uid_mappings().is_some().then(|| "/uidMappings".to_owned());
     let gid = spec.gid_mappings().is_some().then(|| "/gidMappings".to_owned());
     uid.into_iter().chain(gid)
@@ -47,7 +47,7 @@ fn legacy(spec: &Spec) -> impl Iterator<Item = String> {
 
 /// Reads a text again that could not be read, this time with an eye on the path: the way there costs a good text
 /// nothing.
-fn place(text: &[u8], error: &serde_json::Error) -> Error {
+fn locate_error(text: &[u8], error: &serde_json::Error) -> Error {
     let mut track = Track::new();
     let mut json = serde_json::Deserializer::from_slice(text);
     let again = Spec::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
@@ -56,12 +56,12 @@ fn place(text: &[u8], error: &serde_json::Error) -> Error {
     let said = said.split(" at line ").next().unwrap_or_default();
     let at = format!("(line {}, column {})", error.line(), error.column());
     let (message, help) = match error.classify() {
-        Category::Data => in_words(said),
+        Category::Data => describe_serde_error(said),
         // Where a word is wanted, the reader calls any other value bad syntax.
         _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => ("expected a string".to_owned(), None),
         _ => (format!("not JSON: {}", lower(said)), None),
     };
-    let error = Error { kind: Kind::Config, message: format!("{message} {at}"), place: None, help };
+    let error = Error { kind: Kind::Config, message: format!("{message} {at}"), pointer: None, help };
     if path.is_empty() {
         Error { message: format!("config.json: {}", error.message), ..error }
     } else {
@@ -78,11 +78,11 @@ fn segment(segment: &Segment) -> String {
 }
 
 /// serde's words for a value that does not fit, as ours and an advice.
-pub(crate) fn in_words(said: &str) -> (String, Option<String>) {
+pub(crate) fn describe_serde_error(said: &str) -> (String, Option<String>) {
     if let Some(rest) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
     {
-        return (format!("expected {}, found {}", wanted(expected), value(found)), None);
+        return (format!("expected {}, found {}", json_type_name(expected), json_value_name(found)), None);
     }
     if let Some(field) = said.strip_prefix("missing field ") {
         return (format!("{field} is missing"), None);
@@ -104,7 +104,7 @@ pub(crate) fn in_words(said: &str) -> (String, Option<String>) {
 }
 
 /// What a type is called in JSON.
-fn wanted(expected: &str) -> String {
+fn json_type_name(expected: &str) -> String {
     match expected {
         "u16" => "a whole number from 0 to 65535".to_owned(),
         "u32" => "a whole number from 0 to 4294967295".to_owned(),
@@ -122,7 +122,7 @@ fn wanted(expected: &str) -> String {
 }
 
 /// What a value is called in JSON.
-fn value(found: &str) -> String {
+fn json_value_name(found: &str) -> String {
     match found {
         "sequence" => "an array".to_owned(),
         "map" => "an object".to_owned(),

@@ -10,7 +10,7 @@ use oci_spec::runtime::{
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The size of `struct sched_attr` in its first version (`SCHED_ATTR_SIZE_VER0`).
-const SIZE: u32 = 48;
+const SCHED_ATTR_SIZE: u32 = 48;
 
 /// The `struct sched_attr` for sched_setattr(2), in the host's byte order.
 pub fn scheduler(written: &Scheduler) -> Result<Vec<u8>> {
@@ -61,8 +61,8 @@ pub fn scheduler(written: &Scheduler) -> Result<Vec<u8>> {
         return Err(wrong("runtime", "runtime, deadline and period are for `SCHED_DEADLINE` only"));
     }
     let flags = flags(written.flags().as_deref().unwrap_or_default())?;
-    let mut bytes = Vec::with_capacity(SIZE as usize);
-    bytes.extend(SIZE.to_ne_bytes());
+    let mut bytes = Vec::with_capacity(SCHED_ATTR_SIZE as usize);
+    bytes.extend(SCHED_ATTR_SIZE.to_ne_bytes());
     bytes.extend(policy.to_ne_bytes());
     bytes.extend(flags.to_ne_bytes());
     bytes.extend(nice.to_ne_bytes());

@@ -16,14 +16,14 @@ use jobc_sys::error::{Error, Kind};
 #[derive(Clone, Copy)]
 pub enum Support {
     /// It is carried out, by the module of that name.
-    Kept(&'static str),
+    Supported(&'static str),
     /// It is refused where it asks for something: whether it does, what is not supported, and what to do instead.
-    Refused(Asked, &'static str, &'static str),
+    Refused(PropertyUse, &'static str, &'static str),
 }
 
 /// Whether a configuration uses a property; an empty value does not count.
 #[derive(Clone, Copy)]
-pub enum Asked {
+pub enum PropertyUse {
     /// By the whole.
     Spec(fn(&Spec) -> bool),
     /// By the process.
@@ -31,115 +31,115 @@ pub enum Asked {
     /// By the Linux section.
     Linux(fn(&Linux) -> bool),
     /// By being there at all: the types do not have it, so it is among the unknown.
-    There,
+    Present,
 }
 
-use Support::{Kept, Refused};
+use Support::{Refused, Supported};
 
-const LINUX: &str = "this runtime supports only Linux containers";
-const LEAVE: &str = "remove the section, or run the bundle on that platform";
+const NOT_LINUX: &str = "this runtime supports only Linux containers";
+const REMOVE_SECTION_HELP: &str = "remove the section, or run the bundle on that platform";
 
 /// The table: JSON Pointers with `*` for an array's index or an object's key.
 #[rustfmt::skip]
 pub const PROPERTIES: &[(&str, Support)] = &[
-    ("/ociVersion", Kept("config")),
-    ("/root/path", Kept("root")),
-    ("/root/readonly", Kept("mounts")),
-    ("/mounts/*/destination", Kept("rootfs")),
-    ("/mounts/*/source", Kept("mounts")),
-    ("/mounts/*/type", Kept("mounts")),
-    ("/mounts/*/options", Kept("config::mount_options")),
-    ("/mounts/*/uidMappings", Kept("mounts::id_mapped")),
-    ("/mounts/*/gidMappings", Kept("mounts::id_mapped")),
-    ("/process/terminal", Kept("terminal")),
-    ("/process/consoleSize", Kept("terminal")),
-    ("/process/cwd", Kept("namespaces")),
-    ("/process/env", Kept("prepare")),
-    ("/process/args", Kept("prepare")),
+    ("/ociVersion", Supported("config")),
+    ("/root/path", Supported("root")),
+    ("/root/readonly", Supported("mounts")),
+    ("/mounts/*/destination", Supported("rootfs")),
+    ("/mounts/*/source", Supported("mounts")),
+    ("/mounts/*/type", Supported("mounts")),
+    ("/mounts/*/options", Supported("config::mount_options")),
+    ("/mounts/*/uidMappings", Supported("mounts::id_mapped")),
+    ("/mounts/*/gidMappings", Supported("mounts::id_mapped")),
+    ("/process/terminal", Supported("terminal")),
+    ("/process/consoleSize", Supported("terminal")),
+    ("/process/cwd", Supported("namespaces")),
+    ("/process/env", Supported("prepare")),
+    ("/process/args", Supported("prepare")),
     ("/process/commandLine", Refused(
-        Asked::Process(|process| text(process.command_line())),
-        LINUX, "write `args`",
+        PropertyUse::Process(|process| text(process.command_line())),
+        NOT_LINUX, "write `args`",
     )),
-    ("/process/user/uid", Kept("user")),
-    ("/process/user/gid", Kept("user")),
-    ("/process/user/umask", Kept("user")),
-    ("/process/user/additionalGids", Kept("user")),
+    ("/process/user/uid", Supported("user")),
+    ("/process/user/gid", Supported("user")),
+    ("/process/user/umask", Supported("user")),
+    ("/process/user/additionalGids", Supported("user")),
     ("/process/user/username", Refused(
-        Asked::Process(|process| text(process.user().username())),
-        LINUX, "write `uid` and `gid`",
+        PropertyUse::Process(|process| text(process.user().username())),
+        NOT_LINUX, "write `uid` and `gid`",
     )),
-    ("/process/capabilities", Kept("capabilities")),
-    ("/process/rlimits", Kept("rlimits")),
-    ("/process/noNewPrivileges", Kept("prepare")),
-    ("/process/oomScoreAdj", Kept("prepare")),
-    ("/process/scheduler", Kept("config::scheduling")),
-    ("/process/ioPriority", Kept("config::scheduling")),
-    ("/process/apparmorProfile", Kept("labels")),
-    ("/process/selinuxLabel", Kept("labels")),
+    ("/process/capabilities", Supported("capabilities")),
+    ("/process/rlimits", Supported("rlimits")),
+    ("/process/noNewPrivileges", Supported("prepare")),
+    ("/process/oomScoreAdj", Supported("prepare")),
+    ("/process/scheduler", Supported("config::scheduling")),
+    ("/process/ioPriority", Supported("config::scheduling")),
+    ("/process/apparmorProfile", Supported("labels")),
+    ("/process/selinuxLabel", Supported("labels")),
     ("/process/execCPUAffinity", Refused(
-        Asked::Process(|process| section(process.exec_cpu_affinity())),
+        PropertyUse::Process(|process| section(process.exec_cpu_affinity())),
         "processes started by `exec` use the container's CPUs", "write `linux.resources.cpu.cpus`",
     )),
-    ("/hostname", Kept("namespaces")),
-    ("/domainname", Kept("namespaces")),
-    ("/hooks/prestart", Kept("hooks")),
-    ("/hooks/createRuntime", Kept("hooks")),
-    ("/hooks/createContainer", Kept("hooks")),
-    ("/hooks/startContainer", Kept("hooks")),
-    ("/hooks/poststart", Kept("hooks")),
-    ("/hooks/poststop", Kept("hooks")),
-    ("/annotations", Kept("state")),
-    ("/linux/devices", Kept("devices")),
-    ("/linux/uidMappings", Kept("id_map")),
-    ("/linux/gidMappings", Kept("id_map")),
-    ("/linux/namespaces", Kept("namespaces")),
-    ("/linux/resources", Kept("cgroup")),
-    ("/linux/cgroupsPath", Kept("cgroup")),
-    ("/linux/rootfsPropagation", Kept("rootfs")),
-    ("/linux/seccomp", Kept("seccomp")),
-    ("/linux/sysctl", Kept("config::sysctl")),
-    ("/linux/maskedPaths", Kept("rootfs")),
-    ("/linux/readonlyPaths", Kept("rootfs")),
-    ("/linux/personality", Kept("config::scheduling")),
-    ("/linux/timeOffsets", Kept("namespaces")),
-    ("/linux/mountLabel", Kept("labels")),
+    ("/hostname", Supported("namespaces")),
+    ("/domainname", Supported("namespaces")),
+    ("/hooks/prestart", Supported("hooks")),
+    ("/hooks/createRuntime", Supported("hooks")),
+    ("/hooks/createContainer", Supported("hooks")),
+    ("/hooks/startContainer", Supported("hooks")),
+    ("/hooks/poststart", Supported("hooks")),
+    ("/hooks/poststop", Supported("hooks")),
+    ("/annotations", Supported("state")),
+    ("/linux/devices", Supported("devices")),
+    ("/linux/uidMappings", Supported("id_map")),
+    ("/linux/gidMappings", Supported("id_map")),
+    ("/linux/namespaces", Supported("namespaces")),
+    ("/linux/resources", Supported("cgroup")),
+    ("/linux/cgroupsPath", Supported("cgroup")),
+    ("/linux/rootfsPropagation", Supported("rootfs")),
+    ("/linux/seccomp", Supported("seccomp")),
+    ("/linux/sysctl", Supported("config::sysctl")),
+    ("/linux/maskedPaths", Supported("rootfs")),
+    ("/linux/readonlyPaths", Supported("rootfs")),
+    ("/linux/personality", Supported("config::scheduling")),
+    ("/linux/timeOffsets", Supported("namespaces")),
+    ("/linux/mountLabel", Supported("labels")),
     ("/linux/intelRdt", Refused(
-        Asked::Linux(|linux| section(linux.intel_rdt())),
+        PropertyUse::Linux(|linux| section(linux.intel_rdt())),
         "this runtime does not set cache and memory bandwidth classes", "remove `intelRdt`, or set the class on the host",
     )),
     ("/linux/memoryPolicy", Refused(
-        Asked::Linux(|linux| linux.memory_policy().is_some()),
+        PropertyUse::Linux(|linux| linux.memory_policy().is_some()),
         "this runtime does not set memory policies", "write `linux.resources.cpu.mems`, or start the program with numactl(8)",
     )),
     ("/linux/netDevices", Refused(
-        Asked::Linux(|linux| linux.net_devices().as_ref().is_some_and(|devices| !devices.is_empty())),
+        PropertyUse::Linux(|linux| linux.net_devices().as_ref().is_some_and(|devices| !devices.is_empty())),
         "this runtime does not move network devices", "move them into a network namespace, and give its path in `linux.namespaces`",
     )),
     ("/windows", Refused(
-        Asked::Spec(|spec| section(spec.windows())),
-        LINUX, LEAVE,
+        PropertyUse::Spec(|spec| section(spec.windows())),
+        NOT_LINUX, REMOVE_SECTION_HELP,
     )),
     ("/solaris", Refused(
-        Asked::Spec(|spec| section(spec.solaris())),
-        LINUX, LEAVE,
+        PropertyUse::Spec(|spec| section(spec.solaris())),
+        NOT_LINUX, REMOVE_SECTION_HELP,
     )),
     ("/vm", Refused(
-        Asked::Spec(|spec| section(spec.vm())),
-        "this runtime does not support virtual machines", LEAVE,
+        PropertyUse::Spec(|spec| section(spec.vm())),
+        "this runtime does not support virtual machines", REMOVE_SECTION_HELP,
     )),
     ("/zos", Refused(
-        Asked::Spec(|spec| section(spec.zos())),
-        LINUX, LEAVE,
+        PropertyUse::Spec(|spec| section(spec.zos())),
+        NOT_LINUX, REMOVE_SECTION_HELP,
     )),
     ("/freebsd", Refused(
-        Asked::There,
-        LINUX, LEAVE,
+        PropertyUse::Present,
+        NOT_LINUX, REMOVE_SECTION_HELP,
     )),
 ];
 
 impl Config {
     /// The unsupported properties in use, each at its place, in the table's order.
-    pub fn refused(&self) -> Vec<Error> {
+    pub fn unsupported_properties(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         for (property, support) in PROPERTIES {
             let Refused(asked, why, instead) = support else { continue };
@@ -149,10 +149,10 @@ impl Config {
                 errors.push(error.at(place).help(*instead));
             };
             let asked = match asked {
-                Asked::Spec(asked) => asked(&self.spec),
-                Asked::Process(asked) => self.spec.process().as_ref().is_some_and(asked),
-                Asked::Linux(asked) => self.spec.linux().as_ref().is_some_and(asked),
-                Asked::There => self.unknown.iter().any(|unknown| unknown == property),
+                PropertyUse::Spec(asked) => asked(&self.spec),
+                PropertyUse::Process(asked) => self.spec.process().as_ref().is_some_and(asked),
+                PropertyUse::Linux(asked) => self.spec.linux().as_ref().is_some_and(asked),
+                PropertyUse::Present => self.unknown.iter().any(|unknown| unknown == property),
             };
             if asked {
                 refuse((*property).to_owned());

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use oci_spec::runtime::{Linux, LinuxNamespaceType};
 
 use super::escaped;
-use super::own::own;
+use super::namespace_ownership::check_own_namespace;
 use jobc_sys::error::{Error, Kind};
 
 /// A parameter to write.
@@ -16,7 +16,7 @@ pub struct Parameter {
     /// What is written.
     pub value: CString,
     /// Where config.json asks for it.
-    pub place: String,
+    pub pointer: String,
 }
 
 /// The parameters of System V IPC that are kept apart (ipc/ipc_sysctl.c); those of message queues are below
@@ -41,21 +41,21 @@ const IPC: &[&str] = &[
 /// # Errors
 ///
 /// Every parameter that would change the host or another container, and every invalid name.
-pub fn of(linux: &Linux) -> Result<Vec<Parameter>, Vec<Error>> {
+pub fn from_config(linux: &Linux) -> Result<Vec<Parameter>, Vec<Error>> {
     let mut written: Vec<_> = linux.sysctl().iter().flatten().collect();
     written.sort_unstable();
     let (mut parameters, mut errors) = (Vec::new(), Vec::new());
     for (name, value) in written {
         let place = format!("/linux/sysctl/{}", escaped(name));
-        match one(linux, name, value) {
-            Ok((path, value)) => parameters.push(Parameter { path, value, place }),
+        match parse_parameter(linux, name, value) {
+            Ok((path, value)) => parameters.push(Parameter { path, value, pointer: place }),
             Err(error) => errors.push(error.at(place)),
         }
     }
     if errors.is_empty() { Ok(parameters) } else { Err(errors) }
 }
 
-fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Error> {
+fn parse_parameter(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Error> {
     let path = path(name);
     let parts: Vec<&str> = path.split('/').collect();
     if parts.iter().any(|part| matches!(*part, "" | "." | "..")) || name.contains('\0') {
@@ -77,9 +77,9 @@ fn one(linux: &Linux, name: &str, value: &str) -> Result<(CString, CString), Err
             ));
         }
     };
-    own(Some(linux), kind).map_err(|because| {
+    check_own_namespace(Some(linux), kind).map_err(|because| {
         Error::new(Kind::Config, format!("`{name}` would change the host: {because}"))
-            .help(format!("write `{{\"type\": \"{}\"}}` in `linux.namespaces`", word(kind)))
+            .help(format!("write `{{\"type\": \"{}\"}}` in `linux.namespaces`", namespace_name(kind)))
     })?;
     let text = |text: &str| {
         CString::new(text).map_err(|_| Error::new(Kind::Config, "the value contains a NUL character"))
@@ -102,7 +102,7 @@ fn path(name: &str) -> String {
     name.chars().map(swap).collect()
 }
 
-fn word(kind: LinuxNamespaceType) -> &'static str {
+fn namespace_name(kind: LinuxNamespaceType) -> &'static str {
     match kind {
         LinuxNamespaceType::Network => "network",
         LinuxNamespaceType::Ipc => "ipc",
@@ -119,9 +119,9 @@ mod tests {
     /// A parameter in a container with some namespaces, and where it is written or why not.
     fn check(namespaces: &Value, name: &str, value: &str) -> String {
         let linux = json!({"namespaces": namespaces, "sysctl": {name: value}});
-        let said = match of(&serde_json::from_value(linux).expect("a section")) {
+        let said = match from_config(&serde_json::from_value(linux).expect("a section")) {
             Ok(all) => {
-                all.iter().map(|one| format!("{:?} = {:?} {}", one.path, one.value, one.place)).collect()
+                all.iter().map(|one| format!("{:?} = {:?} {}", one.path, one.value, one.pointer)).collect()
             }
             Err(errors) => {
                 errors.iter().map(|error| format!("{error}\n    {:?}", error.help)).collect::<String>()

@@ -5,7 +5,7 @@ use oci_spec::runtime::User as Written;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The most groups a process can have (`NGROUPS_MAX`).
-pub const MOST_GROUPS: usize = 65536;
+pub const MAX_GROUPS: usize = 65536;
 
 /// Who the container's process is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl User {
             if id == u32::MAX { Err(wrong().help("ids go from 0 to 4294967294")) } else { Ok(id) }
         };
         let additional = written.additional_gids().as_deref().unwrap_or_default();
-        if additional.len() > MOST_GROUPS {
-            let message = format!("{} groups, but the kernel allows at most {MOST_GROUPS}", additional.len());
+        if additional.len() > MAX_GROUPS {
+            let message = format!("{} groups, but the kernel allows at most {MAX_GROUPS}", additional.len());
             return Err(Error::new(Kind::Config, message).at("/process/user/additionalGids"));
         }
         if let Some(umask) = written.umask().filter(|umask| *umask > 0o777) {

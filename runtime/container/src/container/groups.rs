@@ -6,24 +6,27 @@ use linux_raw_sys::general::CAP_SYS_ADMIN;
 use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
 
 use super::cgroup;
-use crate::cgroup::{Cgroup, GO_ON, LEAF, Layout, Plan, Request, Saved, ScopeGroup, Unenforced, UnitGroup};
+use crate::cgroup::{
+    ALLOW_UNENFORCED_HELP, Cgroup, CgroupRecord, CgroupRequest, Layout, Plan, SUPERVISOR_GROUP, ScopeGroup,
+    Unenforced, UnitGroup,
+};
 use crate::namespaces::Namespace;
 use crate::options::Options;
-use crate::prepare::ControlGroups;
-use crate::scope::{self, Holder, Scope};
-use crate::start::Groups;
+use crate::prepare::CgroupView;
+use crate::scope::{self, Scope, ScopeOwner};
+use crate::start::CgroupFds;
 use crate::state::Record;
 use crate::systemd::{self, Property, Systemd, Unit, annotation};
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
-use jobc_sys::machine::Machine;
 
 /// Which groups a container gets; nothing of them is there yet.
 #[derive(Debug)]
-pub(super) struct Decided {
+pub(super) struct CgroupSetup {
     layout: Layout,
     plan: Plan,
-    by_systemd: Option<BySystemd>,
+    systemd_unit: Option<SystemdUnit>,
     /// The scope that is wanted around this process for the groups, or was made: its unit's name.
     scope: Option<String>,
 }
@@ -32,41 +35,41 @@ pub(super) struct Decided {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// A scope that is wanted is made, and this process goes into it.
-    Really,
+    Apply,
     /// Nothing is changed.
-    Rehearsed,
+    DryRun,
 }
 
 /// The unit that systemd is to make, and the connection to ask for it.
 #[derive(Debug)]
-struct BySystemd {
+struct SystemdUnit {
     systemd: Systemd,
     unit: Unit,
     group: UnitGroup,
-    named: Vec<Property>,
+    annotation_properties: Vec<Property>,
 }
 
-impl BySystemd {
+impl SystemdUnit {
     /// Checks that there is a systemd to ask, and where it would put the unit.
-    fn of(spec: &Spec, wants: &Wants<'_>, options: &Options) -> Result<Self> {
-        let unit = Unit::of(wants.path, &options.id, systemd::is_users())?;
-        let named = annotation::of(spec)?;
+    fn of(spec: &Spec, wants: &CgroupConfig<'_>, options: &Options) -> Result<Self> {
+        let unit = Unit::of(wants.path, &options.id, systemd::uses_user_manager())?;
+        let named = annotation::from_annotations(spec)?;
         let systemd = Systemd::connect(unit.user)?;
         let group = UnitGroup::of(&unit, systemd.group().to_owned());
-        Ok(Self { systemd, unit, group, named })
+        Ok(Self { systemd, unit, group, annotation_properties: named })
     }
 }
 
 /// The parts of config.json that matter for cgroups.
-struct Wants<'a> {
+struct CgroupConfig<'a> {
     path: Option<&'a str>,
     resources: Option<&'a LinuxResources>,
     user_namespace: bool,
     owner: Option<(u32, u32)>,
 }
 
-impl<'a> Wants<'a> {
-    fn of(spec: &'a Spec, machine: &Machine) -> Result<Self> {
+impl<'a> CgroupConfig<'a> {
+    fn of(spec: &'a Spec, machine: &Host) -> Result<Self> {
         let linux = spec.linux().as_ref();
         let new = |kind| {
             let mut namespaces = linux.and_then(|linux| linux.namespaces().as_ref()).into_iter().flatten();
@@ -87,8 +90,8 @@ impl<'a> Wants<'a> {
         })
     }
 
-    fn request(&self, options: &'a Options) -> Request<'a> {
-        Request {
+    fn request(&self, options: &'a Options) -> CgroupRequest<'a> {
+        CgroupRequest {
             id: &options.id,
             path: self.path,
             unit: None,
@@ -96,17 +99,17 @@ impl<'a> Wants<'a> {
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
-            counts_io: !options.io_uncounted,
+            counts_io: !options.skip_io_accounting,
             user_namespace: self.user_namespace,
         }
     }
 }
 
 /// Refuses a bundle without a user namespace to who may make no other ones: whatever else is missing, this comes first.
-fn refuse_without_rights(spec: &Spec, machine: &Machine) -> Result<()> {
+fn refuse_without_rights(spec: &Spec, machine: &Host) -> Result<()> {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let user = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    if user || machine.held & 1 << CAP_SYS_ADMIN != 0 {
+    if user || machine.permitted & 1 << CAP_SYS_ADMIN != 0 {
         return Ok(());
     }
     let message = "without CAP_SYS_ADMIN a container needs a user namespace, and the bundle has none";
@@ -132,27 +135,29 @@ fn shows_writable_groups(spec: &Spec) -> bool {
     })
 }
 
-impl Decided {
+impl CgroupSetup {
     /// Decides which groups a container gets. If it gets none, no limit is enforced.
-    pub(super) fn of(spec: &Spec, options: &Options, machine: &Machine, mode: Mode) -> Result<Self> {
+    pub(super) fn of(spec: &Spec, options: &Options, machine: &Host, mode: Mode) -> Result<Self> {
         let layout = if options.without_cgroup { Layout::default() } else { Layout::detect()? };
-        let wants = Wants::of(spec, machine)?;
+        let wants = CgroupConfig::of(spec, machine)?;
         refuse_without_rights(spec, machine)?;
         let by_systemd =
-            if options.systemd_cgroup { Some(BySystemd::of(spec, &wants, options)?) } else { None };
+            if options.systemd_cgroup { Some(SystemdUnit::of(spec, &wants, options)?) } else { None };
         let unit = by_systemd.as_ref().map(|by_systemd| &by_systemd.group);
-        let request = Request { unit, ..wants.request(options) };
+        let request = CgroupRequest { unit, ..wants.request(options) };
         let plan = Plan::of(&layout, &request);
         let lacks_group = || match &plan {
             Ok(plan) => plan.lacks_group,
-            Err(error) => error.kind == Kind::Unenforceable && Plan::wants_group(&layout, &request),
+            Err(error) => {
+                error.kind == Kind::Unenforceable && Plan::would_use_delegated_group(&layout, &request)
+            }
         };
         let (layout, plan, scope) = match &options.scope {
-            Some(holder) if scope::may_help(&layout) && lacks_group() => {
-                match in_scope(holder, &layout, &request, mode) {
+            Some(holder) if scope::is_applicable(&layout) && lacks_group() => {
+                match plan_in_scope(holder, &layout, &request, mode) {
                     Ok((changed, plan, name)) => {
                         // A job's is made before, around its supervisor.
-                        let around_this = matches!(holder, Holder::Container(_)).then_some(name);
+                        let around_this = matches!(holder, ScopeOwner::Container(_)).then_some(name);
                         (changed.unwrap_or(layout), plan, around_this)
                     }
                     Err(why) => (layout, plan.map_err(|error| with_reason(error, why))?, None),
@@ -160,7 +165,7 @@ impl Decided {
             }
             _ => (layout, plan?, None),
         };
-        Ok(Self { layout, plan, by_systemd, scope })
+        Ok(Self { layout, plan, systemd_unit: by_systemd, scope })
     }
 
     /// The unit of the scope around this process that was made for the groups.
@@ -169,69 +174,72 @@ impl Decided {
     }
 
     /// As the steps of a start see them.
-    pub(super) fn view(&self) -> ControlGroups<'_> {
-        ControlGroups { layout: &self.layout, plan: &self.plan }
+    pub(super) fn view(&self) -> CgroupView<'_> {
+        CgroupView { layout: &self.layout, plan: &self.plan }
     }
 
     /// What is done, a line a step.
     pub(super) fn describe(&self) -> Vec<String> {
         let scope = self.scope.iter().map(|name| {
-            format!("have the user's systemd make the scope `{name}` around this process, and move to the cgroup `{LEAF}` in it")
+            format!("have the user's systemd make the scope `{name}` around this process, and move to the cgroup `{SUPERVISOR_GROUP}` in it")
         });
         scope.chain(self.plan.describe()).collect()
     }
 
     /// Makes the groups; returns what of the limits nothing enforces. Those of a unit are made later, around a process.
-    pub(super) fn make(
+    pub(super) fn create(
         &self,
         spec: &Spec,
         options: &Options,
-        machine: &Machine,
+        machine: &Host,
     ) -> Result<(Cgroup, Vec<Unenforced>)> {
-        if self.by_systemd.is_some() {
+        if self.systemd_unit.is_some() {
             return Ok((Cgroup::default(), vec![]));
         }
-        self.plan.carry_out(&Wants::of(spec, machine)?.request(options))
+        self.plan.carry_out(&CgroupConfig::of(spec, machine)?.request(options))
     }
 
     /// Has systemd make the unit around a container's first process, and writes the limits to its groups.
     ///
     /// The record names what there is of them, with an error too, so that it can be removed.
-    pub(super) fn make_around(
+    pub(super) fn create_around_process(
         &mut self,
         pid: u32,
         spec: &Spec,
         options: &Options,
-        machine: &Machine,
+        machine: &Host,
         record: &mut Record,
     ) -> Result<Vec<Unenforced>> {
-        let Some(BySystemd { systemd, unit, group, named }) = &mut self.by_systemd else { return Ok(vec![]) };
+        let Some(SystemdUnit { systemd, unit, group, annotation_properties: named }) = &mut self.systemd_unit
+        else {
+            return Ok(vec![]);
+        };
         let mut properties = self.plan.properties(systemd.version());
         // What the bundle names itself takes the place of what follows from its limits.
         properties.retain(|(name, _)| !named.iter().any(|(other, _)| other == name));
         properties.append(named);
-        systemd.start(unit, &record.id, pid, &properties)?;
+        systemd.start_unit_body(unit, &record.id, pid, &properties)?;
         record.unit = Some(unit.clone());
-        let wants = Wants::of(spec, machine)?;
+        let wants = CgroupConfig::of(spec, machine)?;
         let mut cgroup = Cgroup::default();
-        let request = Request { unit: Some(group), ..wants.request(options) };
+        let request = CgroupRequest { unit: Some(group), ..wants.request(options) };
         let made = self.plan.carry_out_around(&request, pid, &mut cgroup);
-        record.cgroup = Some(cgroup.saved().clone());
+        record.cgroup = Some(cgroup.record().clone());
         made
     }
 }
 
 /// Plans groups in a scope around this process, which is made first where it is done really; returns where this process
 /// is then, and the unit's name.
-fn in_scope(
-    holder: &Holder,
+fn plan_in_scope(
+    holder: &ScopeOwner,
     layout: &Layout,
-    request: &Request<'_>,
+    request: &CgroupRequest<'_>,
     mode: Mode,
 ) -> Result<(Option<Layout>, Plan, String)> {
-    let scope = Scope::of(holder)?;
-    let plan = Plan::of(layout, &Request { scope: Some(&scope.group), ..*request })?;
-    if mode == Mode::Rehearsed {
+    let scope = Scope::find(holder)?;
+    let plan = Plan::of(layout, &CgroupRequest { scope: Some(&scope.group), ..*request })?;
+    if mode == Mode::DryRun {
         return Ok((None, plan, scope.name().to_owned()));
     }
     let name = scope.enter()?;
@@ -247,35 +255,35 @@ fn with_reason(error: Error, why: Error) -> Error {
     }
     Error {
         message: format!("{}, and {}", error.message, why.message),
-        help: Some(why.help.unwrap_or_default() + GO_ON),
+        help: Some(why.help.unwrap_or_default() + ALLOW_UNENFORCED_HELP),
         ..error
     }
 }
 
 /// What becomes of containers' limits for this user on this host.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct LimitEnforcement {
     /// What nothing would enforce.
     pub unenforced: Vec<Unenforced>,
     /// How to change that, where there is anything.
     pub help: Option<String>,
     /// Whether a scope of this user's systemd is wanted for what is kept.
-    pub by_scope: bool,
+    pub needs_scope: bool,
     /// Whether no group is available for it.
     pub lacks_group: bool,
 }
 
-impl Kept {
-    fn of(specs: &[Spec], layout: &Layout, machine: &Machine, scope: Option<&ScopeGroup>) -> Result<Self> {
+impl LimitEnforcement {
+    fn of(specs: &[Spec], layout: &Layout, machine: &Host, scope: Option<&ScopeGroup>) -> Result<Self> {
         let mut kept = Self::default();
         for spec in specs {
-            let wants = Wants::of(spec, machine)?;
+            let wants = CgroupConfig::of(spec, machine)?;
             let mut options = Options { id: "jobc".to_owned(), ..Options::default() };
-            let refused = Plan::of(layout, &Request { scope, ..wants.request(&options) }).err();
+            let refused = Plan::of(layout, &CgroupRequest { scope, ..wants.request(&options) }).err();
             let Some(refused) = refused.filter(|error| error.kind == Kind::Unenforceable) else { continue };
             kept.help = kept.help.or(refused.help);
             options.allow_unenforced = true;
-            let plan = Plan::of(layout, &Request { scope, ..wants.request(&options) })?;
+            let plan = Plan::of(layout, &CgroupRequest { scope, ..wants.request(&options) })?;
             kept.lacks_group |= plan.lacks_group;
             kept.unenforced.extend(plan.unenforced);
         }
@@ -287,32 +295,32 @@ impl Kept {
 /// is made.
 ///
 /// The user's systemd is used where only it can enforce them.
-pub fn kept(specs: &[Spec]) -> Result<Kept> {
-    let machine = Machine::look()?;
+pub fn check_enforcement(specs: &[Spec]) -> Result<LimitEnforcement> {
+    let machine = Host::read()?;
     let layout = Layout::detect()?;
-    let mut here = Kept::of(specs, &layout, &machine, None)?;
-    if !here.lacks_group || !scope::may_help(&layout) {
+    let mut here = LimitEnforcement::of(specs, &layout, &machine, None)?;
+    if !here.lacks_group || !scope::is_applicable(&layout) {
         return Ok(here);
     }
-    match Scope::of(&Holder::Container("jobc".to_owned())) {
+    match Scope::find(&ScopeOwner::Container("jobc".to_owned())) {
         Ok(scope) => {
-            let there = Kept::of(specs, &layout, &machine, Some(&scope.group))?;
-            Ok(Kept { by_scope: there.unenforced.len() < here.unenforced.len(), ..there })
+            let there = LimitEnforcement::of(specs, &layout, &machine, Some(&scope.group))?;
+            Ok(LimitEnforcement { needs_scope: there.unenforced.len() < here.unenforced.len(), ..there })
         }
         Err(why) => {
             for lost in &mut here.unenforced {
                 lost.reason = format!("{}, and {}", lost.reason, why.message);
             }
-            here.help = Some(why.help.unwrap_or_default() + GO_ON);
+            here.help = Some(why.help.unwrap_or_default() + ALLOW_UNENFORCED_HELP);
             Ok(here)
         }
     }
 }
 
 /// What a process enters groups by.
-pub(super) fn entrances(cgroup: &mut Cgroup) -> Groups {
-    let (born_in, joined) = cgroup.take_entrances();
-    Groups { born_in, joined }
+pub(super) fn take_entry_fds(cgroup: &mut Cgroup) -> CgroupFds {
+    let (born_in, joined) = cgroup.take_entry_fds();
+    CgroupFds { clone_into: born_in, tasks_files: joined }
 }
 
 /// Whether an additional process can enter a container's groups only by systemd: they are in a unit, and this user may
@@ -328,7 +336,7 @@ pub(crate) fn needs_systemd(record: &Record) -> bool {
             && cgroup.directories().any(|directory| directory.iter().any(is_unit))
     };
     let of_a_user = || record.unit.as_ref().map_or_else(in_unit, |unit| unit.user);
-    of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.may_be_entered(&layout))
+    of_a_user() && Layout::detect().is_ok_and(|layout| !cgroup.can_join(&layout))
 }
 
 /// Has systemd move process `pid` to a container's group, where its `first` process is.
@@ -340,16 +348,16 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
     if let Some(unit) = &record.unit {
         return Systemd::connect(unit.user)?.attach(unit, "", pid);
     }
-    let group = cgroup(record).entrance(first)?.unwrap_or_default();
+    let group = cgroup(record).entry_group(first)?.unwrap_or_default();
     let of_user = |systemd: Systemd| {
-        let unit = Unit::holding(group.strip_prefix(systemd.group()).ok()?, true)?;
+        let unit = Unit::containing(group.strip_prefix(systemd.group()).ok()?, true)?;
         Some((systemd, unit))
     };
     let of_machine = || {
-        let unit = Unit::holding(&group, false).ok_or_else(|| {
+        let unit = Unit::containing(&group, false).ok_or_else(|| {
             let message =
                 "the container's cgroup is not in a systemd unit, and this user may not move processes there";
-            Error::new(Kind::Machine, message)
+            Error::new(Kind::System, message)
         })?;
         Ok::<_, Error>((Systemd::connect(false)?, unit))
     };
@@ -359,20 +367,20 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
 }
 
 /// Ends the unit of a container whose processes have ended, as far as it is there still.
-pub(super) fn end_unit(record: &Record) -> Result<()> {
+pub(super) fn stop_unit(record: &Record) -> Result<()> {
     let Some(unit) = &record.unit else { return Ok(()) };
     let mut systemd = Systemd::connect(unit.user)?;
     // Another container may have a unit of that name by now; its group is another.
-    let stopped = if cgroup(record).is_there() { systemd.stop(unit) } else { Ok(()) };
-    systemd.forget(unit);
+    let stopped = if cgroup(record).exists() { systemd.stop(unit) } else { Ok(()) };
+    systemd.reset_failed(unit);
     stopped
 }
 
 /// The groups that a record names, with the ways in open for a process beside the container's `first`.
-pub(crate) fn reopened(saved: &Saved, first: u32) -> Result<Groups> {
+pub(crate) fn reopen(saved: &CgroupRecord, first: u32) -> Result<CgroupFds> {
     let mut cgroup = Cgroup::open(saved.clone());
-    cgroup.open_entrances(first)?;
-    Ok(entrances(&mut cgroup))
+    cgroup.open_entry_fds(first)?;
+    Ok(take_entry_fds(&mut cgroup))
 }
 
 #[cfg(test)]
@@ -386,7 +394,13 @@ mod tests {
         let check = |held: u64, namespaces: Value| {
             let spec = json!({"ociVersion": "1.1.0", "linux": {"namespaces": namespaces, "resources": {}}});
             let spec: Spec = serde_json::from_value(spec).expect("a configuration");
-            let machine = Machine { held, bounding: 0, ignored: 0, in_user_namespace: false, alone_as: None };
+            let machine = Host {
+                permitted: held,
+                bounding: 0,
+                ignored_signals: 0,
+                in_user_namespace: false,
+                only_ids: None,
+            };
             refuse_without_rights(&spec, &machine).map_err(|error| error.to_string())
         };
         let (none, all) = (0, u64::MAX);

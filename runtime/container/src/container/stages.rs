@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use oci_spec::runtime::Spec;
 
-use crate::hooks::{self, Given, Stage};
+use crate::hooks::{self, HookContext, Stage};
 use crate::oci_state::{State, Status};
 use crate::state::Record;
 use jobc_sys::error::{Error, Result};
@@ -20,22 +20,22 @@ pub(super) fn run(
     (status, pid): (Status, u32),
     given_up: Option<&Signals>,
 ) -> Result<()> {
-    if !are_there(stage, spec) {
+    if !has_hooks(stage, spec) {
         return Ok(());
     }
     with_state(spec, record, status, pid, |given| {
-        let given = Given { given_up: given_up.map(AsFd::as_fd), ..given };
+        let given = HookContext { cancel_fd: given_up.map(AsFd::as_fd), ..given };
         hooks::run(stage, spec.hooks().as_ref(), given)
     })
 }
 
 /// Whether a bundle has hooks of a stage.
-pub(super) fn are_there(stage: Stage, spec: &Spec) -> bool {
-    spec.hooks().as_ref().is_some_and(|hooks| !stage.of(hooks).is_empty())
+pub(super) fn has_hooks(stage: Stage, spec: &Spec) -> bool {
+    spec.hooks().as_ref().is_some_and(|hooks| !stage.hooks_of(hooks).is_empty())
 }
 
 /// Runs all hooks of the last stage; returns what went wrong with each.
-pub(super) fn run_last(spec: &Spec, record: &Record) -> Vec<Error> {
+pub(super) fn run_poststop(spec: &Spec, record: &Record) -> Vec<Error> {
     with_state(spec, record, Status::Stopped, 0, |given| {
         Ok(hooks::run_all(Stage::Poststop, spec.hooks().as_ref(), given))
     })
@@ -47,8 +47,8 @@ fn with_state<T>(
     record: &Record,
     status: Status,
     pid: u32,
-    run: impl FnOnce(Given<'_>) -> Result<T>,
+    run: impl FnOnce(HookContext<'_>) -> Result<T>,
 ) -> Result<T> {
     let state = serde_json::to_vec(&State { pid, ..record.state(spec, status) }).unwrap_or_default();
-    run(Given { state: &state, bundle: &record.bundle, given_up: None })
+    run(HookContext { state: &state, bundle: &record.bundle, cancel_fd: None })
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Container, cgroup, made};
-use crate::cgroup::{Layout, changed};
+use super::{Container, cgroup, read_record};
+use crate::cgroup::{Layout, changed_properties};
 use crate::config::Config;
 use crate::oci_state::Status;
 use crate::state::Id;
@@ -12,7 +12,7 @@ use crate::systemd::Systemd;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The parts of `linux.resources` that can be changed.
-const SECTIONS: [&str; 8] =
+const RESOURCE_SECTIONS: [&str; 8] =
     ["memory", "cpu", "pids", "blockIO", "hugepageLimits", "network", "rdma", "unified"];
 
 impl Container {
@@ -26,24 +26,24 @@ impl Container {
     /// A container that has ended; what cannot be enforced, as when a container is made. The limits are then as before.
     pub fn update(&mut self, change: &Value) -> Result<()> {
         self.change_limits(change).map_err(|error| {
-            let message = match &error.place {
+            let message = match &error.pointer {
                 Some(place) => format!("`{place}`: {}", error.message),
                 None => error.message,
             };
             // What config.json's author could do is of no use here.
             let help = (error.kind == Kind::Unenforceable).then(|| "the limits are unchanged".to_owned());
-            Error { message, place: None, help: help.or(error.help), ..error }
+            Error { message, pointer: None, help: help.or(error.help), ..error }
         })
     }
 
     fn change_limits(&mut self, change: &Value) -> Result<()> {
         match self.status() {
             Status::Created | Status::Running | Status::Paused => {}
-            status => return Err(self.is_not("running", status)),
+            status => return Err(self.wrong_status("running", status)),
         }
-        let mut config = self.text()?;
+        let mut config = self.resources_text()?;
         let old = config.pointer("/linux/resources").cloned().unwrap_or_else(|| json!({}));
-        let mut change = said(change);
+        let mut change = without_empty_values(change);
         // Without a limit of memory there is none of memory and swap together.
         if change.pointer("/memory/limit") == Some(&json!(-1)) && change.pointer("/memory/swap").is_none() {
             change["memory"]["swap"] = json!(-1);
@@ -54,7 +54,7 @@ impl Container {
         }
         let mut new = if old.is_object() { old } else { json!({}) };
         for section in &sections {
-            lay_over(&mut new[*section], &change[*section]);
+            merge(&mut new[*section], &change[*section]);
         }
         if !config["linux"].is_object() {
             config["linux"] = json!({});
@@ -75,17 +75,17 @@ impl Container {
         let mut systemd = unit.map(|unit| Systemd::connect(unit.user)).transpose()?;
         groups.update(&layout, &resources, &sections, |limits| match (&mut systemd, unit) {
             (Some(systemd), Some(unit)) => {
-                let properties = changed(limits, &layout, systemd.version());
-                systemd.set(unit, &properties)
+                let properties = changed_properties(limits, &layout, systemd.version());
+                systemd.set_properties(unit, &properties)
             }
             _ => Ok(()),
         })?;
-        self.record.cgroup = Some(groups.saved().clone());
+        self.record.cgroup = Some(groups.record().clone());
         self.entry.write(&self.record)?;
         self.entry.replace_file("config.json", text.as_bytes())
     }
 
-    fn text(&self) -> Result<Value> {
+    fn resources_text(&self) -> Result<Value> {
         let path = self.entry.path().join("config.json");
         let read = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
         read.ok_or_else(|| Error::new(Kind::State, format!("`{}` cannot be read", path.display())))
@@ -94,16 +94,16 @@ impl Container {
 
 /// What a container has used so far, as JSON in the words of runc's `events`.
 pub fn stats(store: &Store, id: &Id) -> Result<Value> {
-    Ok(cgroup(&made(store, id)?).stats())
+    Ok(cgroup(&read_record(store, id)?).stats())
 }
 
 /// How many processes of a container the kernel has killed as its memory was at its limit.
-pub fn out_of_memory(store: &Store, id: &Id) -> Result<u64> {
-    Ok(cgroup(&made(store, id)?).usage().oom_kills.unwrap_or_default())
+pub fn oom_kills(store: &Store, id: &Id) -> Result<u64> {
+    Ok(cgroup(&read_record(store, id)?).usage().oom_kills.unwrap_or_default())
 }
 
 /// A change without the empty values: callers write 0 and empty texts for what they do not set.
-fn said(change: &Value) -> Value {
+fn without_empty_values(change: &Value) -> Value {
     let nothing = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
         Value::Number(number) => number.as_f64() == Some(0.0),
@@ -114,7 +114,7 @@ fn said(change: &Value) -> Value {
     };
     match change {
         Value::Object(object) => {
-            let fields = object.iter().map(|(key, value)| (key.clone(), said(value)));
+            let fields = object.iter().map(|(key, value)| (key.clone(), without_empty_values(value)));
             // 0 ends `idle`, and callers write it only on purpose.
             let meant = |key: &str, value: &Value| key == "idle" && value.is_number() || !nothing(value);
             Value::Object(fields.filter(|(key, value)| meant(key, value)).collect::<Map<_, _>>())
@@ -133,7 +133,7 @@ fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
     let mut sections = vec![];
     for (key, value) in fields {
         let at = format!("/linux/resources/{key}");
-        match SECTIONS.iter().find(|section| *section == key) {
+        match RESOURCE_SECTIONS.iter().find(|section| *section == key) {
             Some(section) if value.is_object() || (*section == "hugepageLimits" && value.is_array()) => {
                 sections.push(*section);
             }
@@ -153,7 +153,7 @@ fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
             None => {
                 return Err(Error::new(Kind::Config, format!("unknown resource `{key}`"))
                     .at(at)
-                    .help(format!("known resources: `{}`", SECTIONS.join("`, `"))));
+                    .help(format!("known resources: `{}`", RESOURCE_SECTIONS.join("`, `"))));
             }
         }
     }
@@ -161,11 +161,11 @@ fn sections(change: &Value, old: &Value) -> Result<Vec<&'static str>> {
 }
 
 /// Lays a change over what there is, object by object.
-fn lay_over(base: &mut Value, change: &Value) {
+fn merge(base: &mut Value, change: &Value) {
     match (base, change) {
         (Value::Object(base), Value::Object(change)) => {
             for (key, value) in change {
-                lay_over(base.entry(key).or_insert(Value::Null), value);
+                merge(base.entry(key).or_insert(Value::Null), value);
             }
         }
         (base, change) => *base = change.clone(),
@@ -184,12 +184,12 @@ mod tests {
             "cpu": {"shares": 0, "cpus": "", "quota": -1, "idle": 0},
             "pids": {"limit": 0}, "blockIO": {}, "hugepageLimits": [], "devices": null
         });
-        let change = said(&change);
+        let change = without_empty_values(&change);
         assert_eq!(change, json!({"memory": {"limit": 300}, "cpu": {"quota": -1, "idle": 0}}));
         let mut known = sections(&change, &old).expect("known");
         known.sort_unstable();
         assert_eq!(known, ["cpu", "memory"]);
-        lay_over(&mut old, &change);
+        merge(&mut old, &change);
         assert_eq!(
             old,
             json!({"memory": {"limit": 300, "swap": 200}, "cpu": {"shares": 5, "cpus": "0", "quota": -1, "idle": 0}})

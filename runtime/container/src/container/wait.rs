@@ -13,33 +13,43 @@ use jobc_sys::signals::{Disposition, Signal, Signals};
 
 /// What is done about a signal beyond passing it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manner {
+pub enum SignalPolicy {
     /// Nothing, as runc and crun do. The kernel then spares the first process of a pid namespace every signal that it
     /// has no handler for.
-    PassOn,
+    Forward,
     /// What people expect of a command in the foreground: a program that does nothing about a signal ends by it, as
-    /// it would outside of a container, and [`INSISTENCE`] signals that ask for the end within [`IMPATIENCE`] kill it.
-    AsCommand,
+    /// it would outside of a container, and [`TERMINATION_SIGNAL_LIMIT`] signals that ask for the end within [`TERMINATION_SIGNAL_WINDOW`] kill it.
+    Foreground,
 }
 
 /// How many signals that ask for the end are one too many.
-pub const INSISTENCE: usize = 3;
+pub const TERMINATION_SIGNAL_LIMIT: usize = 3;
 
 /// How long a termination signal counts as the cause of the end.
-pub const IMPATIENCE: Duration = Duration::from_secs(5);
+pub const TERMINATION_SIGNAL_WINDOW: Duration = Duration::from_secs(5);
 
 /// Waits for the end of a process. Signals that come meanwhile go to it; its terminal, where we have it, is relayed.
-pub fn wait(process: &Process, signals: &Signals, relay: Option<&mut Relay>, manner: Manner) -> Result<Exit> {
+pub fn wait(
+    process: &Process,
+    signals: &Signals,
+    relay: Option<&mut Relay>,
+    manner: SignalPolicy,
+) -> Result<Exit> {
     let mut relay = relay;
-    let mut passing = Passing { process, manner, insistence: Insistence::default(), ended_by: None };
+    let mut passing = SignalForwarder {
+        process,
+        policy: manner,
+        termination_signals: TerminationSignals::default(),
+        ended_by: None,
+    };
     loop {
-        let ready = look(process, signals, relay.as_deref_mut())?;
+        let ready = poll_events(process, signals, relay.as_deref_mut())?;
         while ready.signal
             && let Some(signal) = signals.next()
         {
             match &relay {
                 Some(relay) if signal == Signal::WINCH => relay.resize(),
-                _ => passing.pass(signal)?,
+                _ => passing.forward(signal)?,
             }
         }
         if ready.gone {
@@ -59,25 +69,25 @@ pub fn wait(process: &Process, signals: &Signals, relay: Option<&mut Relay>, man
 /// Passes on what the container wrote before its end. Whoever reads may take their time; a signal that asks for the end
 /// cuts it short.
 fn drain(relay: &mut Relay, process: &Process, signals: &Signals) -> Result<()> {
-    relay.end();
+    relay.finish();
     while !relay.is_done() {
-        let ready = look(process, signals, Some(relay))?;
-        if ready.signal && signals.next().is_some_and(asks_for_the_end) {
+        let ready = poll_events(process, signals, Some(relay))?;
+        if ready.signal && signals.next().is_some_and(is_termination_signal) {
             break;
         }
-        relay.end();
+        relay.finish();
     }
     Ok(())
 }
 
 /// What there was to see.
-struct Look {
+struct PollResult {
     signal: bool,
     gone: bool,
 }
 
 /// Sleeps until something happens, and lets the relay move what it can.
-fn look(process: &Process, signals: &Signals, relay: Option<&mut Relay>) -> Result<Look> {
+fn poll_events(process: &Process, signals: &Signals, relay: Option<&mut Relay>) -> Result<PollResult> {
     let mut polled = Vec::with_capacity(5);
     polled.push(PollFd::new(signals, PollFlags::IN));
     // A process that is gone stays ready: after its end only the other two are waited for.
@@ -85,23 +95,26 @@ fn look(process: &Process, signals: &Signals, relay: Option<&mut Relay>) -> Resu
     let Some(relay) = relay else {
         polled.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
         sleep(&mut polled, None)?;
-        return Ok(Look { signal: !polled[0].revents().is_empty(), gone: !polled[1].revents().is_empty() });
+        return Ok(PollResult {
+            signal: !polled[0].revents().is_empty(),
+            gone: !polled[1].revents().is_empty(),
+        });
     };
     if !relay.is_ending() {
         polled.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
     }
     let own = polled.len();
-    let patience = relay.patience();
-    polled.extend(relay.interests());
+    let patience = relay.reminder_timeout();
+    polled.extend(relay.poll_fds());
     let over = sleep(&mut polled, patience)?;
-    let look = Look {
+    let look = PollResult {
         signal: !polled[0].revents().is_empty(),
         gone: polled[1..own].iter().any(|polled| !polled.revents().is_empty()),
     };
     let ready = relay.ready(&polled[own..]);
     drop(polled);
     if over {
-        relay.remind();
+        relay.resend_end_of_input();
     }
     relay.step(ready);
     Ok(look)
@@ -116,57 +129,57 @@ fn sleep(polled: &mut [PollFd<'_>], milliseconds: Option<u32>) -> Result<bool> {
     match poll(polled, time.as_ref()) {
         Ok(ready) => Ok(ready == 0),
         Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(Error::machine("wait for the container", errno)),
+        Err(errno) => Err(Error::system("wait for the container", errno)),
     }
 }
 
 /// Signals on their way to the container.
-struct Passing<'a> {
+struct SignalForwarder<'a> {
     process: &'a Process,
-    manner: Manner,
-    insistence: Insistence,
+    policy: SignalPolicy,
+    termination_signals: TerminationSignals,
     /// The signal that ended the program, sent because the kernel ignores it for the first process of a namespace.
     ended_by: Option<Signal>,
 }
 
-impl Passing<'_> {
-    fn pass(&mut self, signal: Signal) -> Result<()> {
+impl SignalForwarder<'_> {
+    fn forward(&mut self, signal: Signal) -> Result<()> {
         let mut signal = signal;
-        if self.manner == Manner::AsCommand {
-            if self.would_be_spared(signal) {
+        if self.policy == SignalPolicy::Foreground {
+            if self.is_ignored_by_init(signal) {
                 self.ended_by.get_or_insert(signal);
                 signal = Signal::KILL;
-            } else if self.insistence.is_too_much(signal) {
+            } else if self.termination_signals.exceeds_limit(signal) {
                 signal = Signal::KILL;
             }
         }
         signal.send(&self.process.pidfd).map(drop)
     }
 
-    fn would_be_spared(&self, signal: Signal) -> bool {
-        signal.ends_by_default() && Disposition::of(self.process.pid, signal) == Some(Disposition::Spared)
+    fn is_ignored_by_init(&self, signal: Signal) -> bool {
+        signal.ends_by_default() && Disposition::of(self.process.pid, signal) == Some(Disposition::Exempt)
     }
 }
 
 /// The termination signals that were sent to a container.
 #[derive(Debug, Default)]
-pub struct Insistence {
+pub struct TerminationSignals {
     /// When they came.
-    asked: Vec<Instant>,
+    received_at: Vec<Instant>,
 }
 
-impl Insistence {
-    /// Takes a signal into account: whether it asks for the end and is the [`INSISTENCE`]th within [`IMPATIENCE`].
-    pub fn is_too_much(&mut self, signal: Signal) -> bool {
-        if !asks_for_the_end(signal) {
+impl TerminationSignals {
+    /// Takes a signal into account: whether it asks for the end and is the [`TERMINATION_SIGNAL_LIMIT`]th within [`TERMINATION_SIGNAL_WINDOW`].
+    pub fn exceeds_limit(&mut self, signal: Signal) -> bool {
+        if !is_termination_signal(signal) {
             return false;
         }
-        self.asked.retain(|when| when.elapsed() < IMPATIENCE);
-        self.asked.push(Instant::now());
-        self.asked.len() >= INSISTENCE
+        self.received_at.retain(|when| when.elapsed() < TERMINATION_SIGNAL_WINDOW);
+        self.received_at.push(Instant::now());
+        self.received_at.len() >= TERMINATION_SIGNAL_LIMIT
     }
 }
 
-fn asks_for_the_end(signal: Signal) -> bool {
+fn is_termination_signal(signal: Signal) -> bool {
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal)
 }

@@ -4,38 +4,38 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// So many bytes for all at a time.
 #[derive(Debug)]
-pub(super) struct Budget {
-    whole: u64,
-    left: Mutex<u64>,
-    given_back: Condvar,
+pub(super) struct MemoryBudget {
+    total: u64,
+    available: Mutex<u64>,
+    released: Condvar,
 }
 
-impl Budget {
+impl MemoryBudget {
     pub(super) const fn new(whole: u64) -> Self {
-        Self { whole, left: Mutex::new(whole), given_back: Condvar::new() }
+        Self { total: whole, available: Mutex::new(whole), released: Condvar::new() }
     }
 
     /// All that there is.
-    pub(super) fn whole(&self) -> u64 {
-        self.whole
+    pub(super) fn total(&self) -> u64 {
+        self.total
     }
 
     /// Takes a part, at most all of it; waits until others have given back what is missing.
     ///
     /// Whoever has a part already is to give that back before, or two could wait for each other.
     pub(super) fn take(&self, bytes: u64) -> Share<'_> {
-        let bytes = bytes.min(self.whole);
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let enough = self.given_back.wait_while(left, |left| *left < bytes);
+        let bytes = bytes.min(self.total);
+        let left = self.available.lock().unwrap_or_else(PoisonError::into_inner);
+        let enough = self.released.wait_while(left, |left| *left < bytes);
         *enough.unwrap_or_else(PoisonError::into_inner) -= bytes;
-        Share { of: self, bytes }
+        Share { budget: self, bytes }
     }
 }
 
 /// A part of a budget, which goes back when this goes.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
-    of: &'a Budget,
+    budget: &'a MemoryBudget,
     bytes: u64,
 }
 
@@ -47,8 +47,8 @@ impl Share<'_> {
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        *self.of.left.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
-        self.of.given_back.notify_all();
+        *self.budget.available.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        self.budget.released.notify_all();
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn no_more_is_out_than_there_is() {
-        let (budget, out, most) = (Budget::new(10), AtomicU64::new(0), AtomicU64::new(0));
+        let (budget, out, most) = (MemoryBudget::new(10), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for asked in [1, 4, 6, 10, 99] {
                 let (budget, out, most) = (&budget, &out, &most);

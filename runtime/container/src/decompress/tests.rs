@@ -26,7 +26,7 @@ fn by(program: &str, arguments: &[&str], content: &[u8]) -> Option<Vec<u8>> {
 
 fn read(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
-    ahead::reading(decompressed(bytes)?, |_| {}, |ahead| ahead.read_to_end(&mut all))?;
+    read_ahead::with_read_ahead(decompressing_reader(bytes)?, |_| {}, |ahead| ahead.read_to_end(&mut all))?;
     Ok(all)
 }
 
@@ -78,6 +78,10 @@ fn what_is_not_read_is_named() {
 #[test]
 fn who_stops_reading_stops_the_thread() {
     let endless = io::repeat(7);
-    let first = ahead::reading(endless, |_| {}, |ahead| ahead.fill_buf().map(<[u8]>::len).expect("a piece"));
+    let first = read_ahead::with_read_ahead(
+        endless,
+        |_| {},
+        |ahead| ahead.fill_buf().map(<[u8]>::len).expect("a piece"),
+    );
     assert!(first > 0);
 }

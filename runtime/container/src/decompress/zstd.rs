@@ -4,18 +4,18 @@ use std::io::{self, BufRead, Read};
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
-use super::budget::{Budget, Share};
+use super::budget::{MemoryBudget, Share};
 
 /// What a frame that has content begins with (RFC 8878, 3.1.1).
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Bytes that all frames together may look back at, however many are read at a time. 8 MiB a frame are usual; level 22
 /// and `--long` have 128 MiB.
-pub(super) static WINDOWS: Budget = Budget::new(64 << 20);
+pub(super) static WINDOW_BUDGET: MemoryBudget = MemoryBudget::new(64 << 20);
 
 /// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is
 /// used as the frame has content, and that is counted here: many small archives are made with a large window.
-const LARGEST: u32 = 31;
+const MAX_WINDOW_LOG: u32 = 31;
 
 /// The content of all frames of an input.
 pub(super) struct Frames<'a, R> {
@@ -23,7 +23,7 @@ pub(super) struct Frames<'a, R> {
     context: DCtx<'static>,
     /// For the window of `context`, which keeps it from frame to frame.
     share: Option<Share<'a>>,
-    budget: &'a Budget,
+    budget: &'a MemoryBudget,
     frame: Option<Frame>,
 }
 
@@ -31,14 +31,14 @@ pub(super) struct Frames<'a, R> {
 struct Frame {
     /// Its header, as far as it had to be read before, and how much of that the library has had.
     header: Vec<u8>,
-    given: usize,
+    consumed: usize,
     window: u64,
     /// Bytes of its content so far.
     content: u64,
 }
 
 impl<'a, R: BufRead> Frames<'a, R> {
-    pub(super) fn new(input: R, budget: &'a Budget) -> Self {
+    pub(super) fn new(input: R, budget: &'a MemoryBudget) -> Self {
         Self { input, context: DCtx::create(), share: None, budget, frame: None }
     }
 
@@ -48,14 +48,14 @@ impl<'a, R: BufRead> Frames<'a, R> {
             return Ok(false);
         }
         let (header, window) = header(&mut self.input).map_err(incomplete)?;
-        if self.share.as_ref().is_none_or(|share| share.bytes() < window.min(self.budget.whole())) {
+        if self.share.as_ref().is_none_or(|share| share.bytes() < window.min(self.budget.total())) {
             // The memory goes before the share in it, and that before a larger one is waited for.
             self.context = DCtx::create();
-            self.context.set_parameter(DParameter::WindowLogMax(LARGEST)).map_err(damaged)?;
+            self.context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(damaged)?;
             drop(self.share.take());
             self.share = Some(self.budget.take(window));
         }
-        self.frame = Some(Frame { header, given: 0, window, content: 0 });
+        self.frame = Some(Frame { header, consumed: 0, window, content: 0 });
         Ok(true)
     }
 }
@@ -67,20 +67,20 @@ impl<R: BufRead> Read for Frames<'_, R> {
                 return Ok(0);
             }
             let Some(frame) = &mut self.frame else { continue };
-            let from_header = frame.given < frame.header.len();
-            let there = if from_header { &frame.header[frame.given..] } else { self.input.fill_buf()? };
+            let from_header = frame.consumed < frame.header.len();
+            let there = if from_header { &frame.header[frame.consumed..] } else { self.input.fill_buf()? };
             let ended = there.is_empty();
             let (mut from, mut to) = (InBuffer::around(there), OutBuffer::around(&mut *buffer));
             let more = self.context.decompress_stream(&mut to, &mut from).map_err(damaged)?;
             let (used, count) = (from.pos(), to.pos());
             if from_header {
-                frame.given += used;
+                frame.consumed += used;
             } else {
                 self.input.consume(used);
             }
             frame.content += count as u64;
-            if frame.content > self.budget.whole() && frame.window > self.budget.whole() {
-                return Err(too_far_back(frame.window, self.budget.whole()));
+            if frame.content > self.budget.total() && frame.window > self.budget.total() {
+                return Err(window_too_large(frame.window, self.budget.total()));
             }
             if more == 0 {
                 self.frame = None;
@@ -128,7 +128,7 @@ fn header(input: &mut impl Read) -> io::Result<(Vec<u8>, u64)> {
     Ok((header, window))
 }
 
-fn too_far_back(window: u64, most: u64) -> io::Error {
+fn window_too_large(window: u64, most: u64) -> io::Error {
     let words = format!(
         "its zstd window is {} MiB, but at most {} MiB are supported; compress it again without `--long` \
          and `--ultra`",

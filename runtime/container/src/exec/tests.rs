@@ -12,7 +12,7 @@ const CONTAINER: &str = r#"{
     }
 }"#;
 
-fn check(container: &str, changes: &Changes) -> String {
+fn check(container: &str, changes: &ProcessOverrides) -> String {
     let spec: Spec = serde_json::from_str(container).expect("a configuration");
     match changes.apply(&spec) {
         Ok(process) => {
@@ -31,13 +31,13 @@ fn check(container: &str, changes: &Changes) -> String {
 
 #[test]
 fn what_is_not_changed_is_the_containers() {
-    let changes = Changes { arguments: vec!["id".to_owned()], ..Changes::default() };
+    let changes = ProcessOverrides { arguments: vec!["id".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &changes), @r#"{"terminal":false,"user":{"uid":5,"gid":6,"additionalGids":[7]},"args":["id"],"env":["PATH=/bin","HOME=/root","EMPTY="],"cwd":"/work","capabilities":{"bounding":["CAP_CHOWN"],"inheritable":["CAP_KILL"]}}"#);
 }
 
 #[test]
 fn changes_are_made() {
-    let changes = Changes {
+    let changes = ProcessOverrides {
         arguments: vec!["sh".to_owned(), "-c".to_owned(), "id".to_owned()],
         directory: Some("/tmp".to_owned()),
         variables: vec!["HOME=/home/a=b".to_owned(), "NEW=".to_owned()],
@@ -55,9 +55,9 @@ fn changes_are_made() {
 
 #[test]
 fn what_cannot_be_changed_to_is_said() {
-    let variable = Changes { variables: vec!["=x".to_owned()], ..Changes::default() };
+    let variable = ProcessOverrides { variables: vec!["=x".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &variable), @"invalid environment variable `=x`");
-    let capability = Changes { capabilities: vec!["FLY".to_owned()], ..Changes::default() };
+    let capability = ProcessOverrides { capabilities: vec!["FLY".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &capability), @"`capabilities.bounding[1]` of the process: `CAP_FLY` is not a capability");
     assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process file is not JSON: EOF while parsing an object at line 1 column 1");
     assert_snapshot!(read_process(b"{\"cwd\": 1}").expect_err("refused"), @"`cwd` of the process: expected a string, found `1`");
@@ -77,8 +77,9 @@ fn a_process_is_checked_as_that_of_a_configuration() {
     assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"]})), @"fine");
     assert_snapshot!(check(json!({"cwd": "/", "user": {}, "args": ["id"], "commandLine": "x"})), @"`/process/commandLine`: `commandLine` is not supported: this runtime supports only Linux containers");
     assert_snapshot!(check(json!({"cwd": "work", "user": {}, "args": ["id"]})), @"`/process/cwd`: `work` is not an absolute path");
-    let about = |kind, place: &str| of_the_process(Error::new(kind, "`x` is wrong").at(place)).to_string();
+    let about =
+        |kind, place: &str| without_config_pointer(Error::new(kind, "`x` is wrong").at(place)).to_string();
     assert_eq!(about(Kind::NotFound, "/process/args/0"), "`x` is wrong");
-    assert_eq!(about(Kind::Machine, "/process/user"), "`/process/user`: `x` is wrong");
-    assert_eq!(about(Kind::Machine, "/linux/seccomp"), "config.json: /linux/seccomp: `x` is wrong");
+    assert_eq!(about(Kind::System, "/process/user"), "`/process/user`: `x` is wrong");
+    assert_eq!(about(Kind::System, "/linux/seccomp"), "config.json: /linux/seccomp: `x` is wrong");
 }

@@ -12,13 +12,13 @@ fn the_structure() {
 fn it_is_what_the_specification_s_schema_and_types_say() {
     serde_json::from_value::<Features>(features()).expect("the types of the structure");
     let Some(schema) = Schema::published("features-schema.json") else { return };
-    assert_eq!(schema.judge(&features(), ""), [""; 0]);
+    assert_eq!(schema.validate(&features(), ""), [""; 0]);
     let mut wrong = features();
     wrong["linux"]["namespaces"][0] = json!("moon");
     wrong["linux"]["seccomp"]["enabled"] = json!("yes");
     wrong["linux"]["apparmour"] = json!({});
     wrong.as_object_mut().expect("an object").remove("ociVersionMin");
-    assert_eq!(schema.judge(&wrong, "").len(), 4, "the schema is looked at");
+    assert_eq!(schema.validate(&wrong, "").len(), 4, "the schema is looked at");
 }
 
 /// What is listed is taken by the filter's compiler, and what is not listed is refused by it.

@@ -42,7 +42,7 @@ impl Program {
         let refused = |why: String| Error::new(Kind::Hook, format!("the hook `{shown}` {why}"));
         let file = rustix::fs::openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| refused(format!("cannot be opened: {}", describe(errno))))?;
-        let stat = rustix::fs::fstat(&file).map_err(|errno| Error::machine("look at a hook", errno))?;
+        let stat = rustix::fs::fstat(&file).map_err(|errno| Error::system("look at a hook", errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(refused("is not a file".into()).help("name a program"));
         }
@@ -50,7 +50,7 @@ impl Program {
             return Err(refused("is not executable".into()).help(format!("run `chmod +x {shown}`")));
         }
         if !is_this_program(&stat) {
-            unchangeable(&stat).map_err(|why| {
+            check_permissions(&stat).map_err(|why| {
                 refused(why)
                     .help("a hook runs with your privileges, so only you or root may have write access")
             })?;
@@ -74,8 +74,8 @@ impl Program {
         let shown = self.path.display();
         for directory in self.path.ancestors().skip(1) {
             let why = match rustix::fs::lstat(directory) {
-                Ok(stat) => match unchangeable(&stat) {
-                    Err(_) if stat.st_mode & 0o1000 != 0 && is_ours(&stat) => continue, // sticky, as /tmp
+                Ok(stat) => match check_permissions(&stat) {
+                    Err(_) if stat.st_mode & 0o1000 != 0 && is_own_or_root(&stat) => continue, // sticky, as /tmp
                     Err(why) => why,
                     Ok(()) => continue,
                 },
@@ -101,9 +101,9 @@ impl Program {
 }
 
 /// Whether only root and the user who runs jobc can change a file; if not, why.
-fn unchangeable(stat: &Stat) -> std::result::Result<(), String> {
+fn check_permissions(stat: &Stat) -> std::result::Result<(), String> {
     match stat.st_mode & 0o022 {
-        _ if !is_ours(stat) => Err(format!("belongs to user {}, not to root or you", stat.st_uid)),
+        _ if !is_own_or_root(stat) => Err(format!("belongs to user {}, not to root or you", stat.st_uid)),
         0 => Ok(()),
         0o020 => Err(format!("is writable by group {}", stat.st_gid)),
         _ => Err("is writable by every user".into()),
@@ -117,6 +117,6 @@ fn is_this_program(stat: &Stat) -> bool {
     rustix::fs::stat("/proc/self/exe").is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
 }
 
-fn is_ours(stat: &Stat) -> bool {
+fn is_own_or_root(stat: &Stat) -> bool {
     stat.st_uid == 0 || stat.st_uid == rustix::process::geteuid().as_raw()
 }

@@ -39,8 +39,8 @@ fn hooks(stage: Stage, list: Value) -> Hooks {
     serde_json::from_value(json!({stage.name(): list})).expect("hooks")
 }
 
-fn given<'a>(bundle: &'a Path, state: &'a str) -> Given<'a> {
-    Given { state: state.as_bytes(), bundle, given_up: None }
+fn given<'a>(bundle: &'a Path, state: &'a str) -> HookContext<'a> {
+    HookContext { state: state.as_bytes(), bundle, cancel_fd: None }
 }
 
 /// Runs one createRuntime hook in its directory.
@@ -76,7 +76,8 @@ fn a_program_is_executed_as_it_was_found_with_its_own_name() {
     let path = file(directory.path(), "hook", &std::fs::read("/bin/true").expect("readable"));
     let hook = json!({"path": path});
     let stage = hooks(Stage::CreateRuntime, json!([hook]));
-    let found = Run::of(Stage::CreateRuntime, &Stage::CreateRuntime.of(&stage)[0]).expect("found");
+    let found =
+        RuntimeHook::of(Stage::CreateRuntime, &Stage::CreateRuntime.hooks_of(&stage)[0]).expect("found");
     std::fs::rename(file(directory.path(), "other", &std::fs::read("/bin/false").expect("readable")), &path)
         .expect("swapped");
     found
@@ -110,7 +111,7 @@ fn cleaning_up_goes_on_after_a_failure() {
     let path = script(directory.path(), "echo x >> ran; exit 1");
     let stage = hooks(Stage::Poststop, json!([{"path": path}, {"path": path}, {"path": "/bin/true"}]));
     let errors = run_all(Stage::Poststop, Some(&stage), given(directory.path(), STATE));
-    let places: Vec<_> = errors.iter().filter_map(|error| error.place.as_deref()).collect();
+    let places: Vec<_> = errors.iter().filter_map(|error| error.pointer.as_deref()).collect();
     assert_eq!(places, ["/hooks/poststop/0", "/hooks/poststop/1"]);
     assert_eq!(std::fs::read_to_string(directory.path().join("ran")).expect("written"), "x\nx\n");
     assert_eq!(run_all(Stage::Poststop, None, given(directory.path(), STATE)), []);
@@ -150,7 +151,7 @@ fn a_start_that_is_given_up_kills_its_hook() {
     let path = script(directory.path(), HANGS);
     let stage = hooks(Stage::Prestart, json!([{"path": path}]));
     let (reader, writer): (OwnedFd, OwnedFd) = rustix::pipe::pipe().expect("a pipe");
-    let given = Given { given_up: Some(reader.as_fd()), ..given(directory.path(), STATE) };
+    let given = HookContext { cancel_fd: Some(reader.as_fd()), ..given(directory.path(), STATE) };
     let other = directory.path().join("other");
     let ctrl_c = std::thread::spawn(move || {
         while std::fs::read_to_string(&other).unwrap_or_default().is_empty() {
@@ -178,7 +179,7 @@ fn reading_nothing_and_writing_much_block_nobody() {
     let stage = hooks(Stage::Poststart, list);
     let error =
         run(Stage::Poststart, Some(&stage), given(directory.path(), &state)).expect_err("the last fails");
-    assert_eq!(error.place.as_deref(), Some("/hooks/poststart/2"));
+    assert_eq!(error.pointer.as_deref(), Some("/hooks/poststart/2"));
     assert!(error.message.ends_with("\n  the end") && error.message.len() < 9_000, "{}", error.message.len());
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::*;
-use crate::child::place::{Last, Place};
-use jobc_sys::syscall::record::Record;
+use crate::child::path::{ContainerPath, TargetKind};
+use jobc_sys::syscall::record::RecordingKernel;
 
 fn maps(inside: u32, outside: u32) -> IdMaps {
     let map = json!([{"containerID": inside, "hostID": outside, "size": 10}]);
@@ -16,16 +16,16 @@ fn maps(inside: u32, outside: u32) -> IdMaps {
 fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
     let private = linux_raw_sys::general::MS_PRIVATE.into();
-    let id_mapped = Some(IdMapped::new(Ids::Maps(ids), recursive, private));
+    let id_mapped = Some(IdMappedMount::new(IdMapSource::Maps(ids), recursive, private));
     let operation = Operation::Mount(Mount {
-        place: Place::new("/data".as_ref()).unwrap(),
-        last: Last::Directory,
+        target: ContainerPath::new("/data".as_ref()).unwrap(),
+        target_kind: TargetKind::Directory,
         source: Source::Bind { path, recursive, id_mapped },
         attributes: MountAttributes::default(),
-        below: None,
+        recursive_attributes: None,
         propagation: vec![],
     });
-    Step { operation, place: Some(format!("/mounts/{index}")) }
+    Step { operation, pointer: Some(format!("/mounts/{index}")) }
 }
 
 fn is_root() -> bool {
@@ -39,7 +39,7 @@ fn is_root() -> bool {
 /// The error for a tree at a path that cannot be id-mapped, with the step's description.
 fn check(path: &str, recursive: bool) -> String {
     let mut steps = [step(path.as_ref(), maps(0, 1000), recursive, 4)];
-    let error = make(&mut steps).unwrap_err();
+    let error = create_mounts(&mut steps).unwrap_err();
     format!("{}\n    {error}\n    {}\n", steps[0].operation, error.help.as_deref().unwrap_or_default())
 }
 
@@ -58,9 +58,9 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
         .map(|(index, maps)| step(directory.path(), maps, false, index))
         .collect();
     let mut made = Vec::new();
-    let trees = make_by(&mut steps, &mut |maps| {
+    let trees = create_mounts_with(&mut steps, &mut |maps| {
         made.push(maps.users.text());
-        namespace(maps)
+        user_namespace(maps)
     })
     .unwrap();
     assert_eq!(made, ["0 1000 10\n", "3 500 10\n"]);
@@ -71,7 +71,7 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
     assert_eq!(trees.iter().map(owner).collect::<Vec<_>>(), [(1003, 1004), (1003, 1004), (500, 501)]);
     assert_eq!(std::fs::metadata(directory.path().join("file")).unwrap().uid(), 3, "the file itself");
     for (step, tree) in steps.iter().zip(&trees) {
-        let kernel = Record::default();
+        let kernel = RecordingKernel::default();
         let report = crate::child::report::Report::new();
         let mut child = crate::child::Child::new(&kernel, &report, false);
         step.operation.carry_out(&mut child).unwrap();
@@ -89,7 +89,7 @@ fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
     }
     let directory = tempfile::tempdir().unwrap();
     chown(directory.path(), Some(7), Some(7)).unwrap();
-    let trees = make(&mut [step(directory.path(), maps(7, 0), false, 0)]).unwrap();
+    let trees = create_mounts(&mut [step(directory.path(), maps(7, 0), false, 0)]).unwrap();
     let flags = OFlags::CREATE | OFlags::WRONLY;
     rustix::fs::openat(&trees[0], "made", flags, Mode::RUSR).unwrap();
     let made = std::fs::metadata(directory.path().join("made")).unwrap();

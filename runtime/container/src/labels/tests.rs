@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::child::report::Report;
-use jobc_sys::syscall::record::Record;
+use jobc_sys::syscall::record::RecordingKernel;
 
 fn process(fields: &Value) -> Process {
     let mut process = json!({"cwd": "/", "user": {"uid": 0, "gid": 0}});
@@ -32,9 +32,9 @@ fn what_is_written_for_the_fields_of_a_process() {
         json!({"apparmorProfile": "a\0b"}),
     ];
     insta::assert_snapshot!(cases.iter().map(check).collect::<String>());
-    let long = process(&json!({"selinuxLabel": "x".repeat(LONGEST)}));
+    let long = process(&json!({"selinuxLabel": "x".repeat(MAX_ATTRIBUTE_LEN)}));
     let error = Label::of(&long, |_| true).expect_err("too long");
-    assert_eq!(error.place.as_deref(), Some("/process/selinuxLabel"));
+    assert_eq!(error.pointer.as_deref(), Some("/process/selinuxLabel"));
 }
 
 #[test]
@@ -57,20 +57,24 @@ fn mounts_that_take_a_label_get_it() {
     }
     let linux: Linux =
         serde_json::from_value(json!({"mountLabel": label.to_str().expect("text")})).expect("linux");
-    assert_eq!(of_mounts(Some(&linux), |_| true).expect("kept"), Some(label));
-    let error = of_mounts(Some(&linux), |_| false).expect_err("SELinux is not there");
-    assert_eq!((error.kind, error.place.as_deref()), (Kind::Unenforceable, Some("/linux/mountLabel")));
-    assert_eq!(of_mounts(None, |_| false).expect("nothing is asked for"), None);
+    assert_eq!(mount_label(Some(&linux), |_| true).expect("kept"), Some(label));
+    let error = mount_label(Some(&linux), |_| false).expect_err("SELinux is not there");
+    assert_eq!((error.kind, error.pointer.as_deref()), (Kind::Unenforceable, Some("/linux/mountLabel")));
+    assert_eq!(mount_label(None, |_| false).expect("nothing is asked for"), None);
 }
 
 #[test]
 fn the_attributes_are_a_mount_of_their_own_whatever_is_refused() {
     let step = Attributes { at: 9, module: "AppArmor" };
-    let carry_out = |kernel: &Record| step.carry_out(&mut Child::new(kernel, &Report::new(), false));
-    let kernel = Record::default();
+    let carry_out = |kernel: &RecordingKernel| step.carry_out(&mut Child::new(kernel, &Report::new(), false));
+    let kernel = RecordingKernel::default();
     carry_out(&kernel).expect("carried out");
     insta::assert_snapshot!(kernel.lines().join("\n"));
     for call in 0..5 {
-        assert_eq!(carry_out(&Record::default().failing(call, Errno::IO)), Err(Errno::IO), "call {call}");
+        assert_eq!(
+            carry_out(&RecordingKernel::default().failing(call, Errno::IO)),
+            Err(Errno::IO),
+            "call {call}"
+        );
     }
 }

@@ -41,11 +41,11 @@ fn an_agent_that_is_not_there_is_told_at_its_path() {
     let path = directory.path().join("agent");
     let words = |error: Error| error.to_string().replace(&path.display().to_string(), "AGENT");
     assert_eq!(
-        words(look(&path).unwrap_err()),
+        words(check_socket(&path).unwrap_err()),
         "config.json: /linux/seccomp/listenerPath: cannot connect to the agent's socket `AGENT`: no such file or directory (ENOENT)"
     );
     drop(UnixListener::bind(&path).unwrap());
-    look(&path).unwrap();
+    check_socket(&path).unwrap();
     let state = record();
     let refused = Agent::connect(&path, &spec(), &state.state(&spec(), Status::Creating)).unwrap_err();
     assert_eq!(
@@ -53,7 +53,7 @@ fn an_agent_that_is_not_there_is_told_at_its_path() {
         "config.json: /linux/seccomp/listenerPath: cannot connect to the agent's socket `AGENT`: connection refused (ECONNREFUSED)"
     );
     std::fs::write(directory.path().join("file"), "").unwrap();
-    assert!(look(&directory.path().join("file")).unwrap_err().message.contains("ENOTSOCK"));
+    assert!(check_socket(&directory.path().join("file")).unwrap_err().message.contains("ENOTSOCK"));
 }
 
 #[test]

@@ -7,16 +7,16 @@ use linux_raw_sys::general::{MOUNT_ATTR_NODEV, MOUNT_ATTR_NOEXEC, MOUNT_ATTR_NOS
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{Source, at_once, new};
+use super::{Source, new_file_system, single_call};
 use crate::child::Child;
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use jobc_sys::syscall::{CWD, Kernel, MountAttributes};
 
 /// A tmpfs with a directory for each hierarchy, and the hierarchy mounted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MountCgroups {
     /// Where, as a rule /sys/fs/cgroup.
-    pub place: Place,
+    pub target: ContainerPath,
     /// The directories' names, and what is mounted on each: the hierarchy as the new control-group namespace shows it,
     /// or the container's own group bound where there is no such namespace.
     pub hierarchies: Vec<(CString, Source)>,
@@ -41,16 +41,20 @@ impl MountCgroups {
         }
         let directory = kernel.fsmount(fs, plain)?;
         kernel.close(fs);
-        let target = self.place.make(child, Last::Directory)?;
+        let target = self.target.create(child, TargetKind::Directory)?;
         kernel.attach(directory, target)?;
         kernel.close(target);
         for (name, source) in &self.hierarchies {
             kernel.mkdir(directory, name, Mode::from_raw_mode(0o755))?;
             let mount = match source {
-                Source::New { parameters, .. } if at_once::hierarchy(child, directory, name, parameters)? => {
+                Source::New { parameters, .. }
+                    if single_call::mount_hierarchy(child, directory, name, parameters)? =>
+                {
                     continue;
                 }
-                Source::New { kind, parameters, .. } => new(kernel, kind, parameters, attributes)?,
+                Source::New { kind, parameters, .. } => {
+                    new_file_system(kernel, kind, parameters, attributes)?
+                }
                 Source::Bind { path, recursive, .. } => {
                     let group =
                         kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
@@ -75,7 +79,7 @@ impl MountCgroups {
 
 impl fmt::Display for MountCgroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "mount cgroups at `/{}` (", self.place.path.to_string_lossy())?;
+        write!(f, "mount cgroups at `/{}` (", self.target.path.to_string_lossy())?;
         for (index, (name, _)) in self.hierarchies.iter().enumerate() {
             write!(f, "{}{}", if index == 0 { "" } else { " " }, name.to_string_lossy())?;
         }

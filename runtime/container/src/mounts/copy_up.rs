@@ -8,39 +8,40 @@ use std::ffi::CStr;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use jobc_sys::syscall::{Fd, Kernel, Status};
+use jobc_sys::syscall::{Fd, FileStatus, Kernel};
 
 /// How deep directories may lie in each other.
-const DEEPEST: u32 = 64;
+const MAX_DEPTH: u32 = 64;
 
 /// How many bytes of names are read at a time.
-const NAMES: usize = 1024;
+const NAME_BUFFER_SIZE: usize = 1024;
 
 const ONE_STEP: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
 /// Copies the directory that `from` refers to into the empty file system `to`, with its own mode and owner.
 ///
 /// A target that is not a directory has nothing to copy.
-pub(super) fn directory<K: Kernel>(kernel: &K, from: Fd, to: Fd) -> Result<(), Errno> {
+pub(super) fn copy_directory<K: Kernel>(kernel: &K, from: Fd, to: Fd) -> Result<(), Errno> {
     let status = kernel.stat(from)?;
     if !status.is_directory() {
         return Ok(());
     }
-    entries(kernel, from, to, DEEPEST)?;
-    own(kernel, to, c".", status)
+    copy_entries(kernel, from, to, MAX_DEPTH)?;
+    copy_owner(kernel, to, c".", status)
 }
 
-fn entries<K: Kernel>(kernel: &K, from: Fd, to: Fd, depth: u32) -> Result<(), Errno> {
+fn copy_entries<K: Kernel>(kernel: &K, from: Fd, to: Fd, depth: u32) -> Result<(), Errno> {
     let below = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
     let list = kernel.open(from, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty(), ONE_STEP)?;
-    let mut buffer = [0_u8; NAMES];
+    let mut buffer = [0_u8; NAME_BUFFER_SIZE];
     let result = loop {
         let length = match kernel.read_names(list, &mut buffer) {
             Ok(0) => break Ok(()),
             Ok(length) => length,
             Err(errno) => break Err(errno),
         };
-        if let Err(errno) = names(&buffer[..length]).try_for_each(|name| entry(kernel, list, to, name, below))
+        if let Err(errno) =
+            names(&buffer[..length]).try_for_each(|name| copy_entry(kernel, list, to, name, below))
         {
             break Err(errno);
         }
@@ -60,19 +61,19 @@ fn names(mut buffer: &[u8]) -> impl Iterator<Item = &CStr> {
     .filter(|name| !matches!(name.to_bytes(), b"." | b".."))
 }
 
-fn entry<K: Kernel>(kernel: &K, from: Fd, to: Fd, name: &CStr, depth: u32) -> Result<(), Errno> {
+fn copy_entry<K: Kernel>(kernel: &K, from: Fd, to: Fd, name: &CStr, depth: u32) -> Result<(), Errno> {
     let source =
         kernel.open(from, name, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty(), ResolveFlags::BENEATH)?;
     let status = kernel.stat(source)?;
     kernel.close(source);
     let mode = Mode::from_raw_mode(status.mode & 0o7777);
-    match status.mode & Status::TYPE {
+    match status.mode & FileStatus::TYPE {
         0o040_000 => {
             kernel.mkdir(to, name, mode)?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let inner = kernel.open(from, name, flags, Mode::empty(), ONE_STEP)?;
             let copy = kernel.open(to, name, flags, Mode::empty(), ONE_STEP)?;
-            let result = entries(kernel, inner, copy, depth);
+            let result = copy_entries(kernel, inner, copy, depth);
             kernel.close(copy);
             kernel.close(inner);
             result?;
@@ -103,11 +104,11 @@ fn entry<K: Kernel>(kernel: &K, from: Fd, to: Fd, name: &CStr, depth: u32) -> Re
         }
         _ => kernel.mknod(to, name, status.mode, status.device)?,
     }
-    own(kernel, to, name, status)
+    copy_owner(kernel, to, name, status)
 }
 
 /// Gives a copy the owner and then the mode of what it was made from; a change of the owner clears mode bits.
-fn own<K: Kernel>(kernel: &K, directory: Fd, name: &CStr, status: Status) -> Result<(), Errno> {
+fn copy_owner<K: Kernel>(kernel: &K, directory: Fd, name: &CStr, status: FileStatus) -> Result<(), Errno> {
     if (status.uid, status.gid) != (0, 0) {
         kernel.chown(directory, name, status.uid, status.gid)?;
     }

@@ -5,29 +5,29 @@ use jobc_sys::syscall::Fd;
 
 /// How a bind mount's owners are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IdMapped {
+pub struct IdMappedMount {
     /// Whose map it is.
-    pub ids: Ids,
+    pub ids: IdMapSource,
     /// Whether the mounts below it are mapped too.
     pub recursive: bool,
     /// `MS_*`, what every mount of the host is made in the container.
     pub(crate) propagation: u64,
-    /// The detached copy, mapped already; -1 until [`crate::id_mapped::make`] has made it.
+    /// The detached copy, mapped already; -1 until [`crate::id_mapped::create_mounts`] has made it.
     pub(crate) tree: Fd,
 }
 
 /// Where a map comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ids {
+pub enum IdMapSource {
     /// From config.json: `inside` in the file system is seen as `outside` on the host.
     Maps(IdMaps),
     /// From a user namespace that is there.
     Namespace(Fd),
 }
 
-impl IdMapped {
+impl IdMappedMount {
     /// One whose copy is still to be made.
-    pub fn new(ids: Ids, recursive: bool, propagation: u64) -> Self {
+    pub fn new(ids: IdMapSource, recursive: bool, propagation: u64) -> Self {
         Self { ids, recursive, propagation, tree: -1 }
     }
 }

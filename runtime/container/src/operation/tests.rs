@@ -12,16 +12,16 @@ use crate::config::Config;
 use crate::options::Options;
 use crate::prepare::prepare;
 use crate::root::Root;
-use jobc_sys::machine::Machine;
-use jobc_sys::syscall::record::Record;
+use jobc_sys::host::Host;
+use jobc_sys::syscall::record::RecordingKernel;
 
 /// Root on a kernel of today.
-const MACHINE: Machine = Machine {
-    held: (1 << 41) - 1,
+const MACHINE: Host = Host {
+    permitted: (1 << 41) - 1,
     bounding: (1 << 41) - 1,
-    ignored: 1 << 12,
+    ignored_signals: 1 << 12,
     in_user_namespace: false,
-    alone_as: Some((0, 0)),
+    only_ids: Some((0, 0)),
 };
 
 /// A bundle that asks for a bit of everything; `change` is laid over it.
@@ -72,12 +72,12 @@ fn steps(change: &Value) -> Vec<Step> {
     prepare(&bundle(change), &root, &mut Options::default(), &MACHINE, None).unwrap().steps
 }
 
-fn machine() -> Record {
-    Record::default().file("kcore").missing("scsi").missing("data")
+fn machine() -> RecordingKernel {
+    RecordingKernel::default().file("kcore").missing("scsi").missing("data")
 }
 
 /// Carries the steps out on a double of the kernel.
-fn carry_out(steps: &[Step], kernel: &Record) -> Result<(), Errno> {
+fn carry_out(steps: &[Step], kernel: &RecordingKernel) -> Result<(), Errno> {
     let report = Report::new();
     let mut child = Child::new(kernel, &report, false);
     steps.iter().try_for_each(|step| step.operation.carry_out(&mut child))
@@ -94,7 +94,7 @@ fn check(name: &str, change: &Value) {
         let before = kernel.lines().len();
         step.operation.carry_out(&mut child).unwrap();
         shown.push_str(&format!("{}", step.operation));
-        if let Some(place) = &step.place {
+        if let Some(place) = &step.pointer {
             shown.push_str(&format!("  <- {place}"));
         }
         shown.push('\n');
@@ -122,7 +122,7 @@ fn check_listing(name: &str, change: &Value) {
     let usual: Vec<String> =
         usual.iter().filter(|step| !of_namespaces(step)).map(|step| step.operation.to_string()).collect();
     let mut shown = format!("{change}\n\n");
-    for line in lines.iter().filter(|line| !usual.contains(&line.words)) {
+    for line in lines.iter().filter(|line| !usual.contains(&line.text)) {
         shown.push_str(&format!("{line}\n"));
     }
     insta::assert_snapshot!(name, shown);
@@ -166,7 +166,7 @@ fn who_is_that_user_already_does_not_become_it() {
         let count = |of: fn(&Operation) -> bool| steps.iter().filter(|step| of(&step.operation)).count();
         (
             count(|operation| matches!(operation, Operation::BecomeUser { .. })),
-            count(|operation| matches!(operation, Operation::EndWithParent(true))),
+            count(|operation| matches!(operation, Operation::SetParentDeathSignal(true))),
         )
     };
     let root = json!({"uid": 0, "gid": 0, "additionalGids": []});
@@ -180,11 +180,11 @@ fn who_is_that_user_already_does_not_become_it() {
 #[test]
 fn an_older_kernel_makes_paths_read_only_by_two_calls() {
     let steps = ["/proc/sys", "/proc/bus"].map(|path| Step {
-        operation: Operation::MakeReadOnly(Place::new(path.as_ref()).unwrap()),
-        place: None,
+        operation: Operation::MakeReadOnly(ContainerPath::new(path.as_ref()).unwrap()),
+        pointer: None,
     });
     for refusal in [Errno::NOSYS, Errno::PERM] {
-        let kernel = Record::default().failing(1, refusal);
+        let kernel = RecordingKernel::default().failing(1, refusal);
         carry_out(&steps, &kernel).unwrap();
         let calls: Vec<String> =
             kernel.lines().iter().filter_map(|line| Some(line.split_once('(')?.0.to_owned())).collect();
@@ -251,7 +251,7 @@ fn unknown_calls_are_told_where_the_default_allows_them() {
         let names = json!([{"names": ["read", "no_such_call"], "action": rule}]);
         let change = json!({"linux": {"seccomp": {"defaultAction": default, "syscalls": names}}});
         let root = Root::Directory("/bundle/rootfs".into());
-        prepare(&bundle(&change), &root, &mut Options::default(), &MACHINE, None).unwrap().said
+        prepare(&bundle(&change), &root, &mut Options::default(), &MACHINE, None).unwrap().warnings
     };
     assert_eq!(said("SCMP_ACT_ERRNO", "SCMP_ACT_ALLOW"), Vec::<String>::new());
     let told = said("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
@@ -264,7 +264,7 @@ fn only_pipes_are_given_to_the_user() {
     let opened = |path| kernel.open(0, path, OFlags::RDWR, Mode::empty(), ResolveFlags::empty()).unwrap();
     let (null, pipe) = (opened(c"/dev/null"), opened(c"/pipe"));
     let streams = Operation::SetStreams { streams: [null, pipe, pipe], owner: 1000 };
-    carry_out(&[Step { operation: streams, place: None }], &kernel).unwrap();
+    carry_out(&[Step { operation: streams, pointer: None }], &kernel).unwrap();
     let given: Vec<String> = kernel.lines().into_iter().filter(|line| line.starts_with("fchown")).collect();
     assert_eq!(given, [format!("fchown({pipe}, 1000, 0)"), format!("fchown({pipe}, 1000, 0)")]);
 }

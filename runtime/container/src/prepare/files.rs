@@ -11,18 +11,18 @@ use std::path::{Path, PathBuf};
 use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
-use super::control_groups::ControlGroups;
+use super::cgroups::CgroupView;
 use super::hooks::{list_hooks, parent_hooks};
 use super::identity::Identity;
 use super::steps::{Steps, c_string};
 use crate::bundle::Bundle;
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use crate::child::report::Gate;
 use crate::config::mount_options::{MountOptions, Propagation, Recursive};
 use crate::config::sysctl::{self, Parameter};
-use crate::devices::{self, Node};
+use crate::devices::{self, DeviceNode};
 use crate::labels::{self, Field, Label};
-use crate::mounts::id_mapped::{IdMapped, Ids};
+use crate::mounts::id_mapped::{IdMapSource, IdMappedMount};
 use crate::mounts::{Mount, Source};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
@@ -37,17 +37,17 @@ pub(super) fn list(
     bundle: &Bundle,
     root: &Root,
     options: &mut Options,
-    groups: Option<&ControlGroups<'_>>,
+    groups: Option<&CgroupView<'_>>,
     identity: &Identity,
     label: Option<&Label>,
 ) -> Result<()> {
     let spec = &bundle.config.spec;
     let linux = spec.linux().as_ref();
-    let mount_label = labels::of_mounts(linux, Field::is_kept_here)?;
+    let mount_label = labels::mount_label(linux, Field::is_module_enabled)?;
     let root_propagation =
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
-    steps.always(Operation::SetPropagation(machine));
+    steps.push(Operation::SetPropagation(machine));
     root::list(steps, root, identity.in_user_namespace)?;
 
     let mut mounts = mounts(steps, bundle, groups, identity, machine)?;
@@ -55,48 +55,52 @@ pub(super) fn list(
         set_label(operation, mount_label.as_ref());
     }
     let brought =
-        mounts.iter().find(|(_, operation)| place_of(operation).is_some_and(|place| place == c"dev"));
+        mounts.iter().find(|(_, operation)| path_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
         matches!(operation, Operation::Mount(Mount { source: Source::Bind { .. }, .. }))
     });
     if brought.is_none() {
         let mut dev = Operation::Mount(fresh_dev()?);
         set_label(&mut dev, mount_label.as_ref());
-        steps.always(dev);
+        steps.push(dev);
     }
     for (index, operation) in mounts {
-        steps.at(format!("/mounts/{index}"), operation);
+        steps.push_at(format!("/mounts/{index}"), operation);
     }
     if !machine_dev {
         list_devices(steps, spec)?;
     }
     if let Some(console) = console(spec, options)? {
-        steps.at("/process/terminal", Operation::OpenConsole(console));
+        steps.push_at("/process/terminal", Operation::OpenConsole(console));
     }
     if parent_hooks(spec) {
-        steps.at("/hooks", Operation::Wait(Gate::Hooks));
+        steps.push_at("/hooks", Operation::Wait(Gate::Hooks));
     }
     list_hooks(steps, bundle, options, "createContainer")?;
     if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
-        steps.at("/process/cwd", Operation::MakeDirectory(place(process.cwd(), "/process/cwd")?));
+        steps.push_at(
+            "/process/cwd",
+            Operation::MakeDirectory(container_path(process.cwd(), "/process/cwd")?),
+        );
     }
-    list_closed_paths(steps, spec)?;
-    let parameters = linux.map(sysctl::of).transpose().map_err(|errors| first(errors, "/linux/sysctl"))?;
-    for Parameter { path, value, place } in parameters.unwrap_or_default() {
-        steps.at(place, Operation::SetKernelParameter(path, value));
+    list_masked_paths(steps, spec)?;
+    let parameters =
+        linux.map(sysctl::from_config).transpose().map_err(|errors| first_error(errors, "/linux/sysctl"))?;
+    for Parameter { path, value, pointer: place } in parameters.unwrap_or_default() {
+        steps.push_at(place, Operation::SetKernelParameter(path, value));
     }
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
-        steps.at("/root/readonly", Operation::ReadOnlyRoot(root::writable(root, spec)?));
+        steps.push_at("/root/readonly", Operation::ReadOnlyRoot(root::writable_parts(root, spec)?));
     }
     if let Some(change) = root_propagation {
-        steps.at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
+        steps.push_at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
     }
     if let Some(label) = label {
         // By the host's /proc, as long as it is there.
         let (place, attributes) = label.attributes();
-        steps.at(place, Operation::OpenAttributes(attributes));
+        steps.push_at(place, Operation::OpenAttributes(attributes));
     }
-    steps.always(Operation::PivotRoot);
+    steps.push(Operation::PivotRoot);
     Ok(())
 }
 
@@ -114,7 +118,7 @@ fn propagation(spec: &Spec, root: Option<Propagation>) -> u64 {
 fn mounts(
     steps: &mut Steps,
     bundle: &Bundle,
-    groups: Option<&ControlGroups<'_>>,
+    groups: Option<&CgroupView<'_>>,
     identity: &Identity,
     machine: u64,
 ) -> Result<Vec<(usize, Operation)>> {
@@ -122,14 +126,14 @@ fn mounts(
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
         let at = format!("/mounts/{index}");
-        let words = MountOptions::of(mount, &at).map_err(|errors| first(errors, &at))?;
-        let place = place(mount.destination(), &at)?;
+        let words = MountOptions::of(mount, &at).map_err(|errors| first_error(errors, &at))?;
+        let place = container_path(mount.destination(), &at)?;
         let kind = mount.typ().as_deref().unwrap_or(if words.bind.is_some() { "bind" } else { "none" });
         if words.bind.is_none() && matches!(kind, "cgroup" | "cgroup2") {
-            let own = identity.own.contains(&Namespace::Cgroup);
-            match groups.and_then(|groups| cgroups::mount(&place, kind, words.set, own, groups)) {
+            let own = identity.own_namespaces.contains(&Namespace::Cgroup);
+            match groups.and_then(|groups| cgroups::mount_operation(&place, kind, words.set, own, groups)) {
                 Some(operation) => list.push((index, operation)),
-                None => steps.say(&at, "cgroups are not mounted: the container has none here"),
+                None => steps.warn(&at, "cgroups are not mounted: the container has none here"),
             }
             continue;
         }
@@ -137,13 +141,13 @@ fn mounts(
         let (source, last) = if let Some(recursive) = words.bind {
             let path = mount.source().clone().unwrap_or_default();
             let path = if path.is_relative() { bundle.dir.join(path) } else { path };
-            let last = if path.is_dir() { Last::Directory } else { Last::File };
+            let last = if path.is_dir() { TargetKind::Directory } else { TargetKind::File };
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
             (
                 Source::Bind {
                     path: c_path(&path, &at)?,
                     recursive: recursive == Recursive::Yes,
-                    id_mapped: id_mapped.map(|(ids, recursive)| IdMapped::new(ids, recursive, machine)),
+                    id_mapped: id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine)),
                 },
                 last,
             )
@@ -156,18 +160,21 @@ fn mounts(
             if let Some(source) = mount.source().as_ref().filter(|source| !source.as_os_str().is_empty()) {
                 parameters.insert(0, (c"source".to_owned(), Some(c_path(source, &at)?)));
             }
-            (Source::New { kind: c_string(kind, &at)?, parameters, copy_up: words.copy_up }, Last::Directory)
+            (
+                Source::New { kind: c_string(kind, &at)?, parameters, copy_up: words.copy_up },
+                TargetKind::Directory,
+            )
         };
         let changes = |set: u64, clear: u64| MountAttributes { set, clear, propagation: 0 };
         let below = changes(words.recursive_set, words.recursive_clear);
         list.push((
             index,
             Operation::Mount(Mount {
-                place,
-                last,
+                target: place,
+                target_kind: last,
                 source,
                 attributes: changes(words.set, words.clear),
-                below: (below != MountAttributes::default()).then_some(below),
+                recursive_attributes: (below != MountAttributes::default()).then_some(below),
                 // What is new, or copied from a private mount, is private already.
                 propagation: if words.propagation.is_empty() && words.bind.is_some() && followed {
                     vec![Propagation { flag: MS_PRIVATE, recursive: Recursive::Yes }]
@@ -189,7 +196,7 @@ fn id_mapped(
     word: Option<Recursive>,
     identity: &Identity,
     at: &str,
-) -> Result<Option<(Ids, bool)>> {
+) -> Result<Option<(IdMapSource, bool)>> {
     let maps = IdMaps::of_mount(mount, at)?;
     if maps.is_none() && word.is_none() {
         return Ok(None);
@@ -202,11 +209,11 @@ fn id_mapped(
     let joined = identity.joined_before.iter().find(|join| join.kind == Namespace::User);
     let linux = bundle.config.spec.linux().as_ref();
     let ids = match (maps, joined) {
-        (Some(maps), _) => Ids::Maps(maps),
-        (None, Some(join)) => Ids::Namespace(join.fd),
+        (Some(maps), _) => IdMapSource::Maps(maps),
+        (None, Some(join)) => IdMapSource::Namespace(join.fd),
         (None, None) => {
             let maps = linux.map(IdMaps::read).transpose()?.flatten();
-            Ids::Maps(maps.ok_or_else(|| id_map::missing("/linux/uidMappings"))?)
+            IdMapSource::Maps(maps.ok_or_else(|| id_map::missing_maps("/linux/uidMappings"))?)
         }
     };
     Ok(Some((ids, word == Some(Recursive::Yes))))
@@ -224,16 +231,16 @@ fn set_label(operation: &mut Operation, label: Option<&CString>) {
 }
 
 /// The first of several errors: all of them were reported when the bundle was checked.
-fn first(errors: Vec<Error>, at: &str) -> Error {
+fn first_error(errors: Vec<Error>, at: &str) -> Error {
     errors
         .into_iter()
         .next()
         .unwrap_or_else(|| Error::new(Kind::Config, "the options cannot be preserved").at(at))
 }
 
-fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {
+fn path_of(operation: &Operation) -> Option<&std::ffi::CStr> {
     match operation {
-        Operation::Mount(mount) => Some(&mount.place.path),
+        Operation::Mount(mount) => Some(&mount.target.path),
         _ => None,
     }
 }
@@ -242,8 +249,8 @@ fn place_of(operation: &Operation) -> Option<&std::ffi::CStr> {
 fn fresh_dev() -> Result<Mount> {
     let text = |text: &std::ffi::CStr| Some(text.to_owned());
     Ok(Mount {
-        place: place(Path::new("/dev"), "/mounts")?,
-        last: Last::Directory,
+        target: container_path(Path::new("/dev"), "/mounts")?,
+        target_kind: TargetKind::Directory,
         source: Source::New {
             kind: c"tmpfs".to_owned(),
             parameters: vec![(c"mode".to_owned(), text(c"0755")), (c"size".to_owned(), text(c"65536k"))],
@@ -253,7 +260,7 @@ fn fresh_dev() -> Result<Mount> {
             set: u64::from(MOUNT_ATTR_NOSUID | MOUNT_ATTR_STRICTATIME),
             ..MountAttributes::default()
         },
-        below: None,
+        recursive_attributes: None,
         propagation: vec![],
     })
 }
@@ -261,13 +268,13 @@ fn fresh_dev() -> Result<Mount> {
 fn list_devices(steps: &mut Steps, spec: &Spec) -> Result<()> {
     let asked: Vec<&LinuxDevice> =
         spec.linux().as_ref().and_then(|linux| linux.devices().as_ref()).into_iter().flatten().collect();
-    for (name, major, minor) in devices::DEFAULTS {
+    for (name, major, minor) in devices::DEFAULT_DEVICES {
         let path = PathBuf::from(format!("/dev/{name}"));
         if asked.iter().any(|device| *device.path() == path) {
             continue;
         }
-        steps.always(Operation::MakeNode(Node {
-            place: place(&path, "/linux/devices")?,
+        steps.push(Operation::MakeNode(DeviceNode {
+            path: container_path(&path, "/linux/devices")?,
             source: c_path(&path, "/linux/devices")?,
             mode: 0o020_666,
             device: rustix::fs::makedev(major, minor),
@@ -278,16 +285,16 @@ fn list_devices(steps: &mut Steps, spec: &Spec) -> Result<()> {
     for (index, device) in asked.into_iter().enumerate() {
         let at = format!("/linux/devices/{index}");
         let node = node(device, &at)?;
-        steps.at(at, Operation::MakeNode(node));
+        steps.push_at(at, Operation::MakeNode(node));
     }
-    for (target, name) in devices::LINKS {
-        let place = place(&Path::new("/dev").join(name), "/linux/devices")?;
-        steps.always(Operation::Link { target: target.to_owned(), place });
+    for (target, name) in devices::DEFAULT_LINKS {
+        let place = container_path(&Path::new("/dev").join(name), "/linux/devices")?;
+        steps.push(Operation::Link { target: target.to_owned(), place });
     }
     Ok(())
 }
 
-fn node(device: &LinuxDevice, at: &str) -> Result<Node> {
+fn node(device: &LinuxDevice, at: &str) -> Result<DeviceNode> {
     let kind = match device.typ() {
         LinuxDeviceType::B => 0o060_000,
         LinuxDeviceType::P => 0o010_000,
@@ -299,8 +306,8 @@ fn node(device: &LinuxDevice, at: &str) -> Result<Node> {
         })
     };
     let numbers = (number(device.major(), "major")?, number(device.minor(), "minor")?);
-    Ok(Node {
-        place: place(device.path(), at)?,
+    Ok(DeviceNode {
+        path: container_path(device.path(), at)?,
         source: c_path(device.path(), at)?,
         mode: kind | device.file_mode().unwrap_or(0o666) & 0o7777,
         device: if kind == 0o010_000 { 0 } else { rustix::fs::makedev(numbers.0, numbers.1) },
@@ -325,31 +332,31 @@ fn console(spec: &Spec, options: &Options) -> Result<Option<crate::terminal::con
         socket: socket.as_raw_fd(),
         size: options.window_size.or(size),
         uid: process.user().uid(),
-        console: Some(place(Path::new("/dev/console"), "/process/terminal")?),
+        console: Some(container_path(Path::new("/dev/console"), "/process/terminal")?),
     }))
 }
 
-fn list_closed_paths(steps: &mut Steps, spec: &Spec) -> Result<()> {
+fn list_masked_paths(steps: &mut Steps, spec: &Spec) -> Result<()> {
     let Some(linux) = spec.linux() else { return Ok(()) };
     for (index, path) in linux.readonly_paths().iter().flatten().enumerate() {
         let at = format!("/linux/readonlyPaths/{index}");
-        let place = closed(path, &at)?;
-        steps.at(at, Operation::MakeReadOnly(place));
+        let place = masked_path(path, &at)?;
+        steps.push_at(at, Operation::MakeReadOnly(place));
     }
     for (index, path) in linux.masked_paths().iter().flatten().enumerate() {
         let at = format!("/linux/maskedPaths/{index}");
-        let place = closed(path, &at)?;
-        steps.at(at, Operation::Mask(place));
+        let place = masked_path(path, &at)?;
+        steps.push_at(at, Operation::Mask(place));
     }
     Ok(())
 }
 
-fn closed(path: &str, at: &str) -> Result<Place> {
-    place(Path::new(path), at)
+fn masked_path(path: &str, at: &str) -> Result<ContainerPath> {
+    container_path(Path::new(path), at)
 }
 
-fn place(path: &Path, at: &str) -> Result<Place> {
-    Place::new(path)
+fn container_path(path: &Path, at: &str) -> Result<ContainerPath> {
+    ContainerPath::new(path)
         .ok_or_else(|| Error::new(Kind::Config, "a path contains a NUL byte").at(at).help("remove `\\u0000`"))
 }
 

@@ -2,7 +2,7 @@
 
 use super::steps::Steps;
 use crate::bundle::Bundle;
-use crate::hooks::inside::{HookInside, StateText};
+use crate::hooks::container_namespace::{ContainerHook, StateText};
 use crate::operation::Operation;
 use crate::options::Options;
 use jobc_sys::error::Result;
@@ -37,8 +37,8 @@ pub(super) fn list_hooks(
     let state = StateText::new(spec.version(), &options.id, status, &bundle.dir, &annotations);
     for (index, hook) in list.iter().flatten().enumerate() {
         let place = format!("/hooks/{stage}/{index}");
-        let inside = HookInside::new(stage, hook, &state).map_err(|error| error.at(&place))?;
-        steps.at(place, Operation::Hook(inside));
+        let inside = ContainerHook::new(stage, hook, &state).map_err(|error| error.at(&place))?;
+        steps.push_at(place, Operation::Hook(inside));
     }
     Ok(())
 }

@@ -10,35 +10,35 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::steps::{Steps, c_string};
 use crate::child::report::Gate;
-use crate::config::own::is_of_the_machine;
+use crate::config::namespace_ownership::is_host_namespace;
 use crate::labels;
-use crate::namespaces::{IdMapFiles, Join, Namespace, names};
+use crate::namespaces::{IdMapFiles, JoinNamespace, Namespace, flag_names};
 use crate::operation::Operation;
 use crate::options::Options;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
-use jobc_sys::machine::Machine;
 use jobc_sys::syscall::namespace::namespace_flag;
 
 /// What later parts must know of the namespaces.
 #[derive(Debug)]
 pub(super) struct Identity {
     /// `CLONE_NEW*` bits for clone3(2).
-    pub(super) new: u32,
+    pub(super) new_namespaces: u32,
     /// All kinds that are new, or joined and not the host's: the container's own.
-    pub(super) own: Vec<Namespace>,
-    pub(super) joined_before: Vec<Join>,
+    pub(super) own_namespaces: Vec<Namespace>,
+    pub(super) joined_before: Vec<JoinNamespace>,
     pub(super) id_maps: Option<IdMaps>,
     /// Whether supplementary groups can be set in the user namespace.
     pub(super) groups_denied: bool,
     /// Whether the process is in a user namespace that is not the host's.
     pub(super) in_user_namespace: bool,
     /// Whether that is one of the container's own.
-    pub(super) own_users: bool,
+    pub(super) own_user_namespace: bool,
     pub(super) descriptors: Vec<OwnedFd>,
 }
 
-pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &Machine) -> Result<Identity> {
+pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &Host) -> Result<Identity> {
     let linux = spec.linux().as_ref();
     let mut new = Vec::new();
     let mut joins = Vec::new();
@@ -56,9 +56,9 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
             Some(path) => {
                 let place = format!("/linux/namespaces/{index}/path");
                 let fd = open(kind, path).map_err(|error| error.at(&place))?;
-                joins.push(Join { kind, fd: fd.as_raw_fd(), path: format!("`{}`", path.display()) });
+                joins.push(JoinNamespace { kind, fd: fd.as_raw_fd(), path: format!("`{}`", path.display()) });
                 let fd = File::from(fd);
-                if !fd.metadata().is_ok_and(|file| is_of_the_machine(&file, kind)) {
+                if !fd.metadata().is_ok_and(|file| is_host_namespace(&file, kind)) {
                     own.push(kind);
                 }
                 descriptors.push(fd.into());
@@ -70,7 +70,7 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     let joined_user = joins.iter().any(|join| join.kind == Namespace::User);
 
     if options.systemd_cgroup {
-        steps.at("/linux/cgroupsPath", Operation::Wait(Gate::ControlGroup));
+        steps.push_at("/linux/cgroupsPath", Operation::Wait(Gate::Cgroup));
     }
     let id_maps = if new_user { Some(IdMaps::of(spec)?) } else { None };
     let mut groups_denied = false;
@@ -81,14 +81,14 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
             let files = IdMapFiles {
                 uid: c_string(uid, "/linux/uidMappings")?,
                 gid: c_string(gid, "/linux/gidMappings")?,
-                deny_groups: groups_denied,
+                deny_setgroups: groups_denied,
             };
-            steps.at("/linux/uidMappings", Operation::MapIds(files));
+            steps.push_at("/linux/uidMappings", Operation::MapIds(files));
         } else {
-            steps.at("/linux/uidMappings", Operation::Wait(Gate::IdMaps));
+            steps.push_at("/linux/uidMappings", Operation::Wait(Gate::IdMaps));
         }
         let (uid, gid) = maps.first();
-        steps.at("/linux/uidMappings", Operation::TakeIds { uid, gid });
+        steps.push_at("/linux/uidMappings", Operation::SetIds { uid, gid });
         if maps.single().is_none() {
             attended_maps = Some(maps);
         }
@@ -99,11 +99,11 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
         groups_denied = maps.is_some_and(|maps| maps.groups_denied());
     }
     if !options.without_cgroup {
-        steps.at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
+        steps.push_at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
 
     if new.contains(&Namespace::Time) {
-        switches_clocks_at_execve(rustix::system::uname().release().to_bytes())?;
+        check_time_namespace_support(rustix::system::uname().release().to_bytes())?;
     }
     // These take effect from inside: the cgroup must be joined first, the clock changes at execve, and the message
     // queues of an IPC namespace belong to its creator, whose id must be mapped in the user namespace.
@@ -111,50 +111,50 @@ pub(super) fn list(steps: &mut Steps, spec: &Spec, options: &Options, machine: &
     let all: u32 = new.iter().map(|kind| kind.flag()).sum();
     let (inside, cloned) = (all & late, all & !late);
     if inside != 0 {
-        steps.at("/linux/namespaces", Operation::Unshare(inside));
+        steps.push_at("/linux/namespaces", Operation::Unshare(inside));
     }
     if let Some(offsets) =
         linux.and_then(|linux| linux.time_offsets().as_ref()).filter(|offsets| !offsets.is_empty())
     {
-        steps.at("/linux/timeOffsets", Operation::SetClocks(clocks(offsets)?));
+        steps.push_at("/linux/timeOffsets", Operation::SetClocks(clocks(offsets)?));
     }
     if let Some(score) = spec.process().as_ref().and_then(oci_spec::runtime::Process::oom_score_adj) {
-        steps.at(
+        steps.push_at(
             "/process/oomScoreAdj",
             Operation::SetOomScore(c_string(score.to_string(), "/process/oomScoreAdj")?),
         );
     }
     // Only now: who is not dumpable has no files of its own below /proc, which the steps before write.
-    steps.always(Operation::NotDumpable);
-    let (joined_before, joined_inside): (Vec<Join>, Vec<Join>) = joins
+    steps.push(Operation::NotDumpable);
+    let (joined_before, joined_inside): (Vec<JoinNamespace>, Vec<JoinNamespace>) = joins
         .into_iter()
         .partition(|join| matches!(join.kind, Namespace::User | Namespace::Pid | Namespace::Time));
     for join in joined_inside {
-        steps.at("/linux/namespaces", Operation::Join(join));
+        steps.push_at("/linux/namespaces", Operation::JoinNamespace(join));
     }
-    steps.always(Operation::NewSession);
+    steps.push(Operation::NewSession);
     if !options.keep_keyring {
-        match labels::of_keyring(spec.process().as_ref())? {
-            None => steps.always(Operation::NewKeyring(None)),
-            label => steps.at("/process/selinuxLabel", Operation::NewKeyring(label)),
+        match labels::keyring_label(spec.process().as_ref())? {
+            None => steps.push(Operation::NewKeyring(None)),
+            label => steps.push_at("/process/selinuxLabel", Operation::NewKeyring(label)),
         }
     }
     if let Some(name) = spec.hostname().as_ref().filter(|name| !name.is_empty()) {
-        steps.at("/hostname", Operation::SetHostName(c_string(name.as_str(), "/hostname")?));
+        steps.push_at("/hostname", Operation::SetHostName(c_string(name.as_str(), "/hostname")?));
     }
     if let Some(name) = spec.domainname().as_ref().filter(|name| !name.is_empty()) {
-        steps.at("/domainname", Operation::SetDomainName(c_string(name.as_str(), "/domainname")?));
+        steps.push_at("/domainname", Operation::SetDomainName(c_string(name.as_str(), "/domainname")?));
     }
     if new.contains(&Namespace::Network) {
-        steps.at("/linux/namespaces", Operation::LoopbackUp);
+        steps.push_at("/linux/namespaces", Operation::LoopbackUp);
     }
     Ok(Identity {
-        new: cloned,
-        own,
+        new_namespaces: cloned,
+        own_namespaces: own,
         joined_before,
         id_maps: attended_maps,
         groups_denied,
-        own_users: new_user || joined_user,
+        own_user_namespace: new_user || joined_user,
         in_user_namespace: new_user || joined_user || machine.in_user_namespace,
         descriptors,
     })
@@ -166,7 +166,7 @@ fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
     const NSFS_MAGIC: u64 = 0x6e73_6673;
     let open = || rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     let fd = open()
-        .map_err(|errno| Error::machine(format!("open the {kind} namespace `{}`", path.display()), errno))?;
+        .map_err(|errno| Error::system(format!("open the {kind} namespace `{}`", path.display()), errno))?;
     let magic = rustix::fs::fstatfs(&fd).map(|stat| u64::try_from(stat.f_type).unwrap_or_default());
     if magic != Ok(NSFS_MAGIC) {
         let message = format!("`{}` is not a namespace", path.display());
@@ -174,10 +174,10 @@ fn open(kind: Namespace, path: &std::path::Path) -> Result<OwnedFd> {
             .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
     }
     let found = namespace_flag(&fd).map_err(|errno| {
-        Error::machine(format!("get the type of the namespace `{}`", path.display()), errno)
+        Error::system(format!("get the type of the namespace `{}`", path.display()), errno)
     })?;
     if found != kind.flag() {
-        let message = format!("`{}` is a {} namespace, not a {kind} one", path.display(), names(found));
+        let message = format!("`{}` is a {} namespace, not a {kind} one", path.display(), flag_names(found));
         return Err(Error::new(Kind::Config, message)
             .help(format!("give a path such as `/proc/PID/ns/{}`", kind.file())));
     }
@@ -193,7 +193,7 @@ fn clocks(
             (offset.secs().unwrap_or_default(), offset.nanosecs().unwrap_or_default());
         let now =
             clock_gettime(if clock == "boottime" { ClockId::Boottime } else { ClockId::Monotonic }).tv_sec;
-        within_reach(clock, now, seconds)?;
+        check_clock_offset(clock, now, seconds)?;
         lines.push(format!("{clock} {seconds} {nanoseconds}\n"));
     }
     lines.sort();
@@ -202,20 +202,20 @@ fn clocks(
 
 /// Refuses an offset, in seconds, with which a clock would be below zero, or beyond half of what the kernel counts
 /// to in nanoseconds (`proc_timens_set_offset` of kernel/time/namespace.c).
-fn within_reach(clock: &str, now: i64, seconds: i64) -> Result<()> {
-    const LATEST: i64 = i64::MAX / 1_000_000_000 / 2;
-    if now.checked_add(seconds).is_some_and(|moved| (0..=LATEST).contains(&moved)) {
+fn check_clock_offset(clock: &str, now: i64, seconds: i64) -> Result<()> {
+    const MAX_CLOCK_SECONDS: i64 = i64::MAX / 1_000_000_000 / 2;
+    if now.checked_add(seconds).is_some_and(|moved| (0..=MAX_CLOCK_SECONDS).contains(&moved)) {
         return Ok(());
     }
     let message = format!("the clock `{clock}` cannot be offset by {seconds} seconds: its value is {now}");
     Err(Error::new(Kind::Config, message)
         .at(format!("/linux/timeOffsets/{clock}/secs"))
-        .help(format!("write -{now} to {}", LATEST - now)))
+        .help(format!("write -{now} to {}", MAX_CLOCK_SECONDS - now)))
 }
 
 /// Refuses a time namespace on kernels before 6.1, where a process that leaves its parent's memory by `execve` stays in
 /// the parent's (time_namespaces(7); "fs/exec: switch timens when a task gets a new mm").
-fn switches_clocks_at_execve(release: &[u8]) -> Result<()> {
+fn check_time_namespace_support(release: &[u8]) -> Result<()> {
     let release = String::from_utf8_lossy(release);
     let mut numbers =
         release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().unwrap_or_default());
@@ -244,13 +244,14 @@ mod tests {
             ("6.0.19", false),
             ("5.15.0-91-generic", false),
         ] {
-            assert_eq!(switches_clocks_at_execve(release.as_bytes()).is_ok(), allowed, "{release}");
+            assert_eq!(check_time_namespace_support(release.as_bytes()).is_ok(), allowed, "{release}");
         }
     }
 
     #[test]
     fn a_clock_is_moved_as_far_as_the_kernel_takes_it() {
-        let said = |now, seconds| within_reach("boottime", now, seconds).map_err(|error| error.to_string());
+        let said =
+            |now, seconds| check_clock_offset("boottime", now, seconds).map_err(|error| error.to_string());
         for seconds in [-100, 0, 3600, 4_611_685_918] {
             assert_eq!(said(100, seconds), Ok(()), "{seconds}");
         }

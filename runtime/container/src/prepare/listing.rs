@@ -12,58 +12,58 @@ use crate::hooks::Stage;
 use crate::namespaces;
 use crate::operation::{Operation, Step};
 use crate::seccomp::Program as Filter;
-use crate::start::Prepared;
+use crate::start::PreparedProcess;
 
 /// Something that is done, and the field of config.json that asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// What is done.
-    pub words: String,
+    pub text: String,
     /// A JSON Pointer into config.json; nothing for what is always done.
-    pub place: Option<String>,
+    pub pointer: Option<String>,
 }
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)?;
-        self.place.as_ref().map_or(Ok(()), |place| write!(f, "  [{place}]"))
+        f.write_str(&self.text)?;
+        self.pointer.as_ref().map_or(Ok(()), |place| write!(f, "  [{place}]"))
     }
 }
 
 /// Lists what is done to run a container; `before` is what comes before there is a process, such as its cgroups.
-pub fn listing(before: Vec<String>, prepared: &Prepared, spec: &Spec) -> Vec<Line> {
+pub fn listing(before: Vec<String>, prepared: &PreparedProcess, spec: &Spec) -> Vec<Line> {
     let linux = spec.linux().as_ref();
     let profile = linux.and_then(|linux| linux.seccomp().as_ref());
-    let mut list = Listing(before.into_iter().map(|words| Line { words, place: None }).collect());
-    for join in &prepared.joined_before {
-        list.at("/linux/namespaces", join.to_string());
+    let mut list = Listing(before.into_iter().map(|words| Line { text: words, pointer: None }).collect());
+    for join in &prepared.join_before_clone {
+        list.push("/linux/namespaces", join.to_string());
     }
-    list.at(
+    list.push(
         "/linux/namespaces",
         match prepared.namespaces {
             0 => "make the process".to_owned(),
-            new => format!("make the process in new namespaces: {}", namespaces::names(new)),
+            new => format!("make the process in new namespaces: {}", namespaces::flag_names(new)),
         },
     );
-    for Step { operation, place } in &prepared.steps {
+    for Step { operation, pointer: place } in &prepared.steps {
         let words = match operation {
             Operation::LoadFilter(filter) => {
-                filter_words(filter, profile, "while it still has the capabilities for it")
+                describe_filter(filter, profile, "while it still has the capabilities for it")
             }
             other => other.to_string(),
         };
-        list.0.push(Line { words, place: place.clone() });
+        list.0.push(Line { text: words, pointer: place.clone() });
         if matches!(operation, Operation::Wait(Gate::Hooks)) {
             list.hooks(Stage::Prestart, spec);
             list.hooks(Stage::CreateRuntime, spec);
         }
     }
-    list.0.push(Line { words: "execute the trampoline, a sealed file in memory".to_owned(), place: None });
+    list.0.push(Line { text: "execute the trampoline, a sealed file in memory".to_owned(), pointer: None });
     if let Some(filter) = &prepared.program.filter {
-        list.at("/linux/seccomp", filter_words(filter, profile, "right before the program"));
+        list.push("/linux/seccomp", describe_filter(filter, profile, "right before the program"));
     }
-    let arguments = prepared.program.arguments.iter().map(|word| quoted(&word.to_string_lossy()));
-    list.at("/process/args", format!("execute {}", arguments.collect::<Vec<_>>().join(" ")));
+    let arguments = prepared.program.arguments.iter().map(|word| shell_quote(&word.to_string_lossy()));
+    list.push("/process/args", format!("execute {}", arguments.collect::<Vec<_>>().join(" ")));
     list.hooks(Stage::Poststart, spec);
     list.hooks(Stage::Poststop, spec);
     list.0
@@ -73,8 +73,8 @@ pub fn listing(before: Vec<String>, prepared: &Prepared, spec: &Spec) -> Vec<Lin
 struct Listing(Vec<Line>);
 
 impl Listing {
-    fn at(&mut self, place: &str, words: String) {
-        self.0.push(Line { words, place: Some(place.to_owned()) });
+    fn push(&mut self, place: &str, words: String) {
+        self.0.push(Line { text: words, pointer: Some(place.to_owned()) });
     }
 
     /// The hooks that the maker runs at a stage.
@@ -84,9 +84,9 @@ impl Listing {
             Stage::Poststart => "as it runs, ",
             Stage::Poststop => "after it exits, ",
         };
-        let hooks = spec.hooks().as_ref().map_or(&[][..], |hooks| stage.of(hooks));
+        let hooks = spec.hooks().as_ref().map_or(&[][..], |hooks| stage.hooks_of(hooks));
         for (index, hook) in hooks.iter().enumerate() {
-            self.at(
+            self.push(
                 &format!("/hooks/{stage}/{index}"),
                 format!("{when}run the {stage} hook {}", program(hook)),
             );
@@ -99,15 +99,15 @@ fn program(hook: &Hook) -> String {
     format!("`{}`", hook.path().display())
 }
 
-fn filter_words(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) -> String {
+fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) -> String {
     let mut words = format!("load a seccomp filter of {} instructions", filter.instructions.len());
     if let Some(profile) = profile {
         let rules = profile.syscalls().as_deref().unwrap_or_default();
         let calls: usize = rules.iter().map(|rule| rule.names().len()).sum();
         words += &format!(
             ", {} for {}, else {}",
-            counted(rules.len(), "rule"),
-            counted(calls, "call"),
+            pluralize(rules.len(), "rule"),
+            pluralize(calls, "call"),
             profile.default_action()
         );
     }
@@ -117,12 +117,12 @@ fn filter_words(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) -> 
     format!("{words}, {when}")
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn pluralize(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// A word as a shell takes it.
-pub fn quoted(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

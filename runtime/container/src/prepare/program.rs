@@ -8,22 +8,22 @@ use oci_spec::runtime::Process;
 use super::steps::c_string;
 use crate::labels::Label;
 use crate::seccomp::Program as Filter;
-use crate::secret::Variables;
+use crate::secret::SecretEnvironment;
 use crate::start::Program;
 use crate::user;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The search path when the environment has no `PATH`, as in execvp(3).
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// `root` are the layers, lowest first, where the container's /etc/passwd is found by this process: the home of its
 /// user, where it is not given.
-pub(super) fn of(
+pub(super) fn prepare_program(
     process: &Process,
     filter: Option<Filter>,
     label: Option<Label>,
     root: &[PathBuf],
-    secret_environment: Variables,
+    secret_environment: SecretEnvironment,
 ) -> Result<Program> {
     let texts = |list: &Option<Vec<String>>, place: &str| -> Result<Vec<CString>> {
         list.iter()
@@ -60,7 +60,7 @@ fn candidates(name: &CString, environment: &[CString]) -> Result<Vec<CString>> {
         return Ok(vec![name.clone()]);
     }
     let path = environment.iter().rev().find_map(|variable| variable.as_bytes().strip_prefix(b"PATH="));
-    path.unwrap_or(PATH.as_bytes())
+    path.unwrap_or(DEFAULT_PATH.as_bytes())
         .split(|&byte| byte == b':')
         .map(|directory| {
             let directory = if directory.is_empty() { &b"."[..] } else { directory };

@@ -4,7 +4,7 @@ use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 
 use super::identity::Identity;
 use super::steps::{Steps, c_string};
-use crate::capabilities::Sets;
+use crate::capabilities::CapabilitySets;
 use crate::child::report::Gate;
 use crate::config::scheduling;
 use crate::operation::Operation;
@@ -12,18 +12,18 @@ use crate::privileges::SetCapabilities;
 use crate::rlimits::Limit;
 use crate::seccomp::{self, Program as Filter};
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::machine::Machine;
+use jobc_sys::host::Host;
 use jobc_sys::syscall::CapabilityBits;
 
 /// The umask where config.json has none, as in a login shell.
-const UMASK: u32 = 0o022;
+const DEFAULT_UMASK: u32 = 0o022;
 
 /// What the steps leave to be done.
 pub(super) struct Rights {
     /// The filter, where the trampoline is to load it.
     pub(super) filter: Option<Filter>,
     /// Whether the process becomes another user on the way.
-    pub(super) becomes: bool,
+    pub(super) changes_user: bool,
 }
 
 /// Lists the steps.
@@ -32,23 +32,24 @@ pub(super) fn list(
     spec: &Spec,
     process: &Process,
     identity: &Identity,
-    machine: &Machine,
+    machine: &Host,
 ) -> Result<Rights> {
     for (index, limit) in
-        crate::rlimits::of(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
+        crate::rlimits::from_config(process.rlimits().as_deref().unwrap_or_default())?.into_iter().enumerate()
     {
         let Limit { name, resource, soft, hard } = limit;
-        steps.at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
+        steps
+            .push_at(format!("/process/rlimits/{index}"), Operation::SetLimit { name, resource, soft, hard });
     }
     if let Some(priority) = process.io_priority() {
-        steps.at("/process/ioPriority", Operation::SetIoPriority(scheduling::io_priority(*priority)?));
+        steps.push_at("/process/ioPriority", Operation::SetIoPriority(scheduling::io_priority(*priority)?));
     }
     if let Some(scheduler) = process.scheduler() {
-        steps.at("/process/scheduler", Operation::SetScheduler(scheduling::scheduler(scheduler)?));
+        steps.push_at("/process/scheduler", Operation::SetScheduler(scheduling::scheduler(scheduler)?));
     }
     let linux = spec.linux().as_ref();
     if let Some(personality) = linux.and_then(|linux| linux.personality().as_ref()) {
-        steps.at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
+        steps.push_at("/linux/personality", Operation::SetPersonality(scheduling::personality(personality)?));
     }
     let profile = linux.and_then(|linux| linux.seccomp().as_ref());
     let mut filter = profile.map(seccomp::compile).transpose()?;
@@ -59,49 +60,53 @@ pub(super) fn list(
     });
     if let Some(program) = filter.as_ref().filter(|program| lets_through && !program.unknown.is_empty()) {
         let names = program.unknown.join("`, `");
-        steps.say("/linux/seccomp", format_args!("this architecture has no syscall `{names}`"));
+        steps.warn("/linux/seccomp", format_args!("this architecture has no syscall `{names}`"));
     }
     let no_new_privileges = process.no_new_privileges().unwrap_or(false);
     if filter.as_ref().is_some_and(|program| !program.notifies())
         && profile.is_some_and(|profile| profile.listener_path().is_some())
     {
-        steps.say(
+        steps.warn(
             "/linux/seccomp/listenerPath",
             "no syscall has the action `SCMP_ACT_NOTIFY`, so the agent is never notified",
         );
     }
     if !no_new_privileges && let Some(program) = filter.take() {
         if program.notifies() {
-            steps.at("/linux/seccomp", Operation::Wait(Gate::Listener));
+            steps.push_at("/linux/seccomp", Operation::Wait(Gate::Listener));
         }
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
-        steps.at("/linux/seccomp", Operation::LoadFilter(program));
+        steps.push_at("/linux/seccomp", Operation::LoadFilter(program));
     }
-    let asked = process.capabilities().as_ref().map(Sets::of).transpose()?.unwrap_or_default();
+    let asked = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
-    let held = if identity.own_users { u64::MAX } else { machine.held };
-    let sets = asked.within(held);
+    let held = if identity.own_user_namespace { u64::MAX } else { machine.permitted };
+    let sets = asked.limit_to(held);
     if sets != asked {
-        let names = asked.beyond(held).join("`, `");
-        steps.say(
+        let names = asked.missing_from(held).join("`, `");
+        steps.warn(
             "/process/capabilities",
             format_args!("`{names}` cannot be granted: this process does not have them"),
         );
     }
-    if sets.idle() != 0 {
-        let names = crate::capabilities::names(sets.idle());
+    if sets.ineffective_ambient() != 0 {
+        let names = crate::capabilities::names(sets.ineffective_ambient());
         let verb = if names.len() == 1 { "has" } else { "have" };
-        steps.say(
+        steps.warn(
             "/process/capabilities/ambient",
             format_args!("`{}` {verb} no effect without being inheritable", names.join("`, `")),
         );
     }
     // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
-    let bounding = if identity.own_users { crate::capabilities::known()? } else { machine.bounding };
+    let bounding = if identity.own_user_namespace {
+        crate::capabilities::kernel_capabilities()?
+    } else {
+        machine.bounding
+    };
     let dropped: Vec<u32> = (0..64).filter(|bit| bounding & !sets.bounding & (1 << bit) != 0).collect();
-    steps.at("/process/capabilities/bounding", Operation::DropBounding(dropped));
+    steps.push_at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
-        steps.at("/process/noNewPrivileges", Operation::NoNewPrivileges);
+        steps.push_at("/process/noNewPrivileges", Operation::NoNewPrivileges);
     }
     let user = process.user();
     let groups = user.additional_gids().clone().unwrap_or_default();
@@ -113,13 +118,14 @@ pub(super) fn list(
         .at("/process/user/additionalGids")
         .help("ask the administrator for a range in /etc/subgid, or remove the groups"));
     }
-    let is_already =
-        !identity.own_users && machine.alone_as == Some((user.uid(), user.gid())) && groups.is_empty();
+    let is_already = !identity.own_user_namespace
+        && machine.only_ids == Some((user.uid(), user.gid()))
+        && groups.is_empty();
     let groups = if identity.groups_denied { None } else { Some(groups) };
     if !is_already {
-        steps.at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
+        steps.push_at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
     }
-    steps.at(
+    steps.push_at(
         "/process/capabilities",
         Operation::SetCapabilities(SetCapabilities {
             bits: CapabilityBits {
@@ -127,11 +133,13 @@ pub(super) fn list(
                 permitted: sets.permitted,
                 inheritable: sets.inheritable,
             },
-            ambient: (0..64).filter(|bit| sets.ambient & !sets.idle() & (1 << bit) != 0).collect(),
+            ambient: (0..64)
+                .filter(|bit| sets.ambient & !sets.ineffective_ambient() & (1 << bit) != 0)
+                .collect(),
         }),
     );
-    steps.at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(UMASK)));
+    steps.push_at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(DEFAULT_UMASK)));
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
-    steps.at("/process/cwd", Operation::ChangeDirectory(directory));
-    Ok(Rights { filter, becomes: !is_already })
+    steps.push_at("/process/cwd", Operation::ChangeDirectory(directory));
+    Ok(Rights { filter, changes_user: !is_already })
 }

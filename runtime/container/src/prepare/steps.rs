@@ -10,23 +10,23 @@ use jobc_sys::error::{Error, Kind, Result};
 pub(super) struct Steps {
     pub(super) list: Vec<Step>,
     /// What a person should know of them.
-    pub(super) said: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Steps {
     /// A step that is always made.
-    pub(super) fn always(&mut self, operation: Operation) {
-        self.list.push(Step { operation, place: None });
+    pub(super) fn push(&mut self, operation: Operation) {
+        self.list.push(Step { operation, pointer: None });
     }
 
     /// What a person should know of a field of config.json, though nothing is refused.
-    pub(super) fn say(&mut self, place: &str, text: impl std::fmt::Display) {
-        self.said.push(format!("config.json: {place}: {text}"));
+    pub(super) fn warn(&mut self, place: &str, text: impl std::fmt::Display) {
+        self.warnings.push(format!("config.json: {place}: {text}"));
     }
 
     /// A step that a field of config.json asks for.
-    pub(super) fn at(&mut self, place: impl Into<String>, operation: Operation) {
-        self.list.push(Step { operation, place: Some(place.into()) });
+    pub(super) fn push_at(&mut self, place: impl Into<String>, operation: Operation) {
+        self.list.push(Step { operation, pointer: Some(place.into()) });
     }
 }
 

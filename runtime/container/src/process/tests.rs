@@ -4,16 +4,16 @@ use super::*;
 use crate::operation::Operation;
 
 /// The error of a process that fails at its first step, as its maker reports it.
-fn check(joined_before: Vec<Join>, descriptors: Vec<OwnedFd>) -> String {
+fn check(joined_before: Vec<JoinNamespace>, descriptors: Vec<OwnedFd>) -> String {
     let operation = Operation::FindProgram(vec![c"/not/there".to_owned()]);
-    let steps = vec![Step { operation, place: Some("/process/args/0".to_owned()) }];
+    let steps = vec![Step { operation, pointer: Some("/process/args/0".to_owned()) }];
     let launch = Launch {
         steps,
         namespaces: 0,
-        joined_before,
-        hidden: false,
+        join_before_clone: joined_before,
+        set_not_dumpable: false,
         cgroup: None,
-        attended: false,
+        has_parent_work: false,
         in_user_namespace: false,
         agent: None,
         program: Program {
@@ -40,6 +40,6 @@ fn a_step_that_fails_is_told_as_such_whoever_made_the_process() {
         return;
     }
     let own: OwnedFd = File::open("/proc/self/ns/pid").unwrap().into();
-    let join = Join { kind: Namespace::Pid, fd: own.as_raw_fd(), path: "its own".to_owned() };
+    let join = JoinNamespace { kind: Namespace::Pid, fd: own.as_raw_fd(), path: "its own".to_owned() };
     assert_eq!(check(vec![join], vec![own]), told);
 }

@@ -24,7 +24,7 @@ fn a_link_is_not_followed() {
     fs::set_permissions(&outside, fs::Permissions::from_mode(0o500)).expect("closed");
     fs::create_dir(&root).expect("a directory");
     std::os::unix::fs::symlink(&outside, root.join("link")).expect("a link");
-    open_up(&root).expect("opened");
+    grant_owner_access(&root).expect("opened");
     let mode = fs::metadata(&outside).expect("data").permissions().mode() & 0o777;
     assert_eq!(mode, 0o500, "what is outside keeps its bits");
     remove(&root).expect("removed");
@@ -36,10 +36,10 @@ fn directories_deeper_than_there_are_descriptors() {
     let dir = tempfile::tempdir().expect("a directory");
     let top = dir.path().join("top");
     fs::create_dir(&top).expect("a directory");
-    let mut at = rustix::fs::openat(CWD, &top, DIRECTORY, Mode::empty()).expect("open");
+    let mut at = rustix::fs::openat(CWD, &top, DIRECTORY_FLAGS, Mode::empty()).expect("open");
     for _ in 0..30_000 {
         rustix::fs::mkdirat(&at, c"d", Mode::RWXU).expect("a directory");
-        at = rustix::fs::openat(&at, c"d", DIRECTORY, Mode::empty()).expect("open");
+        at = rustix::fs::openat(&at, c"d", DIRECTORY_FLAGS, Mode::empty()).expect("open");
     }
     drop(at);
     fs::write(top.join(".moved-up-1"), "a name that is taken").expect("a file");

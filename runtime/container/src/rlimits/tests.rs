@@ -5,7 +5,7 @@ use super::*;
 /// A list of config.json, and what it becomes or what is wrong.
 fn check(limits: &Value) -> String {
     let typed: Vec<PosixRlimit> = serde_json::from_value(limits.clone()).expect("a list of limits");
-    let said = match of(&typed) {
+    let said = match from_config(&typed) {
         Ok(limits) => {
             limits.iter().map(|limit| format!("{:?} ", (limit.name, limit.soft, limit.hard))).collect()
         }
@@ -54,7 +54,7 @@ fn every_name_is_the_kernel_s_number() {
         let typed: Vec<PosixRlimit> =
             serde_json::from_value(json!([{"type": format!("RLIMIT_{name}"), "soft": 1, "hard": 2}]))
                 .expect("a limit");
-        let limits = of(&typed).expect("a sound limit");
+        let limits = from_config(&typed).expect("a sound limit");
         assert_eq!((limits[0].resource, limits[0].name), (number, format!("RLIMIT_{name}").as_str()));
     }
 }

@@ -8,24 +8,25 @@ use std::path::PathBuf;
 
 use oci_spec::runtime::LinuxNamespaceType;
 
-use super::{Root, Upper};
+use super::{Root, UpperLayer};
 use crate::bundle::Bundle;
-use jobc_sys::error::{Error, Kind, Result, because};
-use jobc_sys::kernel_file::unescaped;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::kernel_file::unescape;
 
 /// An overlay over `/` that has no place yet. Its writable layer is as large as the annotation `dev.jobc.disk` says.
 pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
-    let upper = Upper::Memory { size: upper_size(bundle)? };
+    let upper = UpperLayer::Memory { size: upper_size(bundle)? };
     let on = PathBuf::new();
-    let table = fs::read("/proc/self/mountinfo")
-        .map_err(|error| Error::new(Kind::Machine, format!("cannot list the mounts: {}", because(&error))))?;
+    let table = fs::read("/proc/self/mountinfo").map_err(|error| {
+        Error::new(Kind::System, format!("cannot list the mounts: {}", describe_io(&error)))
+    })?;
     let lower = PathBuf::from("/");
     let table = mounts(&table);
     if in_user_namespace(bundle) {
-        let (parts, binds) = parts::of(&lower, &table);
+        let (parts, binds) = parts::split_root(&lower, &table);
         return Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: Some(parts) });
     }
-    let shown = table.into_iter().filter(|(path, kind)| *kind == Kept::Shown && path != &lower);
+    let shown = table.into_iter().filter(|(path, kind)| *kind == MountVisibility::Shown && path != &lower);
     // A mount that cannot be read, such as another user's FUSE mount, cannot be shown either.
     let binds = shown.map(|(path, _)| path).filter(|path| fs::symlink_metadata(path).is_ok()).collect();
     Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: None })
@@ -40,7 +41,7 @@ pub(super) fn upper_size(bundle: &Bundle) -> Result<Option<u64>> {
 fn in_user_namespace(bundle: &Bundle) -> bool {
     let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    own || !rustix::process::geteuid().is_root() || jobc_sys::machine::in_user_namespace()
+    own || !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace()
 }
 
 fn size(text: &str) -> Result<u64> {
@@ -52,7 +53,7 @@ fn size(text: &str) -> Result<u64> {
 }
 
 /// File systems that are a view of the kernel or of this boot, not files of the host.
-const NOT_FILES: [&str; 24] = [
+const VIRTUAL_FILE_SYSTEMS: [&str; 24] = [
     "autofs",
     "binfmt_misc",
     "bpf",
@@ -80,7 +81,7 @@ const NOT_FILES: [&str; 24] = [
 ];
 
 /// Directories below which mounts belong to the kernel, to this boot, or to other containers.
-const NOT_SHOWN: [&str; 8] = [
+const HIDDEN_DIRECTORIES: [&str; 8] = [
     "/dev",
     "/proc",
     "/run",
@@ -93,7 +94,7 @@ const NOT_SHOWN: [&str; 8] = [
 
 /// What is done about a mount of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kept {
+enum MountVisibility {
     /// It holds files of the host.
     Shown,
     /// It belongs to the kernel, to this boot, or to other containers.
@@ -101,7 +102,7 @@ enum Kept {
 }
 
 /// The host's mounts, outer ones first, from /proc/PID/mountinfo (proc_pid_mountinfo(5)).
-fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
+fn mounts(table: &[u8]) -> BTreeMap<PathBuf, MountVisibility> {
     let mut found = BTreeMap::new();
     for line in table.split(|&byte| byte == b'\n') {
         let mut fields = line.split(|&byte| byte == b' ');
@@ -109,10 +110,10 @@ fn mounts(table: &[u8]) -> BTreeMap<PathBuf, Kept> {
         else {
             continue;
         };
-        let place = unescaped(place);
-        let hidden = NOT_SHOWN.iter().any(|directory| place.starts_with(directory))
-            || NOT_FILES.iter().any(|name| name.as_bytes() == kind);
-        found.insert(place, if hidden { Kept::Hidden } else { Kept::Shown });
+        let place = unescape(place);
+        let hidden = HIDDEN_DIRECTORIES.iter().any(|directory| place.starts_with(directory))
+            || VIRTUAL_FILE_SYSTEMS.iter().any(|name| name.as_bytes() == kind);
+        found.insert(place, if hidden { MountVisibility::Hidden } else { MountVisibility::Shown });
     }
     found
 }
@@ -140,7 +141,7 @@ mod tests {
 34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
 broken line
 ";
-        let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == Kept::Shown);
+        let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == MountVisibility::Shown);
         let found: Vec<String> = shown.map(|(path, _)| path.display().to_string()).collect();
         let expected =
             ["/", "/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];

@@ -15,10 +15,10 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, openat2, statat};
 use rustix::io::Errno;
 
-use crate::archive::tree::OPAQUE;
+use crate::archive::tree::OPAQUE_ATTRIBUTES;
 
 /// As many links are followed on the way to a file as the kernel follows (path_resolution(7)).
-const MOST_LINKS: usize = 40;
+const MAX_SYMLINKS: usize = 40;
 
 /// Directories laid over each other, open.
 #[derive(Debug)]
@@ -26,16 +26,16 @@ pub struct Layers(Vec<OwnedFd>);
 
 /// What layers have at a path.
 #[derive(Clone, Debug)]
-pub struct Stack {
+pub struct LayerStack {
     /// The highest first.
-    pub seen: Vec<Seen>,
+    pub entries: Vec<LayerEntry>,
     /// Why layers below are not seen; nothing where all were read.
-    pub end: Option<Bottom>,
+    pub end: Option<StackEnd>,
 }
 
 /// What ends the looking into lower layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bottom {
+pub enum StackEnd {
     /// A whiteout, or an opaque directory.
     Hidden,
     /// Something else than a directory, at the path or above it.
@@ -44,7 +44,7 @@ pub enum Bottom {
 
 /// Where a name of the merged tree comes from.
 #[derive(Clone, Copy, Debug)]
-pub struct Seen {
+pub struct LayerEntry {
     /// The layer, 0 for the lowest.
     pub layer: usize,
     /// What stands there.
@@ -67,7 +67,7 @@ impl Layers {
         let parts =
             |path: &[u8]| path.split(|&byte| byte == b'/').map(<[u8]>::to_vec).collect::<VecDeque<_>>();
         let (mut done, mut rest, mut links) = (Vec::<Vec<u8>>::new(), parts(path.to_bytes()), 0);
-        let mut last = Seen { layer: self.0.len().saturating_sub(1), stat: self.root()? };
+        let mut last = LayerEntry { layer: self.0.len().saturating_sub(1), stat: self.root()? };
         while let Some(name) = rest.pop_front() {
             match &name[..] {
                 b"" | b"." => continue,
@@ -77,10 +77,10 @@ impl Layers {
                 }
                 _ => done.push(name),
             }
-            last = self.see(&done, self.0.len())?.ok_or(Errno::NOENT)?;
+            last = self.lookup(&done, self.0.len())?.ok_or(Errno::NOENT)?;
             if FileType::from_raw_mode(last.stat.st_mode) == FileType::Symlink {
                 links += 1;
-                if links > MOST_LINKS {
+                if links > MAX_SYMLINKS {
                     return Err(Errno::LOOP);
                 }
                 let target =
@@ -98,18 +98,18 @@ impl Layers {
     }
 
     /// What the lowest `among` layers show at a path, whose directories must be no links.
-    pub fn see(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<Seen>> {
+    pub fn lookup(&self, names: &[Vec<u8>], among: usize) -> rustix::io::Result<Option<LayerEntry>> {
         let stack = self.stack(names, 0..among)?;
-        match (stack.seen.first(), stack.end) {
-            (None, Some(Bottom::NotDirectory)) => Err(Errno::NOTDIR),
+        match (stack.entries.first(), stack.end) {
+            (None, Some(StackEnd::NotDirectory)) => Err(Errno::NOTDIR),
             (seen, _) => Ok(seen.copied()),
         }
     }
 
     /// All that some of the layers have at a path, the highest first: several directories that merge, or one thing
     /// else.
-    pub fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<Stack> {
-        let mut stack = Stack { seen: Vec::new(), end: None };
+    pub fn stack(&self, names: &[Vec<u8>], among: Range<usize>) -> rustix::io::Result<LayerStack> {
+        let mut stack = LayerStack { entries: Vec::new(), end: None };
         'layers: for layer in among.rev() {
             let mut opaque = false;
             let mut stat = rustix::fs::fstat(&self.0[layer])?;
@@ -118,7 +118,7 @@ impl Layers {
                 opaque |= layer > 0 && depth > 1 && self.is_opaque(layer, &names[..depth - 1]);
                 stat = match statat(&self.0[layer], joined(&names[..depth])?, AtFlags::SYMLINK_NOFOLLOW) {
                     Err(Errno::NOENT) if opaque => {
-                        stack.end = Some(Bottom::Hidden);
+                        stack.end = Some(StackEnd::Hidden);
                         break 'layers;
                     }
                     Err(Errno::NOENT) => continue 'layers,
@@ -126,20 +126,20 @@ impl Layers {
                 };
                 let kind = FileType::from_raw_mode(stat.st_mode);
                 if kind == FileType::CharacterDevice && stat.st_rdev == 0 {
-                    stack.end = Some(Bottom::Hidden);
+                    stack.end = Some(StackEnd::Hidden);
                     break 'layers;
                 }
                 if kind != FileType::Directory {
-                    stack.end = Some(Bottom::NotDirectory);
-                    if depth == names.len() && stack.seen.is_empty() {
-                        stack.seen.push(Seen { layer, stat });
+                    stack.end = Some(StackEnd::NotDirectory);
+                    if depth == names.len() && stack.entries.is_empty() {
+                        stack.entries.push(LayerEntry { layer, stat });
                     }
                     break 'layers;
                 }
             }
-            stack.seen.push(Seen { layer, stat });
+            stack.entries.push(LayerEntry { layer, stat });
             if opaque || layer > 0 && !names.is_empty() && self.is_opaque(layer, names) {
-                stack.end = Some(Bottom::Hidden);
+                stack.end = Some(StackEnd::Hidden);
                 break;
             }
         }
@@ -175,7 +175,7 @@ pub fn is_opaque(directory: &OwnedFd) -> bool {
         let mut value = [0; 2];
         matches!(rustix::fs::fgetxattr(directory, name, &mut value[..]), Ok(1) if value[0] == b'y')
     };
-    OPAQUE.iter().any(|name| says_so(name))
+    OPAQUE_ATTRIBUTES.iter().any(|name| says_so(name))
 }
 
 fn joined(names: &[Vec<u8>]) -> rustix::io::Result<CString> {

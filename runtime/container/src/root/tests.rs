@@ -27,7 +27,7 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
     let bundle = Bundle::open(&dir).expect("a bundle");
     let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
     let said = match Root::of(&bundle, chosen.as_deref(), &state) {
-        Ok(Root::Overlay { lowers, upper: Upper::Memory { size }, on, .. }) => {
+        Ok(Root::Overlay { lowers, upper: UpperLayer::Memory { size }, on, .. }) => {
             assert!(fs::read_dir(&on).expect("a directory").next().is_none(), "nothing else is there");
             let [lower] = &lowers[..] else { panic!("one layer") };
             format!("{} under {size:?} on {}", lower.display(), on.display())

@@ -29,14 +29,14 @@ pub(super) struct Step {
     /// Its constant.
     pub(super) k: u32,
     /// Where a jump goes if its comparison holds.
-    pub(super) yes: To,
+    pub(super) if_true: JumpTarget,
     /// Where it goes if not.
-    pub(super) no: To,
+    pub(super) if_false: JumpTarget,
 }
 
 /// Where a step continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum To {
+pub(super) enum JumpTarget {
     /// The following step.
     Next,
     /// Behind this condition, which holds.
@@ -45,7 +45,7 @@ pub(super) enum To {
     Fail,
 }
 
-use To::{Fail, Next, Pass};
+use JumpTarget::{Fail, Next, Pass};
 
 /// The offset of the first argument in `struct seccomp_data`.
 const ARGUMENTS: u32 = 16;
@@ -80,7 +80,7 @@ impl Condition {
     }
 
     /// A comparison by order: where the high halves differ they decide, else `last` does.
-    fn ordered(self, last: Step, above: To, below: To) -> Vec<Step> {
+    fn ordered(self, last: Step, above: JumpTarget, below: JumpTarget) -> Vec<Step> {
         let (high, _) = halves(self.value);
         vec![self.high(), greater(high, above, Next), equal(high, Next, below), self.low(), last]
     }
@@ -104,22 +104,22 @@ fn halves(value: u64) -> (u32, u32) {
     ((value >> 32) as u32, value as u32)
 }
 
-fn step(code: u32, k: u32, yes: To, no: To) -> Step {
-    Step { code, k, yes, no }
+fn step(code: u32, k: u32, yes: JumpTarget, no: JumpTarget) -> Step {
+    Step { code, k, if_true: yes, if_false: no }
 }
 
 fn and(mask: u32) -> Step {
     step(BPF_ALU | BPF_AND | BPF_K, mask, Next, Next)
 }
 
-fn equal(k: u32, yes: To, no: To) -> Step {
+fn equal(k: u32, yes: JumpTarget, no: JumpTarget) -> Step {
     step(BPF_JMP | BPF_JEQ | BPF_K, k, yes, no)
 }
 
-fn greater(k: u32, yes: To, no: To) -> Step {
+fn greater(k: u32, yes: JumpTarget, no: JumpTarget) -> Step {
     step(BPF_JMP | BPF_JGT | BPF_K, k, yes, no)
 }
 
-fn at_least(k: u32, yes: To, no: To) -> Step {
+fn at_least(k: u32, yes: JumpTarget, no: JumpTarget) -> Step {
     step(BPF_JMP | BPF_JGE | BPF_K, k, yes, no)
 }

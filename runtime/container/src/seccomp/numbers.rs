@@ -77,7 +77,7 @@ const COMMON: &[(&str, u32)] = numbers! {
 
 /// Calls that only x86_64 has: older forms of the above, sorted.
 #[cfg(target_arch = "x86_64")]
-const ALONE: &[(&str, u32)] = numbers! {
+const X86_64_ONLY: &[(&str, u32)] = numbers! {
     __NR__sysctl __NR_access __NR_afs_syscall __NR_alarm __NR_arch_prctl __NR_chmod __NR_chown
     __NR_creat __NR_create_module __NR_dup2 __NR_epoll_create __NR_epoll_ctl_old __NR_epoll_wait
     __NR_epoll_wait_old __NR_eventfd __NR_fork __NR_futimesat __NR_get_kernel_syms __NR_get_thread_area
@@ -90,7 +90,7 @@ const ALONE: &[(&str, u32)] = numbers! {
 };
 
 #[cfg(not(target_arch = "x86_64"))]
-const ALONE: &[(&str, u32)] = &[];
+const X86_64_ONLY: &[(&str, u32)] = &[];
 
 /// One more than the highest number.
 pub(super) const END: u32 = {
@@ -106,20 +106,20 @@ pub(super) const END: u32 = {
 };
 
 /// How many places the names are spread over: a power of two, twice as many as names at least.
-const PLACES: usize = 1024;
+const INDEX_SIZE: usize = 1024;
 
-/// For each place one more than the position of its name in `COMMON`, or behind that in `ALONE`; 0 for none.
+/// For each place one more than the position of its name in `COMMON`, or behind that in `X86_64_ONLY`; 0 for none.
 ///
 /// A profile of docker's size asks for 400 names at each start of a container, and halving a sorted list each time was
 /// a quarter of what a profile costs.
 #[expect(clippy::cast_possible_truncation, reason = "there are some hundred names")]
-static INDEX: [u16; PLACES] = {
-    let mut index = [0; PLACES];
+static INDEX: [u16; INDEX_SIZE] = {
+    let mut index = [0; INDEX_SIZE];
     let mut at = 0;
-    while at < COMMON.len() + ALONE.len() {
-        let mut place = first_place(entry(at).0.as_bytes(), PREFIX);
+    while at < COMMON.len() + X86_64_ONLY.len() {
+        let mut place = first_slot(entry(at).0.as_bytes(), PREFIX);
         while index[place] != 0 {
-            place = (place + 1) % PLACES;
+            place = (place + 1) % INDEX_SIZE;
         }
         at += 1;
         index[place] = at as u16;
@@ -128,34 +128,34 @@ static INDEX: [u16; PLACES] = {
 };
 
 const fn entry(at: usize) -> &'static (&'static str, u32) {
-    if at < COMMON.len() { &COMMON[at] } else { &ALONE[at - COMMON.len()] }
+    if at < COMMON.len() { &COMMON[at] } else { &X86_64_ONLY[at - COMMON.len()] }
 }
 
 /// Where a name from its byte `from` on is looked for first (the hash FNV-1a, folded).
-const fn first_place(name: &[u8], from: usize) -> usize {
+const fn first_slot(name: &[u8], from: usize) -> usize {
     let mut hash = 0x811c_9dc5_u32;
     let mut at = from;
     while at < name.len() {
         hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
         at += 1;
     }
-    (hash ^ hash >> 16) as usize % PLACES
+    (hash ^ hash >> 16) as usize % INDEX_SIZE
 }
 
 /// The number of a syscall on this architecture.
 pub(super) fn number(name: &str) -> Option<u32> {
-    let mut place = first_place(name.as_bytes(), 0);
+    let mut place = first_slot(name.as_bytes(), 0);
     loop {
         let (known, number) = entry(usize::from(INDEX[place].checked_sub(1)?));
         if &known[PREFIX..] == name {
             return Some(*number);
         }
-        place = (place + 1) % PLACES;
+        place = (place + 1) % INDEX_SIZE;
     }
 }
 
 /// All names with their numbers.
 #[cfg(test)]
 pub(super) fn all() -> impl Iterator<Item = (&'static str, u32)> {
-    COMMON.iter().chain(ALONE).map(|(name, number)| (&name[PREFIX..], *number))
+    COMMON.iter().chain(X86_64_ONLY).map(|(name, number)| (&name[PREFIX..], *number))
 }

@@ -5,7 +5,7 @@ use linux_raw_sys::ptrace::{
     BPF_RET, BPF_W, SECCOMP_RET_KILL_PROCESS, sock_filter,
 };
 
-use super::condition::{Condition, Step, To};
+use super::condition::{Condition, JumpTarget, Step};
 
 /// Numbers with the same decision, up to the next range's start.
 pub(super) struct Range {
@@ -27,19 +27,20 @@ pub(super) struct Rule {
     pub(super) action: u32,
 }
 
-const NATIVE: u32 = if cfg!(target_arch = "x86_64") { AUDIT_ARCH_X86_64 } else { AUDIT_ARCH_AARCH64 };
+const NATIVE_ARCHITECTURE: u32 =
+    if cfg!(target_arch = "x86_64") { AUDIT_ARCH_X86_64 } else { AUDIT_ARCH_AARCH64 };
 
 /// Offsets in `struct seccomp_data`.
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
+const NUMBER_OFFSET: u32 = 0;
+const ARCHITECTURE_OFFSET: u32 = 4;
 
 /// The program over sorted ranges, of which the first starts at 0.
 pub(super) fn program(ranges: &[Range]) -> Vec<sock_filter> {
     let mut code = Vec::with_capacity(4 * ranges.len());
-    code.push(instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCHITECTURE));
-    code.push(instruction(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, NATIVE));
+    code.push(instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCHITECTURE_OFFSET));
+    code.push(instruction(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, NATIVE_ARCHITECTURE));
     code.push(ret(SECCOMP_RET_KILL_PROCESS));
-    code.push(instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, NUMBER));
+    code.push(instruction(BPF_LD | BPF_W | BPF_ABS, 0, 0, NUMBER_OFFSET));
     search(&mut code, ranges);
     code
 }
@@ -80,13 +81,13 @@ fn apply(code: &mut Vec<sock_filter>, rule: &Rule) {
     let mut at = 0;
     for steps in conditions {
         let behind = at + steps.len();
-        for Step { code: operation, k, yes, no } in steps {
+        for Step { code: operation, k, if_true: yes, if_false: no } in steps {
             at += 1;
-            let distance = |to: To| {
+            let distance = |to: JumpTarget| {
                 let target = match to {
-                    To::Next => at,
-                    To::Pass => behind,
-                    To::Fail => end,
+                    JumpTarget::Next => at,
+                    JumpTarget::Pass => behind,
+                    JumpTarget::Fail => end,
                 };
                 u8::try_from(target - at).expect("a rule is short")
             };

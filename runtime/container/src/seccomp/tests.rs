@@ -1,6 +1,6 @@
 mod kernel;
 mod machine;
-mod meaning;
+mod semantics;
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ fn profile(json: Value) -> LinuxSeccomp {
 
 fn bundle() -> LinuxSeccomp {
     let config: Value = serde_json::from_str(BUNDLE).expect("JSON");
-    profile(config.pointer(PLACE).expect("a profile").clone())
+    profile(config.pointer(PROFILE_POINTER).expect("a profile").clone())
 }
 
 fn compiled(json: Value) -> Program {
@@ -277,7 +277,7 @@ fn too_many_rules_are_refused_and_long_jumps_reach() {
         assert_eq!(by_name(&program, name, &arguments), ERRNO | 1, "rule {value}");
     }
     let error = compile(&rules(1000)).expect_err("too long");
-    assert_eq!(error.place.as_deref(), Some("/linux/seccomp/syscalls"));
+    assert_eq!(error.pointer.as_deref(), Some("/linux/seccomp/syscalls"));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_bundles_profile_is_kept_for_every_call() {
     {
         for number in 0..600 {
             let call = Call::new(number, &arguments);
-            assert_eq!(decide(&program, &call), meaning::of(&profile, &call), "{call:?}");
+            assert_eq!(decide(&program, &call), semantics::of(&profile, &call), "{call:?}");
         }
     }
     assert_eq!(by_name(&program, "clone", &[0x1000_0000]), ERRNO | 1, "a user namespace");
@@ -383,7 +383,7 @@ proptest! {
         for arguments in arguments {
             for number in (0..600).chain([0x3fff_ffff, 0x4000_0000, 0x4000_0001, 0xffff_fffe, 0xffff_ffff]) {
                 let call = Call::new(number, &arguments);
-                prop_assert_eq!(decide(&program, &call), meaning::of(&profile, &call), "{:?}", call);
+                prop_assert_eq!(decide(&program, &call), semantics::of(&profile, &call), "{:?}", call);
             }
         }
     }

@@ -51,7 +51,7 @@ impl Process {
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Some(pidfd).filter(|_| self.is_alive())),
             Err(Errno::SRCH) => Ok(None),
-            Err(errno) => Err(Error::machine(format!("open process {}", self.pid), errno)),
+            Err(errno) => Err(Error::system(format!("open process {}", self.pid), errno)),
         }
     }
 
@@ -67,7 +67,7 @@ impl Process {
             match rustix::event::poll(&mut waited, Some(&time)) {
                 Ok(ready) => return Ok(ready > 0),
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(Error::machine("wait for a process", errno)),
+                Err(errno) => return Err(Error::system("wait for a process", errno)),
             }
         }
     }

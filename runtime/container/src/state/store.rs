@@ -19,7 +19,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
 /// How long to wait for another command that works on the same container.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The state root: a directory with one directory a container.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ impl Store {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
         let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
         let root = match runtime {
-            _ if uid.is_root() && !jobc_sys::machine::in_user_namespace() => PathBuf::from("/run/jobc"),
+            _ if uid.is_root() && !jobc_sys::host::in_user_namespace() => PathBuf::from("/run/jobc"),
             Some(runtime) => runtime.join("jobc"),
             None if uid.is_root() => PathBuf::from("/run/jobc"),
             None => own_temporary_directory(uid.as_raw())?,
@@ -78,16 +78,16 @@ impl Store {
                     .help(format!("use another name, or remove it with `jobc oci delete --force {id}`")));
             }
             Err(error) => {
-                return Err(machine(format!("make the state directory `{}`", path.display()), &error)
+                return Err(host_error(format!("make the state directory `{}`", path.display()), &error)
                     .help("pass a writable directory with `--root`, or set `XDG_RUNTIME_DIR`"));
             }
         }
-        lock(&path)?.ok_or_else(|| missing(id))
+        lock(&path)?.ok_or_else(|| not_found(id))
     }
 
     /// Finds a container and locks its directory.
     pub fn open(&self, id: &Id) -> Result<Entry> {
-        lock(&self.directory(id))?.ok_or_else(|| missing(id))
+        lock(&self.directory(id))?.ok_or_else(|| not_found(id))
     }
 
     /// What is kept of a container, without its lock.
@@ -99,7 +99,7 @@ impl Store {
                 Err(Error::new(Kind::State, format!("the creation of container `{id}` was not completed"))
                     .help(format!("remove what is left with `jobc oci delete --force {id}`")))
             }
-            None => Err(missing(id)),
+            None => Err(not_found(id)),
         }
     }
 
@@ -113,7 +113,7 @@ impl Store {
         let directories = match std::fs::read_dir(&self.root) {
             Ok(directories) => directories,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(machine(format!("read `{}`", self.root.display()), &error)),
+            Err(error) => return Err(host_error(format!("read `{}`", self.root.display()), &error)),
         };
         let mut records: Vec<Record> =
             directories.flatten().filter_map(|directory| read(&directory.path()).ok().flatten()).collect();
@@ -156,7 +156,7 @@ impl Entry {
             Ok(())
         };
         write().map_err(|errno: Errno| {
-            Error::machine(format!("write `{}`", self.path.join(name).display()), errno)
+            Error::system(format!("write `{}`", self.path.join(name).display()), errno)
         })
     }
 
@@ -170,7 +170,7 @@ impl Entry {
         };
         write()
             .map(drop)
-            .map_err(|error| machine(format!("write `{}`", self.path.join(name).display()), &error))
+            .map_err(|error| host_error(format!("write `{}`", self.path.join(name).display()), &error))
     }
 
     /// The directory itself, open.
@@ -211,13 +211,13 @@ impl Drop for Entry {
     }
 }
 
-fn missing(id: &Id) -> Error {
+fn not_found(id: &Id) -> Error {
     Error::new(Kind::State, format!("container `{id}` does not exist"))
         .help("`jobc oci list` shows the existing ones")
 }
 
-fn machine(what: String, error: &std::io::Error) -> Error {
-    Error::machine(what, Errno::from_io_error(error).unwrap_or(Errno::IO))
+fn host_error(what: String, error: &std::io::Error) -> Error {
+    Error::system(what, Errno::from_io_error(error).unwrap_or(Errno::IO))
 }
 
 fn read(directory: &Path) -> Result<Option<Record>> {
@@ -227,7 +227,7 @@ fn read(directory: &Path) -> Result<Option<Record>> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(error) => return Err(machine(format!("read `{}`", path.display()), &error)),
+        Err(error) => return Err(host_error(format!("read `{}`", path.display()), &error)),
     };
     serde_json::from_slice(&text).map(Some).map_err(|error| {
         Error::new(
@@ -244,7 +244,7 @@ fn lock(path: &Path) -> Result<Option<Entry>> {
         Ok(directory) => directory,
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => {
-            return Err(Error::machine(format!("open the state directory `{}`", path.display()), errno));
+            return Err(Error::system(format!("open the state directory `{}`", path.display()), errno));
         }
     };
     wait_for_lock(&directory, path)?;
@@ -258,7 +258,7 @@ fn wait_for_lock(directory: &OwnedFd, path: &Path) -> Result<()> {
     loop {
         match rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => {
+            Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(Errno::INTR) => {}
@@ -268,12 +268,12 @@ fn wait_for_lock(directory: &OwnedFd, path: &Path) -> Result<()> {
                     format!(
                         "another command has held the lock on `{}` for {} seconds",
                         path.display(),
-                        PATIENCE.as_secs()
+                        LOCK_TIMEOUT.as_secs()
                     ),
                 )
                 .help("wait until it exits, or kill it"));
             }
-            Err(errno) => return Err(Error::machine(format!("lock `{}`", path.display()), errno)),
+            Err(errno) => return Err(Error::system(format!("lock `{}`", path.display()), errno)),
         }
     }
 }
@@ -288,10 +288,12 @@ fn own_temporary_directory(uid: u32) -> Result<PathBuf> {
     match std::fs::DirBuilder::new().mode(0o700).create(&path) {
         Ok(()) => return Ok(path),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(machine(format!("make the state directory `{}`", path.display()), &error)),
+        Err(error) => {
+            return Err(host_error(format!("make the state directory `{}`", path.display()), &error));
+        }
     }
     let status = std::fs::symlink_metadata(&path)
-        .map_err(|error| machine(format!("look at the state directory `{}`", path.display()), &error))?;
+        .map_err(|error| host_error(format!("look at the state directory `{}`", path.display()), &error))?;
     if !status.is_dir() {
         return Err(unsafe_directory("is not a directory"));
     }

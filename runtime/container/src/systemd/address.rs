@@ -60,8 +60,8 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The address of the host's systemd, and whether it was given explicitly.
-pub(super) fn of_machine() -> (Vec<Address>, bool) {
-    if let Some(named) = named("DBUS_SYSTEM_BUS_ADDRESS") {
+pub(super) fn host_addresses() -> (Vec<Address>, bool) {
+    if let Some(named) = non_empty_variable("DBUS_SYSTEM_BUS_ADDRESS") {
         return (Address::read(&named), true);
     }
     let bus = Address::at("/run/dbus/system_bus_socket", true);
@@ -71,11 +71,11 @@ pub(super) fn of_machine() -> (Vec<Address>, bool) {
 /// The address of this user's systemd, and whether it was given explicitly.
 ///
 /// Without `XDG_RUNTIME_DIR`, as after su(1) and under cron, it is looked for where pam_systemd(8) would have it.
-pub(super) fn of_user() -> (Vec<Address>, bool) {
+pub(super) fn user_addresses() -> (Vec<Address>, bool) {
     let uid = rustix::process::geteuid();
     let usual = || (!uid.is_root()).then(|| format!("/run/user/{}", uid.as_raw()));
-    let directory = named("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
-    let bus = named("DBUS_SESSION_BUS_ADDRESS");
+    let directory = non_empty_variable("XDG_RUNTIME_DIR").or_else(usual).map(PathBuf::from);
+    let bus = non_empty_variable("DBUS_SESSION_BUS_ADDRESS");
     let mut addresses: Vec<Address> =
         directory.iter().map(|directory| Address::at(directory.join("systemd/private"), false)).collect();
     addresses.extend(bus.iter().flat_map(|bus| Address::read(bus)));
@@ -84,7 +84,7 @@ pub(super) fn of_user() -> (Vec<Address>, bool) {
 }
 
 /// A variable that is not empty.
-fn named(name: &str) -> Option<String> {
+fn non_empty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
@@ -92,8 +92,10 @@ fn named(name: &str) -> Option<String> {
 ///
 /// Engines of unprivileged users start their runtimes as the root of a user namespace; a root whose whole host lies
 /// in one has none of their marks.
-pub fn is_users() -> bool {
-    let by_engine =
-        || named("_CONTAINERS_ROOTLESS_UID").is_some() || named("USER").is_some_and(|user| user != "root");
-    !rustix::process::geteuid().is_root() || jobc_sys::machine::in_user_namespace() && by_engine()
+pub fn uses_user_manager() -> bool {
+    let by_engine = || {
+        non_empty_variable("_CONTAINERS_ROOTLESS_UID").is_some()
+            || non_empty_variable("USER").is_some_and(|user| user != "root")
+    };
+    !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace() && by_engine()
 }

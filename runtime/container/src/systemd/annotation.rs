@@ -17,7 +17,7 @@ const PREFIX: &str = "org.systemd.property.";
 /// # Errors
 ///
 /// A name or a value that is none.
-pub(crate) fn of(spec: &Spec) -> Result<Vec<Property>> {
+pub(crate) fn from_annotations(spec: &Spec) -> Result<Vec<Property>> {
     let annotations = spec.annotations().iter().flatten();
     let mut named: Vec<(&str, &str)> =
         annotations.filter_map(|(key, value)| Some((key.strip_prefix(PREFIX)?, value.as_str()))).collect();

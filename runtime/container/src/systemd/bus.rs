@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::SYSTEMD;
 use super::address::{Address, Socket};
-use super::message::{self, Body, FIXED, Message, Value};
+use super::message::{self, Body, FIXED_HEADER_SIZE, Message, Value};
 
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,47 +22,53 @@ pub(super) enum Failure {
     /// Nobody can be reached there.
     Unreachable(Errno),
     /// Whoever listens does not take this user.
-    NotTaken,
+    AccessDenied,
     /// The reply is an error: its name and its message.
-    Refused(String, String),
+    ErrorReply(String, String),
     /// There was no answer in time.
-    Late,
+    TimedOut,
     /// The connection has ended.
     Closed,
     /// The reply is not a message.
-    Garbled,
+    Malformed,
 }
 
-type Answer<T> = Result<T, Failure>;
+type BusResult<T> = Result<T, Failure>;
 
 /// The bus's own name, and the name of its object's interface.
-const BUS: (&str, &str, &str) = ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus");
+const DBUS_DRIVER: (&str, &str, &str) =
+    ("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus");
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Bus {
     stream: UnixStream,
     serial: u32,
-    came: Vec<u8>,
+    received: Vec<u8>,
     signals: VecDeque<Message>,
 }
 
 impl Bus {
     /// Connects, authenticates, and subscribes to systemd's job signals.
-    pub(super) fn open(address: &Address, patience: Duration) -> Answer<Self> {
+    pub(super) fn open(address: &Address, patience: Duration) -> BusResult<Self> {
         let until = Instant::now() + patience;
         let stream = connect(&address.socket, patience).map_err(Failure::Unreachable)?;
-        let mut bus = Self { stream, serial: 0, came: vec![], signals: VecDeque::new() };
+        let mut bus = Self { stream, serial: 0, received: vec![], signals: VecDeque::new() };
         // The kernel reports the user: a number written here would be that of another user namespace. All in one
         // piece: systemd does not look at a message that came with the `BEGIN` until the next one comes.
         bus.send(b"\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n", until)?;
-        if !bus.line(until)?.starts_with("DATA") || !bus.line(until)?.starts_with("OK") {
-            return Err(Failure::NotTaken);
+        if !bus.read_line(until)?.starts_with("DATA") || !bus.read_line(until)?.starts_with("OK") {
+            return Err(Failure::AccessDenied);
         }
         if address.bus {
-            bus.call(BUS, "Hello", Body::default(), until)?;
+            bus.call(DBUS_DRIVER, "Hello", Body::default(), until)?;
             let rule = "type='signal',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'";
-            bus.call(BUS, "AddMatch", Body::default().with(&Value::Text(rule.to_owned())), until)?;
+            bus.call(
+                DBUS_DRIVER,
+                "AddMatch",
+                Body::default().with_value(&Value::Text(rule.to_owned())),
+                until,
+            )?;
             bus.call(SYSTEMD, "Subscribe", Body::default(), until)?;
         }
         Ok(bus)
@@ -75,10 +81,10 @@ impl Bus {
         member: &str,
         body: Body,
         until: Instant,
-    ) -> Answer<Body> {
+    ) -> BusResult<Body> {
         self.serial += 1;
         let call = Message {
-            kind: message::CALL,
+            kind: message::METHOD_CALL,
             serial: self.serial,
             path: path.to_owned(),
             interface: interface.to_owned(),
@@ -86,14 +92,16 @@ impl Bus {
             body,
             ..Message::default()
         };
-        self.send(&call.written(destination), until)?;
+        self.send(&call.encode(destination), until)?;
         loop {
-            let message = self.next(until)?;
+            let message = self.read_message(until)?;
             match message.kind {
-                message::ANSWER if message.answers == Some(self.serial) => return Ok(message.body),
-                message::ERROR if message.answers == Some(self.serial) => {
+                message::METHOD_RETURN if message.reply_serial == Some(self.serial) => {
+                    return Ok(message.body);
+                }
+                message::ERROR if message.reply_serial == Some(self.serial) => {
                     let says = message.body.texts().into_iter().next().unwrap_or_default();
-                    return Err(Failure::Refused(message.error, says));
+                    return Err(Failure::ErrorReply(message.error, says));
                 }
                 message::SIGNAL => self.signals.push_back(message),
                 _ => {}
@@ -107,11 +115,11 @@ impl Bus {
         member: &str,
         until: Instant,
         read: impl Fn(&[String]) -> Option<T>,
-    ) -> Answer<T> {
+    ) -> BusResult<T> {
         loop {
             let message = match self.signals.pop_front() {
                 Some(message) => message,
-                None => self.next(until)?,
+                None => self.read_message(until)?,
             };
             if message.kind == message::SIGNAL
                 && message.member == member
@@ -122,21 +130,21 @@ impl Bus {
         }
     }
 
-    fn send(&mut self, bytes: &[u8], until: Instant) -> Answer<()> {
-        let left = left(until)?;
+    fn send(&mut self, bytes: &[u8], until: Instant) -> BusResult<()> {
+        let left = remaining_time(until)?;
         self.stream.set_write_timeout(Some(left)).map_err(|_| Failure::Closed)?;
         self.stream.write_all(bytes).map_err(|error| failure(&error))
     }
 
     /// Waits for more bytes.
-    fn more(&mut self, until: Instant) -> Answer<()> {
-        let left = left(until)?;
+    fn read_more(&mut self, until: Instant) -> BusResult<()> {
+        let left = remaining_time(until)?;
         self.stream.set_read_timeout(Some(left)).map_err(|_| Failure::Closed)?;
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
             Ok(0) => Err(Failure::Closed),
             Ok(count) => {
-                self.came.extend(&bytes[..count]);
+                self.received.extend(&bytes[..count]);
                 Ok(())
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => Ok(()),
@@ -145,30 +153,30 @@ impl Bus {
     }
 
     /// The next line of the greeting.
-    fn line(&mut self, until: Instant) -> Answer<String> {
+    fn read_line(&mut self, until: Instant) -> BusResult<String> {
         loop {
-            if let Some(end) = self.came.windows(2).position(|pair| pair == b"\r\n") {
-                let line: Vec<u8> = self.came.drain(..end + 2).collect();
+            if let Some(end) = self.received.windows(2).position(|pair| pair == b"\r\n") {
+                let line: Vec<u8> = self.received.drain(..end + 2).collect();
                 return Ok(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
-            if self.came.len() > 4096 {
-                return Err(Failure::Garbled);
+            if self.received.len() > 4096 {
+                return Err(Failure::Malformed);
             }
-            self.more(until)?;
+            self.read_more(until)?;
         }
     }
 
     /// The next message.
-    fn next(&mut self, until: Instant) -> Answer<Message> {
+    fn read_message(&mut self, until: Instant) -> BusResult<Message> {
         loop {
-            if let Some(head) = self.came.get(..FIXED) {
-                let whole = Message::length(head).ok_or(Failure::Garbled)?;
-                if self.came.len() >= whole {
-                    let bytes: Vec<u8> = self.came.drain(..whole).collect();
-                    return Message::read(&bytes).ok_or(Failure::Garbled);
+            if let Some(head) = self.received.get(..FIXED_HEADER_SIZE) {
+                let whole = Message::length(head).ok_or(Failure::Malformed)?;
+                if self.received.len() >= whole {
+                    let bytes: Vec<u8> = self.received.drain(..whole).collect();
+                    return Message::decode(&bytes).ok_or(Failure::Malformed);
                 }
             }
-            self.more(until)?;
+            self.read_more(until)?;
         }
     }
 }
@@ -187,14 +195,14 @@ fn connect(socket: &Socket, patience: Duration) -> Result<UnixStream, Errno> {
 }
 
 /// The time that is left; none is an error, which `SO_RCVTIMEO` would take for no limit.
-fn left(until: Instant) -> Answer<Duration> {
+fn remaining_time(until: Instant) -> BusResult<Duration> {
     let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(Failure::Late) } else { Ok(left) }
+    if left.is_zero() { Err(Failure::TimedOut) } else { Ok(left) }
 }
 
 fn failure(error: &std::io::Error) -> Failure {
     match error.kind() {
-        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Failure::Late,
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut => Failure::TimedOut,
         _ => Failure::Closed,
     }
 }

@@ -29,16 +29,16 @@ impl Reader<'_> {
 
     pub(super) fn text(&mut self) -> Option<String> {
         let count = self.number()? as usize;
-        self.ended(count)
+        self.nul_terminated(count)
     }
 
     pub(super) fn signature(&mut self) -> Option<String> {
         let count = usize::from(self.byte()?);
-        self.ended(count)
+        self.nul_terminated(count)
     }
 
     /// So many bytes with a NUL behind them.
-    fn ended(&mut self, count: usize) -> Option<String> {
+    fn nul_terminated(&mut self, count: usize) -> Option<String> {
         let text = String::from_utf8(self.take(count)?.to_vec()).ok()?;
         (self.byte()? == 0).then_some(text)
     }

@@ -47,7 +47,7 @@ pub(super) struct Message {
     pub(super) kind: u8,
     pub(super) serial: u32,
     /// The call that it answers.
-    pub(super) answers: Option<u32>,
+    pub(super) reply_serial: Option<u32>,
     pub(super) path: String,
     pub(super) interface: String,
     pub(super) member: String,
@@ -55,16 +55,16 @@ pub(super) struct Message {
     pub(super) body: Body,
 }
 
-pub(super) const CALL: u8 = 1;
-pub(super) const ANSWER: u8 = 2;
+pub(super) const METHOD_CALL: u8 = 1;
+pub(super) const METHOD_RETURN: u8 = 2;
 pub(super) const ERROR: u8 = 3;
 pub(super) const SIGNAL: u8 = 4;
 
 /// The maximum size of a message that is read: far above what systemd sends here.
-const LONGEST: usize = 1024 * 1024;
+const MAX_MESSAGE_SIZE: usize = 1024 * 1024;
 /// The part of a header whose length is fixed, with the length of the rest.
-pub(super) const FIXED: usize = 16;
-const ORDER: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
+pub(super) const FIXED_HEADER_SIZE: usize = 16;
+const BYTE_ORDER: u8 = if cfg!(target_endian = "little") { b'l' } else { b'B' };
 
 impl Value {
     fn signature(&self) -> &'static str {
@@ -108,7 +108,7 @@ impl Value {
 
 impl Body {
     /// Adds a value.
-    pub(super) fn with(mut self, value: &Value) -> Self {
+    pub(super) fn with_value(mut self, value: &Value) -> Self {
         value.write(&mut self.bytes);
         self.signature += value.signature();
         self
@@ -156,8 +156,8 @@ impl Body {
 
 impl Message {
     /// The message as it is sent; `destination` is the name on the bus that it goes to.
-    pub(super) fn written(&self, destination: &str) -> Vec<u8> {
-        let mut to = vec![ORDER, self.kind, 0, 1];
+    pub(super) fn encode(&self, destination: &str) -> Vec<u8> {
+        let mut to = vec![BYTE_ORDER, self.kind, 0, 1];
         number(&mut to, &u32::try_from(self.body.bytes.len()).unwrap_or(u32::MAX).to_ne_bytes());
         number(&mut to, &self.serial.to_ne_bytes());
         array(&mut to, 8, |to| {
@@ -174,7 +174,7 @@ impl Message {
                 signature(to, kind);
                 text(to, value);
             }
-            if let Some(serial) = self.answers {
+            if let Some(serial) = self.reply_serial {
                 align(to, 8);
                 to.push(5);
                 signature(to, "u");
@@ -192,22 +192,22 @@ impl Message {
         to
     }
 
-    /// The total size of a message, from its first [`FIXED`] bytes; nothing where it is not a message.
+    /// The total size of a message, from its first [`FIXED_HEADER_SIZE`] bytes; nothing where it is not a message.
     pub(super) fn length(head: &[u8]) -> Option<usize> {
         let word = |at: usize| Some(u32::from_ne_bytes(head.get(at..at + 4)?.try_into().ok()?) as usize);
         let (body, fields) = (word(4)?, word(12)?);
-        let whole = FIXED.checked_add(fields)?.checked_next_multiple_of(8)?.checked_add(body)?;
-        (head[0] == ORDER && head[3] == 1 && whole <= LONGEST).then_some(whole)
+        let whole = FIXED_HEADER_SIZE.checked_add(fields)?.checked_next_multiple_of(8)?.checked_add(body)?;
+        (head[0] == BYTE_ORDER && head[3] == 1 && whole <= MAX_MESSAGE_SIZE).then_some(whole)
     }
 
     /// Reads a whole message; nothing where it is none.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let fixed = bytes.get(..FIXED)?;
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let fixed = bytes.get(..FIXED_HEADER_SIZE)?;
         let whole = Self::length(fixed)?;
         let word = |at: usize| Some(u32::from_ne_bytes(fixed.get(at..at + 4)?.try_into().ok()?));
         let mut message = Self { kind: bytes[1], serial: word(8)?, ..Self::default() };
-        let end = FIXED + word(12)? as usize;
-        let mut reader = Reader { bytes: bytes.get(..end)?, at: FIXED };
+        let end = FIXED_HEADER_SIZE + word(12)? as usize;
+        let mut reader = Reader { bytes: bytes.get(..end)?, at: FIXED_HEADER_SIZE };
         while reader.at < end {
             reader.align(8)?;
             let (field, kind) = (reader.byte()?, reader.signature()?);
@@ -216,7 +216,7 @@ impl Message {
                 (2, "s") => message.interface = reader.text()?,
                 (3, "s") => message.member = reader.text()?,
                 (4, "s") => message.error = reader.text()?,
-                (5, "u") => message.answers = Some(reader.number()?),
+                (5, "u") => message.reply_serial = Some(reader.number()?),
                 (8, "g") => message.body.signature = reader.signature()?,
                 (_, "s" | "o") => drop(reader.text()?),
                 (_, "u") => drop(reader.number()?),

@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::message::{ANSWER, CALL, ERROR, FIXED, Message, SIGNAL};
+use super::message::{ERROR, FIXED_HEADER_SIZE, METHOD_CALL, METHOD_RETURN, Message, SIGNAL};
 use super::*;
 
 /// The timeouts for a fake that does not answer, and for one that does.
@@ -14,7 +14,7 @@ const JOB: &str = "/org/freedesktop/systemd1/job/1";
 
 /// What the fake systemd does when it is called.
 #[derive(Clone, Copy, PartialEq)]
-enum Does {
+enum Behavior {
     /// Carries out the call; a job has this result.
     Ends(&'static str),
     /// Says `JobRemoved` before it answers.
@@ -32,14 +32,14 @@ enum Does {
 }
 
 /// A fake systemd at an address, and the calls it got.
-struct Fake {
+struct FakeServer {
     directory: tempfile::TempDir,
     patience: Duration,
     asked: Receiver<String>,
 }
 
-impl Fake {
-    fn new(does: Does) -> Self {
+impl FakeServer {
+    fn new(does: Behavior) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = UnixListener::bind(directory.path().join("bus")).expect("a socket");
         let (tell, asked) = channel();
@@ -48,12 +48,12 @@ impl Fake {
                 let _ = serve(stream, does, &tell);
             }
         });
-        let patience = if matches!(does, Does::Hangs(_)) { SHORT } else { LONG };
+        let patience = if matches!(does, Behavior::Hangs(_)) { SHORT } else { LONG };
         Self { directory, patience, asked }
     }
 
     fn connect(&self, bus: bool) -> Result<Systemd> {
-        Systemd::at(&[Address::at(self.directory.path().join("bus"), bus)], false, self.patience)
+        Systemd::connect_first(&[Address::at(self.directory.path().join("bus"), bus)], false, self.patience)
     }
 
     fn asked(&self) -> String {
@@ -61,24 +61,25 @@ impl Fake {
     }
 }
 
-fn serve(mut stream: UnixStream, does: Does, tell: &Sender<String>) -> std::io::Result<()> {
+fn serve(mut stream: UnixStream, does: Behavior, tell: &Sender<String>) -> std::io::Result<()> {
     let greeting = b"\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
     let mut came = vec![0; greeting.len()];
     stream.read_exact(&mut came)?;
     assert_eq!(came, greeting);
-    let taken: &[u8] = if does == Does::TakesNobody { b"REJECTED EXTERNAL\r\n" } else { b"DATA\r\nOK 1\r\n" };
+    let taken: &[u8] =
+        if does == Behavior::TakesNobody { b"REJECTED EXTERNAL\r\n" } else { b"DATA\r\nOK 1\r\n" };
     stream.write_all(taken)?;
     let mut refused = false;
     loop {
-        let mut bytes = vec![0; FIXED];
+        let mut bytes = vec![0; FIXED_HEADER_SIZE];
         stream.read_exact(&mut bytes)?;
         let whole = Message::length(&bytes).expect("a message");
         bytes.resize(whole, 0);
-        stream.read_exact(&mut bytes[FIXED..])?;
-        let call = Message::read(&bytes).expect("a message");
-        assert_eq!(call.kind, CALL);
+        stream.read_exact(&mut bytes[FIXED_HEADER_SIZE..])?;
+        let call = Message::decode(&bytes).expect("a message");
+        assert_eq!(call.kind, METHOD_CALL);
         let member = call.member.as_str();
-        if does == Does::Babbles {
+        if does == Behavior::Babbles {
             stream.write_all(&[b'?'; 64])?;
             continue;
         }
@@ -88,8 +89,8 @@ fn serve(mut stream: UnixStream, does: Does, tell: &Sender<String>) -> std::io::
         let answer = |kind, texts: &[&str]| Message {
             kind,
             serial: 1,
-            answers: Some(call.serial),
-            body: texts.iter().fold(Body::default(), |body, one| body.with(&text(one))),
+            reply_serial: Some(call.serial),
+            body: texts.iter().fold(Body::default(), |body, one| body.with_value(&text(one))),
             ..Message::default()
         };
         let removed = |result| Message {
@@ -97,34 +98,36 @@ fn serve(mut stream: UnixStream, does: Does, tell: &Sender<String>) -> std::io::
             serial: 2,
             member: "JobRemoved".to_owned(),
             body: Body::default()
-                .with(&Value::Uint32(1))
-                .with(&text(JOB))
-                .with(&text("u"))
-                .with(&text(result)),
+                .with_value(&Value::Uint32(1))
+                .with_value(&text(JOB))
+                .with_value(&text("u"))
+                .with_value(&text(result)),
             ..Message::default()
         };
         let job = matches!(member, "StartTransientUnit" | "StopUnit");
-        let mut send = |message: Message| stream.write_all(&message.written(""));
+        let mut send = |message: Message| stream.write_all(&message.encode(""));
         match does {
-            Does::Closes(method) if method == member => return Ok(()),
-            Does::Hangs(method) if method == member => {}
-            Does::Refuses(method, name, always) if method == member && (always || !refused) => {
+            Behavior::Closes(method) if method == member => return Ok(()),
+            Behavior::Hangs(method) if method == member => {}
+            Behavior::Refuses(method, name, always) if method == member && (always || !refused) => {
                 refused = true;
                 send(Message { error: name.to_owned(), ..answer(ERROR, &["It says why."]) })?;
             }
-            _ if member == "Get" && call.body.texts()[1] == "Version" => send(answer(ANSWER, &["252.38-1"]))?,
-            _ if member == "Get" => send(answer(ANSWER, &["/user.slice/own"]))?,
-            Does::EndsFirst if job => {
+            _ if member == "Get" && call.body.texts()[1] == "Version" => {
+                send(answer(METHOD_RETURN, &["252.38-1"]))?
+            }
+            _ if member == "Get" => send(answer(METHOD_RETURN, &["/user.slice/own"]))?,
+            Behavior::EndsFirst if job => {
                 send(removed("done"))?;
-                send(answer(ANSWER, &[JOB]))?;
+                send(answer(METHOD_RETURN, &[JOB]))?;
             }
             _ if job => {
-                send(answer(ANSWER, &[JOB]))?;
+                send(answer(METHOD_RETURN, &[JOB]))?;
                 // Others' jobs end too.
-                send(Message { body: Body::default().with(&Value::Uint32(9)), ..removed("done") })?;
-                send(removed(if let Does::Ends(result) = does { result } else { "done" }))?;
+                send(Message { body: Body::default().with_value(&Value::Uint32(9)), ..removed("done") })?;
+                send(removed(if let Behavior::Ends(result) = does { result } else { "done" }))?;
             }
-            _ => send(answer(ANSWER, &[]))?,
+            _ => send(answer(METHOD_RETURN, &[]))?,
         }
     }
 }
@@ -141,10 +144,11 @@ fn unit() -> Unit {
 }
 
 /// The result of starting a unit, and the calls to systemd.
-fn check(does: Does) -> String {
-    let fake = Fake::new(does);
+fn check(does: Behavior) -> String {
+    let fake = FakeServer::new(does);
     let properties = [("MemoryMax".to_owned(), Value::Uint64(4096))];
-    let came = fake.connect(false).and_then(|mut systemd| systemd.start(&unit(), "demo", 77, &properties));
+    let came =
+        fake.connect(false).and_then(|mut systemd| systemd.start_unit_body(&unit(), "demo", 77, &properties));
     let told = match came {
         Ok(()) => "made".to_owned(),
         Err(error) => format!("{error}\n= {}", error.help.clone().unwrap_or_default()),
@@ -154,26 +158,26 @@ fn check(does: Does) -> String {
 
 #[test]
 fn a_unit_is_made_with_what_it_is_to_have() {
-    insta::assert_snapshot!(check(Does::Ends("done")), @"
+    insta::assert_snapshot!(check(Behavior::Ends("done")), @"
     made
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     ");
-    assert_eq!(check(Does::EndsFirst).lines().next(), Some("made"));
-    let fake = Fake::new(Does::Ends("done"));
+    assert_eq!(check(Behavior::EndsFirst).lines().next(), Some("made"));
+    let fake = FakeServer::new(Behavior::Ends("done"));
     let systemd = fake.connect(false).expect("it is there");
     assert_eq!((systemd.group(), systemd.version()), (Path::new("user.slice/own"), 252));
 }
 
 #[test]
 fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
-    let fake = Fake::new(Does::Ends("done"));
+    let fake = FakeServer::new(Behavior::Ends("done"));
     let mut systemd = fake.connect(true).expect("it is there");
-    systemd.set(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
-    systemd.set(&unit(), &[]).expect("nothing to set");
+    systemd.set_properties(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
+    systemd.set_properties(&unit(), &[]).expect("nothing to set");
     systemd.attach(&unit(), "", 78).expect("attached");
     systemd.attach(&unit(), "/jobc/train.1/main-0", 78).expect("attached");
     systemd.stop(&unit()).expect("stopped");
-    systemd.forget(&unit());
+    systemd.reset_failed(&unit());
     insta::assert_snapshot!(fake.asked(), @"
     Hello() 
     AddMatch(s) type='signal',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'
@@ -189,54 +193,55 @@ fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
 #[test]
 fn a_scope_is_made_with_a_group_to_divide() {
     let made = |does| {
-        let fake = Fake::new(does);
+        let fake = FakeServer::new(does);
         let unit = Unit::application("train.1");
         let came =
             fake.connect(false).and_then(|mut systemd| systemd.start_scope(&unit, "jobc job train.1", 77));
         (came.map_err(|error| (error.kind, error.to_string())), fake.asked())
     };
-    let (came, asked) = made(Does::Ends("done"));
+    let (came, asked) = made(Behavior::Ends("done"));
     assert_eq!(came, Ok(()));
     insta::assert_snapshot!(asked, @"
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-train.1.scope replace Description jobc job train.1 Slice app.slice Delegate TasksMax PIDs CollectMode inactive-or-failed
     ");
     // Whoever has the name by then: another is tried.
-    let (came, _) = made(Does::Refuses("StartTransientUnit", "org.freedesktop.systemd1.UnitExists", true));
+    let (came, _) =
+        made(Behavior::Refuses("StartTransientUnit", "org.freedesktop.systemd1.UnitExists", true));
     let why = "systemd does not make the unit `jobc-train.1.scope`: It says why";
     assert_eq!(came, Err((Kind::State, why.to_owned())));
 }
 
 #[test]
 fn what_goes_wrong_is_told() {
-    insta::assert_snapshot!(check(Does::Ends("failed")), @r#"
+    insta::assert_snapshot!(check(Behavior::Ends("failed")), @r#"
     systemd does not make the unit `jobc-demo.scope`: the job for `jobc-demo.scope` ended as `failed`
     = 
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
-    insta::assert_snapshot!(check(Does::Hangs("StartTransientUnit")), @r#"
+    insta::assert_snapshot!(check(Behavior::Hangs("StartTransientUnit")), @r#"
     systemd does not make the unit `jobc-demo.scope`: no reply within 1 s
     = 
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
-    insta::assert_snapshot!(check(Does::Closes("StartTransientUnit")), @r#"
+    insta::assert_snapshot!(check(Behavior::Closes("StartTransientUnit")), @r#"
     systemd does not make the unit `jobc-demo.scope`: it closed the connection
     = 
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
     "#);
-    insta::assert_snapshot!(check(Does::Hangs("Get")), @r#"
+    insta::assert_snapshot!(check(Behavior::Hangs("Get")), @r#"
     systemd does not read its property `ControlGroup`: no reply within 1 s
     = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
-    insta::assert_snapshot!(check(Does::TakesNobody), @r#"
+    insta::assert_snapshot!(check(Behavior::TakesNobody), @r#"
     cannot reach systemd: it rejects this user
     = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
-    insta::assert_snapshot!(check(Does::Babbles), @r#"
+    insta::assert_snapshot!(check(Behavior::Babbles), @r#"
     systemd does not read its property `ControlGroup`: its reply cannot be parsed
     = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     let polkit = "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired";
-    insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", polkit, true)), @r#"
+    insta::assert_snapshot!(check(Behavior::Refuses("StartTransientUnit", polkit, true)), @r#"
     systemd does not make the unit `jobc-demo.scope`: It says why
     = permission denied for this user; use the user's own systemd (log in with `XDG_RUNTIME_DIR` set), or run it as root
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
@@ -246,10 +251,10 @@ fn what_goes_wrong_is_told() {
 #[test]
 fn a_unit_that_failed_gives_its_name_back() {
     let exists = "org.freedesktop.systemd1.UnitExists";
-    let told = check(Does::Refuses("StartTransientUnit", exists, false));
+    let told = check(Behavior::Refuses("StartTransientUnit", exists, false));
     let methods: Vec<&str> = told.lines().filter_map(|line| line.split('(').next()).collect();
     assert_eq!(methods, ["made", "StartTransientUnit", "ResetFailedUnit", "StartTransientUnit"]);
-    insta::assert_snapshot!(check(Does::Refuses("StartTransientUnit", exists, true)), @r#"
+    insta::assert_snapshot!(check(Behavior::Refuses("StartTransientUnit", exists, true)), @r#"
     config.json: /linux/cgroupsPath: systemd does not make the unit `jobc-demo.scope`: It says why
     = a container or service of that name exists; end it, or use another unit name
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-demo.scope replace Description jobc container demo DefaultDependencies MemoryAccounting CPUAccounting IOAccounting TasksAccounting Slice machine.slice Delegate PIDs CollectMode inactive-or-failed MemoryMax
@@ -260,7 +265,7 @@ fn a_unit_that_failed_gives_its_name_back() {
 
 #[test]
 fn a_unit_that_is_gone_is_ended() {
-    let fake = Fake::new(Does::Refuses("StopUnit", "org.freedesktop.systemd1.NoSuchUnit", true));
+    let fake = FakeServer::new(Behavior::Refuses("StopUnit", "org.freedesktop.systemd1.NoSuchUnit", true));
     fake.connect(false).and_then(|mut systemd| systemd.stop(&unit())).expect("no error");
 }
 
@@ -269,7 +274,8 @@ fn where_nobody_listens_it_is_said_with_what_to_do() {
     let directory = tempfile::tempdir().expect("a directory");
     let nobody = Address::at(directory.path().join("bus"), false);
     let told = |user| {
-        let error = Systemd::at(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
+        let error =
+            Systemd::connect_first(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
         format!("{error}\n= {}", error.help.clone().unwrap_or_default())
     };
     insta::assert_snapshot!(told(false), @r#"
@@ -281,9 +287,9 @@ fn where_nobody_listens_it_is_said_with_what_to_do() {
     = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
     // The next address counts where the first is dead.
-    let fake = Fake::new(Does::Ends("done"));
+    let fake = FakeServer::new(Behavior::Ends("done"));
     let there = Address::at(fake.directory.path().join("bus"), false);
-    Systemd::at(&[nobody, there], false, LONG).expect("the second");
+    Systemd::connect_first(&[nobody, there], false, LONG).expect("the second");
 }
 
 #[test]

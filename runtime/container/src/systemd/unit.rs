@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use jobc_sys::error::{Error, Kind, Result};
 
-const PLACE: &str = "/linux/cgroupsPath";
+const CGROUPS_PATH_POINTER: &str = "/linux/cgroupsPath";
 /// How many bytes a unit's name may have (systemd.unit(5)).
-const LONGEST: usize = 255;
-const HELP: &str = "write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty";
+const MAX_UNIT_NAME_LEN: usize = 255;
+const CGROUPS_PATH_HELP: &str =
+    "write `slice:prefix:name`, such as `system.slice:jobc:demo`, or leave it empty";
 
 /// A unit of systemd's that holds a container's processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,7 +42,9 @@ impl Unit {
             _ => {
                 let message =
                     format!("`{}` does not name a unit, but systemd creates the cgroup", path.escape_debug());
-                return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
+                return Err(Error::new(Kind::Config, message)
+                    .at(CGROUPS_PATH_POINTER)
+                    .help(CGROUPS_PATH_HELP));
             }
         };
         let slice = if !slice.is_empty() {
@@ -58,19 +61,21 @@ impl Unit {
         };
         for name in [slice, name.as_str()] {
             check(name).map_err(|why| {
-                Error::new(Kind::Config, format!("`{}` {why}", name.escape_debug())).at(PLACE).help(HELP)
+                Error::new(Kind::Config, format!("`{}` {why}", name.escape_debug()))
+                    .at(CGROUPS_PATH_POINTER)
+                    .help(CGROUPS_PATH_HELP)
             })?;
         }
         if !is_slice(slice) {
             let message = format!("`{slice}` is not a slice: its name does not end in `.slice`");
-            return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
+            return Err(Error::new(Kind::Config, message).at(CGROUPS_PATH_POINTER).help(CGROUPS_PATH_HELP));
         }
         let unit = Self { slice: slice.to_owned(), name, user };
         let wrong =
             [&unit.slice, &unit.name].into_iter().find(|name| is_slice(name) && directories(name).is_none());
         if let Some(name) = wrong {
             let message = format!("`{name}` is not a slice: a part between its hyphens is empty");
-            return Err(Error::new(Kind::Config, message).at(PLACE).help(HELP));
+            return Err(Error::new(Kind::Config, message).at(CGROUPS_PATH_POINTER).help(CGROUPS_PATH_HELP));
         }
         Ok(unit)
     }
@@ -89,7 +94,7 @@ impl Unit {
             }
         }
         // With room for `-<pid>.scope`.
-        stem.truncate(LONGEST - 20);
+        stem.truncate(MAX_UNIT_NAME_LEN - 20);
         Self { name: stem + ".scope", slice: "app.slice".to_owned(), user: true }
     }
 
@@ -97,7 +102,7 @@ impl Unit {
     /// with a slash at its start.
     ///
     /// `group` is relative to the group of that systemd. Units that are not slices have no units below them.
-    pub fn holding(group: &Path, user: bool) -> Option<(Self, String)> {
+    pub fn containing(group: &Path, user: bool) -> Option<(Self, String)> {
         let mut names = group.iter().map(|name| name.to_str());
         let mut slice = "-.slice";
         loop {
@@ -140,7 +145,9 @@ fn check(name: &str) -> std::result::Result<(), String> {
         Some(letter) => {
             Err(format!("contains `{}`, which is not allowed in a unit name", letter.escape_debug()))
         }
-        None if name.len() > LONGEST => Err("is longer than the 255 bytes of a unit's name".to_owned()),
+        None if name.len() > MAX_UNIT_NAME_LEN => {
+            Err("is longer than the 255 bytes of a unit's name".to_owned())
+        }
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@
 pub const BLOCK: usize = 512;
 
 /// The most that the names and attributes before one entry may take.
-pub const LARGEST_HEADER: u64 = 1 << 20;
+pub const MAX_HEADER_SIZE: u64 = 1 << 20;
 
 pub(super) fn invalid(message: impl Into<String>) -> std::io::Error {
     std::io::Error::new(std::io::ErrorKind::InvalidData, message.into())

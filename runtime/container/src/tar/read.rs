@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::block::{BLOCK, LARGEST_HEADER, invalid};
+use super::block::{BLOCK, MAX_HEADER_SIZE, invalid};
 use super::entry::{Entry, Kind, Time};
 use super::header::{self, Header, number, until_nul};
 use super::pax::Records;
@@ -10,7 +10,7 @@ use super::sparse;
 
 /// How an archive ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ArchiveEnd {
     /// With an empty block; anything after it is not an entry.
     Marked,
     /// Where its bytes ended, behind a whole entry.
@@ -22,19 +22,19 @@ pub enum End {
 pub struct Reader<R> {
     input: R,
     /// Bytes of the present entry's data that were not read, and of what fills their last block.
-    left: u64,
+    remaining: u64,
     padding: u64,
-    end: Option<End>,
+    end: Option<ArchiveEnd>,
 }
 
 impl<R: BufRead> Reader<R> {
     /// Begins at an archive's first byte.
     pub fn new(input: R) -> Self {
-        Self { input, left: 0, padding: 0, end: None }
+        Self { input, remaining: 0, padding: 0, end: None }
     }
 
     /// How it ended, once [`next`](Self::next) has returned nothing.
-    pub fn end(&self) -> Option<End> {
+    pub fn end(&self) -> Option<ArchiveEnd> {
         self.end
     }
 
@@ -58,9 +58,9 @@ impl<R: BufRead> Reader<R> {
         let (mut long_name, mut long_link) = (None, None);
         let mut taken = 0;
         loop {
-            let Some(header) = self.block()? else { return self.finish(End::Unmarked, taken) };
+            let Some(header) = self.block()? else { return self.finish(ArchiveEnd::Unmarked, taken) };
             if header.is_empty() {
-                return self.finish(End::Marked, taken);
+                return self.finish(ArchiveEnd::Marked, taken);
             }
             header.check()?;
             let size =
@@ -70,7 +70,7 @@ impl<R: BufRead> Reader<R> {
                 return self.entry(&header, size, records, long_name, long_link).map(Some);
             }
             taken += size.next_multiple_of(BLOCK as u64) + BLOCK as u64;
-            if taken > LARGEST_HEADER {
+            if taken > MAX_HEADER_SIZE {
                 return Err(invalid("the names and attributes of an entry take more than 1 MiB"));
             }
             self.expect_data(size);
@@ -87,9 +87,9 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    fn finish(&mut self, end: End, taken: u64) -> io::Result<Option<Entry>> {
+    fn finish(&mut self, end: ArchiveEnd, taken: u64) -> io::Result<Option<Entry>> {
         if taken > 0 {
-            return Err(cut_off("it ends in the middle of a header"));
+            return Err(truncated("it ends in the middle of a header"));
         }
         self.end = Some(end);
         Ok(None)
@@ -150,20 +150,20 @@ impl<R: BufRead> Reader<R> {
         let stored = if has_data { records.size.unwrap_or(size) } else { 0 };
         entry.size = if kind == Kind::File { stored } else { 0 };
         let map = if header.0[header::TYPE] == b'S' && header.is_gnu() {
-            let (size, map) = sparse::old(header, self).map_err(named)?;
+            let (size, map) = sparse::read_old_gnu_map(header, self).map_err(named)?;
             self.expect_data(stored);
             Some((size, map))
         } else {
             self.expect_data(stored);
             match records.sparse.size {
                 Some(size) if kind == Kind::File => {
-                    Some((size, sparse::of_pax(records.sparse, self).map_err(named)?))
+                    Some((size, sparse::read_pax_map(records.sparse, self).map_err(named)?))
                 }
                 _ => None,
             }
         };
         if let Some((size, map)) = map {
-            sparse::check(&map, size, self.left).map_err(named)?;
+            sparse::check(&map, size, self.remaining).map_err(named)?;
             entry.size = size;
             entry.sparse = Some(map);
         }
@@ -172,25 +172,25 @@ impl<R: BufRead> Reader<R> {
 
     /// The next piece of the present entry's data; empty at its end.
     pub fn data(&mut self) -> io::Result<&[u8]> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(&[]);
         }
-        let there = filled(&mut self.input)?;
+        let there = fill_buffer(&mut self.input)?;
         if there.is_empty() {
-            return Err(cut_off("it ends in the middle of a file"));
+            return Err(truncated("it ends in the middle of a file"));
         }
-        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(there.len());
+        let count = usize::try_from(self.remaining).unwrap_or(usize::MAX).min(there.len());
         Ok(&there[..count])
     }
 
     /// Takes bytes of what [`data`](Self::data) has returned as read.
     pub fn consume(&mut self, count: usize) {
         self.input.consume(count);
-        self.left -= count as u64;
+        self.remaining -= count as u64;
     }
 
     fn expect_data(&mut self, size: u64) {
-        self.left = size;
+        self.remaining = size;
         self.padding = (BLOCK as u64 - size % BLOCK as u64) % BLOCK as u64;
     }
 
@@ -210,7 +210,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn skip_data(&mut self) -> io::Result<()> {
-        self.left += std::mem::take(&mut self.padding);
+        self.remaining += std::mem::take(&mut self.padding);
         loop {
             match self.data()?.len() {
                 0 => return Ok(()),
@@ -224,9 +224,13 @@ impl<R: BufRead> Reader<R> {
         let mut block = [0; BLOCK];
         let mut count = 0;
         while count < BLOCK {
-            let there = filled(&mut self.input)?;
+            let there = fill_buffer(&mut self.input)?;
             if there.is_empty() {
-                return if count == 0 { Ok(None) } else { Err(cut_off("it ends in the middle of a header")) };
+                return if count == 0 {
+                    Ok(None)
+                } else {
+                    Err(truncated("it ends in the middle of a header"))
+                };
             }
             let more = there.len().min(BLOCK - count);
             block[count..count + more].copy_from_slice(&there[..more]);
@@ -238,7 +242,7 @@ impl<R: BufRead> Reader<R> {
 }
 
 /// What an input has; nothing at its end.
-fn filled(input: &mut impl BufRead) -> io::Result<&[u8]> {
+fn fill_buffer(input: &mut impl BufRead) -> io::Result<&[u8]> {
     while let Err(error) = input.fill_buf() {
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
@@ -248,6 +252,6 @@ fn filled(input: &mut impl BufRead) -> io::Result<&[u8]> {
     input.fill_buf()
 }
 
-fn cut_off(message: &str) -> io::Error {
+fn truncated(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, message)
 }

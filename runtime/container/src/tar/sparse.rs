@@ -8,12 +8,15 @@ use super::pax;
 use super::read::Reader;
 
 /// The most pieces that the data of one file is in, which keeps the map of a hostile one small.
-const MOST_PIECES: usize = 1 << 16;
+const MAX_PIECES: usize = 1 << 16;
 
 /// The map of GNU tar's oldest format: four pieces in the header, more in blocks that follow.
 ///
 /// Returns the file's size and the pieces.
-pub(super) fn old<R: BufRead>(header: &Header, reader: &mut Reader<R>) -> io::Result<(u64, Vec<(u64, u64)>)> {
+pub(super) fn read_old_gnu_map<R: BufRead>(
+    header: &Header,
+    reader: &mut Reader<R>,
+) -> io::Result<(u64, Vec<(u64, u64)>)> {
     let mut map = Vec::new();
     let mut more = pieces(&header.0[386..482], &mut map)? && header.0[482] != 0;
     while more {
@@ -30,7 +33,7 @@ fn pieces(bytes: &[u8], map: &mut Vec<(u64, u64)>) -> io::Result<bool> {
             return Ok(false);
         }
         map.push((size(&piece[..12])?, size(&piece[12..])?));
-        if map.len() > MOST_PIECES {
+        if map.len() > MAX_PIECES {
             return Err(too_many());
         }
     }
@@ -42,13 +45,16 @@ fn size(field: &[u8]) -> io::Result<u64> {
 }
 
 /// The map from the pax records; for 1.0, from the start of the data.
-pub(super) fn of_pax<R: BufRead>(said: pax::Sparse, reader: &mut Reader<R>) -> io::Result<Vec<(u64, u64)>> {
+pub(super) fn read_pax_map<R: BufRead>(
+    said: pax::Sparse,
+    reader: &mut Reader<R>,
+) -> io::Result<Vec<(u64, u64)>> {
     let numbers = match (said.major, said.minor) {
-        (Some(1), Some(0)) => before_data(reader)?,
+        (Some(1), Some(0)) => read_map_before_data(reader)?,
         (None | Some(0), _) => said.map,
         _ => return Err(invalid("a sparse file of an unknown version")),
     };
-    if numbers.len() / 2 > MOST_PIECES {
+    if numbers.len() / 2 > MAX_PIECES {
         return Err(too_many());
     }
     let (pairs, rest) = numbers.as_chunks::<2>();
@@ -59,7 +65,7 @@ pub(super) fn of_pax<R: BufRead>(said: pax::Sparse, reader: &mut Reader<R>) -> i
 }
 
 /// Decimal numbers, a line each: how many pieces, then their offsets and lengths; filled up to a whole block.
-fn before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u64>> {
+fn read_map_before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u64>> {
     let broken = || invalid("a sparse file with a damaged map");
     let (mut numbers, mut line, mut wanted) = (Vec::new(), Vec::new(), None);
     while wanted != Some(numbers.len()) {
@@ -81,7 +87,7 @@ fn before_data<R: BufRead>(reader: &mut Reader<R>) -> io::Result<Vec<u64>> {
             if wanted.is_some() {
                 numbers.push(number);
             } else {
-                let pieces = usize::try_from(number).ok().filter(|pieces| *pieces <= MOST_PIECES);
+                let pieces = usize::try_from(number).ok().filter(|pieces| *pieces <= MAX_PIECES);
                 wanted = Some(2 * pieces.ok_or_else(too_many)?);
             }
         }
@@ -101,5 +107,5 @@ pub(super) fn check(map: &[(u64, u64)], size: u64, data: u64) -> io::Result<()> 
 }
 
 fn too_many() -> io::Error {
-    invalid(format!("a sparse file in more than {MOST_PIECES} pieces"))
+    invalid(format!("a sparse file in more than {MAX_PIECES} pieces"))
 }

@@ -20,7 +20,7 @@ fn read(archive: &[u8]) -> Vec<(Entry, Vec<u8>)> {
         }
         entries.push((entry, data));
     }
-    assert_eq!(reader.end(), Some(End::Marked));
+    assert_eq!(reader.end(), Some(ArchiveEnd::Marked));
     entries
 }
 

@@ -32,14 +32,14 @@ impl<W: Write> Writer<W> {
             header[TYPE] = b'x';
             self.header(header)?;
             self.0.write_all(&records)?;
-            self.fill(records.len() as u64)?;
+            self.pad_block(records.len() as u64)?;
         }
         self.header(header(entry, size))?;
         let mut data = data.take(size);
         if io::copy(&mut data, &mut self.0)? != size {
             return Err(invalid("a file that was truncated while it was read"));
         }
-        self.fill(size)
+        self.pad_block(size)
     }
 
     /// Writes the end, and returns the output.
@@ -58,14 +58,14 @@ impl<W: Write> Writer<W> {
     }
 
     /// Fills the last block of some data.
-    fn fill(&mut self, size: u64) -> io::Result<()> {
+    fn pad_block(&mut self, size: u64) -> io::Result<()> {
         let rest = usize::try_from(size.next_multiple_of(BLOCK as u64) - size).unwrap_or_default();
         self.0.write_all(&[0; BLOCK][..rest])
     }
 }
 
 /// The largest number that an octal field takes, the NUL byte at its end left out.
-fn largest((_, length): (usize, usize)) -> u64 {
+fn max_octal((_, length): (usize, usize)) -> u64 {
     (1 << (3 * (length - 1))) - 1
 }
 
@@ -90,7 +90,7 @@ fn header(entry: &Entry, size: u64) -> [u8; BLOCK] {
         (MINOR, minor.into()),
     ] {
         // A value that does not fit is in a pax record, or is not possible on Linux.
-        let number = if number > largest(field) { 0 } else { number };
+        let number = if number > max_octal(field) { 0 } else { number };
         put(field, format!("{number:0width$o}\0", width = field.1 - 1).as_bytes());
     }
     header[TYPE] = match entry.kind {
@@ -131,13 +131,13 @@ fn records(entry: &Entry, size: u64) -> Vec<u8> {
     for (key, number, field) in
         [("uid", u64::from(entry.uid), UID), ("gid", entry.gid.into(), GID), ("size", size, SIZE)]
     {
-        if number > largest(field) {
+        if number > max_octal(field) {
             put(key.as_bytes(), number.to_string().as_bytes());
         }
     }
     let Time { seconds, nanoseconds } = entry.mtime;
-    if nanoseconds != 0 || u64::try_from(seconds).map_or(true, |seconds| seconds > largest(MTIME)) {
-        put(b"mtime", written(entry.mtime).as_bytes());
+    if nanoseconds != 0 || u64::try_from(seconds).map_or(true, |seconds| seconds > max_octal(MTIME)) {
+        put(b"mtime", format_time(entry.mtime).as_bytes());
     }
     for (name, value) in &entry.attributes {
         put(&[b"SCHILY.xattr.", &name[..]].concat(), value);
@@ -146,7 +146,7 @@ fn records(entry: &Entry, size: u64) -> Vec<u8> {
 }
 
 /// A time as a decimal number.
-fn written(time: Time) -> String {
+fn format_time(time: Time) -> String {
     let Time { seconds, nanoseconds } = time;
     let (sign, whole, part) = match (seconds < 0, nanoseconds) {
         (true, 1..) => ("-", (seconds + 1).unsigned_abs(), 1_000_000_000 - nanoseconds),

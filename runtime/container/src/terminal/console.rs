@@ -4,7 +4,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::child::Child;
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use jobc_sys::syscall::{Fd, Kernel};
 
 /// A pseudo-terminal of the container's own devpts, opened there and handed out by file descriptor.
@@ -19,7 +19,7 @@ pub struct Console {
     /// Who owns the terminal in the container.
     pub uid: u32,
     /// Where it is bound too; nothing for an additional process of a running container.
-    pub console: Option<Place>,
+    pub console: Option<ContainerPath>,
 }
 
 /// /dev/ptmx's number (admin-guide/devices.txt).
@@ -45,7 +45,7 @@ impl Console {
         }
         if let Some(console) = &self.console {
             let tree = kernel.clone_tree(peer, c"", false)?;
-            let target = console.make(child, Last::File)?;
+            let target = console.create(child, TargetKind::File)?;
             kernel.attach(tree, target)?;
             kernel.close(target);
             kernel.close(tree);

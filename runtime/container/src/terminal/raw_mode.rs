@@ -6,7 +6,7 @@ use rustix::stdio::stdin;
 use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
 /// The terminal's previous settings, for exits that drop nothing.
-static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+static SAVED_TERMIOS: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// Standard input's terminal in raw mode (cfmakeraw(3)); given back when dropped.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl RawMode {
         let before = tcgetattr(stdin()).ok()?;
         let mut raw = before.clone();
         raw.make_raw();
-        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        *SAVED_TERMIOS.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
         // Saved before it is changed, so that it can always be restored.
         tcsetattr(stdin(), OptionalActions::Flush, &raw).ok()?;
         Some(Self(()))
@@ -37,7 +37,7 @@ impl Drop for RawMode {
 /// Gives the terminal back as it was, if it is in raw mode; for the hook that runs at a panic.
 pub fn restore() {
     // A panic while the lock is held is none we could do anything about; `try_lock` does not wait for it.
-    let Ok(mut before) = BEFORE.try_lock() else { return };
+    let Ok(mut before) = SAVED_TERMIOS.try_lock() else { return };
     if let Some(before) = before.take() {
         let _ = tcsetattr(stdin(), OptionalActions::Drain, &before);
     }

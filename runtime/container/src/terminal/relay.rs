@@ -24,9 +24,9 @@ pub struct Relay {
     /// `/dev/console` again.
     peer: Option<OwnedFd>,
     /// Where the user's bytes come from, until they end.
-    input: Option<Side>,
+    input: Option<Endpoint>,
     /// Where the container's bytes go.
-    output: Side,
+    output: Endpoint,
     to_container: Buffer,
     to_user: Buffer,
     /// Whether the container is gone.
@@ -38,15 +38,15 @@ pub struct Relay {
 
 /// One of our sides.
 #[derive(Debug)]
-struct Side {
+struct Endpoint {
     descriptor: OwnedFd,
     /// Whether it makes its reader or writer wait: a file, which never does for long, or a socket. It is written in
     /// pieces that fit where `poll` reports space.
-    waits: bool,
+    is_blocking: bool,
 }
 
 /// What a pipe takes without waiting when `poll` reports it as writable (`PIPE_BUF`, pipe(7)).
-const PIECE: usize = 4096;
+const CHUNK_SIZE: usize = 4096;
 
 impl Relay {
     /// Begins to relay between a container's terminal and our standard input and output: the terminal gets the size of
@@ -54,7 +54,7 @@ impl Relay {
     pub fn new(master: OwnedFd) -> Result<Self> {
         let own = |fd: BorrowedFd<'_>| {
             rustix::io::fcntl_dupfd_cloexec(fd, 3)
-                .map_err(|errno| Error::machine("duplicate a file descriptor", errno))
+                .map_err(|errno| Error::system("duplicate a file descriptor", errno))
         };
         let mut relay = Self::between(master, own(stdin())?, own(stdout())?)?;
         relay.resize();
@@ -64,15 +64,15 @@ impl Relay {
 
     fn between(master: OwnedFd, input: OwnedFd, output: OwnedFd) -> Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&master)
-            .map_err(|errno| Error::machine("read a terminal's flags", errno))?;
+            .map_err(|errno| Error::system("read a terminal's flags", errno))?;
         rustix::fs::fcntl_setfl(&master, flags | OFlags::NONBLOCK)
-            .map_err(|errno| Error::machine("set a terminal's flags", errno))?;
+            .map_err(|errno| Error::system("set a terminal's flags", errno))?;
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         Ok(Self {
             peer: rustix::pty::ioctl_tiocgptpeer(&master, flags).ok(),
             master: Some(master),
-            input: Some(Side::new(input, OFlags::RDONLY)),
-            output: Side::new(output, OFlags::WRONLY),
+            input: Some(Endpoint::new(input, OFlags::RDONLY)),
+            output: Endpoint::new(output, OFlags::WRONLY),
             to_container: Buffer::default(),
             to_user: Buffer::default(),
             ending: false,
@@ -88,7 +88,7 @@ impl Relay {
     }
 
     /// What to wait for now.
-    pub fn interests(&self) -> Vec<PollFd<'_>> {
+    pub fn poll_fds(&self) -> Vec<PollFd<'_>> {
         let mut interests = Vec::with_capacity(3);
         if let Some(master) = &self.master {
             let mut events = PollFlags::empty();
@@ -110,21 +110,21 @@ impl Relay {
     }
 
     /// Moves what can be moved without waiting; `ready` has the events of the file descriptors of
-    /// [`interests`](Self::interests) are.
+    /// [`poll_fds`](Self::poll_fds) are.
     pub fn step(&mut self, ready: Ready) {
         if ready.input {
             self.read_input();
         }
         self.write_container();
         self.read_container();
-        if ready.output || !self.output.waits {
+        if ready.output || !self.output.is_blocking {
             self.write_output();
         }
     }
 
     /// After the container's end: takes what is left of its output. Bytes that the user's side does not take at once
     /// stay; see [`is_done`](Self::is_done).
-    pub fn end(&mut self) {
+    pub fn finish(&mut self) {
         self.ending = true;
         self.peer = None;
         self.input = None;
@@ -135,7 +135,7 @@ impl Relay {
         }
     }
 
-    /// Whether [`end`](Self::end) was called.
+    /// Whether [`finish`](Self::finish) was called.
     pub fn is_ending(&self) -> bool {
         self.ending
     }
@@ -149,7 +149,7 @@ impl Relay {
         let Some(input) = &self.input else { return };
         match rustix::io::read(&input.descriptor, self.to_container.room()) {
             Ok(0) | Err(Errno::IO) => self.end_input(),
-            Ok(count) => self.to_container.filled(count),
+            Ok(count) => self.to_container.commit(count),
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.end_input(),
         }
@@ -171,14 +171,14 @@ impl Relay {
         settings.map_or(CTRL_D, |settings| settings.special_codes[SpecialCodeIndex::VEOF])
     }
 
-    /// How long to wait before [`remind`](Self::remind), in milliseconds; nothing if not needed.
-    pub fn patience(&self) -> Option<u32> {
+    /// How long to wait before [`resend_end_of_input`](Self::resend_end_of_input), in milliseconds; nothing if not needed.
+    pub fn reminder_timeout(&self) -> Option<u32> {
         (self.input.is_none() && self.master.is_some() && !self.ending).then_some(200)
     }
 
     /// The end of an input lasts, and a key is read once: it is written again after it was read. A shell that
     /// sets its terminal anew at its start even drops it.
-    pub fn remind(&mut self) {
+    pub fn resend_end_of_input(&mut self) {
         let Some(peer) = &self.peer else { return };
         let mut waiting = [PollFd::new(peer, PollFlags::IN)];
         let nothing = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -194,7 +194,7 @@ impl Relay {
         let Some(master) = &self.master else { return };
         while !self.to_container.is_empty() {
             match rustix::io::write(master, self.to_container.content()) {
-                Ok(count) => self.to_container.taken(count),
+                Ok(count) => self.to_container.consume(count),
                 Err(Errno::INTR) => {}
                 Err(_) => return,
             }
@@ -206,9 +206,9 @@ impl Relay {
         while self.to_user.has_room() {
             match rustix::io::read(master, self.to_user.room()) {
                 Ok(0) => return,
-                Ok(count) => self.to_user.filled(count),
+                Ok(count) => self.to_user.commit(count),
                 Err(Errno::INTR) => {}
-                // AGAIN: no data now. IO: the other side is closed, which `end` waits for.
+                // AGAIN: no data now. IO: the other side is closed, which `finish` waits for.
                 Err(_) => return,
             }
         }
@@ -217,9 +217,10 @@ impl Relay {
     fn write_output(&mut self) {
         while !self.to_user.is_empty() {
             let content = self.to_user.content();
-            let piece = if self.output.waits { &content[..content.len().min(PIECE)] } else { content };
+            let piece =
+                if self.output.is_blocking { &content[..content.len().min(CHUNK_SIZE)] } else { content };
             match rustix::io::write(&self.output.descriptor, piece) {
-                Ok(count) => self.to_user.taken(count),
+                Ok(count) => self.to_user.consume(count),
                 Err(Errno::INTR) => continue,
                 Err(Errno::AGAIN) => return,
                 Err(_) => {
@@ -229,7 +230,7 @@ impl Relay {
                     self.master = None;
                 }
             }
-            if self.output.waits {
+            if self.output.is_blocking {
                 return;
             }
         }
@@ -252,9 +253,9 @@ pub struct Ready {
 }
 
 impl Relay {
-    /// Which of our sides are ready, by what `poll` left in [`interests`](Self::interests).
+    /// Which of our sides are ready, by what `poll` left in [`poll_fds`](Self::poll_fds).
     pub fn ready(&self, polled: &[PollFd<'_>]) -> Ready {
-        let ready = |side: &Side| {
+        let ready = |side: &Endpoint| {
             let number = side.descriptor.as_raw_fd();
             polled.iter().any(|polled| polled.as_fd().as_raw_fd() == number && !polled.revents().is_empty())
         };
@@ -262,11 +263,11 @@ impl Relay {
     }
 }
 
-impl Side {
+impl Endpoint {
     fn new(descriptor: OwnedFd, access: OFlags) -> Self {
         match reopen(&descriptor, access) {
-            Some(descriptor) => Self { descriptor, waits: false },
-            None => Self { descriptor, waits: true },
+            Some(descriptor) => Self { descriptor, is_blocking: false },
+            None => Self { descriptor, is_blocking: true },
         }
     }
 }
@@ -286,7 +287,7 @@ fn reopen(fd: &OwnedFd, access: OFlags) -> Option<OwnedFd> {
 /// Bytes on their way in one direction.
 #[derive(Debug)]
 struct Buffer {
-    bytes: Box<[u8; 4 * PIECE]>,
+    bytes: Box<[u8; 4 * CHUNK_SIZE]>,
     start: usize,
     end: usize,
     /// The last byte that came in.
@@ -295,7 +296,7 @@ struct Buffer {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self { bytes: Box::new([0; 4 * PIECE]), start: 0, end: 0, last: None }
+        Self { bytes: Box::new([0; 4 * CHUNK_SIZE]), start: 0, end: 0, last: None }
     }
 }
 
@@ -317,7 +318,7 @@ impl Buffer {
         &mut self.bytes[self.end..limit]
     }
 
-    fn filled(&mut self, count: usize) {
+    fn commit(&mut self, count: usize) {
         self.end += count;
         self.last = self.content().last().copied();
     }
@@ -332,7 +333,7 @@ impl Buffer {
         &self.bytes[self.start..self.end]
     }
 
-    fn taken(&mut self, count: usize) {
+    fn consume(&mut self, count: usize) {
         self.start += count;
         if self.is_empty() {
             (self.start, self.end) = (0, 0);

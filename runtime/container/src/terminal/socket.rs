@@ -26,14 +26,14 @@ pub fn connect(path: &Path) -> Result<OwnedFd> {
         Ok(socket)
     };
     connect().map_err(|errno: Errno| {
-        Error::machine(format!("connect to the console socket `{}`", path.display()), errno)
+        Error::system(format!("connect to the console socket `{}`", path.display()), errno)
             .help("`--console-socket` needs a Unix stream socket with a listener")
     })
 }
 
 /// Sees who gets the other side of a terminal that is wanted: the caller's socket, or, where `ours`, a socket whose
 /// receiving end is returned. The sending end goes to the options.
-pub(crate) fn for_terminal(
+pub(crate) fn connect_terminal(
     wanted: bool,
     path: Option<&Path>,
     ours: bool,
@@ -63,7 +63,7 @@ pub(crate) fn for_terminal(
 /// Both ends of a socket of our own: the one that receives and the one that sends.
 fn pair() -> Result<(OwnedFd, OwnedFd)> {
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| Error::machine("make a pair of sockets", errno))
+        .map_err(|errno| Error::system("make a pair of sockets", errno))
 }
 
 /// Receives a master.
@@ -81,10 +81,10 @@ pub fn receive(socket: impl AsFd) -> Result<OwnedFd> {
             RecvFlags::CMSG_CLOEXEC,
         )
     })
-    .map_err(|errno| Error::machine("receive the container's terminal", errno))?;
+    .map_err(|errno| Error::system("receive the container's terminal", errno))?;
     let descriptor = ancillary.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
         _ => None,
     });
-    descriptor.ok_or_else(|| Error::new(Kind::Machine, "the container's process sent no terminal"))
+    descriptor.ok_or_else(|| Error::new(Kind::System, "the container's process sent no terminal"))
 }

@@ -26,19 +26,20 @@ use linux_raw_sys::general::{
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
 use super::image::Header;
-use super::{Failure, TAKEN};
+use super::{Failure, LISTENER_TAKEN};
 
 /// Space on the stack for the threads' shared state: the listener's number, -1 until there is one; then 1 once it
 /// was taken.
-const SHARED: u32 = 64;
+const SHARED_STATE_SIZE: u32 = 64;
 
 /// How far the second thread's stack lies below the first one's, which grows by no more than a word.
-const APART: u32 = 256;
+const SECOND_STACK_OFFSET: u32 = 256;
 
-const THREAD: u32 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+const THREAD_CLONE_FLAGS: u32 =
+    CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
 
 /// How many seconds it may take to have the listener taken: who was to do it may have been killed.
-const PATIENCE: u32 = 30;
+const LISTENER_TIMEOUT_SECS: u32 = 30;
 
 // r12 header, r13 arguments, r14 environment, rbx next candidate, ebp error number, edi exit code
 #[cfg(target_arch = "x86_64")]
@@ -247,18 +248,18 @@ jobc_trampoline_end:
     length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
     reply = const core::mem::offset_of!(Header, reply),
-    shared = const SHARED,
-    apart = const APART,
+    shared = const SHARED_STATE_SIZE,
+    apart = const SECOND_STACK_OFFSET,
     clone = const __NR_clone,
-    thread = const THREAD,
+    thread = const THREAD_CLONE_FLAGS,
     sched_yield = const __NR_sched_yield,
     listener = const Failure::LISTENER,
     poll_in = const POLLIN,
-    patience = const PATIENCE,
+    patience = const LISTENER_TIMEOUT_SECS,
     ppoll = const __NR_ppoll,
     read = const __NR_read,
     exit = const __NR_exit,
-    taken = const TAKEN,
+    taken = const LISTENER_TAKEN,
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),
 );
@@ -471,19 +472,19 @@ jobc_trampoline_end:
     length = const core::mem::offset_of!(Header, length),
     flags = const core::mem::offset_of!(Header, flags),
     reply = const core::mem::offset_of!(Header, reply),
-    shared = const SHARED,
-    apart = const APART,
+    shared = const SHARED_STATE_SIZE,
+    apart = const SECOND_STACK_OFFSET,
     clone = const __NR_clone,
-    thread_low = const THREAD & 0xffff,
-    thread_high = const THREAD >> 16,
+    thread_low = const THREAD_CLONE_FLAGS & 0xffff,
+    thread_high = const THREAD_CLONE_FLAGS >> 16,
     sched_yield = const __NR_sched_yield,
     listener = const Failure::LISTENER,
     poll_in = const POLLIN,
-    patience = const PATIENCE,
+    patience = const LISTENER_TIMEOUT_SECS,
     ppoll = const __NR_ppoll,
     read = const __NR_read,
     exit = const __NR_exit,
-    taken = const TAKEN,
+    taken = const LISTENER_TAKEN,
     program = const core::mem::offset_of!(Header, program),
     candidates = const core::mem::offset_of!(Header, candidates),
 );

@@ -58,7 +58,7 @@ pub(super) struct Header {
 }
 
 /// The image's bytes.
-pub(super) fn of(
+pub(super) fn build_image(
     code: &[u8],
     candidates: &[CString],
     filter: Option<&Program>,
@@ -83,11 +83,11 @@ pub(super) fn of(
     image.resize(ENTRY, 0);
     image.extend(code);
 
-    put(&mut image, if filter.is_some() { address(program) } else { 0 });
-    put(&mut image, address(table));
-    put(&mut image, label.map_or(0, |_| address(attribute)));
-    put(&mut image, address(written));
-    put(&mut image, label.map_or(0, |label| label.text.len() as u64));
+    put_word(&mut image, if filter.is_some() { address(program) } else { 0 });
+    put_word(&mut image, address(table));
+    put_word(&mut image, label.map_or(0, |_| address(attribute)));
+    put_word(&mut image, address(written));
+    put_word(&mut image, label.map_or(0, |label| label.text.len() as u64));
     image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
     image.extend(report.to_ne_bytes());
     image.extend(label.map_or(-1, |label| label.attributes).to_ne_bytes());
@@ -95,14 +95,14 @@ pub(super) fn of(
 
     let mut string = strings;
     for path in candidates {
-        put(&mut image, address(string));
+        put_word(&mut image, address(string));
         string += path.as_bytes_with_nul().len();
     }
-    put(&mut image, 0);
+    put_word(&mut image, 0);
 
     if let Some(filter) = filter {
-        put(&mut image, count as u64); // `unsigned short len` and padding, on little-endian hosts
-        put(&mut image, address(instructions));
+        put_word(&mut image, count as u64); // `unsigned short len` and padding, on little-endian hosts
+        put_word(&mut image, address(instructions));
         for instruction in &filter.instructions {
             image.extend(instruction.code.to_ne_bytes());
             image.extend([instruction.jt, instruction.jf]);
@@ -125,20 +125,20 @@ fn address(offset: usize) -> u64 {
     BASE + offset as u64
 }
 
-fn put(image: &mut Vec<u8>, word: u64) {
+fn put_word(image: &mut Vec<u8>, word: u64) {
     image.extend(word.to_ne_bytes());
 }
 
 /// An `Elf64_Ehdr`: 64-bit, little-endian, version 1, executable, with two program headers and no sections.
 fn elf_header(image: &mut Vec<u8>) {
     image.extend([0x7f, b'E', b'L', b'F', 2, 1, 1, 0]);
-    put(image, 0);
+    put_word(image, 0);
     image.extend(2_u16.to_ne_bytes());
     image.extend(MACHINE.to_ne_bytes());
     image.extend(1_u32.to_ne_bytes());
-    put(image, address(ENTRY));
-    put(image, ELF_HEADER.into());
-    put(image, 0);
+    put_word(image, address(ENTRY));
+    put_word(image, ELF_HEADER.into());
+    put_word(image, 0);
     image.extend(0_u32.to_ne_bytes());
     for half in [ELF_HEADER, PROGRAM_HEADER, 2, 0, 0, 0] {
         image.extend(half.to_ne_bytes());
@@ -149,9 +149,9 @@ fn elf_header(image: &mut Vec<u8>) {
 fn program_header(image: &mut Vec<u8>, kind: u32, flags: u32, size: u64) {
     image.extend(kind.to_ne_bytes());
     image.extend(flags.to_ne_bytes());
-    put(image, 0);
+    put_word(image, 0);
     let address = if size == 0 { 0 } else { BASE };
     for word in [address, address, size, size, ALIGNMENT] {
-        put(image, word);
+        put_word(image, word);
     }
 }

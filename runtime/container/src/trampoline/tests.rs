@@ -250,7 +250,7 @@ fn a_filters_listener_is_handed_over_before_the_program_begins() {
         reply: Some(reply),
         ..Case::default()
     };
-    let taken = run(&case(&[TAKEN]));
+    let taken = run(&case(&[LISTENER_TAKEN]));
     assert!(taken.status.success() && taken.listener.is_some() && taken.report.is_none(), "{}", taken.err);
     let without = run(&Case { filter: None, reply: None, ..case(&[]) });
     assert_eq!(taken.out, without.out);
@@ -412,7 +412,8 @@ fn is_refused_with_advice() {
 #[test]
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
-    let image = image::of(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None);
+    let image =
+        image::build_image(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("image");
     std::fs::write(&path, &image).expect("written");
@@ -467,7 +468,7 @@ fn time_to_build() {
             })
             .collect();
         times.sort();
-        let size = image::of(code::bytes(), &candidates, filter, None, 5, None).len();
+        let size = image::build_image(code::bytes(), &candidates, filter, None, 5, None).len();
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }

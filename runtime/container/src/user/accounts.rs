@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::root::layers::Layers;
 use jobc_sys::accounts;
-use jobc_sys::error::{Error, Kind, Result, because, describe};
+use jobc_sys::error::{Error, Kind, Result, describe, describe_io};
 
 /// Where users are named, below the root.
 pub(super) const PASSWD: &CStr = c"etc/passwd";
@@ -22,19 +22,19 @@ pub(super) const GROUP: &CStr = c"etc/group";
 pub(super) fn read(root: &Layers, path: &CStr) -> Result<String> {
     let shown = path.to_string_lossy();
     let wrong = |because: String| {
-        Error::new(Kind::Machine, format!("cannot read the container's /{shown}: {because}"))
+        Error::new(Kind::System, format!("cannot read the container's /{shown}: {because}"))
     };
     let found = match root.find(path, OFlags::PATH) {
         Ok(found) => File::from(found),
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(String::new()),
         Err(errno) => return Err(wrong(describe(errno))),
     };
-    let kind = found.metadata().map_err(|error| wrong(because(&error)))?;
+    let kind = found.metadata().map_err(|error| wrong(describe_io(&error)))?;
     if !kind.is_file() {
         return Err(wrong("it is not a regular file".to_owned()));
     }
     // The same file that was checked, even if its path now names another.
-    let file =
-        File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(|error| wrong(because(&error)))?;
-    accounts::read(file).map_err(|error| wrong(because(&error)))
+    let file = File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+        .map_err(|error| wrong(describe_io(&error)))?;
+    accounts::read(file).map_err(|error| wrong(describe_io(&error)))
 }

@@ -82,7 +82,7 @@ fn a_cpu_set_holds() {
     }
     let error = refusal("no-such-cpu", &json!({"cpu": {"cpus": "9000"}})).expect("not skipped");
     assert_eq!(
-        (error.kind, error.place.as_deref()),
+        (error.kind, error.pointer.as_deref()),
         (Kind::Unenforceable, Some("/linux/resources/cpu/cpus"))
     );
     assert!(error.message.starts_with("the kernel rejects `9000` for `cpuset.cpus`: "), "{error}");
@@ -105,7 +105,7 @@ fn a_limit_that_nothing_enforces_is_refused_at_its_place() {
     let json = json!({"pids": {"limit": 9}, "hugepageLimits": [{"pageSize": "3MB", "limit": 0}]});
     let Some(error) = refusal("refused", &json) else { return };
     assert_eq!(error.kind, Kind::Unenforceable);
-    assert_eq!(error.place.as_deref(), Some("/linux/resources/hugepageLimits/0"));
+    assert_eq!(error.pointer.as_deref(), Some("/linux/resources/hugepageLimits/0"));
     assert!(error.help.expect("a help").contains("--allow-unenforced"));
     let path = super::path("refused");
     let left = layout().expect("not skipped").unified.map(|unified| unified.mount.join(&path[1..]).exists());
@@ -122,7 +122,7 @@ fn a_limit_that_nothing_enforces_is_refused_at_its_place() {
 fn a_limit_the_kernel_refuses_is_told_in_its_words() {
     let Some(error) = refusal("unlikely", &json!({"cpu": {"quota": 5, "period": 100_000}})) else { return };
     assert_eq!(
-        (error.kind, error.place.as_deref()),
+        (error.kind, error.pointer.as_deref()),
         (Kind::Unenforceable, Some("/linux/resources/cpu/quota"))
     );
     assert!(error.message.ends_with("invalid argument (EINVAL)"), "{error}");

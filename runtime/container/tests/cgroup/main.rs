@@ -1,28 +1,28 @@
 //! Cgroups of the kernel that runs: what is written is read back, and what a limit promises is tried.
 //!
-//! The cases hold for every arrangement of cgroups. They run on this host's, and `under.rs` runs them again
+//! The cases hold for every arrangement of cgroups. They run on this host's, and `other_layouts.rs` runs them again
 //! under kernels of their own that have version 2, version 1, and both. Without the right to make groups they are
 //! skipped aloud.
 #![forbid(unsafe_code)]
 
+mod delegated;
 mod devices;
-mod given;
-mod life;
+mod lifecycle;
 mod limits;
-mod under;
+mod other_layouts;
 mod update;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use jobc_container::cgroup::{Cgroup, Layout, Request, Unenforced, Unified};
+use jobc_container::cgroup::{Cgroup, CgroupRequest, Layout, Unenforced, UnifiedHierarchy};
 use jobc_sys::error::{Error, Result};
 use oci_spec::runtime::LinuxResources;
 use serde_json::Value;
 
 /// A group of a test's own, which is removed with what is in it.
-struct Trial {
+struct TestGroup {
     cgroup: Cgroup,
     unenforced: Vec<Unenforced>,
     layout: Layout,
@@ -36,7 +36,7 @@ fn layout() -> Option<Layout> {
     let writable = |mount: &PathBuf| rustix::fs::access(mount, rustix::fs::Access::WRITE_OK).is_ok();
     let given = mounts.peek().is_some() && mounts.all(writable);
     // The root of a container's own namespace looks like the root of the tree, and holds the container's processes.
-    let passes_on = |unified: &Unified| !unified.mount.join("cgroup.type").exists();
+    let passes_on = |unified: &UnifiedHierarchy| !unified.mount.join("cgroup.type").exists();
     if rustix::process::geteuid().is_root() && given && layout.unified.iter().all(passes_on) {
         return Some(layout);
     }
@@ -54,20 +54,24 @@ fn resources(json: &Value) -> LinuxResources {
 }
 
 /// Makes a group with limits; nothing where the test must be skipped.
-fn try_make(name: &str, json: &Value, allow_unenforced: bool) -> Option<Result<Trial>> {
+fn try_make(name: &str, json: &Value, allow_unenforced: bool) -> Option<Result<TestGroup>> {
     let layout = layout()?;
     let (resources, path) = (resources(json), path(name));
-    let request = Request {
+    let request = CgroupRequest {
         id: name,
         path: Some(&path),
         resources: Some(&resources),
         allow_unenforced,
-        ..Request::default()
+        ..CgroupRequest::default()
     };
-    Some(Cgroup::create(&layout, &request).map(|(cgroup, unenforced)| Trial { cgroup, unenforced, layout }))
+    Some(Cgroup::create(&layout, &request).map(|(cgroup, unenforced)| TestGroup {
+        cgroup,
+        unenforced,
+        layout,
+    }))
 }
 
-fn make(name: &str, json: &Value) -> Option<Trial> {
+fn make(name: &str, json: &Value) -> Option<TestGroup> {
     let trial = try_make(name, json, false)?.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(trial.unenforced, []);
     Some(trial)
@@ -77,10 +81,10 @@ fn refusal(name: &str, json: &Value) -> Option<Error> {
     Some(try_make(name, json, false)?.err().expect("this cannot be enforced"))
 }
 
-impl Trial {
+impl TestGroup {
     /// The content of the first of the files that is in one of the groups.
     fn read(&self, files: &[&str]) -> String {
-        self.find(files).unwrap_or_else(|| panic!("none of {files:?} is in {:?}", self.cgroup.saved()))
+        self.find(files).unwrap_or_else(|| panic!("none of {files:?} is in {:?}", self.cgroup.record()))
     }
 
     fn find(&self, files: &[&str]) -> Option<String> {
@@ -121,7 +125,7 @@ impl Trial {
     }
 }
 
-impl Drop for Trial {
+impl Drop for TestGroup {
     fn drop(&mut self) {
         let done = self.cgroup.kill().and_then(|()| self.cgroup.remove());
         // A group that was made where another had been has not made the directory above it.

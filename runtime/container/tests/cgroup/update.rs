@@ -4,14 +4,14 @@ use jobc_sys::error::Kind;
 use oci_spec::runtime::LinuxResources;
 use serde_json::{Value, json};
 
-use super::{Trial, make, resources};
+use super::{TestGroup, make, resources};
 
 const MEMORY: &[&str] = &["memory.max", "memory.limit_in_bytes"];
 const PIDS: &[&str] = &["pids.max"];
 const CPU: &[&str] = &["cpu.max", "cpu.cfs_quota_us"];
 const WEIGHT: &[&str] = &["cpu.weight", "cpu.shares"];
 
-fn update(trial: &mut Trial, json: &Value, sections: &[&str]) -> Result<(), jobc_sys::error::Error> {
+fn update(trial: &mut TestGroup, json: &Value, sections: &[&str]) -> Result<(), jobc_sys::error::Error> {
     let resources: LinuxResources = resources(json);
     trial.cgroup.update(&trial.layout, &resources, sections, |_| Ok(()))
 }
@@ -65,7 +65,7 @@ fn what_cannot_be_kept_changes_nothing() {
     let bad = json!({"memory": {"limit": 134_217_728}, "cpu": {"shares": 9}, "pids": {"limit": 99_999_999_999_999_i64}});
     let error = update(&mut trial, &bad, &["memory", "cpu", "pids"]).expect_err("too many");
     assert_eq!(
-        (error.kind, error.place.as_deref()),
+        (error.kind, error.pointer.as_deref()),
         (Kind::Unenforceable, Some("/linux/resources/pids/limit"))
     );
     assert_eq!((trial.read(PIDS), trial.read(MEMORY)), ("50".to_owned(), "67108864".to_owned()));
@@ -76,7 +76,7 @@ fn what_cannot_be_kept_changes_nothing() {
     );
     let less = json!({"memory": {"limit": 4096, "checkBeforeUpdate": true}});
     let mut child = trial.start("dd if=/dev/zero of=/dev/shm/jobc-test-update bs=1M count=4 2>/dev/null; rm /dev/shm/jobc-test-update; sleep 100");
-    super::life::wait_for(|| trial.cgroup.usage().memory.is_some_and(|used| used > 4096));
+    super::lifecycle::wait_for(|| trial.cgroup.usage().memory.is_some_and(|used| used > 4096));
     update(&mut trial, &less, &["memory"]).expect_err("more is in use");
     assert_eq!(trial.read(MEMORY), "67108864");
     trial.cgroup.kill().expect("killed");
@@ -89,7 +89,7 @@ fn what_is_used_is_told_in_the_words_of_others() {
         return;
     };
     let mut child = trial.start("sleep 100; true");
-    super::life::wait_for(|| trial.cgroup.processes().is_ok_and(|list| list.len() == 2));
+    super::lifecycle::wait_for(|| trial.cgroup.processes().is_ok_and(|list| list.len() == 2));
     let stats = trial.cgroup.stats();
     assert_eq!(stats["memory"]["usage"]["limit"], 67_108_864, "{stats:#}");
     assert_eq!((stats["pids"]["current"].as_u64(), stats["pids"]["limit"].as_u64()), (Some(2), Some(50)));

@@ -5,7 +5,7 @@
 //! queries and the types of that line. The process is `jobc` itself or the program `jobc-nvml`: a statically linked
 //! `jobc` cannot load a library that needs another C library; this small program is linked dynamically and can.
 
-mod ask;
+mod query;
 mod report;
 mod watch;
 
@@ -14,30 +14,30 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-pub use report::{Card, Mig, MigDevice, Moment, Process, REFUSED, Said};
+pub use report::{Card, Mig, MigDevice, NVML_ERROR_EXIT_CODE, NvmlReport, Process, UsageSample};
 
 /// Loads the first of these files that is NVML, and asks all there is to ask.
 ///
 /// # Errors
 ///
 /// Why there is no report.
-pub fn ask(files: &[impl AsRef<Path>]) -> Result<Said, String> {
-    ask::ask(files)
+pub fn query(files: &[impl AsRef<Path>]) -> Result<NvmlReport, String> {
+    query::query(files)
 }
 
-/// The query process: prints NVML's report in a line, or why there is none ([`REFUSED`]).
+/// The query process: prints NVML's report in a line, or why there is none ([`NVML_ERROR_EXIT_CODE`]).
 ///
 /// `words` are the files to try for the library. With `--watch` before them it prints a report for each byte that it
-/// reads, with only the values that change from moment to moment ([`Moment`]).
-pub fn answer(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// reads, with only the values that change from moment to moment ([`UsageSample`]).
+pub fn run_query_process(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let mut files: Vec<PathBuf> = words.into_iter().map(PathBuf::from).collect();
     if files.first().is_some_and(|word| word.as_os_str() == "--watch") {
         files.remove(0);
-        return watch::answer(&files);
+        return watch::serve(&files);
     }
-    let (text, code) = match ask::ask(&files) {
+    let (text, code) = match query::query(&files) {
         Ok(said) => (serde_json::to_string(&said).unwrap_or_default(), ExitCode::SUCCESS),
-        Err(why) => (why, ExitCode::from(REFUSED)),
+        Err(why) => (why, ExitCode::from(NVML_ERROR_EXIT_CODE)),
     };
     // The reader may have closed the pipe.
     let _ = writeln!(std::io::stdout(), "{text}");

@@ -14,5 +14,5 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    jobc_nvml::answer(words)
+    jobc_nvml::run_query_process(words)
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The exit code of a query process to which NVML gave an error; the reason is in its last line.
 ///
 /// Any other failure is not NVML's: the process could not be started, or exited before it got a response.
-pub const REFUSED: u8 = 3;
+pub const NVML_ERROR_EXIT_CODE: u8 = 3;
 
 /// NVML's report.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct NvmlReport {
     /// The driver's release.
     pub driver: Option<String>,
     /// The newest CUDA that the driver runs.
@@ -93,7 +93,7 @@ pub struct Process {
 
 /// Current utilization of the cards, and the processes that use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct UsageSample {
     /// Each card's UUID and its utilization in percent of the time, if reported.
     pub busy: Vec<(String, Option<u8>)>,
     /// A process, the UUID of its card, and the bytes of it that it has.

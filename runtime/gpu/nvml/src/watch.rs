@@ -8,15 +8,15 @@ use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::ask;
-use crate::report::REFUSED;
+use crate::query;
+use crate::report::NVML_ERROR_EXIT_CODE;
 
 /// The process that answers: a line for each byte.
-pub(crate) fn answer(files: &[PathBuf]) -> ExitCode {
-    let Ok(nvml) = ask::load(files) else { return ExitCode::from(REFUSED) };
+pub(crate) fn serve(files: &[PathBuf]) -> ExitCode {
+    let Ok(nvml) = query::load(files) else { return ExitCode::from(NVML_ERROR_EXIT_CODE) };
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     while let Ok(1) = input.read(&mut [0]) {
-        let text = serde_json::to_string(&ask::moment(&nvml)).unwrap_or_default();
+        let text = serde_json::to_string(&query::usage_sample(&nvml)).unwrap_or_default();
         if writeln!(output, "{text}").and_then(|()| output.flush()).is_err() {
             break;
         }

@@ -4,7 +4,7 @@
 use super::{Device, Edits, Spec};
 
 /// The versions that there are.
-pub const VERSIONS: [&str; 10] =
+pub const SUPPORTED_VERSIONS: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
 /// Validates a whole file.
@@ -13,12 +13,12 @@ pub const VERSIONS: [&str; 10] =
 ///
 /// The first thing that is wrong, with its place.
 pub(super) fn check(spec: &Spec) -> Result<(), String> {
-    let place = |version: &str| VERSIONS.iter().position(|known| *known == version);
+    let place = |version: &str| SUPPORTED_VERSIONS.iter().position(|known| *known == version);
     let Some(version) = place(&spec.cdi_version) else {
-        let newest = VERSIONS[VERSIONS.len() - 1];
+        let newest = SUPPORTED_VERSIONS[SUPPORTED_VERSIONS.len() - 1];
         return Err(format!("cdiVersion: unknown version `{}`; the newest is {newest}", spec.cdi_version));
     };
-    let needed = needed(spec);
+    let needed = minimum_version(spec);
     if place(needed).is_some_and(|needed| version < needed) {
         return Err(format!(
             "cdiVersion: {} lacks features of this file, which needs {needed}",
@@ -26,7 +26,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), String> {
         ));
     }
     let (vendor, class) = spec.kind.split_once('/').ok_or("kind: not VENDOR/CLASS")?;
-    if !is_word(vendor, "_-.") || !is_word(class, "_-.") || class.len() > 63 {
+    if !is_valid_name(vendor, "_-.") || !is_valid_name(class, "_-.") || class.len() > 63 {
         return Err(format!("kind: `{}` is not VENDOR/CLASS", spec.kind));
     }
     if spec.devices.is_empty() {
@@ -56,14 +56,14 @@ fn check_device(device: &Device) -> Result<(), String> {
 }
 
 /// A word that begins with a letter and ends with a letter or a digit, with some punctuation between.
-fn is_word(word: &str, signs: &str) -> bool {
+fn is_valid_name(word: &str, signs: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic())
         && word.ends_with(|c: char| c.is_ascii_alphanumeric())
         && word.chars().all(|c| c.is_ascii_alphanumeric() || signs.contains(c))
 }
 
 /// The stages of hooks.
-const STAGES: [&str; 6] =
+const HOOK_STAGES: [&str; 6] =
     ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
 fn check_edits(edits: &Edits) -> Result<(), String> {
@@ -91,7 +91,7 @@ fn check_edits(edits: &Edits) -> Result<(), String> {
         }
     }
     for (index, hook) in edits.hooks.iter().enumerate() {
-        if !STAGES.contains(&hook.hook_name.as_str()) {
+        if !HOOK_STAGES.contains(&hook.hook_name.as_str()) {
             return Err(format!("hooks[{index}].hookName: unknown stage `{}`", hook.hook_name));
         }
         if hook.path.as_os_str().is_empty() {
@@ -102,7 +102,7 @@ fn check_edits(edits: &Edits) -> Result<(), String> {
 }
 
 /// The lowest version that has all that a file uses.
-pub fn needed(spec: &Spec) -> &'static str {
+pub fn minimum_version(spec: &Spec) -> &'static str {
     let edits = || spec.devices.iter().map(|device| &device.container_edits).chain([&spec.container_edits]);
     let any = |test: fn(&Edits) -> bool| edits().any(test);
     let class = spec.kind.split_once('/').map_or("", |(_, class)| class);

@@ -22,7 +22,7 @@ use jobc_sys::error::{Error, Kind, Result};
 ///
 /// A file or device that is missing on this host, or an edit that this runtime does not support.
 pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
-    refuse(edits)?;
+    reject_unsupported(edits)?;
     let mut said = Vec::new();
     let bound = is_in_user_namespace(spec);
     for item in &edits.env {
@@ -42,7 +42,7 @@ pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
     Ok(said)
 }
 
-fn refuse(edits: &Edits) -> Result<()> {
+fn reject_unsupported(edits: &Edits) -> Result<()> {
     let refused = |what: &str, why: &str, help: &str| {
         let message = format!("the CDI file of the devices requests `{what}`, but {why}");
         Err(Error::new(Kind::Unsupported, message).help(help))
@@ -50,7 +50,7 @@ fn refuse(edits: &Edits) -> Result<()> {
     if edits.intel_rdt.is_some() {
         return refused(
             "intelRdt",
-            "classes of cache and memory bandwidth are not set here",
+            "cache and memory bandwidth classes are not supported",
             "use `--gpu-injection generated`, or take it out of the file",
         );
     }
@@ -68,7 +68,7 @@ fn refuse(edits: &Edits) -> Result<()> {
 pub(crate) fn is_in_user_namespace(spec: &Spec) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    own || !rustix::process::geteuid().is_root() || jobc_sys::machine::in_user_namespace()
+    own || !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace()
 }
 
 /// Sets a variable, `NAME=value`, in place of one of that name.
@@ -84,14 +84,14 @@ pub(crate) fn set_variable(spec: &mut Spec, item: &str) {
 }
 
 /// What the host has at a device's path.
-struct Real {
+struct HostNode {
     kind: LinuxDeviceType,
     major: u32,
     minor: u32,
     mode: u32,
 }
 
-fn real(path: &Path) -> Option<Real> {
+fn host_node(path: &Path) -> Option<HostNode> {
     let data = fs::metadata(path).ok()?;
     let kind = match data.file_type() {
         kind if kind.is_char_device() => LinuxDeviceType::C,
@@ -100,7 +100,7 @@ fn real(path: &Path) -> Option<Real> {
         _ => return None,
     };
     let (major, minor) = (rustix::fs::major(data.rdev()), rustix::fs::minor(data.rdev()));
-    Some(Real { kind, major, minor, mode: data.mode() & 0o777 })
+    Some(HostNode { kind, major, minor, mode: data.mode() & 0o777 })
 }
 
 fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -> Result<()> {
@@ -112,12 +112,14 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
         _ => None,
     };
     let number = |number: Option<i64>| number.and_then(|number| u32::try_from(number).ok());
-    let real = match (real(source), written, number(node.major), number(node.minor)) {
+    let real = match (host_node(source), written, number(node.major), number(node.minor)) {
         (Some(real), ..) => real,
-        (None, Some(kind), Some(major), Some(minor)) if !bound => Real { kind, major, minor, mode: 0o666 },
+        (None, Some(kind), Some(major), Some(minor)) if !bound => {
+            HostNode { kind, major, minor, mode: 0o666 }
+        }
         _ => {
             let what = if source.exists() { "is not a device node" } else { "does not exist" };
-            return Err(Error::new(Kind::Machine, format!("the device `{}` {what}", source.display()))
+            return Err(Error::new(Kind::System, format!("the device `{}` {what}", source.display()))
                 .help("see `jobc gpu ls`; a CDI file may be older than the driver"));
         }
     };
@@ -165,7 +167,7 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
 }
 
 /// Allows a device in the device cgroup, once.
-fn allow(spec: &mut Spec, real: &Real, access: &str) {
+fn allow(spec: &mut Spec, real: &HostNode, access: &str) {
     let rule = LinuxDeviceCgroupBuilder::default()
         .allow(true)
         .typ(real.kind)
@@ -195,7 +197,7 @@ fn mount_of(mount: &Mount) -> Result<OciMount> {
     }
     if kind.is_none_or(|kind| kind == "bind") && !mount.host_path.exists() {
         let message = format!("`{}`, which the devices need, does not exist", mount.host_path.display());
-        return Err(Error::new(Kind::Machine, message).help(
+        return Err(Error::new(Kind::System, message).help(
             "the CDI file may be older than the driver: regenerate it, or use `--gpu-injection generated`",
         ));
     }

@@ -10,10 +10,10 @@ use jobc_schema::gpu::{DriverCapability, Vendor};
 
 use super::{Device, Edits, Hook, Mount, Node, Spec, check};
 use crate::files::{self, DriverFile};
-use crate::hook::Order;
+use crate::hook::HookRequest;
+use crate::host::Host;
 use crate::inventory::{DeviceId, Gpu, Inventory};
 use crate::libraries::{Libraries, is_wanted};
-use crate::machine::Machine;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The files of NVIDIA's driver, found once.
@@ -21,27 +21,29 @@ use jobc_sys::error::{Error, Kind, Result};
 pub struct DriverFiles {
     release: Option<String>,
     libraries: Libraries,
-    others: Vec<DriverFile>,
+    other_files: Vec<DriverFile>,
 }
 
 impl DriverFiles {
     /// Finds the files of the loaded driver; none if there is none.
-    pub fn of(machine: &Machine, inventory: &Inventory) -> Self {
+    pub fn of(machine: &Host, inventory: &Inventory) -> Self {
         let Some(driver) = &inventory.driver else { return Self::default() };
         Self {
             release: Some(driver.version.clone()),
             libraries: Libraries::of(machine, &driver.version),
-            others: files::of(machine, &driver.version),
+            other_files: files::of(machine, &driver.version),
         }
     }
 
     /// The directories that programs on the host's own files need to find them: for `LD_LIBRARY_PATH`, and for `PATH`.
-    pub fn unsearched(&self) -> (&[PathBuf], Vec<&Path>) {
-        let moved =
-            self.others.iter().filter(|file| file.path != file.place && file.place.starts_with("/usr/bin"));
+    pub fn unsearched_directories(&self) -> (&[PathBuf], Vec<&Path>) {
+        let moved = self
+            .other_files
+            .iter()
+            .filter(|file| file.path != file.container_path && file.container_path.starts_with("/usr/bin"));
         let mut directories: Vec<&Path> = moved.filter_map(|file| file.path.parent()).collect();
         directories.dedup();
-        (&self.libraries.unsearched, directories)
+        (&self.libraries.unsearched_directories, directories)
     }
 
     /// Whether CUDA's own library is among them, without which no program can use a card.
@@ -57,7 +59,7 @@ impl DriverFiles {
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Where the drivers are.
-    pub machine: &'a Machine,
+    pub host: &'a Host,
     /// The cards.
     pub inventory: &'a Inventory,
     /// The driver's files; nothing where containers have them already.
@@ -76,11 +78,11 @@ impl Source<'_> {
         let mut edits = Edits::default();
         for vendor in [Vendor::Nvidia, Vendor::Amd, Vendor::Intel] {
             if devices.iter().any(|device| device.vendor == vendor) {
-                edits.extend(&self.common(vendor)?);
+                edits.extend(&self.common_edits(vendor)?);
             }
         }
         for device in devices {
-            for node in self.own_nodes(*device) {
+            for node in self.device_nodes(*device) {
                 if !edits.device_nodes.contains(&node) {
                     edits.device_nodes.push(node);
                 }
@@ -99,7 +101,7 @@ impl Source<'_> {
         let ids: Vec<DeviceId> =
             self.inventory.devices().into_iter().filter(|device| device.vendor == vendor).collect();
         if ids.is_empty() {
-            return Err(Error::new(Kind::Machine, "no GPU to describe").help("see `jobc gpu ls`"));
+            return Err(Error::new(Kind::System, "no GPU to describe").help("see `jobc gpu ls`"));
         }
         let described = |name: String, nodes: Vec<Node>| {
             let container_edits =
@@ -108,7 +110,7 @@ impl Source<'_> {
         };
         let (mut devices, mut all) = (Vec::new(), Vec::new());
         for id in ids {
-            let nodes = self.own_nodes(id);
+            let nodes = self.device_nodes(id);
             let number = id.mig.map_or_else(|| id.gpu.to_string(), |mig| format!("{}:{mig}", id.gpu));
             let name = self.inventory.name(id);
             if name != number {
@@ -122,29 +124,29 @@ impl Source<'_> {
         let mut spec = Spec {
             kind: kind(vendor).unwrap_or_default().to_owned(),
             devices,
-            container_edits: self.common(vendor)?,
+            container_edits: self.common_edits(vendor)?,
             ..Spec::default()
         };
-        check::needed(&spec).clone_into(&mut spec.cdi_version);
+        check::minimum_version(&spec).clone_into(&mut spec.cdi_version);
         Ok(spec)
     }
 
     /// What a container gets that is given any device of a vendor.
-    fn common(&self, vendor: Vendor) -> Result<Edits> {
+    fn common_edits(&self, vendor: Vendor) -> Result<Edits> {
         let mut edits = Edits::default();
         match vendor {
             Vendor::Nvidia => {
                 edits.env.push("NVIDIA_VISIBLE_DEVICES=void".to_owned());
                 edits
                     .device_nodes
-                    .extend(CONTROL.iter().filter_map(|path| node(self.machine, Path::new(path))));
-                edits.device_nodes.extend(node(self.machine, Path::new(IMEX)));
+                    .extend(CONTROL_NODES.iter().filter_map(|path| node(self.host, Path::new(path))));
+                edits.device_nodes.extend(node(self.host, Path::new(IMEX_CHANNEL)));
                 let order = self.files.map(|files| self.add_files(&mut edits, files)).unwrap_or_default();
-                if !order.is_empty() || self.machine.has("/proc/driver/nvidia") {
+                if !order.is_empty() || self.host.has("/proc/driver/nvidia") {
                     edits.hooks.push(hook(&order)?);
                 }
             }
-            Vendor::Amd => edits.device_nodes.extend(node(self.machine, Path::new("/dev/kfd"))),
+            Vendor::Amd => edits.device_nodes.extend(node(self.host, Path::new("/dev/kfd"))),
             _ => {}
         }
         edits.additional_gids = groups(&edits.device_nodes);
@@ -152,13 +154,13 @@ impl Source<'_> {
     }
 
     /// Adds mounts of the driver's files; returns what the hook must do for them.
-    fn add_files(&self, edits: &mut Edits, files: &DriverFiles) -> Order {
-        let mut order = Order { release: files.release.clone(), ..Order::default() };
-        let host = |path: &Path| self.machine.path(path);
+    fn add_files(&self, edits: &mut Edits, files: &DriverFiles) -> HookRequest {
+        let mut order = HookRequest { release: files.release.clone(), ..HookRequest::default() };
+        let host = |path: &Path| self.host.path(path);
         let mut chosen = vec![None; files.libraries.files.len()];
         for (number, library) in files.libraries.serving(self.capabilities) {
             chosen[number] = Some(library.is_32_bit);
-            edits.mounts.push(mount(host(&library.path), &library.path, LIBRARY));
+            edits.mounts.push(mount(host(&library.path), &library.path, LIBRARY_MOUNT_OPTIONS));
             let list = if library.is_32_bit { &mut order.libraries_32 } else { &mut order.libraries };
             if is_for_loader(&library.path) {
                 list.push(library.path.clone());
@@ -172,15 +174,15 @@ impl Source<'_> {
                 list.push(link.path.clone());
             }
         }
-        for file in files.others.iter().filter(|file| is_wanted(file.serves, self.capabilities)) {
-            let options = if file.is_socket { SOCKET } else { LIBRARY };
-            edits.mounts.push(mount(host(&file.path), &file.place, options));
+        for file in files.other_files.iter().filter(|file| is_wanted(file.capability, self.capabilities)) {
+            let options = if file.is_socket { SOCKET_MOUNT_OPTIONS } else { LIBRARY_MOUNT_OPTIONS };
+            edits.mounts.push(mount(host(&file.path), &file.container_path, options));
         }
         order
     }
 
     /// The nodes of a device's own.
-    fn own_nodes(&self, device: DeviceId) -> Vec<Node> {
+    fn device_nodes(&self, device: DeviceId) -> Vec<Node> {
         let Some(gpu) = self.inventory.gpu(device) else { return vec![] };
         let draws = device.mig.is_none()
             && [DriverCapability::Graphics, DriverCapability::Display]
@@ -191,7 +193,7 @@ impl Source<'_> {
             .nodes
             .iter()
             .filter(|path| device.vendor != Vendor::Nvidia || draws || !path.starts_with("/dev/dri"));
-        nodes.chain(caps).filter_map(|path| node(self.machine, path)).collect()
+        nodes.chain(caps).filter_map(|path| node(self.host, path)).collect()
     }
 }
 
@@ -207,14 +209,14 @@ pub(crate) fn kind(vendor: Vendor) -> Option<&'static str> {
 }
 
 /// The nodes that every program has that uses NVIDIA's cards.
-const CONTROL: [&str; 4] =
+const CONTROL_NODES: [&str; 4] =
     ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"];
 
 /// The channel by which hosts of one NVLink domain share memory, where an administrator has made it.
-const IMEX: &str = "/dev/nvidia-caps-imex-channels/channel0";
+const IMEX_CHANNEL: &str = "/dev/nvidia-caps-imex-channels/channel0";
 
-const LIBRARY: &[&str] = &["ro", "nosuid", "nodev", "rbind", "rprivate"];
-const SOCKET: &[&str] = &["nosuid", "nodev", "noexec", "rbind", "rprivate"];
+const LIBRARY_MOUNT_OPTIONS: &[&str] = &["ro", "nosuid", "nodev", "rbind", "rprivate"];
+const SOCKET_MOUNT_OPTIONS: &[&str] = &["nosuid", "nodev", "noexec", "rbind", "rprivate"];
 
 fn mount(host_path: PathBuf, path: &Path, options: &[&str]) -> Mount {
     Mount {
@@ -226,8 +228,8 @@ fn mount(host_path: PathBuf, path: &Path, options: &[&str]) -> Mount {
 }
 
 /// A file or directory of the host at its own place.
-pub(crate) fn file(machine: &Machine, path: &Path) -> Mount {
-    mount(machine.path(path), path, LIBRARY)
+pub(crate) fn file_mount(machine: &Host, path: &Path) -> Mount {
+    mount(machine.path(path), path, LIBRARY_MOUNT_OPTIONS)
 }
 
 /// Whether programs find it by its name alone: not those that others search in a directory of their own.
@@ -237,13 +239,13 @@ fn is_for_loader(path: &Path) -> bool {
 }
 
 /// The hook that completes a container: this very program.
-fn hook(order: &Order) -> Result<Hook> {
+fn hook(order: &HookRequest) -> Result<Hook> {
     let program = std::fs::read_link("/proc/self/exe").map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot find the executable of this program: {error}"))
+        Error::new(Kind::System, format!("cannot find the executable of this program: {error}"))
     })?;
     if !program.is_file() {
         let message = format!("the executable `{}` of this program no longer exists", program.display());
-        return Err(Error::new(Kind::Machine, message).help(
+        return Err(Error::new(Kind::System, message).help(
             "it was replaced while it runs: restart it; containers with GPUs use this program as a hook",
         ));
     }
@@ -256,7 +258,7 @@ fn hook(order: &Order) -> Result<Hook> {
 }
 
 /// A node on the host, with its real path; nothing if there is none.
-pub(crate) fn node(machine: &Machine, path: &Path) -> Option<Node> {
+pub(crate) fn node(machine: &Host, path: &Path) -> Option<Node> {
     let real = machine.path(path);
     let kind = std::fs::metadata(&real).ok()?.file_type();
     if !kind.is_char_device() && !kind.is_block_device() {

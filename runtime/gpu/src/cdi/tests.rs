@@ -1,16 +1,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jobc_fake_gpus::{Nodes, make, model};
+use jobc_fake_gpus::{Nodes, model, write_host};
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use oci_spec::runtime::Spec as Config;
 use serde_json::{Value, json};
 
-use super::found::{self, Found};
 use super::generate::{DriverFiles, Source};
+use super::registry::{self, CdiRegistry};
 use super::*;
+use crate::host::Host;
 use crate::inventory::Inventory;
-use crate::machine::Machine;
 
 fn read(text: &str) -> std::result::Result<Spec, String> {
     Spec::read(Path::new("x.yaml"), text).map_err(|error| error.message)
@@ -55,7 +55,7 @@ fn a_file_is_read_as_yaml_and_as_json() {
     assert_eq!(spec.container_edits.hooks[0].args[1], "update-ldcache");
     let json = serde_json::to_string(&spec).unwrap();
     assert_eq!(Spec::read(Path::new("x.json"), &json).unwrap(), spec);
-    assert_eq!(check::needed(&spec), "0.5.0");
+    assert_eq!(check::minimum_version(&spec), "0.5.0");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_file_is_told_at_its_place() {
 fn the_lowest_version_that_has_what_is_used() {
     let with = |edits: Value| {
         let spec = json!({"cdiVersion": "1.1.0", "kind": "a/b", "devices": [{"name": "x", "containerEdits": edits}]});
-        check::needed(&serde_json::from_value(spec).unwrap()).to_owned()
+        check::minimum_version(&serde_json::from_value(spec).unwrap()).to_owned()
     };
     assert_eq!(with(json!({"env": ["A=B"]})), "0.3.0");
     assert_eq!(with(json!({"mounts": [{"hostPath": "/a", "containerPath": "/a", "type": "bind"}]})), "0.4.0");
@@ -120,7 +120,7 @@ fn later_directories_come_first_and_equals_are_dropped() {
     write(&directories[1], "b.json", "2", "/dev/dynamic2");
     fs::write(directories[1].join("broken.yaml"), "kind: [").unwrap();
     fs::write(directories[1].join("not.txt"), "kind: [").unwrap();
-    let found = Found::below(&directories);
+    let found = CdiRegistry::read_directories(&directories);
     let node = |name: &str| {
         let described = found.device(name)?;
         Some(described.device.container_edits.device_nodes[0].path.display().to_string())
@@ -136,9 +136,9 @@ fn later_directories_come_first_and_equals_are_dropped() {
 fn common_edits_are_taken_once() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("nvidia.yaml"), NVIDIA).unwrap();
-    let found = Found::below(&[directory.path().to_owned()]);
+    let found = CdiRegistry::read_directories(&[directory.path().to_owned()]);
     let both = ["nvidia.com/gpu=0", "nvidia.com/gpu=all"].map(|name| found.device(name).unwrap());
-    let edits = found::edits(&both);
+    let edits = registry::merge_edits(&both);
     assert_eq!(edits.hooks.len(), 1);
     assert_eq!(edits.device_nodes.len(), 3);
 }
@@ -235,12 +235,12 @@ fn what_cannot_be_carried_out_is_refused() {
 }
 
 /// A simulated host, with what a description of it holds of the directory taken out.
-pub(crate) fn fake(name: &str) -> (tempfile::TempDir, Machine, Inventory) {
+pub(crate) fn fake(name: &str) -> (tempfile::TempDir, Host, Inventory) {
     let directory = tempfile::tempdir().unwrap();
-    make(&model::named(name).unwrap(), directory.path(), Nodes::Null).unwrap();
-    let mut machine = Machine::at(directory.path());
+    write_host(&model::named(name).unwrap(), directory.path(), Nodes::Null).unwrap();
+    let mut machine = Host::at(directory.path());
     machine.nvml.library = Some(PathBuf::new());
-    let inventory = Inventory::take(&machine);
+    let inventory = Inventory::discover(&machine);
     (directory, machine, inventory)
 }
 
@@ -248,7 +248,7 @@ fn generated(name: &str, vendor: Vendor) -> Option<Spec> {
     let (directory, machine, inventory) = fake(name);
     let capabilities = &[DriverCapability::All];
     let files = DriverFiles::of(&machine, &inventory);
-    let source = Source { machine: &machine, inventory: &inventory, files: Some(&files), capabilities };
+    let source = Source { host: &machine, inventory: &inventory, files: Some(&files), capabilities };
     let spec = source.spec(vendor).unwrap();
     if spec.devices.is_empty() {
         eprintln!("skipped: nobody makes device nodes here");

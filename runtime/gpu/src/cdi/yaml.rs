@@ -6,7 +6,7 @@ use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
 /// How deep collections may lie in each other; a CDI file has seven.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Reads a text of one document.
 ///
@@ -14,28 +14,28 @@ const DEEPEST: usize = 32;
 ///
 /// What is wrong with it, with line and column.
 pub(super) fn read(text: &str) -> Result<Value, String> {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenCollection> = Vec::new();
     let mut done = None;
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| error.to_string())?;
         let at = |what: &str| format!("line {}: {what}", span.start.line());
         let value = match event {
-            Event::Scalar(text, ScalarStyle::Plain, _, tag) if tag.is_none() => plain(&text),
+            Event::Scalar(text, ScalarStyle::Plain, _, tag) if tag.is_none() => plain_scalar(&text),
             Event::Scalar(text, ..) => Value::String(text.into_owned()),
-            Event::SequenceStart(..) | Event::MappingStart(..) if open.len() == DEEPEST => {
+            Event::SequenceStart(..) | Event::MappingStart(..) if open.len() == MAX_DEPTH => {
                 return Err(at("too deep"));
             }
             Event::SequenceStart(..) => {
-                open.push(Open::List(Vec::new()));
+                open.push(OpenCollection::List(Vec::new()));
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(Open::Map(Map::new(), None));
+                open.push(OpenCollection::Map(Map::new(), None));
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(Open::List(list)) => Value::Array(list),
-                Some(Open::Map(map, _)) => Value::Object(map),
+                Some(OpenCollection::List(list)) => Value::Array(list),
+                Some(OpenCollection::Map(map, _)) => Value::Object(map),
                 None => return Err(at("a collection ends that did not start")),
             },
             Event::Alias(..) | Event::UnresolvedAlias(..) => {
@@ -46,8 +46,8 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
         };
         match open.last_mut() {
             None => done = Some(value),
-            Some(Open::List(list)) => list.push(value),
-            Some(Open::Map(map, key)) => match (key.take(), value) {
+            Some(OpenCollection::List(list)) => list.push(value),
+            Some(OpenCollection::Map(map, key)) => match (key.take(), value) {
                 (None, Value::String(text)) => *key = Some(text),
                 // A number or a boolean as a name: `0:` is the name `0`.
                 (None, value) if !value.is_array() && !value.is_object() => *key = Some(value.to_string()),
@@ -64,14 +64,14 @@ pub(super) fn read(text: &str) -> Result<Value, String> {
 }
 
 /// A collection whose end was not seen yet.
-enum Open {
+enum OpenCollection {
     List(Vec<Value>),
     /// With the key whose value comes next.
     Map(Map<String, Value>, Option<String>),
 }
 
 /// What a word without quotes means.
-fn plain(text: &str) -> Value {
+fn plain_scalar(text: &str) -> Value {
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let number = |digits: &str, radix| {
         let is_number = !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));

@@ -10,22 +10,22 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use jobc_sys::error::{Error, Result};
-use jobc_sys::inside::open_inside;
+use jobc_sys::open_inside::open_inside;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
 
 /// Creates links, each replacing an existing entry; a file that is a mount point stays.
-pub(super) fn make(root: &OwnedFd, links: &[(PathBuf, PathBuf)]) -> Result<()> {
+pub(super) fn create_links(root: &OwnedFd, links: &[(PathBuf, PathBuf)]) -> Result<()> {
     for (path, target) in links {
-        make_one(root, path, target).map_err(|errno| {
-            Error::machine(format!("create the link `{}` in the container", path.display()), errno)
+        create_link(root, path, target).map_err(|errno| {
+            Error::system(format!("create the link `{}` in the container", path.display()), errno)
         })?;
     }
     Ok(())
 }
 
-fn make_one(root: &OwnedFd, path: &Path, target: &Path) -> rustix::io::Result<()> {
+fn create_link(root: &OwnedFd, path: &Path, target: &Path) -> rustix::io::Result<()> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Err(Errno::INVAL) };
-    let directory = directory(root, parent)?;
+    let directory = open_directory(root, parent)?;
     if rustix::fs::readlinkat(&directory, name, Vec::new())
         .is_ok_and(|there| there.as_bytes() == bytes(target))
     {
@@ -45,7 +45,7 @@ fn bytes(path: &Path) -> &[u8] {
 }
 
 /// Opens a directory inside the root, and makes it if it does not exist.
-pub(super) fn directory(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_directory(root: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
     match open_inside(&root, &c_string(bytes(path))?, flags) {
         Err(Errno::NOENT) => {}
@@ -71,7 +71,7 @@ pub(super) fn directory(root: impl AsFd, path: &Path) -> rustix::io::Result<Owne
 }
 
 /// Writes a file atomically, replacing the entry with that name.
-pub(super) fn replace(directory: &OwnedFd, name: &str, content: &[u8]) -> rustix::io::Result<()> {
+pub(super) fn replace_file(directory: &OwnedFd, name: &str, content: &[u8]) -> rustix::io::Result<()> {
     let write = || {
         let mut file = AtomicFile::create_in(directory.as_fd(), name, 0o644)?;
         file.write_all(content)?;
@@ -82,7 +82,7 @@ pub(super) fn replace(directory: &OwnedFd, name: &str, content: &[u8]) -> rustix
 }
 
 /// The names in a directory inside the root; none if it does not exist.
-pub(super) fn names(root: impl AsFd, path: &Path) -> Vec<String> {
+pub(super) fn list_names(root: impl AsFd, path: &Path) -> Vec<String> {
     let opened = c_string(bytes(path))
         .and_then(|path| open_inside(root, &path, OFlags::RDONLY | OFlags::DIRECTORY))
         .and_then(|directory| rustix::fs::Dir::read_from(&directory));

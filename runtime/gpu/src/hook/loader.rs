@@ -11,40 +11,40 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::links::{directory, names, replace};
-use super::{LARGEST, Order};
-use crate::ld_cache::{Cache, I386, NATIVE};
+use super::links::{list_names, open_directory, replace_file};
+use super::{HookRequest, MAX_FILE_SIZE};
+use crate::ld_cache::{Cache, I386_FLAGS, NATIVE_FLAGS};
 use jobc_sys::error::{Error, Result};
-use jobc_sys::inside::open_inside;
+use jobc_sys::open_inside::open_inside;
 
 /// Where NVIDIA's package puts the libraries of a newer driver.
-const COMPATIBLE: &str = "/usr/local/cuda/compat";
+const COMPAT_DIRECTORY: &str = "/usr/local/cuda/compat";
 
 /// Adds the order's libraries to the cache, and their directories to what ldconfig reads.
-pub(super) fn tell(root: &OwnedFd, order: &Order) -> Result<()> {
-    let machine = |what: &'static str| move |errno| Error::machine(format!("{what} in the container"), errno);
+pub(super) fn update_cache(root: &OwnedFd, order: &HookRequest) -> Result<()> {
+    let machine = |what: &'static str| move |errno| Error::system(format!("{what} in the container"), errno);
     let mut cache = read(root).and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
     let mut directories: BTreeSet<&Path> = BTreeSet::new();
-    let all = order.libraries.iter().map(|path| (path, NATIVE));
-    for (path, flags) in all.chain(order.libraries_32.iter().map(|path| (path, I386))) {
+    let all = order.libraries.iter().map(|path| (path, NATIVE_FLAGS));
+    for (path, flags) in all.chain(order.libraries_32.iter().map(|path| (path, I386_FLAGS))) {
         cache.add(path, flags);
         directories.extend(path.parent());
     }
     let newer = newer_libraries(root, order.release.as_deref());
     for path in &newer {
-        cache.add(path, NATIVE);
+        cache.add(path, NATIVE_FLAGS);
     }
-    let etc = directory(root, Path::new("/etc")).map_err(machine("create `/etc`"))?;
-    replace(&etc, "ld.so.cache", &cache.write()).map_err(machine("write `/etc/ld.so.cache`"))?;
+    let etc = open_directory(root, Path::new("/etc")).map_err(machine("create `/etc`"))?;
+    replace_file(&etc, "ld.so.cache", &cache.write()).map_err(machine("write `/etc/ld.so.cache`"))?;
     let first = newer.first().and_then(|path| path.parent());
     let lines = first
         .into_iter()
         .chain(directories)
         .map(|directory| format!("{}\n", directory.display()))
         .collect::<String>();
-    let list =
-        directory(root, Path::new("/etc/ld.so.conf.d")).map_err(machine("create `/etc/ld.so.conf.d`"))?;
-    replace(&list, "00-jobc-gpu.conf", lines.as_bytes())
+    let list = open_directory(root, Path::new("/etc/ld.so.conf.d"))
+        .map_err(machine("create `/etc/ld.so.conf.d`"))?;
+    replace_file(&list, "00-jobc-gpu.conf", lines.as_bytes())
         .map_err(machine("write `/etc/ld.so.conf.d/00-jobc-gpu.conf`"))
 }
 
@@ -53,14 +53,14 @@ fn read(root: &OwnedFd) -> Option<Vec<u8>> {
     let file = std::fs::File::from(file);
     let mut bytes = Vec::new();
     file.metadata().ok()?.is_file().then_some(())?;
-    file.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_FILE_SIZE).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
 /// The libraries of a newer driver that the image brings; none if the host's is as new.
 fn newer_libraries(root: &OwnedFd, release: Option<&str>) -> Vec<PathBuf> {
     let major = |release: &str| release.split('.').next().and_then(|major| major.parse::<u32>().ok());
-    let names = names(root, Path::new(COMPATIBLE));
+    let names = list_names(root, Path::new(COMPAT_DIRECTORY));
     let theirs = names.iter().filter_map(|name| major(name.strip_prefix("libcuda.so.")?));
     let newest = theirs.max().filter(|newest| *newest > 1);
     let Some(ours) = release.and_then(major).filter(|ours| newest.is_some_and(|newest| newest > *ours))
@@ -70,5 +70,5 @@ fn newer_libraries(root: &OwnedFd, release: Option<&str>) -> Vec<PathBuf> {
     debug_assert!(ours > 0);
     let mut names: Vec<String> = names.into_iter().filter(|name| name.contains(".so")).collect();
     names.sort();
-    names.iter().map(|name| Path::new(COMPATIBLE).join(name)).collect()
+    names.iter().map(|name| Path::new(COMPAT_DIRECTORY).join(name)).collect()
 }

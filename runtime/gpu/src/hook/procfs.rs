@@ -14,15 +14,15 @@ use rustix::mount::{
     fsopen, move_mount,
 };
 
-use super::links::names;
+use super::links::list_names;
 use jobc_sys::error::{Error, Result};
-use jobc_sys::inside::open_inside;
+use jobc_sys::open_inside::open_inside;
 
 /// The largest file that is copied; they have a few hundred bytes.
-const LARGEST: u64 = 64 << 10;
+const MAX_FILE_SIZE: u64 = 64 << 10;
 
 /// How deep directories are copied: `capabilities/gpu0/mig/gi1/ci0`.
-const DEEPEST: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// Covers the directory where the container has it; `source` is the host's.
 pub(super) fn cover(root: &OwnedFd, source: &Path) -> Result<()> {
@@ -30,12 +30,12 @@ pub(super) fn cover(root: &OwnedFd, source: &Path) -> Result<()> {
         Ok(target) => target,
         // A container without /proc, or a host without the driver.
         Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-        Err(errno) => return Err(Error::machine("open `/proc/driver/nvidia` in the container", errno)),
+        Err(errno) => return Err(Error::system("open `/proc/driver/nvidia` in the container", errno)),
     };
-    let machine = |errno| Error::machine("cover `/proc/driver/nvidia` in the container", errno);
+    let machine = |errno| Error::system("cover `/proc/driver/nvidia` in the container", errno);
     let minors = minors(root);
-    let files = fresh().map_err(machine)?;
-    copy(source, files.as_fd(), Path::new(""), &Chosen::of(source, &minors), 0).map_err(machine)?;
+    let files = new_tmpfs().map_err(machine)?;
+    copy(source, files.as_fd(), Path::new(""), &VisibleCards::of(source, &minors), 0).map_err(machine)?;
     let read_only = MountAttrFlags::MOUNT_ATTR_RDONLY
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV
@@ -46,7 +46,7 @@ pub(super) fn cover(root: &OwnedFd, source: &Path) -> Result<()> {
 }
 
 /// A new file system that is mounted nowhere.
-fn fresh() -> rustix::io::Result<OwnedFd> {
+fn new_tmpfs() -> rustix::io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(context.as_fd(), "mode", "0555")?;
     fsconfig_set_string(context.as_fd(), "size", "4m")?;
@@ -63,19 +63,19 @@ fn remount(mount: &OwnedFd, attributes: MountAttrFlags) -> rustix::io::Result<()
 
 /// The numbers of the nodes that the container has.
 fn minors(root: &OwnedFd) -> Vec<u32> {
-    let names = names(root, Path::new("dev"));
+    let names = list_names(root, Path::new("dev"));
     names.iter().filter_map(|name| name.strip_prefix("nvidia")?.parse().ok()).collect()
 }
 
 /// Which of the host's cards the container has.
-struct Chosen {
+struct VisibleCards {
     /// Names in `gpus`.
     cards: Vec<String>,
     /// Names in `capabilities`.
     capabilities: Vec<String>,
 }
 
-impl Chosen {
+impl VisibleCards {
     fn of(source: &Path, minors: &[u32]) -> Self {
         let is_chosen = |card: &String| {
             let path = source.join("gpus").join(card).join("information");
@@ -112,7 +112,7 @@ fn copy(
     source: &Path,
     into: BorrowedFd<'_>,
     path: &Path,
-    chosen: &Chosen,
+    chosen: &VisibleCards,
     depth: usize,
 ) -> rustix::io::Result<()> {
     for name in directory(&source.join(path)) {
@@ -121,7 +121,7 @@ fn copy(
         if !chosen.has(&path) {
             continue;
         }
-        if data.is_dir() && depth < DEEPEST {
+        if data.is_dir() && depth < MAX_DEPTH {
             rustix::fs::mkdirat(into, &name, Mode::from_raw_mode(0o555))?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let below = rustix::fs::openat(into, &name, flags, Mode::empty())?;
@@ -145,7 +145,7 @@ fn copy(
 fn text(path: &Path) -> Option<String> {
     use std::io::Read as _;
     let mut text = String::new();
-    std::fs::File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+    std::fs::File::open(path).ok()?.take(MAX_FILE_SIZE).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::ld_cache::{Cache, NATIVE};
+use crate::ld_cache::{Cache, NATIVE_FLAGS};
 
 /// A root whose paths lead out of it wherever they can, and a directory next to it that must stay as it is.
 struct Scene {
@@ -31,8 +31,8 @@ impl Scene {
     }
 }
 
-fn order() -> Order {
-    Order {
+fn order() -> HookRequest {
+    HookRequest {
         release: Some("550.54.15".to_owned()),
         libraries: vec!["/usr/lib/libcuda.so.550.54.15".into(), "/usr/lib/libcuda.so.1".into()],
         libraries_32: vec![],
@@ -45,12 +45,12 @@ fn order() -> Order {
 
 #[test]
 fn arguments_are_read_as_they_were_written() {
-    let order = Order { libraries_32: vec!["/usr/lib32/libcuda.so.1".into()], ..order() };
+    let order = HookRequest { libraries_32: vec!["/usr/lib32/libcuda.so.1".into()], ..order() };
     let words = order.arguments();
     assert_eq!(words[..2], ["jobc", COMMAND]);
-    assert_eq!(Order::read(words.into_iter().skip(2).map(OsString::from)).unwrap(), order);
+    assert_eq!(HookRequest::parse(words.into_iter().skip(2).map(OsString::from)).unwrap(), order);
     for wrong in [&["--library"][..], &["--link", "x"], &["--what", "x"]] {
-        assert!(Order::read(wrong.iter().map(OsString::from)).is_err(), "{wrong:?}");
+        assert!(HookRequest::parse(wrong.iter().map(OsString::from)).is_err(), "{wrong:?}");
     }
 }
 
@@ -59,7 +59,7 @@ fn links_are_made_in_place_of_what_stands_there() {
     let scene = Scene::new();
     fs::write(scene.path("root/usr/lib/libcuda.so.1"), "old").unwrap();
     for _ in 0..2 {
-        carry_out(&order(), &scene.root).unwrap();
+        apply(&order(), &scene.root).unwrap();
     }
     let says = |name: &str| fs::read_link(scene.path(name)).unwrap();
     assert_eq!(says("root/usr/lib/libcuda.so.1"), Path::new("libcuda.so.550.54.15"));
@@ -71,13 +71,13 @@ fn the_loader_is_told() {
     let scene = Scene::new();
     let mut cache = Cache::default();
     for path in ["/lib/libc.so.6", "/old/libcuda.so.1"] {
-        cache.add(Path::new(path), NATIVE);
+        cache.add(Path::new(path), NATIVE_FLAGS);
     }
     fs::create_dir(scene.path("root/etc")).unwrap();
     fs::write(scene.path("root/etc/ld.so.cache"), cache.write()).unwrap();
-    carry_out(&order(), &scene.root).unwrap();
+    apply(&order(), &scene.root).unwrap();
     let cache = Cache::read(&fs::read(scene.path("root/etc/ld.so.cache")).unwrap()).unwrap();
-    let find = |name: &str| cache.find(name, NATIVE).map(Path::to_owned).collect::<Vec<_>>();
+    let find = |name: &str| cache.find(name, NATIVE_FLAGS).map(Path::to_owned).collect::<Vec<_>>();
     assert_eq!(find("libcuda.so.1"), [Path::new("/usr/lib/libcuda.so.1")]);
     assert_eq!(find("libc.so.6"), [Path::new("/lib/libc.so.6")]);
     let list = fs::read_to_string(scene.path("root/etc/ld.so.conf.d/00-jobc-gpu.conf")).unwrap();
@@ -96,11 +96,11 @@ fn forward_compatibility() {
         let library = format!("root/usr/local/cuda/compat/libcuda.so.{brought}");
         fs::write(scene.path(&library), "").unwrap();
         fs::write(scene.path("root/usr/local/cuda/compat/libcuda.so.1"), "").unwrap();
-        carry_out(&order(), &scene.root).unwrap();
+        apply(&order(), &scene.root).unwrap();
         let list = fs::read_to_string(scene.path("root/etc/ld.so.conf.d/00-jobc-gpu.conf")).unwrap();
         assert_eq!(list.lines().next(), Some(first), "{brought}");
         let cache = Cache::read(&fs::read(scene.path("root/etc/ld.so.cache")).unwrap()).unwrap();
-        let found = cache.find("libcuda.so.1", NATIVE).next().map(Path::to_owned);
+        let found = cache.find("libcuda.so.1", NATIVE_FLAGS).next().map(Path::to_owned);
         assert_eq!(found.as_deref().and_then(Path::parent), Some(Path::new(first)), "{brought}");
     }
 }
@@ -120,14 +120,14 @@ fn nothing_leads_out_of_the_root() {
     let mut order = order();
     order.links.push(("/up/libx.so".into(), "y".into()));
     order.links.push(("/../../outside/libx.so".into(), "y".into()));
-    let _ = carry_out(&order, &scene.root);
+    let _ = apply(&order, &scene.root);
     assert!(scene.is_untouched());
 
     let scene = Scene::new();
     fs::create_dir(scene.path("root/etc")).unwrap();
     symlink(scene.path("outside/cache"), scene.path("root/etc/ld.so.cache")).unwrap();
     symlink(scene.path("outside"), scene.path("root/etc/ld.so.conf.d")).unwrap();
-    let _ = carry_out(&super::tests::order(), &scene.root);
+    let _ = apply(&super::tests::order(), &scene.root);
     assert!(scene.is_untouched());
 }
 
@@ -138,14 +138,14 @@ fn a_cache_that_is_no_file_is_none() {
     fs::create_dir(scene.path("root/etc")).unwrap();
     let fifo = scene.path("root/etc/ld.so.cache");
     rustix::fs::mknodat(CWD, &fifo, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-    carry_out(&order(), &scene.root).unwrap();
+    apply(&order(), &scene.root).unwrap();
     assert!(Cache::read(&fs::read(fifo).unwrap()).is_some());
 }
 
 /// /proc/driver/nvidia lists only the container's cards, and states that programs do not create nodes.
 #[test]
 fn proc_is_covered() {
-    use jobc_fake_gpus::{Nodes, make, model};
+    use jobc_fake_gpus::{Nodes, model, write_host};
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     if !rustix::process::geteuid().is_root() {
@@ -153,7 +153,7 @@ fn proc_is_covered() {
         return;
     }
     let machine = tempfile::tempdir().unwrap();
-    make(&model::named("a100").unwrap(), machine.path(), Nodes::Files).unwrap();
+    write_host(&model::named("a100").unwrap(), machine.path(), Nodes::Files).unwrap();
     let scene = Scene::new();
     fs::create_dir_all(scene.path("root/proc/driver/nvidia")).unwrap();
     fs::write(scene.path("root/dev/nvidia2"), "").unwrap();

@@ -13,12 +13,12 @@ use crate::cdi::generate::DriverFiles;
 use crate::inventory::{DeviceId, Inventory};
 
 /// The variable that NVIDIA's hook and runtime read.
-pub(super) const VISIBLE: &str = "NVIDIA_VISIBLE_DEVICES";
+pub(super) const VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 
 /// States that there are no devices if an image states that there are: images based on CUDA request all.
 pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
-    for name in [VISIBLE, "AMD_VISIBLE_DEVICES"] {
-        let by_author = name == VISIBLE && written.is_some();
+    for name in [VISIBLE_DEVICES, "AMD_VISIBLE_DEVICES"] {
+        let by_author = name == VISIBLE_DEVICES && written.is_some();
         if value(spec, name).is_some() && !by_author {
             set_variable(spec, &format!("{name}=void"));
         }
@@ -28,7 +28,7 @@ pub(super) fn hide_all(spec: &mut Spec, written: Option<&str>) {
 /// Restores the author's value.
 pub(super) fn restore(spec: &mut Spec, written: Option<&str>) {
     if let Some(written) = written {
-        set_variable(spec, &format!("{VISIBLE}={written}"));
+        set_variable(spec, &format!("{VISIBLE_DEVICES}={written}"));
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn name_devices(
     };
     let (nvidia, amd) = (of(Vendor::Nvidia), of(Vendor::Amd));
     if !nvidia.is_empty() && written.is_none() {
-        set_variable(spec, &format!("{VISIBLE}={nvidia}"));
+        set_variable(spec, &format!("{VISIBLE_DEVICES}={nvidia}"));
     }
     if !amd.is_empty() {
         set_variable(spec, &format!("AMD_VISIBLE_DEVICES={amd}"));
@@ -54,8 +54,8 @@ pub(super) fn name_devices(
 
 /// For programs on the host's own files: adds the driver's directories to the loader's path and `PATH` if they do not
 /// contain them, after the existing entries.
-pub(super) fn tell_of(spec: &mut Spec, files: &DriverFiles) {
-    let (libraries, programs) = files.unsearched();
+pub(super) fn add_driver_paths(spec: &mut Spec, files: &DriverFiles) {
+    let (libraries, programs) = files.unsearched_directories();
     append(spec, "LD_LIBRARY_PATH", libraries);
     if value(spec, "PATH").is_some() {
         append(spec, "PATH", &programs);

@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 use oci_spec::runtime::Spec;
 
 use super::environment::value;
-use crate::cdi::generate::{file, node};
+use crate::cdi::generate::{file_mount, node};
 use crate::cdi::{Edits, Node};
-use crate::machine::Machine;
+use crate::host::Host;
 
 /// What a variable with the value `enabled` requests.
-struct Asked {
+struct RequestedExtra {
     variable: &'static str,
     /// Nodes by their directory and the beginning of their names.
     nodes: &'static [(&'static str, &'static str)],
     files: &'static [&'static str],
 }
 
-const ASKED: [Asked; 4] = [
-    Asked {
+const EXTRAS: [RequestedExtra; 4] = [
+    RequestedExtra {
         variable: "NVIDIA_GDS",
         nodes: &[("/dev", "nvidia-fs")],
         files: &["/run/udev", "/etc/cufile.json"],
     },
-    Asked {
+    RequestedExtra {
         variable: "NVIDIA_MOFED",
         nodes: &[("/dev/infiniband", "uverbs"), ("/dev/infiniband", "rdma_cm")],
         files: &[],
     },
-    Asked { variable: "NVIDIA_GDRCOPY", nodes: &[("/dev", "gdrdrv")], files: &[] },
-    Asked { variable: "NVIDIA_NVSWITCH", nodes: &[("/dev", "nvidia-nvswitch")], files: &[] },
+    RequestedExtra { variable: "NVIDIA_GDRCOPY", nodes: &[("/dev", "gdrdrv")], files: &[] },
+    RequestedExtra { variable: "NVIDIA_NVSWITCH", nodes: &[("/dev", "nvidia-nvswitch")], files: &[] },
 ];
 
 /// The directory of the channels by which hosts of one NVLink domain share memory.
-const CHANNELS: &str = "/dev/nvidia-caps-imex-channels";
+const IMEX_CHANNELS: &str = "/dev/nvidia-caps-imex-channels";
 
 /// Adds what the task's variables ask for and the host has.
-pub(super) fn add(edits: &mut Edits, machine: &Machine, spec: &Spec) {
-    for Asked { variable, nodes, files } in ASKED {
+pub(super) fn add(edits: &mut Edits, machine: &Host, spec: &Spec) {
+    for RequestedExtra { variable, nodes, files } in EXTRAS {
         if value(spec, variable) != Some("enabled") {
             continue;
         }
@@ -51,16 +51,20 @@ pub(super) fn add(edits: &mut Edits, machine: &Machine, spec: &Spec) {
             edits.device_nodes.extend(paths.filter_map(|path| node(machine, &path)));
         }
         edits.mounts.extend(
-            files.iter().map(Path::new).filter(|path| machine.has(path)).map(|path| file(machine, path)),
+            files
+                .iter()
+                .map(Path::new)
+                .filter(|path| machine.has(path))
+                .map(|path| file_mount(machine, path)),
         );
     }
     if let Some(channels) = value(spec, "NVIDIA_IMEX_CHANNELS") {
         let channel = |word: &str| {
-            Some(PathBuf::from(format!("{CHANNELS}/channel{}", word.trim().parse::<u32>().ok()?)))
+            Some(PathBuf::from(format!("{IMEX_CHANNELS}/channel{}", word.trim().parse::<u32>().ok()?)))
         };
         let named: Vec<Node> =
             channels.split(',').filter_map(channel).filter_map(|path| node(machine, &path)).collect();
-        edits.device_nodes.retain(|node| !node.path.starts_with(CHANNELS));
+        edits.device_nodes.retain(|node| !node.path.starts_with(IMEX_CHANNELS));
         edits.device_nodes.extend(named);
     }
 }

@@ -7,14 +7,14 @@ use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
 
 /// Whether a root is the host's own files.
-pub fn is_machine_root(root: &Root) -> bool {
+pub fn is_host_root(root: &Root) -> bool {
     root.directories() == [std::path::Path::new("/")]
 }
 
 /// The value of `NVIDIA_VISIBLE_DEVICES` that the job's author wrote in a bundle: not the one that the bundle has from
 /// its `resources.gpu`.
 pub fn visible_by_author(bundle: &Bundle) -> Option<String> {
-    let value = environment::value(&bundle.config.spec, environment::VISIBLE)?;
+    let value = environment::value(&bundle.config.spec, environment::VISIBLE_DEVICES)?;
     let numbers = bundle.annotation("dev.jobc.gpus");
     (value != "void" && Some(value) != numbers).then(|| value.to_owned())
 }

@@ -36,11 +36,11 @@ fn shown(spec: &Spec) -> String {
     format!("{} {:?} {:?}", nodes.join(" "), stages, value["process"]["env"])
 }
 
-fn injected(name: &str, devices: &[DeviceId], wants: Wants<'_>) -> String {
+fn injected(name: &str, devices: &[DeviceId], wants: InjectionRequest<'_>) -> String {
     let (_directory, machine, inventory) = fake(name);
     let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=0"]);
     match inject(&mut spec, &machine, &inventory, devices, &wants) {
-        Ok(injected) => format!("{} {} {:?}", injected.way, shown(&spec), injected.said),
+        Ok(injected) => format!("{} {} {:?}", injected.method, shown(&spec), injected.notes),
         Err(error) => error.message,
     }
 }
@@ -59,18 +59,38 @@ fn the_nodes_of_a_card_and_no_other() {
         return;
     }
     let all = [
-        injected("h200", &[nvidia(0, None)], Wants::default()),
-        injected("v100", &[nvidia(3, None), nvidia(5, None)], Wants::default()),
-        injected("a100", &[nvidia(2, Some(1)), nvidia(2, Some(3))], Wants::default()),
-        injected("a100", &[nvidia(2, Some(9))], Wants::default()),
-        injected("v100", &[nvidia(8, None)], Wants::default()),
-        injected("v100", &[], Wants::default()),
-        injected("v100", &[nvidia(0, None)], Wants { injection: Way::None, ..Wants::default() }),
-        injected("v100", &[nvidia(0, None)], Wants { injection: Way::Cdi, ..Wants::default() }),
-        injected("v100", &[nvidia(0, None)], Wants { injection: Way::Hook, ..Wants::default() }),
-        injected("v100", &[nvidia(0, None)], Wants { visible: Some("all"), ..Wants::default() }),
-        injected("amd", &[DeviceId { vendor: Vendor::Amd, gpu: 1, mig: None }], Wants::default()),
-        injected("intel", &[DeviceId { vendor: Vendor::Intel, gpu: 0, mig: None }], Wants::default()),
+        injected("h200", &[nvidia(0, None)], InjectionRequest::default()),
+        injected("v100", &[nvidia(3, None), nvidia(5, None)], InjectionRequest::default()),
+        injected("a100", &[nvidia(2, Some(1)), nvidia(2, Some(3))], InjectionRequest::default()),
+        injected("a100", &[nvidia(2, Some(9))], InjectionRequest::default()),
+        injected("v100", &[nvidia(8, None)], InjectionRequest::default()),
+        injected("v100", &[], InjectionRequest::default()),
+        injected(
+            "v100",
+            &[nvidia(0, None)],
+            InjectionRequest { injection: InjectionMethod::None, ..InjectionRequest::default() },
+        ),
+        injected(
+            "v100",
+            &[nvidia(0, None)],
+            InjectionRequest { injection: InjectionMethod::Cdi, ..InjectionRequest::default() },
+        ),
+        injected(
+            "v100",
+            &[nvidia(0, None)],
+            InjectionRequest { injection: InjectionMethod::Hook, ..InjectionRequest::default() },
+        ),
+        injected(
+            "v100",
+            &[nvidia(0, None)],
+            InjectionRequest { visible: Some("all"), ..InjectionRequest::default() },
+        ),
+        injected("amd", &[DeviceId { vendor: Vendor::Amd, gpu: 1, mig: None }], InjectionRequest::default()),
+        injected(
+            "intel",
+            &[DeviceId { vendor: Vendor::Intel, gpu: 0, mig: None }],
+            InjectionRequest::default(),
+        ),
     ];
     insta::assert_snapshot!(all.join("\n"));
 }
@@ -86,7 +106,7 @@ fn files_of_the_driver_by_capability() {
     let (directory, machine, inventory) = fake("h200");
     let mounts = |capabilities: &[DriverCapability], machine_root| {
         let mut spec = config(&[]);
-        let wants = Wants { capabilities, machine_root, ..Wants::default() };
+        let wants = InjectionRequest { capabilities, host_root: machine_root, ..InjectionRequest::default() };
         Injector::new(machine.clone(), inventory.clone())
             .inject(&mut spec, &[nvidia(0, None)], &wants)
             .unwrap();
@@ -136,21 +156,22 @@ fn cdi_files_of_the_machine_come_first() {
         });
         fs::write(place.join("nvidia.json"), spec.to_string()).unwrap();
     };
-    let way = |injection: Way| {
+    let way = |injection: InjectionMethod| {
         let mut spec = config(&[]);
-        let wants = Wants { injection, ..Wants::default() };
+        let wants = InjectionRequest { injection, ..InjectionRequest::default() };
         match inject(&mut spec, &machine, &inventory, &[nvidia(1, None)], &wants) {
-            Ok(injected) => format!("{} {} {:?}", injected.way, shown(&spec), injected.said),
+            Ok(injected) => format!("{} {} {:?}", injected.method, shown(&spec), injected.notes),
             Err(error) => error.message,
         }
         .replace(directory.path().to_str().unwrap(), "ROOT")
     };
     write(&["/dev/nvidia1", "/dev/nvidiactl"], "FROM=file", "/bin/true");
-    let mut all = vec![way(Way::Auto), way(Way::Cdi), way(Way::Generated)];
+    let mut all =
+        vec![way(InjectionMethod::Auto), way(InjectionMethod::Cdi), way(InjectionMethod::Generated)];
     write(&["/dev/nvidia2"], "FROM=file", "/bin/true");
-    all.extend([way(Way::Auto), way(Way::Cdi)]);
+    all.extend([way(InjectionMethod::Auto), way(InjectionMethod::Cdi)]);
     write(&["/dev/nvidia1", "/dev/gone"], "FROM=file", "/bin/true");
-    all.extend([way(Way::Auto), way(Way::Cdi)]);
+    all.extend([way(InjectionMethod::Auto), way(InjectionMethod::Cdi)]);
     insta::assert_snapshot!(all.join("\n"));
 }
 
@@ -165,9 +186,10 @@ fn the_hook_gives_what_was_leased() {
     fs::write(&program, "").unwrap();
     let add = |visible: Option<&str>, devices: &[DeviceId]| {
         let mut spec = config(&["NVIDIA_VISIBLE_DEVICES=0"]);
-        let wants = Wants { injection: Way::Hook, visible, ..Wants::default() };
+        let wants =
+            InjectionRequest { injection: InjectionMethod::Hook, visible, ..InjectionRequest::default() };
         match inject(&mut spec, &machine, &inventory, devices, &wants) {
-            Ok(injected) => format!("{} {}", injected.way, shown(&spec)),
+            Ok(injected) => format!("{} {}", injected.method, shown(&spec)),
             Err(error) => error.message,
         }
     };
@@ -203,7 +225,7 @@ fn nodes_that_are_asked_for_by_a_variable() {
     }
     let with = |env: &[&str]| {
         let mut spec = config(env);
-        inject(&mut spec, &machine, &inventory, &[nvidia(0, None)], &Wants::default()).unwrap();
+        inject(&mut spec, &machine, &inventory, &[nvidia(0, None)], &InjectionRequest::default()).unwrap();
         shown(&spec)
             .split(" [")
             .next()
@@ -236,7 +258,11 @@ fn a_driver_that_a_cluster_mounted() {
     moved("/usr/share/glvnd", "/usr/local/nvidia/share/glvnd");
     let mut spec = config(&["PATH=/bin", "LD_LIBRARY_PATH=/opt/lib"]);
     let capabilities = &[DriverCapability::Compute, DriverCapability::Utility, DriverCapability::Graphics];
-    let wants = Wants { capabilities, injection: Way::Generated, ..Wants::default() };
+    let wants = InjectionRequest {
+        capabilities,
+        injection: InjectionMethod::Generated,
+        ..InjectionRequest::default()
+    };
     inject(&mut spec, &machine, &inventory, &[nvidia(0, None)], &wants).unwrap();
     let value = serde_json::to_value(&spec).unwrap();
     let source = |destination: &str| {
@@ -263,7 +289,7 @@ fn a_driver_that_a_cluster_mounted() {
     let files = DriverFiles::of(&machine, &inventory);
     let env = |env: &[&str]| {
         let mut spec = config(env);
-        environment::tell_of(&mut spec, &files);
+        environment::add_driver_paths(&mut spec, &files);
         serde_json::to_value(&spec).unwrap()["process"]["env"].clone()
     };
     assert_eq!(
@@ -279,6 +305,6 @@ fn a_driver_that_a_cluster_mounted() {
 fn a_driver_in_the_usual_place_needs_no_telling() {
     let (_directory, machine, inventory) = fake("h200");
     let files = DriverFiles::of(&machine, &inventory);
-    let (libraries, programs) = files.unsearched();
+    let (libraries, programs) = files.unsearched_directories();
     assert!(libraries.is_empty() && programs.is_empty(), "{libraries:?} {programs:?}");
 }

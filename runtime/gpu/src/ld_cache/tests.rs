@@ -19,7 +19,7 @@ fn this_machines_cache_is_written_as_it_was_read() {
         return;
     };
     let cache = Cache::read(&bytes).expect("a cache");
-    assert!(cache.find("libc.so.6", NATIVE).next().is_some_and(Path::exists));
+    assert!(cache.find("libc.so.6", NATIVE_FLAGS).next().is_some_and(Path::exists));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("cache");
     std::fs::write(&path, cache.write()).unwrap();
@@ -34,14 +34,17 @@ fn this_machines_cache_is_written_as_it_was_read() {
 #[test]
 fn a_library_is_added_in_place_of_those_of_its_name() {
     let mut cache = Cache::default();
-    cache.add(Path::new("/old/libcuda.so.1"), NATIVE);
-    cache.add(Path::new("/old32/libcuda.so.1"), I386);
-    cache.add(Path::new("/usr/lib/libcuda.so.1"), NATIVE);
+    cache.add(Path::new("/old/libcuda.so.1"), NATIVE_FLAGS);
+    cache.add(Path::new("/old32/libcuda.so.1"), I386_FLAGS);
+    cache.add(Path::new("/usr/lib/libcuda.so.1"), NATIVE_FLAGS);
     cache.hwcaps = vec![b"x86-64-v3".to_vec()];
     let read = Cache::read(&cache.write()).unwrap();
-    assert_eq!(read.find("libcuda.so.1", NATIVE).collect::<Vec<_>>(), [Path::new("/usr/lib/libcuda.so.1")]);
+    assert_eq!(
+        read.find("libcuda.so.1", NATIVE_FLAGS).collect::<Vec<_>>(),
+        [Path::new("/usr/lib/libcuda.so.1")]
+    );
     assert_eq!(read.hwcaps, cache.hwcaps);
-    assert_eq!(read.find("libcuda.so.1", I386).count(), usize::from(NATIVE != I386));
+    assert_eq!(read.find("libcuda.so.1", I386_FLAGS).count(), usize::from(NATIVE_FLAGS != I386_FLAGS));
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn names_have_the_loaders_order() {
 fn a_cache_of_somebody_else_is_read_within_its_bounds() {
     let mut cache = Cache::default();
     for name in ["liba.so.1", "libb.so.2"] {
-        cache.add(&Path::new("/lib").join(name), NATIVE);
+        cache.add(&Path::new("/lib").join(name), NATIVE_FLAGS);
     }
     cache.hwcaps = vec![b"x86-64-v2".to_vec()];
     let whole = cache.write();

@@ -11,29 +11,29 @@ use linux_raw_sys::general::MS_PRIVATE;
 use rustix::fs::FlockOperation;
 use rustix::mount::mount_bind_recursive;
 
-use super::place::{Place, try_lock};
-use crate::places;
+use super::directories::{DaemonDirectories, try_lock};
+use crate::paths;
 use jobc_container::namespaces::Namespace;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
-use jobc_sys::syscall::parent::works_for_this;
+use jobc_sys::syscall::parent::kill_with_parent;
 
 /// Its output when the daemon responds.
 pub(super) const READY: &str = "ready";
 
 /// How long the daemon may take to answer.
-const STARTING: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long it may take to end.
-const ENDING: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What it waits for.
 enum Event {
     /// Nobody uses the daemon any more.
     Unused(std::fs::File),
     /// The daemon has ended.
-    Ended,
+    Exited,
 }
 
 /// The whole life of the process; `words` are what follows [`super::COMMAND`].
@@ -46,12 +46,12 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(2);
     };
     let daemon = Daemon {
-        place: Place::at(directory),
+        directories: DaemonDirectories::at(directory),
         program: program.into(),
         cards: cards.clone(),
         root: root.into(),
     };
-    match daemon.hold() {
+    match daemon.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("{error}");
@@ -62,40 +62,40 @@ pub fn main(words: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// A control daemon.
 struct Daemon {
-    place: Place,
+    directories: DaemonDirectories,
     program: PathBuf,
     cards: OsString,
     root: PathBuf,
 }
 
 impl Daemon {
-    fn hold(&self) -> Result<()> {
+    fn run(&self) -> Result<()> {
         // Whoever started us may end long before; what its terminal sends is not for us.
         let _ = rustix::process::setsid();
-        let held = try_lock(&self.place.held(), false)?
+        let held = try_lock(&self.directories.holder_lock(), false)?
             .ok_or_else(|| Error::new(Kind::State, "another process holds it already"))?;
-        self.enter_own_memory()?;
+        self.mount_private_shm()?;
         let mut control = self.command();
-        let mut child = works_for_this(control.arg("-f").stdin(Stdio::null()).stdout(Stdio::null()))
+        let mut child = kill_with_parent(control.arg("-f").stdin(Stdio::null()).stdout(Stdio::null()))
             .spawn()
             .map_err(|error| failed("start `nvidia-cuda-mps-control`", &error))?;
-        if let Err(error) = self.wait_until_it_answers(&mut child) {
+        if let Err(error) = self.wait_until_ready(&mut child) {
             let _ = child.kill();
             let _ = child.wait();
-            self.place.kill_the_rest();
+            self.directories.kill_remaining();
             return Err(error);
         }
         println!("{READY}");
         let _ = std::io::stdout().flush();
-        self.wait_for_the_end(child);
+        self.wait_until_unused(child);
         // A process that joins now finds that no process holds a daemon before it finds that there are no users.
         drop(held);
         Ok(())
     }
 
     /// A /dev/shm of the daemon's own, which its users get too, in a mount namespace of this process.
-    fn enter_own_memory(&self) -> Result<()> {
-        let made = |errno| Error::machine("give an MPS daemon a /dev/shm of its own", errno);
+    fn mount_private_shm(&self) -> Result<()> {
+        let made = |errno| Error::system("give an MPS daemon a /dev/shm of its own", errno);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         if uid.is_root() {
             Linux.unshare(Namespace::Mount.flag()).map_err(made)?;
@@ -114,7 +114,7 @@ impl Daemon {
             }
         }
         Linux.set_propagation(MS_PRIVATE.into()).map_err(made)?;
-        mount_bind_recursive(self.place.memory(), "/dev/shm").map_err(made)
+        mount_bind_recursive(self.directories.shm(), "/dev/shm").map_err(made)
     }
 
     /// The control program, which is the daemon and what speaks with it.
@@ -124,14 +124,15 @@ impl Daemon {
         let path = std::env::var("PATH").unwrap_or_default();
         // The daemon starts `nvidia-cuda-mps-server`, which lies next to it.
         command.env("PATH", format!("{}:{path}", directory.display()));
-        command.env("CUDA_MPS_PIPE_DIRECTORY", self.place.pipes());
-        command.env("CUDA_MPS_LOG_DIRECTORY", self.place.logs());
+        command.env("CUDA_MPS_PIPE_DIRECTORY", self.directories.pipes());
+        command.env("CUDA_MPS_LOG_DIRECTORY", self.directories.logs());
         command.env("CUDA_VISIBLE_DEVICES", &self.cards);
         // The loader knows this host's usual directories; of another root, or of a driver that clusters mount, it
         // knows nothing.
         let is_own = self.root == Path::new("/");
-        let directories =
-            places::LIBRARIES.iter().filter(|directory| !is_own || directory.starts_with(places::MOUNTED));
+        let directories = paths::LIBRARY_DIRECTORIES
+            .iter()
+            .filter(|directory| !is_own || directory.starts_with(paths::MOUNTED_DRIVER));
         let directories = directories.map(|directory| self.root.join(directory.trim_start_matches('/')));
         if let Ok(directories) = std::env::join_paths(directories.filter(|directory| directory.is_dir())) {
             command.env("LD_LIBRARY_PATH", directories);
@@ -140,12 +141,12 @@ impl Daemon {
     }
 
     /// Says something to the daemon; whether it took it.
-    fn tell(&self, words: &str) -> bool {
+    fn send_command(&self, words: &str) -> bool {
         let mut control = self.command();
-        let spawned = works_for_this(control.stdin(Stdio::piped()).stdout(Stdio::null())).spawn();
+        let spawned = kill_with_parent(control.stdin(Stdio::piped()).stdout(Stdio::null())).spawn();
         let Ok(mut control) = spawned else { return false };
         let told = control.stdin.take().is_some_and(|mut input| writeln!(input, "{words}").is_ok());
-        let taken = waits(&mut control, ENDING);
+        let taken = wait_timeout(&mut control, STOP_TIMEOUT);
         if taken.is_none() {
             let _ = control.kill();
             let _ = control.wait();
@@ -153,37 +154,37 @@ impl Daemon {
         told && taken == Some(true)
     }
 
-    fn wait_until_it_answers(&self, child: &mut Child) -> Result<()> {
+    fn wait_until_ready(&self, child: &mut Child) -> Result<()> {
         let began = Instant::now();
         loop {
-            if self.tell("get_default_active_thread_percentage") {
+            if self.send_command("get_default_active_thread_percentage") {
                 return Ok(());
             }
             if let Ok(Some(status)) = child.try_wait() {
-                let said = self.last_words();
+                let said = self.last_log_line();
                 return Err(Error::new(
-                    Kind::Machine,
+                    Kind::System,
                     format!("`nvidia-cuda-mps-control` ended ({status}){said}"),
                 ));
             }
-            if began.elapsed() > STARTING {
-                return Err(Error::new(Kind::Machine, format!("it does not answer{}", self.last_words())));
+            if began.elapsed() > START_TIMEOUT {
+                return Err(Error::new(Kind::System, format!("it does not answer{}", self.last_log_line())));
             }
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 
     /// The last line of the daemon's log, after a colon.
-    fn last_words(&self) -> String {
-        let text = std::fs::read_to_string(self.place.logs().join("control.log")).unwrap_or_default();
+    fn last_log_line(&self) -> String {
+        let text = std::fs::read_to_string(self.directories.logs().join("control.log")).unwrap_or_default();
         text.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
     }
 
     /// Waits until the daemon has no users, and stops it; or until it exits itself.
-    fn wait_for_the_end(&self, mut child: Child) {
+    fn wait_until_unused(&self, mut child: Child) {
         let (sender, events) = mpsc::channel();
         let unused = sender.clone();
-        let users = self.place.users();
+        let users = self.directories.users_lock();
         std::thread::spawn(move || {
             let lock = || {
                 let file = std::fs::OpenOptions::new().write(true).open(&users).ok()?;
@@ -200,25 +201,25 @@ impl Daemon {
         let pid = child.id();
         std::thread::spawn(move || {
             wait_for_exit(pid);
-            sender.send(Event::Ended)
+            sender.send(Event::Exited)
         });
         match events.recv() {
             // The lock is kept until everything is removed: a process that joins waits.
             Ok(Event::Unused(users)) => {
-                self.tell("quit");
-                if waits(&mut child, ENDING).is_none() {
+                self.send_command("quit");
+                if wait_timeout(&mut child, STOP_TIMEOUT).is_none() {
                     let _ = child.kill();
                     let _ = child.wait();
                 }
-                self.place.kill_the_rest();
-                self.place.remove();
+                self.directories.kill_remaining();
+                self.directories.remove();
                 // The holder's lock is released before this one: see `hold`.
                 std::mem::forget(users);
             }
-            Ok(Event::Ended) | Err(_) => {
+            Ok(Event::Exited) | Err(_) => {
                 let _ = child.wait();
-                eprintln!("the daemon exited unexpectedly{}", self.last_words());
-                self.place.kill_the_rest();
+                eprintln!("the daemon exited unexpectedly{}", self.last_log_line());
+                self.directories.kill_remaining();
             }
         }
     }
@@ -232,7 +233,7 @@ fn wait_for_exit(pid: u32) {
 }
 
 /// Whether a child ends well within a time; nothing if it does not end.
-fn waits(child: &mut Child, within: Duration) -> Option<bool> {
+fn wait_timeout(child: &mut Child, within: Duration) -> Option<bool> {
     let began = Instant::now();
     loop {
         match child.try_wait() {
@@ -247,5 +248,5 @@ fn waits(child: &mut Child, within: Duration) -> Option<bool> {
 }
 
 fn failed(what: &str, error: &std::io::Error) -> Error {
-    Error::machine(what, rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO))
+    Error::system(what, rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO))
 }

@@ -19,16 +19,16 @@ fn slots(cards: &[u32], memory_bytes: Option<u64>, cores_percent: Option<u32>) -
 #[test]
 fn a_task_has_the_way_to_its_server_and_its_limits() {
     let dir = tempfile::tempdir().unwrap();
-    let place = Place::make(dir.path(), "0").unwrap();
-    let users = try_lock(&place.users(), true).unwrap().unwrap();
-    let client = Client { place, _users: users };
+    let place = DaemonDirectories::create(dir.path(), "0").unwrap();
+    let users = try_lock(&place.users_lock(), true).unwrap().unwrap();
+    let client = Client { directories: place, _users: users };
     let given = |slots: &[Slot]| {
         let mut spec: Spec = serde_json::from_str(
             r#"{"ociVersion": "1.0.2", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}, "env": ["CUDA_MPS_PIPE_DIRECTORY=/x"]},
                 "mounts": [{"destination": "/dev/shm", "type": "tmpfs", "source": "shm"}]}"#,
         )
         .unwrap();
-        let said = client.give(&mut spec, slots);
+        let said = client.configure(&mut spec, slots);
         let env = spec.process().as_ref().unwrap().env().clone().unwrap().join("\n");
         let mounts = spec.mounts().iter().flatten();
         let mounts = mounts.map(|mount| {
@@ -56,7 +56,7 @@ fn a_task_has_the_way_to_its_server_and_its_limits() {
 #[test]
 fn paths_too_long_for_sockets_are_refused() {
     let long = format!("/tmp/{}", "x".repeat(90));
-    let error = Place::make(long.as_ref(), "0").unwrap_err();
+    let error = DaemonDirectories::create(long.as_ref(), "0").unwrap_err();
     assert!(error.to_string().contains("too long for the sockets"), "{error}");
 }
 
@@ -64,13 +64,13 @@ fn paths_too_long_for_sockets_are_refused() {
 fn what_nobody_uses_or_holds_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| {
-        let place = Place::make(dir.path(), name).unwrap();
-        place.make_directories().unwrap();
+        let place = DaemonDirectories::create(dir.path(), name).unwrap();
+        place.create_directories().unwrap();
         place
     };
     let (used, held, left) = (place("0"), place("1"), place("2"));
-    let _users = try_lock(&used.users(), true).unwrap().unwrap();
-    let _holder = try_lock(&held.held(), false).unwrap().unwrap();
+    let _users = try_lock(&used.users_lock(), true).unwrap().unwrap();
+    let _holder = try_lock(&held.holder_lock(), false).unwrap().unwrap();
     sweep(dir.path()).unwrap();
     assert!(used.directory().exists() && held.directory().exists() && !left.directory().exists());
     sweep(&dir.path().join("absent")).unwrap();

@@ -9,42 +9,45 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jobc_nvml::{Card, Said};
+use jobc_nvml::{Card, NvmlReport};
 
 use super::search;
-use crate::machine::Machine;
-use crate::places;
+use crate::host::Host;
+use crate::paths;
 use jobc_nvml::{Mig, MigDevice, Process};
-use jobc_sys::timed;
+use jobc_sys::run_with_timeout;
 
 /// Runs nvidia-smi; nothing if it is missing or prints something else. Returns the path of the program too.
-pub(super) fn ask(machine: &Machine) -> Option<(Said, PathBuf)> {
-    let programs = places::PROGRAMS.map(|directory| machine.path(format!("{directory}/nvidia-smi")));
+pub(super) fn query(machine: &Host) -> Option<(NvmlReport, PathBuf)> {
+    let programs =
+        paths::PROGRAM_DIRECTORIES.map(|directory| machine.path(format!("{directory}/nvidia-smi")));
     let program = programs.into_iter().find(|path| path.exists())?;
     let directories = library_path(machine);
     let run = |words: &[&str]| {
         let mut command = Command::new(&program);
-        let said =
-            timed::run(command.args(words).env("LD_LIBRARY_PATH", &directories), machine.nvml.patience);
+        let said = run_with_timeout::run(
+            command.args(words).env("LD_LIBRARY_PATH", &directories),
+            machine.nvml.timeout,
+        );
         said.ok().filter(|said| said.status.success()).map(|said| said.text)
     };
     let whole = run(&["-q", "-x"])?;
     let list = run(&["-L"]).unwrap_or_default();
     // Drivers before 510 do not know the question.
     let capabilities = run(&["--query-gpu=uuid,compute_cap", "--format=csv,noheader"]).unwrap_or_default();
-    Some((read(&whole, &list, &capabilities)?, program))
+    Some((parse(&whole, &list, &capabilities)?, program))
 }
 
 /// Its search path for the library: this process's, then the directories that loaders do not search by default.
-fn library_path(machine: &Machine) -> OsString {
+fn library_path(machine: &Host) -> OsString {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let found = search::found(machine).filter_map(|file| file.parent().map(Path::to_owned));
-    let unknown = found.filter(|directory| !machine.is_own() || !places::is_of_the_loader(directory));
+    let found = search::existing_files(machine).filter_map(|file| file.parent().map(Path::to_owned));
+    let unknown = found.filter(|directory| !machine.is_own() || !paths::is_loader_directory(directory));
     let own = std::env::split_paths(&own).filter(|directory| !directory.as_os_str().is_empty());
     std::env::join_paths(own.chain(unknown)).unwrap_or_default()
 }
 
-fn read(whole: &str, list: &str, capabilities: &str) -> Option<Said> {
+fn parse(whole: &str, list: &str, capabilities: &str) -> Option<NvmlReport> {
     let blocks = whole.split("<gpu id=\"").skip(1);
     let mut cards: Vec<Card> = blocks.filter_map(card).collect();
     for (index, card) in (0..).zip(&mut cards) {
@@ -52,47 +55,48 @@ fn read(whole: &str, list: &str, capabilities: &str) -> Option<Said> {
         let uuid = card.uuid.as_deref().unwrap_or_default();
         card.compute_capability = capability(capabilities, uuid);
         for device in card.mig.iter_mut().flat_map(|mig| &mut mig.devices) {
-            (device.profile, device.uuid) = name(list, uuid, device.index);
+            (device.profile, device.uuid) = profile_and_uuid(list, uuid, device.index);
         }
     }
-    let driver = inside(whole, "driver_version")?;
-    Some(Said { driver: Some(driver), cuda: inside(whole, "cuda_version"), cards, notes: vec![] })
+    let driver = element_text(whole, "driver_version")?;
+    Some(NvmlReport { driver: Some(driver), cuda: element_text(whole, "cuda_version"), cards, notes: vec![] })
 }
 
 /// A card of the XML, from its place on: `00000000:3B:00.0">…`.
 fn card(block: &str) -> Option<Card> {
     let (place, text) = block.split_once('"')?;
     // MIG instances have their own memory element, which comes before the card's.
-    let cut = between(text, "<mig_devices>", "</mig_devices>").unwrap_or_default();
+    let cut = text_between(text, "<mig_devices>", "</mig_devices>").unwrap_or_default();
     let text = text.replacen(cut, "", usize::from(!cut.is_empty()));
-    let mode = between(&text, "<mig_mode>", "</mig_mode>").and_then(|mode| inside(mode, "current_mig"));
-    let memory = between(&text, "<fb_memory_usage>", "</fb_memory_usage>").unwrap_or_default();
-    let processes = between(&text, "<processes>", "</processes>").unwrap_or_default();
+    let mode =
+        text_between(&text, "<mig_mode>", "</mig_mode>").and_then(|mode| element_text(mode, "current_mig"));
+    let memory = text_between(&text, "<fb_memory_usage>", "</fb_memory_usage>").unwrap_or_default();
+    let processes = text_between(&text, "<processes>", "</processes>").unwrap_or_default();
     Some(Card {
-        uuid: inside(&text, "uuid"),
-        name: inside(&text, "product_name").unwrap_or_else(|| "NVIDIA GPU".to_owned()),
-        brand: inside(&text, "product_brand").map(|brand| brand.to_lowercase().replace(' ', "")),
+        uuid: element_text(&text, "uuid"),
+        name: element_text(&text, "product_name").unwrap_or_else(|| "NVIDIA GPU".to_owned()),
+        brand: element_text(&text, "product_brand").map(|brand| brand.to_lowercase().replace(' ', "")),
         // Eight digits of the domain, where the kernel writes four.
         pci: Some(place.to_lowercase().get(4..)?.to_owned()),
-        minor: inside(&text, "minor_number").and_then(|minor| minor.parse().ok()),
+        minor: element_text(&text, "minor_number").and_then(|minor| minor.parse().ok()),
         memory_bytes: mebibytes(memory, "total"),
         memory_used: mebibytes(memory, "used"),
         mig: mode.map(|mode| Mig {
             enabled: mode == "Enabled",
-            devices: cut.split("<mig_device>").skip(1).filter_map(instance).collect(),
+            devices: cut.split("<mig_device>").skip(1).filter_map(mig_instance).collect(),
         }),
         processes: processes.split("<process_info>").skip(1).filter_map(process).collect(),
         ..Card::default()
     })
 }
 
-fn instance(text: &str) -> Option<MigDevice> {
-    let number = |name: &str| inside(text, name)?.parse().ok();
+fn mig_instance(text: &str) -> Option<MigDevice> {
+    let number = |name: &str| element_text(text, name)?.parse().ok();
     Some(MigDevice {
         index: number("index")?,
         uuid: None,
         profile: None,
-        memory_bytes: between(text, "<fb_memory_usage>", "</fb_memory_usage>")
+        memory_bytes: text_between(text, "<fb_memory_usage>", "</fb_memory_usage>")
             .and_then(|memory| mebibytes(memory, "total")),
         gi: number("gpu_instance_id")?,
         ci: number("compute_instance_id")?,
@@ -101,13 +105,13 @@ fn instance(text: &str) -> Option<MigDevice> {
 }
 
 fn process(text: &str) -> Option<Process> {
-    let pid = inside(text, "pid")?.parse().ok()?;
+    let pid = element_text(text, "pid")?.parse().ok()?;
     Some(Process { pid, name: None, memory_bytes: mebibytes(text, "used_memory") })
 }
 
 /// The profile and the UUID of a card's MIG instance in a list of lines: `GPU 0: … (UUID: GPU-…)`, and below it
 /// `  MIG 1g.10gb     Device  0: (UUID: MIG-…)`.
-fn name(list: &str, card: &str, index: u32) -> (Option<String>, Option<String>) {
+fn profile_and_uuid(list: &str, card: &str, index: u32) -> (Option<String>, Option<String>) {
     let below = list.lines().skip_while(|line| !line.starts_with("GPU ") || !line.contains(card)).skip(1);
     for line in below.take_while(|line| !line.starts_with("GPU ")) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -129,16 +133,16 @@ fn capability(list: &str, card: &str) -> Option<(u32, u32)> {
 }
 
 /// The text of the first element with a name; nothing for `N/A`.
-fn inside(text: &str, name: &str) -> Option<String> {
-    let value = between(text, &format!("<{name}>"), &format!("</{name}>"))?.trim();
+fn element_text(text: &str, name: &str) -> Option<String> {
+    let value = text_between(text, &format!("<{name}>"), &format!("</{name}>"))?.trim();
     (!value.is_empty() && !value.contains("N/A")).then(|| value.to_owned())
 }
 
 fn mebibytes(text: &str, name: &str) -> Option<u64> {
-    inside(text, name)?.strip_suffix(" MiB")?.parse::<u64>().ok()?.checked_mul(1 << 20)
+    element_text(text, name)?.strip_suffix(" MiB")?.parse::<u64>().ok()?.checked_mul(1 << 20)
 }
 
-fn between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
+fn text_between<'a>(text: &'a str, begin: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(begin)?;
     Some(rest.split_once(end)?.0)
 }
@@ -198,7 +202,7 @@ mod tests {
 
     #[test]
     fn its_three_answers_are_put_together() {
-        let said = read(WHOLE, LIST, "GPU-aaaa, 8.0\nGPU-bbbb, 7.5\n").unwrap();
+        let said = parse(WHOLE, LIST, "GPU-aaaa, 8.0\nGPU-bbbb, 7.5\n").unwrap();
         assert_eq!((said.driver.as_deref(), said.cuda.as_deref()), (Some("550.54.15"), Some("12.4")));
         let [one, other] = &said.cards[..] else { panic!("two cards") };
         assert_eq!((one.pci.as_deref(), one.minor, one.index), (Some("0000:3b:00.0"), Some(3), 0));
@@ -230,7 +234,7 @@ mod tests {
             "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
             "<gpu id=\"3",
         ] {
-            assert_eq!(read(text, "", ""), None, "{text}");
+            assert_eq!(parse(text, "", ""), None, "{text}");
         }
     }
 }

@@ -6,27 +6,27 @@
 use std::io::{self, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use jobc_nvml::Moment;
+use jobc_nvml::UsageSample;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::search;
-use crate::machine::Machine;
+use crate::host::Host;
 
 /// The watching process, from its starter's side: never waits.
 #[derive(Debug)]
-pub struct Watch {
+pub struct NvmlWatch {
     child: Child,
-    questions: ChildStdin,
-    answers: ChildStdout,
-    heard: Vec<u8>,
+    requests: ChildStdin,
+    responses: ChildStdout,
+    received: Vec<u8>,
 }
 
-impl Watch {
+impl NvmlWatch {
     /// Starts it; nothing if NVML is not to be queried, or if this process would have to query itself.
     ///
     /// `tried` programs have failed: the next one is used, and after the last the first again.
-    pub fn start(machine: &Machine, tried: usize) -> io::Result<Option<Self>> {
-        let askers = &machine.nvml.askers;
+    pub fn start(machine: &Host, tried: usize) -> io::Result<Option<Self>> {
+        let askers = &machine.nvml.programs;
         let (Some(asker), Some(files)) = (askers.get(tried % askers.len().max(1)), search::files(machine))
         else {
             return Ok(None);
@@ -42,29 +42,29 @@ impl Watch {
         };
         let flags = fcntl_getfl(&answers)?;
         fcntl_setfl(&answers, flags | OFlags::NONBLOCK)?;
-        Ok(Self { child, questions, answers, heard: vec![] })
+        Ok(Self { child, requests: questions, responses: answers, received: vec![] })
     }
 
     /// Asks.
-    pub fn ask(&mut self) -> io::Result<()> {
-        self.questions.write_all(b"?")
+    pub fn request(&mut self) -> io::Result<()> {
+        self.requests.write_all(b"?")
     }
 
     /// The answer, once it is there.
-    pub fn hear(&mut self) -> io::Result<Option<Moment>> {
+    pub fn receive(&mut self) -> io::Result<Option<UsageSample>> {
         let mut buffer = [0; 16 * 1024];
         loop {
-            match self.answers.read(&mut buffer) {
+            match self.responses.read(&mut buffer) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(length) => self.heard.extend_from_slice(&buffer[..length]),
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
         // Lines that the library itself prints are not responses.
-        while let Some(end) = self.heard.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.heard.drain(..=end).collect();
+        while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
             if let Ok(moment) = serde_json::from_slice(&line) {
                 return Ok(Some(moment));
             }
@@ -73,7 +73,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for NvmlWatch {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

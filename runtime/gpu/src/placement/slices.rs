@@ -2,13 +2,13 @@
 
 use jobc_schema::plan::SharePlan;
 
-use super::near::{self, Candidate};
-use super::{Placing, Room};
+use super::topology::{self, Candidate};
+use super::{FreeDevices, Placement};
 use crate::inventory::{DeviceId, Inventory};
 use crate::lease::{Sharing, Slice};
 
 /// How many slices a card has at most: so many programs an MPS server takes on any card.
-const MOST: u64 = 48;
+const MAX_SLICES_PER_CARD: u64 = 48;
 
 /// Whether a device is an instance that a share allows: of its profile, or large enough.
 pub(super) fn is_instance(share: &SharePlan, device: DeviceId, inventory: &Inventory) -> bool {
@@ -26,7 +26,7 @@ pub(super) fn is_instance(share: &SharePlan, device: DeviceId, inventory: &Inven
 
 /// Chooses so many instances for a task, on different cards or on one: the smallest that will do, then of the card that
 /// has the fewest left.
-pub(super) fn instances(
+pub(super) fn choose_instances(
     free: &[Candidate],
     count: usize,
     same_card: bool,
@@ -58,23 +58,25 @@ pub(super) fn instances(
 }
 
 /// How many more slices a card has room for.
-pub(super) fn more(share: &SharePlan, by: Sharing, card: DeviceId, room: Room<'_>) -> u64 {
-    let Ok(shared) = room.taken.shared(card) else { return 0 };
+pub(super) fn available_slices(share: &SharePlan, by: Sharing, card: DeviceId, room: FreeDevices<'_>) -> u64 {
+    let Ok(shared) = room.usage.shared(card) else { return 0 };
     let total = room.inventory.gpu(card).and_then(|gpu| gpu.memory_bytes).unwrap_or_default();
     let (memory, cores, slices) = match shared {
         Some(shared) if shared.by != by || (by == Sharing::Mps && shared.uid != room.uid) => return 0,
         Some(shared) => (shared.memory_bytes, shared.cores_percent, shared.slices),
         None => (0, 0, 0),
     };
-    let by_memory = share.memory_bytes.map_or(MOST, |each| total.saturating_sub(memory) / each.max(1));
-    let by_cores =
-        share.cores_percent.map_or(MOST, |each| u64::from(100_u32.saturating_sub(cores) / each.max(1)));
-    by_memory.min(by_cores).min(MOST.saturating_sub(slices))
+    let by_memory =
+        share.memory_bytes.map_or(MAX_SLICES_PER_CARD, |each| total.saturating_sub(memory) / each.max(1));
+    let by_cores = share
+        .cores_percent
+        .map_or(MAX_SLICES_PER_CARD, |each| u64::from(100_u32.saturating_sub(cores) / each.max(1)));
+    by_memory.min(by_cores).min(MAX_SLICES_PER_CARD.saturating_sub(slices))
 }
 
-impl Placing<'_> {
+impl Placement<'_> {
     /// Slices of cards that several tasks have at once.
-    pub(super) fn slices(&mut self, place: usize, share: &SharePlan, by: Sharing) -> Option<()> {
+    pub(super) fn place_slices(&mut self, place: usize, share: &SharePlan, by: Sharing) -> Option<()> {
         let demand = &self.demands.roles[place];
         let cards = demand.cards() as usize;
         // All slices of a task on one card are one slice of their total size.
@@ -85,7 +87,7 @@ impl Placing<'_> {
             ..share.clone()
         };
         for number in 0..demand.seats as usize {
-            let slots = if let Some(slots) = self.same_as_before(place, &part, by, cards) {
+            let slots = if let Some(slots) = self.reuse_slices(place, &part, by, cards) {
                 slots
             } else {
                 let set = self.cards_with_room(place, &part, by, cards)?;
@@ -96,35 +98,29 @@ impl Placing<'_> {
                     enforced_by: by.enforcer(),
                     cards: set.clone(),
                 };
-                set.into_iter().map(|card| self.lease(card, Some(slice.clone()))).collect()
+                set.into_iter().map(|card| self.add_slot(card, Some(slice.clone()))).collect()
             };
             for &slot in &slots {
                 self.users[slot].push(place);
             }
-            self.leased.seats.push(self.seat(place, number, slots));
+            self.lease.seats.push(self.device_set(place, number, slots));
         }
         Some(())
     }
 
     /// A seat with the same slices of a role that is never there at the same time.
-    fn same_as_before(
-        &self,
-        place: usize,
-        part: &SharePlan,
-        by: Sharing,
-        cards: usize,
-    ) -> Option<Vec<usize>> {
+    fn reuse_slices(&self, place: usize, part: &SharePlan, by: Sharing, cards: usize) -> Option<Vec<usize>> {
         let demand = &self.demands.roles[place];
-        let allowed = super::eligible(demand, self.room.inventory);
+        let allowed = super::eligible(demand, self.free.inventory);
         let will_do = |slot: &usize| {
-            let (slot, users) = (&self.leased.slots[*slot], &self.users[*slot]);
+            let (slot, users) = (&self.lease.slots[*slot], &self.users[*slot]);
             let same = slot.slice.as_ref().is_some_and(|slice| {
                 (slice.by, slice.memory_bytes, slice.cores_percent)
                     == (by, part.memory_bytes, part.cores_percent)
             });
             same && allowed.contains(&slot.device) && users.iter().all(|user| demand.apart.contains(user))
         };
-        let mut seats = self.leased.seats.iter();
+        let mut seats = self.lease.seats.iter();
         seats
             .find(|seat| seat.slots.len() == cards && seat.slots.iter().all(will_do))
             .map(|seat| seat.slots.clone())
@@ -138,16 +134,16 @@ impl Placing<'_> {
         by: Sharing,
         cards: usize,
     ) -> Option<Vec<DeviceId>> {
-        let room = Room { taken: &self.taken, ..self.room };
+        let room = FreeDevices { usage: &self.usage, ..self.free };
         let demand = &self.demands.roles[place];
         let with_room: Vec<DeviceId> = super::eligible(demand, room.inventory)
             .into_iter()
-            .filter(|card| more(part, by, *card, room) > 0)
+            .filter(|card| available_slices(part, by, *card, room) > 0)
             .collect();
-        let shared_by = |card: &DeviceId| room.taken.shared(*card).ok().flatten();
+        let shared_by = |card: &DeviceId| room.usage.shared(*card).ok().flatten();
         let mut shared: Vec<DeviceId> =
             with_room.iter().copied().filter(|card| shared_by(card).is_some()).collect();
-        let left = |card: &DeviceId| (more(part, by, *card, room), *card);
+        let left = |card: &DeviceId| (available_slices(part, by, *card, room), *card);
         shared.sort_by_key(left);
         if by == Sharing::Mps {
             // One server serves exactly the cards of a task: a set goes together or not at all.
@@ -164,7 +160,7 @@ impl Placing<'_> {
         let free: Vec<Candidate> =
             free.map(|card| Candidate { device: *card, slot: None, busy: busy(card) }).collect();
         let further = if demand.pins.is_empty() {
-            near::choose(&free, cards - shared.len(), room.inventory)?
+            topology::choose(&free, cards - shared.len(), room.inventory)?
         } else {
             free.get(..cards - shared.len())?.to_vec()
         };

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::demand::Choices;
+use crate::device_names::short_name;
 use crate::inventory::Gpu;
-use crate::pins::short;
-use crate::sharing::Means;
-use crate::testing::{card, cut, machine};
+use crate::sharing::SharingSupport;
+use crate::testing::{card, host, partition};
 use jobc_fake_gpus::plan as sample;
 use jobc_nvml::Process;
 
@@ -48,8 +48,13 @@ fn needs(role: &str, min: u32) -> Value {
     json!([{"role": role, "state": "succeeded", "min": min}])
 }
 
-fn means() -> Means {
-    Means { mps: Some("/usr/bin/nvidia-cuda-mps-control".into()), mig: true, whole: true, ..Means::default() }
+fn means() -> SharingSupport {
+    SharingSupport {
+        mps: Some("/usr/bin/nvidia-cuda-mps-control".into()),
+        has_mig: true,
+        has_whole_cards: true,
+        ..SharingSupport::default()
+    }
 }
 
 fn demands(roles: &[(&str, u32, Value)], pins: &[&str], inventory: &Inventory) -> Demands {
@@ -62,45 +67,45 @@ fn demands(roles: &[(&str, u32, Value)], pins: &[&str], inventory: &Inventory) -
 }
 
 /// What each seat has: `a-0: 0 1; a-1: 2 3`; slices by their memory and cores.
-fn shown(leased: &Leased) -> String {
+fn shown(leased: &GpuLease) -> String {
     let slot = |slot: &Slot| {
         let slice = slot.slice.as_ref().filter(|slice| slice.by != Sharing::Mig).map(|slice| {
             let memory = slice.memory_bytes.map(|bytes| format!("{}G", bytes / GIB));
             let cores = slice.cores_percent.map(|percent| format!("{percent}%"));
             format!("({})", memory.into_iter().chain(cores).collect::<Vec<_>>().join(" "))
         });
-        format!("{}{}", short(slot.device), slice.unwrap_or_default())
+        format!("{}{}", short_name(slot.device), slice.unwrap_or_default())
     };
-    let seat = |seat: &Seat| {
-        let slots: Vec<String> = leased.of(seat).map(slot).collect();
+    let seat = |seat: &DeviceSet| {
+        let slots: Vec<String> = leased.slots_of(seat).map(slot).collect();
         format!("{}-{}: {}", seat.role, seat.number, slots.join(" "))
     };
     leased.seats.iter().map(seat).collect::<Vec<_>>().join("; ")
 }
 
-fn placed_beside(taken: &Taken, inventory: &Inventory, roles: &[(&str, u32, Value)]) -> String {
-    match place(&demands(roles, &[], inventory), Room { inventory, taken, uid: 0 }) {
+fn placed_beside(taken: &DeviceUsage, inventory: &Inventory, roles: &[(&str, u32, Value)]) -> String {
+    match place(&demands(roles, &[], inventory), FreeDevices { inventory, usage: taken, uid: 0 }) {
         Ok(leased) => shown(&leased),
-        Err(Misfit(place)) => format!("no room for {}", roles[place].0),
+        Err(PlacementError(place)) => format!("no room for {}", roles[place].0),
     }
 }
 
 fn placed(inventory: &Inventory, roles: &[(&str, u32, Value)]) -> String {
-    placed_beside(&Taken::default(), inventory, roles)
+    placed_beside(&DeviceUsage::default(), inventory, roles)
 }
 
-fn without(devices: &[u32]) -> Taken {
-    let mut taken = Taken::default();
+fn without(devices: &[u32]) -> DeviceUsage {
+    let mut taken = DeviceUsage::default();
     for &gpu in devices {
-        taken.take(DeviceId { vendor: jobc_schema::gpu::Vendor::Nvidia, gpu, mig: None });
+        taken.add_device(DeviceId { vendor: jobc_schema::gpu::Vendor::Nvidia, gpu, mig: None });
     }
     taken
 }
 
 #[test]
 fn what_is_linked_goes_together_and_is_not_broken_up() {
-    let four_and_four = machine(&[&[0, 2, 4, 6], &[1, 3, 5, 7]]);
-    let pair_and_four = machine(&[&[0, 1, 2, 3], &[4, 5], &[6]]);
+    let four_and_four = host(&[&[0, 2, 4, 6], &[1, 3, 5, 7]]);
+    let pair_and_four = host(&[&[0, 1, 2, 3], &[4, 5], &[6]]);
     let count = |count: u32| [("a", 1, json!({ "count": count }))];
     let mut out = String::new();
     for wanted in 1..=7 {
@@ -136,7 +141,7 @@ fn what_is_linked_goes_together_and_is_not_broken_up() {
 fn many_cards_are_not_looked_at_in_all_sets() {
     let groups: Vec<Vec<u32>> = (0..4).map(|group| (group * 8..group * 8 + 8).collect()).collect();
     let groups: Vec<&[u32]> = groups.iter().map(Vec::as_slice).collect();
-    let large = machine(&groups);
+    let large = host(&groups);
     assert_eq!(
         placed_beside(&without(&[0, 1, 9]), &large, &[("a", 1, json!({"count": 7}))]),
         "a-0: 8 10 11 12 13 14 15"
@@ -146,7 +151,7 @@ fn many_cards_are_not_looked_at_in_all_sets() {
 
 #[test]
 fn cards_that_others_use_come_last() {
-    let mut inventory = machine(&[&[0], &[1], &[2]]);
+    let mut inventory = host(&[&[0], &[1], &[2]]);
     inventory.gpus[0].processes.push(Process { pid: 7, name: None, memory_bytes: None });
     assert_eq!(placed(&inventory, &[("a", 1, json!({}))]), "a-0: 1");
     assert_eq!(placed(&inventory, &[("a", 1, json!({"count": 3}))]), "a-0: 0 1 2");
@@ -154,7 +159,7 @@ fn cards_that_others_use_come_last() {
 
 #[test]
 fn numa_nodes_count_where_no_links_are_known() {
-    let mut inventory = machine(&[&[0, 1, 2, 3]]);
+    let mut inventory = host(&[&[0, 1, 2, 3]]);
     for (gpu, node) in inventory.gpus.iter_mut().zip([0, 1, 1, 0]) {
         gpu.links.clear();
         gpu.numa_node = Some(node);
@@ -164,7 +169,7 @@ fn numa_nodes_count_where_no_links_are_known() {
 
 #[test]
 fn only_cards_that_will_do() {
-    let mut inventory = machine(&[&[0, 1, 2]]);
+    let mut inventory = host(&[&[0, 1, 2]]);
     inventory.gpus[1] =
         Gpu { name: "NVIDIA H100 PCIe".to_owned(), compute_capability: Some((9, 0)), ..card(1) };
     inventory.gpus[2].memory_bytes = Some(40 * GIB);
@@ -196,7 +201,7 @@ fn only_cards_that_will_do() {
 
 #[test]
 fn roles_that_follow_each_other_have_the_same_devices() {
-    let two = machine(&[&[0, 1]]);
+    let two = host(&[&[0, 1]]);
     let chain = [("prepare", 1, json!({})), ("train", 2, json!({"needs": needs("prepare", 1)}))];
     assert_eq!(placed(&two, &chain), "prepare-0: 0; train-0: 0; train-1: 1");
     let beside = [("a", 1, json!({})), ("b", 2, json!({}))];
@@ -214,7 +219,7 @@ fn roles_that_follow_each_other_have_the_same_devices() {
     ];
     assert_eq!(placed(&two, &cross), "a-0: 0; b-0: 1; c-0: 0; d-0: 1");
     // What few devices will do for comes first.
-    let mut mixed = machine(&[&[0, 1]]);
+    let mut mixed = host(&[&[0, 1]]);
     mixed.gpus[0].name = "NVIDIA H100 PCIe".to_owned();
     let picky = [("any", 1, json!({})), ("picky", 1, json!({"models": ["H100"]}))];
     assert_eq!(placed(&mixed, &picky), "any-0: 1; picky-0: 0");
@@ -224,26 +229,27 @@ fn roles_that_follow_each_other_have_the_same_devices() {
 
 #[test]
 fn pinned_devices_are_those_and_no_others_in_their_order() {
-    let mut inventory = machine(&[&[0, 1, 2, 3]]);
-    cut(&mut inventory, 3, &["1g.10gb", "1g.10gb"]);
-    let pinned = |pins: &[&str], taken: &Taken| {
+    let mut inventory = host(&[&[0, 1, 2, 3]]);
+    partition(&mut inventory, 3, &["1g.10gb", "1g.10gb"]);
+    let pinned = |pins: &[&str], taken: &DeviceUsage| {
         let demands = demands(&[("a", 2, json!({}))], pins, &inventory);
-        place(&demands, Room { inventory: &inventory, taken, uid: 0 }).map(|leased| shown(&leased))
+        place(&demands, FreeDevices { inventory: &inventory, usage: taken, uid: 0 })
+            .map(|leased| shown(&leased))
     };
-    assert_eq!(pinned(&["2", "0"], &Taken::default()).unwrap(), "a-0: 2; a-1: 0");
-    assert_eq!(pinned(&["3:1", "1"], &Taken::default()).unwrap(), "a-0: 3:1; a-1: 1");
+    assert_eq!(pinned(&["2", "0"], &DeviceUsage::default()).unwrap(), "a-0: 2; a-1: 0");
+    assert_eq!(pinned(&["3:1", "1"], &DeviceUsage::default()).unwrap(), "a-0: 3:1; a-1: 1");
     assert_eq!(pinned(&["2", "0", "1"], &without(&[0])).unwrap(), "a-0: 2; a-1: 1");
-    assert_eq!(pinned(&["2", "0"], &without(&[0])), Err(Misfit(0)));
-    assert_eq!(pinned(&["3:1", "1"], &without(&[3])), Err(Misfit(0)));
+    assert_eq!(pinned(&["2", "0"], &without(&[0])), Err(PlacementError(0)));
+    assert_eq!(pinned(&["3:1", "1"], &without(&[3])), Err(PlacementError(0)));
     // A demand that names no instance gets none.
     assert_eq!(placed(&inventory, &[("a", 4, json!({}))]), "no room for a");
 }
 
 #[test]
 fn instances_of_cards_that_are_cut_up() {
-    let mut inventory = machine(&[&[0, 1, 2]]);
-    cut(&mut inventory, 0, &["1g.10gb", "1g.10gb", "3g.40gb"]);
-    cut(&mut inventory, 1, &["1g.10gb"]);
+    let mut inventory = host(&[&[0, 1, 2]]);
+    partition(&mut inventory, 0, &["1g.10gb", "1g.10gb", "3g.40gb"]);
+    partition(&mut inventory, 1, &["1g.10gb"]);
     let mut out = String::new();
     for (instances, gpu) in [
         (1, json!({"share": {"profile": "1g.10gb"}})),
@@ -275,7 +281,7 @@ fn instances_of_cards_that_are_cut_up() {
 
 #[test]
 fn slices_fill_a_card_and_never_more_than_it_has() {
-    let two = machine(&[&[0, 1]]);
+    let two = host(&[&[0, 1]]);
     let half = json!({"share": {"memory_bytes": 40 * GIB, "cores_percent": 30}});
     let mut out = String::new();
     for (instances, gpu) in [
@@ -318,24 +324,25 @@ fn slices_fill_a_card_and_never_more_than_it_has() {
 
 #[test]
 fn slices_of_others_are_counted_and_not_mixed() {
-    let one = machine(&[&[0]]);
+    let one = host(&[&[0]]);
     let small: &[(&str, u32, Value)] = &[("a", 1, json!({"share": {"memory_bytes": 30 * GIB}}))];
-    let Ok(first) =
-        place(&demands(small, &[], &one), Room { inventory: &one, taken: &Taken::default(), uid: 0 })
-    else {
+    let Ok(first) = place(
+        &demands(small, &[], &one),
+        FreeDevices { inventory: &one, usage: &DeviceUsage::default(), uid: 0 },
+    ) else {
         panic!()
     };
     let beside = |uid: u32, times: usize| {
-        let mut taken = Taken::default();
-        (0..times).for_each(|_| taken.add_all(&first, uid));
+        let mut taken = DeviceUsage::default();
+        (0..times).for_each(|_| taken.add_lease(&first, uid));
         placed_beside(&taken, &one, small)
     };
     assert_eq!(beside(0, 1), "a-0: 0(30G)");
     assert_eq!(beside(0, 2), "no room for a");
     // Another user's programs are served by another server.
     assert_eq!(beside(1000, 1), "no room for a");
-    let mut taken = Taken::default();
-    taken.add_all(&first, 0);
+    let mut taken = DeviceUsage::default();
+    taken.add_lease(&first, 0);
     assert_eq!(placed_beside(&taken, &one, &[("a", 1, json!({}))]), "no room for a");
     let sliced = json!({"share": {"memory_bytes": GIB, "isolation": "none"}});
     assert_eq!(placed_beside(&taken, &one, &[("a", 1, sliced)]), "no room for a");
@@ -354,7 +361,7 @@ proptest! {
     ) {
         let mut next = 0;
         let groups: Vec<Vec<u32>> = groups.iter().map(|&size| { next += size; (next - size..next).collect() }).collect();
-        let inventory = machine(&groups.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        let inventory = host(&groups.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let names = ["a", "b", "c"];
         let chained = |n: usize| n > 0 && roles[n].2;
         let wanted: Vec<(&str, u32, Value)> = roles.iter().enumerate().map(|(n, (instances, count, _))| {
@@ -366,7 +373,7 @@ proptest! {
         let taken = without(&taken);
         let free = inventory.devices().into_iter().filter(|device| taken.is_free(*device)).count() as u64;
         let most = claim_of(&wanted);
-        match place(&demands, Room { inventory: &inventory, taken: &taken, uid: 0 }) {
+        match place(&demands, FreeDevices { inventory: &inventory, usage: &taken, uid: 0 }) {
             Err(_) => prop_assert!(most > free, "{most} of {free}"),
             Ok(leased) => {
                 prop_assert!(most <= free);
@@ -374,7 +381,7 @@ proptest! {
                     prop_assert!(taken.is_free(slot.device));
                 }
                 for (place, demand) in demands.roles.iter().enumerate() {
-                    let of_role: Vec<&Seat> = leased.seats.iter().filter(|seat| seat.role == demand.role).collect();
+                    let of_role: Vec<&DeviceSet> = leased.seats.iter().filter(|seat| seat.role == demand.role).collect();
                     prop_assert_eq!(of_role.len(), demand.seats as usize);
                     let own: Vec<usize> = of_role.iter().flat_map(|seat| seat.slots.clone()).collect();
                     prop_assert_eq!(own.len() as u64, demand.total());

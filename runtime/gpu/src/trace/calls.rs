@@ -12,12 +12,12 @@ pub struct Calls {
     /// How long was traced.
     pub seconds: f64,
     /// A node and a kind of call, with what was counted.
-    pub nodes: BTreeMap<(String, &'static str), Counted>,
+    pub nodes: BTreeMap<(String, &'static str), CallCounts>,
 }
 
 /// Calls of a kind on a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Counted {
+pub struct CallCounts {
     /// How many.
     pub calls: u64,
     /// How many of them failed.

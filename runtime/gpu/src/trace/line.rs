@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 /// Takes lines and gives whole calls.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineJoiner {
     /// Calls that processes have begun.
-    begun: BTreeMap<u32, String>,
+    unfinished: BTreeMap<u32, String>,
 }
 
 /// A call that has returned.
@@ -22,17 +22,17 @@ pub(super) struct Call {
     pub(super) seconds: Option<f64>,
 }
 
-impl Lines {
+impl LineJoiner {
     /// The call that a line completes.
-    pub(super) fn take(&mut self, line: &str) -> Option<Call> {
+    pub(super) fn push(&mut self, line: &str) -> Option<Call> {
         let (pid, text) = process(line);
         if let Some(begin) = text.strip_suffix("<unfinished ...>") {
-            self.begun.insert(pid, begin.trim_end().to_owned());
+            self.unfinished.insert(pid, begin.trim_end().to_owned());
             return None;
         }
         if let Some(rest) = text.strip_prefix("<... ") {
             let (_, rest) = rest.split_once(" resumed>")?;
-            return parse(&(self.begun.remove(&pid)? + rest));
+            return parse(&(self.unfinished.remove(&pid)? + rest));
         }
         parse(text)
     }
@@ -74,14 +74,14 @@ impl Call {
     pub(super) fn file(&self) -> Option<String> {
         if self.name.starts_with("open") {
             // A name that is a link is replaced by the file that was opened.
-            return named(&self.result).or_else(|| quoted(&self.arguments));
+            return descriptor_file(&self.result).or_else(|| quoted_name(&self.arguments));
         }
-        self.arguments.split(", ").find_map(named)
+        self.arguments.split(", ").find_map(descriptor_file)
     }
 }
 
 /// The file of a file descriptor: `3</dev/nvidia0>`, with `-yy` `3</dev/nvidia0<char 195:0>>`.
-fn named(text: &str) -> Option<String> {
+fn descriptor_file(text: &str) -> Option<String> {
     let (number, rest) = text.split_once('<')?;
     let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     let end = rest.find(['<', '>'])?;
@@ -89,7 +89,7 @@ fn named(text: &str) -> Option<String> {
 }
 
 /// The first name in quotes.
-fn quoted(text: &str) -> Option<String> {
+fn quoted_name(text: &str) -> Option<String> {
     let (_, rest) = text.split_once('"')?;
     Some(rest.split_once('"')?.0.to_owned())
 }
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
 
     fn calls(text: &str) -> Vec<(String, Option<String>, bool, Option<f64>)> {
-        let mut lines = Lines::default();
-        let calls = text.lines().filter_map(|line| lines.take(line.trim()));
+        let mut lines = LineJoiner::default();
+        let calls = text.lines().filter_map(|line| lines.push(line.trim()));
         calls.map(|call| (call.name.clone(), call.file(), call.failed(), call.seconds)).collect()
     }
 

@@ -12,7 +12,7 @@ fn a_program_is_seen_talking_to_a_node() {
     // calls are distinguished below.
     let script = "exec 3</dev/null; while :; do (: </dev/null); sleep 0.01; done";
     let mut program = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
-    let processes = family(program.id());
+    let processes = process_tree(program.id());
     let calls = trace(&processes, Duration::from_millis(700), || false);
     let ran_on = program.try_wait().unwrap().is_none();
     program.kill().unwrap();
@@ -33,7 +33,7 @@ fn the_family_of_a_process_is_all_that_it_started() {
         Command::new("/bin/sh").args(["-c", "(sleep 5; :) & (sleep 5; :) & wait"]).spawn().unwrap();
     let mut all = vec![];
     for _ in 0..200 {
-        all = family(program.id());
+        all = process_tree(program.id());
         if all.len() >= 5 {
             break;
         }
@@ -50,12 +50,12 @@ fn the_family_of_a_process_is_all_that_it_started() {
 
 #[test]
 fn who_may_not_attach_hears_what_would_let_him() {
-    let mut heard = Heard::default();
+    let mut heard = StraceOutput::default();
     let (send, lines) = channel();
     send.send("strace: attach: ptrace(PTRACE_SEIZE, 12): Operation not permitted".to_owned()).unwrap();
     drop(send);
-    while heard.listen(&lines, PATIENCE) {}
-    let error = heard.outcome(None).unwrap_err();
+    while heard.receive(&lines, DETACH_TIMEOUT) {}
+    let error = heard.finish(None).unwrap_err();
     assert!(
         error.message.contains("not permitted") && error.help.unwrap().contains("trace"),
         "{}",

@@ -5,15 +5,15 @@ use std::io::{self, BufReader, Read as _, Seek as _};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use jobc_container::archive::fill;
+use jobc_container::archive::extract;
 use jobc_container::archive::tree::{Owners, Tree};
-use jobc_container::decompress::decompressed;
+use jobc_container::decompress::decompressing_reader;
 
 /// The most entries that an archive may have.
-const MOST_ENTRIES: u64 = 10_000_000;
+const MAX_ENTRIES: u64 = 10_000_000;
 
 /// Magic bytes of archives whose compression is not supported here, but would be unpacked by other builders.
-const OTHERS: [&[u8]; 2] = [&[0xfd, b'7', b'z', b'X', b'Z'], b"BZh"];
+const UNSUPPORTED_MAGIC: [&[u8]; 2] = [&[0xfd, b'7', b'z', b'X', b'Z'], b"BZh"];
 
 /// Unpacks an archive to an empty directory; returns whether the file is one.
 pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> io::Result<bool> {
@@ -22,17 +22,17 @@ pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> 
     file.rewind()?;
     let zip = beginning.starts_with(b"PK\x03\x04");
     let compressed = beginning.starts_with(&[0x1f, 0x8b]) || beginning.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
-    let other = OTHERS.iter().any(|other| beginning.starts_with(other));
+    let other = UNSUPPORTED_MAGIC.iter().any(|other| beginning.starts_with(other));
     if zip || !compressed && !other && !is_archive(&mut file)? {
         return Ok(false);
     }
-    let open = |file: File| decompressed(BufReader::with_capacity(1 << 16, file));
+    let open = |file: File| decompressing_reader(BufReader::with_capacity(1 << 16, file));
     if compressed && !is_archive(&mut open(file.try_clone()?)?).unwrap_or(false) {
         return Ok(false);
     }
     file.rewind()?;
     let mut tree = Tree::new(directory, owners())?;
-    fill(&mut tree, BufReader::with_capacity(1 << 16, open(file)?), MOST_ENTRIES, stopped)?;
+    extract(&mut tree, BufReader::with_capacity(1 << 16, open(file)?), MAX_ENTRIES, stopped)?;
     tree.finish()?;
     Ok(true)
 }
@@ -40,15 +40,15 @@ pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> 
 /// Whose the files of an archive can be: by its numbers, as far as this process has other ids.
 fn owners() -> Owners {
     if !rustix::process::geteuid().is_root() {
-        return Owners::Mine;
+        return Owners::CurrentUser;
     }
-    if !jobc_sys::machine::in_user_namespace() {
-        return Owners::Kept;
+    if !jobc_sys::host::in_user_namespace() {
+        return Owners::FromArchive;
     }
     // `inside outside length`, a line for each run of ids.
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let one = map.lines().count() == 1 && map.split_whitespace().last() == Some("1");
-    if one { Owners::Mine } else { Owners::Mapped }
+    if one { Owners::CurrentUser } else { Owners::Mapped }
 }
 
 /// Whether data begins with a tar header: its checksum is right (tar(5)).

@@ -9,11 +9,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::layer::Packed;
+use super::layer::StepResult;
 use crate::manifest::Descriptor;
 use crate::store::Store;
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// What a step's result depends on, so far.
@@ -70,56 +70,56 @@ pub(super) struct Cache<'a> {
     store: &'a Store,
     directory: PathBuf,
     /// Whether nothing that is known counts.
-    unread: bool,
+    write_only: bool,
 }
 
 /// The value for a step that changed no file.
-const NOTHING: &str = "nothing";
+const NO_CHANGE: &str = "nothing";
 
 impl<'a> Cache<'a> {
     /// The cache of a store; with `unread` what is known is replaced.
     pub(super) fn new(store: &'a Store, unread: bool) -> Result<Self> {
         let directory = store.root().join("cache/layers");
-        fs::create_dir_all(&directory).map_err(|error| store.full("write to", &error))?;
-        Ok(Self { store, directory, unread })
+        fs::create_dir_all(&directory).map_err(|error| store.write_error("write to", &error))?;
+        Ok(Self { store, directory, write_only: unread })
     }
 
     /// The result of the step with a key, if it is cached and still exists.
-    pub(super) fn known(&self, key: &Digest) -> Option<Packed> {
-        if self.unread {
+    pub(super) fn get(&self, key: &Digest) -> Option<StepResult> {
+        if self.write_only {
             return None;
         }
         let text = fs::read_to_string(self.directory.join(key.hex())).ok()?;
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
-            [NOTHING, created] => Some(Packed { layer: None, created: created.parse().ok()? }),
+            [NO_CHANGE, created] => Some(StepResult { layer: None, created: created.parse().ok()? }),
             [diff_id, digest, size, media_type, created] => {
                 let blob = Descriptor::new(media_type, digest.parse().ok()?, size.parse().ok()?);
                 let layer =
                     self.store.has(&blob.digest).then_some(Layer { diff_id: diff_id.parse().ok()?, blob })?;
-                Some(Packed { layer: Some(layer), created: created.parse().ok()? })
+                Some(StepResult { layer: Some(layer), created: created.parse().ok()? })
             }
             _ => None,
         }
     }
 
     /// Keeps what a step has made.
-    pub(super) fn keep(&self, key: &Digest, made: &Packed) -> Result<()> {
+    pub(super) fn put(&self, key: &Digest, made: &StepResult) -> Result<()> {
         let created = made.created;
         let text = match &made.layer {
-            None => format!("{NOTHING} {created}\n"),
+            None => format!("{NO_CHANGE} {created}\n"),
             Some(Layer { diff_id, blob }) => {
                 format!("{diff_id} {} {} {} {created}\n", blob.digest, blob.size, blob.media_type)
             }
         };
-        replace(&self.directory.join(key.hex()), text.as_bytes())
+        replace_file(&self.directory.join(key.hex()), text.as_bytes())
     }
 }
 
 /// Replaces a file as a whole. It is not forced to the disk: what is lost with the power is made again.
-pub(super) fn replace(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn replace_file(path: &std::path::Path, bytes: &[u8]) -> Result<()> {
     write_atomic(path, bytes, 0o666, Durability::Rename).map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), because(&error)))
+        Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe_io(&error)))
     })
 }
 

@@ -14,11 +14,11 @@ use jobc_dockerfile::Network;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The configuration of every such container, but for what is its own.
-const COMMON: &str = include_str!("container.json");
+const TEMPLATE: &str = include_str!("container.json");
 
 /// What a command of a build runs with.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct CommandConfig {
     /// The arguments, the program first.
     pub(super) arguments: Vec<String>,
     /// Its variables, `NAME=value`.
@@ -30,23 +30,23 @@ pub(super) struct Setting {
     /// Which network it has.
     pub(super) network: Network,
     /// What is mounted, outer ones first.
-    pub(super) mounts: Vec<Bound>,
+    pub(super) mounts: Vec<CommandMount>,
 }
 
 /// Something mounted for the time of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Bound {
+pub(super) struct CommandMount {
     /// Where: an absolute path of the container.
     pub(super) target: String,
     /// What.
-    pub(super) what: What,
+    pub(super) source: MountSource,
     /// Whether it cannot be written to.
     pub(super) read_only: bool,
 }
 
 /// What is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum MountSource {
     /// A file or directory of the host.
     Path(PathBuf),
     /// Memory, of at most so many bytes.
@@ -54,9 +54,9 @@ pub(super) enum What {
 }
 
 /// The configuration of a command's container; `devices` is whether a cgroup can deny it devices.
-pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec> {
+pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Result<Spec> {
     let broken = |error: serde_json::Error| Error::new(Kind::State, format!("container.json: {error}"));
-    let mut spec: Spec = serde_json::from_str(COMMON).map_err(broken)?;
+    let mut spec: Spec = serde_json::from_str(TEMPLATE).map_err(broken)?;
     let mut of_spec = spec.root().clone().unwrap_or_default();
     of_spec.set_path(root.to_owned());
     spec.set_root(Some(of_spec));
@@ -96,28 +96,28 @@ pub(super) fn spec(setting: &Setting, root: &Path, devices: bool) -> Result<Spec
             linux.set_resources(None);
         }
     }
-    spec.mounts_mut().get_or_insert_default().extend(setting.mounts.iter().map(Bound::mount));
+    spec.mounts_mut().get_or_insert_default().extend(setting.mounts.iter().map(CommandMount::mount));
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
         rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?;
-    } else if jobc_sys::machine::in_user_namespace() {
-        rootless::adapt_within(&mut spec);
+    } else if jobc_sys::host::in_user_namespace() {
+        rootless::adapt_in_user_namespace(&mut spec);
     }
     Ok(spec)
 }
 
-impl Bound {
+impl CommandMount {
     fn mount(&self) -> Mount {
         let mut mount = Mount::default();
         let access = if self.read_only { "ro" } else { "rw" };
         mount.set_destination(PathBuf::from(&self.target));
         let mut options = vec!["nosuid".to_owned(), "nodev".to_owned(), access.to_owned()];
-        match &self.what {
-            What::Path(path) => {
+        match &self.source {
+            MountSource::Path(path) => {
                 mount.set_typ(Some("bind".to_owned())).set_source(Some(path.clone()));
                 options.insert(0, "bind".to_owned());
             }
-            What::Memory(size) => {
+            MountSource::Memory(size) => {
                 mount.set_typ(Some("tmpfs".to_owned())).set_source(Some(PathBuf::from("tmpfs")));
                 options.push("mode=1777".to_owned());
                 options.extend(size.map(|size| format!("size={size}")));

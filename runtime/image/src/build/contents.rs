@@ -16,40 +16,40 @@ use std::time::SystemTime;
 
 use rustix::fs::FileType;
 
-use super::cache::{Key, replace};
-use super::found::{Entry, Found, c_path, identity, named};
-use super::place::attributes_of;
+use super::cache::{Key, replace_file};
+use super::source_listing::{Entry, SourceListing, c_path, identity, with_path};
+use super::tree_writer::read_xattrs;
 use crate::store::Store;
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::inside::open_inside;
+use jobc_sys::open_inside::open_inside;
 
 /// How many seconds old a file's last change must be for its digest to be kept.
-const SETTLED: i64 = 2;
+const MIN_FILE_AGE_SECONDS: i64 = 2;
 
 /// How many digests are kept of one context.
-const MOST: usize = 200_000;
+const MAX_DIGESTS: usize = 200_000;
 
 /// A file's identity, and the 32 bytes of its digest.
-const RECORD: usize = 8 * 8 + 32;
+const RECORD_SIZE: usize = 8 * 8 + 32;
 
 type Identity = [u64; 8];
 
 /// The digests that are known of the files of a context.
 #[derive(Debug)]
-pub(super) struct Contents {
+pub(super) struct ContentDigests {
     path: PathBuf,
     before: HashMap<Identity, [u8; 32]>,
     seen: Mutex<HashMap<Identity, [u8; 32]>>,
     changed: AtomicBool,
 }
 
-impl Contents {
+impl ContentDigests {
     /// Those that a store keeps of a context.
     pub(super) fn of(store: &Store, context: &Path) -> Self {
         let name = Digest::of(context.as_os_str().as_bytes());
         let path = store.root().join("cache/contents").join(name.hex());
         let bytes = fs::read(&path).unwrap_or_default();
-        let before = bytes.as_chunks::<RECORD>().0.iter().map(|record| {
+        let before = bytes.as_chunks::<RECORD_SIZE>().0.iter().map(|record| {
             let (numbers, digest) = record.split_at(64);
             let mut identity = [0; 8];
             for (number, bytes) in identity.iter_mut().zip(numbers.as_chunks::<8>().0) {
@@ -63,11 +63,11 @@ impl Contents {
     }
 
     /// Adds to a key what a source's files are: names, kinds, bits and contents. Times and owners are none of it.
-    pub(super) fn tell(
+    pub(super) fn add_to_key(
         &self,
         key: &mut Key,
         tree: &OwnedFd,
-        found: &Found,
+        found: &SourceListing,
         stopped: &AtomicBool,
     ) -> io::Result<()> {
         key.add(if found.is_directory() { b"" } else { found.name().as_bytes() });
@@ -82,7 +82,7 @@ impl Contents {
             match entry.kind() {
                 FileType::Directory => {}
                 FileType::RegularFile => {
-                    key.add(self.digest(tree, found, entry).map_err(|error| named(error, &whole))?);
+                    key.add(self.digest(tree, found, entry).map_err(|error| with_path(error, &whole))?);
                 }
                 FileType::Symlink => {
                     let link = open_inside(
@@ -98,7 +98,7 @@ impl Contents {
         Ok(())
     }
 
-    fn digest(&self, tree: &OwnedFd, found: &Found, entry: &Entry) -> io::Result<[u8; 32]> {
+    fn digest(&self, tree: &OwnedFd, found: &SourceListing, entry: &Entry) -> io::Result<[u8; 32]> {
         let identity = identity(&entry.status);
         if let Some(known) = self.before.get(&identity) {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, *known);
@@ -106,7 +106,7 @@ impl Contents {
         }
         let mut file = File::from(found.open(tree, entry)?);
         let mut hasher = Hasher::default();
-        for (name, value) in attributes_of(&file)? {
+        for (name, value) in read_xattrs(&file)? {
             hasher.update(name.as_bytes_with_nul());
             hasher.update(&(value.len() as u64).to_le_bytes());
             hasher.update(&value);
@@ -130,7 +130,7 @@ impl Contents {
         let now = SystemTime::UNIX_EPOCH
             .elapsed()
             .map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
-        if entry.status.st_ctime < now - SETTLED {
+        if entry.status.st_ctime < now - MIN_FILE_AGE_SECONDS {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).insert(identity, digest);
             self.changed.store(true, Ordering::Relaxed);
         }
@@ -138,27 +138,27 @@ impl Contents {
     }
 
     /// Keeps what was learnt. Whatever fails only costs the next build time.
-    pub(super) fn keep(self) {
+    pub(super) fn save(self) {
         if !self.changed.into_inner() {
             return;
         }
         let mut all = self.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
         // Another Dockerfile of the context may read files that this build did not.
         for (identity, digest) in self.before {
-            if all.len() >= MOST {
+            if all.len() >= MAX_DIGESTS {
                 break;
             }
             all.entry(identity).or_insert(digest);
         }
         let mut records: Vec<(Identity, [u8; 32])> = all.into_iter().collect();
         records.sort_unstable();
-        let mut bytes = Vec::with_capacity(records.len() * RECORD);
+        let mut bytes = Vec::with_capacity(records.len() * RECORD_SIZE);
         for (identity, digest) in records {
             bytes.extend(identity.iter().flat_map(|number| number.to_le_bytes()));
             bytes.extend(digest);
         }
         let _ = self.path.parent().map(fs::create_dir_all);
-        let _ = replace(&self.path, &bytes);
+        let _ = replace_file(&self.path, &bytes);
     }
 }
 

@@ -8,24 +8,24 @@ use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, find};
-use super::mounted::tree;
-use super::place::{Dress, Place};
+use super::overlay::mount_layers;
+use super::source_listing::{SourceListing, find};
+use super::tree_writer::{FileAttributes, TreeWriter};
 use jobc_dockerfile::ignore::Ignore;
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Files to put into a tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Copy {
+pub(super) struct CopyRequest {
     /// The layers of the tree, lowest first.
     pub(super) lowers: Vec<PathBuf>,
     /// A directory with the empty directories `upper`, for what is put, and `work`, for the kernel.
     pub(super) step: PathBuf,
     /// Where files are taken from.
-    pub(super) from: Files,
+    pub(super) from: CopyOrigin,
     /// What is taken.
-    pub(super) sources: Vec<Taken>,
+    pub(super) sources: Vec<CopySource>,
     /// The target: an absolute path, with a trailing slash if it must be a directory.
     pub(super) target: String,
     /// The owner of all; their own where absent.
@@ -46,7 +46,7 @@ pub(super) struct Copy {
 
 /// Where files are taken from.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) enum Files {
+pub(super) enum CopyOrigin {
     /// Nowhere.
     #[default]
     None,
@@ -63,7 +63,7 @@ pub(super) enum Files {
 
 /// Something that is taken.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) enum Taken {
+pub(super) enum CopySource {
     /// What a path or a pattern names.
     Path(String),
     /// A file of the Dockerfile.
@@ -76,42 +76,43 @@ pub(super) enum Taken {
 }
 
 /// Where files are taken from, open.
-pub(super) struct Open {
+pub(super) struct OpenOrigin {
     tree: Option<OwnedFd>,
     ignore: Ignore,
 }
 
-impl Files {
+impl CopyOrigin {
     /// Opens them.
-    pub(super) fn open(&self) -> Result<Open> {
+    pub(super) fn open(&self) -> Result<OpenOrigin> {
         Ok(match self {
-            Self::None => Open { tree: None, ignore: Ignore::default() },
-            Self::Context { directory, ignore } => {
-                Open { tree: Some(tree(std::slice::from_ref(directory), None)?), ignore: ignore.clone() }
-            }
+            Self::None => OpenOrigin { tree: None, ignore: Ignore::default() },
+            Self::Context { directory, ignore } => OpenOrigin {
+                tree: Some(mount_layers(std::slice::from_ref(directory), None)?),
+                ignore: ignore.clone(),
+            },
             // A stage on `scratch` that has put nothing there.
             Self::Layers(directories) if directories.is_empty() => {
-                Open { tree: None, ignore: Ignore::default() }
+                OpenOrigin { tree: None, ignore: Ignore::default() }
             }
             Self::Layers(directories) => {
-                Open { tree: Some(tree(directories, None)?), ignore: Ignore::default() }
+                OpenOrigin { tree: Some(mount_layers(directories, None)?), ignore: Ignore::default() }
             }
         })
     }
 }
 
-impl Open {
+impl OpenOrigin {
     /// All that the sources name, in order.
     ///
     /// # Errors
     ///
     /// A path that names nothing, or patterns that do so together.
-    pub(super) fn find(&self, sources: &[Taken], exclude: &Ignore) -> Result<Vec<Found>> {
+    pub(super) fn find(&self, sources: &[CopySource], exclude: &Ignore) -> Result<Vec<SourceListing>> {
         let paths: Vec<&String> = sources
             .iter()
             .filter_map(|source| match source {
-                Taken::Path(path) => Some(path),
-                Taken::Text { .. } => None,
+                CopySource::Path(path) => Some(path),
+                CopySource::Text { .. } => None,
             })
             .collect();
         let mut all = Vec::new();
@@ -121,12 +122,12 @@ impl Open {
                 None => Err(io::ErrorKind::NotFound.into()),
             };
             all.extend(found.map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => absent(format!("`{source}`: no such file or directory")),
-                _ => Error::new(Kind::Machine, format!("cannot look for `{source}`: {}", because(&error))),
+                io::ErrorKind::NotFound => no_such_source(format!("`{source}`: no such file or directory")),
+                _ => Error::new(Kind::System, format!("cannot look for `{source}`: {}", describe_io(&error))),
             })?);
         }
         if all.is_empty() && !paths.is_empty() && paths.len() == sources.len() {
-            return Err(absent("no file matches".to_owned()));
+            return Err(no_such_source("no file matches".to_owned()));
         }
         all.retain_mut(|found| found.exclude(exclude));
         Ok(all)
@@ -138,33 +139,34 @@ impl Open {
     }
 }
 
-fn absent(message: String) -> Error {
+fn no_such_source(message: String) -> Error {
     Error::new(Kind::Config, message).help(
         "source paths start at the root of the context, stage or image; `.dockerignore` may exclude files",
     )
 }
 
 /// The digest of a listing: any change to a file changes it.
-pub(super) fn listing(found: &[Found]) -> Digest {
+pub(super) fn listing_digest(found: &[SourceListing]) -> Digest {
     let mut hasher = Hasher::default();
     for found in found {
-        found.tell(&mut hasher);
+        found.add_to_digest(&mut hasher);
     }
     hasher.finish()
 }
 
 /// Copies the files; returns whether an owner could not be set.
-pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
-    let onto = tree(&copy.lowers, Some(&copy.step))?;
+pub(super) fn copy_files(copy: &CopyRequest, stopped: &AtomicBool) -> Result<bool> {
+    let onto = mount_layers(&copy.lowers, Some(&copy.step))?;
     let from = copy.from.open()?;
     let found = from.find(&copy.sources, &copy.exclude)?;
-    if copy.listing.as_ref().is_some_and(|expected| listing(&found) != *expected) {
+    if copy.listing.as_ref().is_some_and(|expected| listing_digest(&found) != *expected) {
         return Err(
             Error::new(Kind::State, "the build context changed while it was read").help("build again")
         );
     }
-    let several =
-        found.len() + copy.sources.iter().filter(|source| matches!(source, Taken::Text { .. })).count() > 1;
+    let several = found.len()
+        + copy.sources.iter().filter(|source| matches!(source, CopySource::Text { .. })).count()
+        > 1;
     if several && !copy.target.ends_with('/') && found.iter().any(|found| !found.is_directory()) {
         return Err(Error::new(
             Kind::Config,
@@ -172,19 +174,22 @@ pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
         )
         .help(format!("write `{}/`", copy.target)));
     }
-    let dress =
-        Dress { owner: copy.owner, mode: copy.mode, attributes: matches!(copy.from, Files::Layers(_)) };
-    let mut place = Place::new(&onto, dress, stopped);
-    let put = |place: &mut Place<'_>| {
+    let dress = FileAttributes {
+        owner: copy.owner,
+        mode: copy.mode,
+        directory_xattrs: matches!(copy.from, CopyOrigin::Layers(_)),
+    };
+    let mut place = TreeWriter::new(&onto, dress, stopped);
+    let put = |place: &mut TreeWriter<'_>| {
         if copy.sources.is_empty() {
-            place.made_directory(Path::new(&copy.target), copy.mode)?;
+            place.create_directory_with_mode(Path::new(&copy.target), copy.mode)?;
         }
         for found in &found {
             let Some(tree) = from.tree() else { break };
             put(place, copy, tree, found, stopped)?;
         }
         for source in &copy.sources {
-            if let Taken::Text { name, content } = source {
+            if let CopySource::Text { name, content } = source {
                 place.write(name, content.as_bytes(), &copy.target)?;
             }
         }
@@ -192,20 +197,20 @@ pub(super) fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<bool> {
     };
     put(&mut place).map_err(|error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Error::new(Kind::Machine, "no space left in the image store").help(
+            Error::new(Kind::System, "no space left in the image store").help(
                 "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
             )
         }
-        _ => Error::new(Kind::Machine, format!("cannot copy: {}", because(&error))),
+        _ => Error::new(Kind::System, format!("cannot copy: {}", describe_io(&error))),
     })?;
     Ok(place.owners_lost)
 }
 
 fn put(
-    place: &mut Place<'_>,
-    copy: &Copy,
+    place: &mut TreeWriter<'_>,
+    copy: &CopyRequest,
     tree: &OwnedFd,
-    found: &Found,
+    found: &SourceListing,
     stopped: &AtomicBool,
 ) -> io::Result<()> {
     if copy.unpack && !found.is_directory() {
@@ -213,9 +218,9 @@ fn put(
         let directory = copy.step.join("unpacked");
         std::fs::create_dir(&directory)?;
         let is_archive = super::archive::unpack(file, &directory, stopped)
-            .map_err(|error| super::found::named(error, &found.path))?;
+            .map_err(|error| super::source_listing::with_path(error, &found.path))?;
         if is_archive {
-            place.unpacked(&directory, copy.owner.filter(|_| copy.owned), &copy.target)?;
+            place.copy_archive(&directory, copy.owner.filter(|_| copy.owned), &copy.target)?;
         }
         std::fs::remove_dir_all(&directory)?;
         if is_archive {
@@ -223,7 +228,7 @@ fn put(
         }
     }
     if !copy.parents {
-        return place.put(tree, found, &copy.target);
+        return place.copy_source(tree, found, &copy.target);
     }
     let below = if found.is_directory() {
         found.path.as_path()
@@ -231,5 +236,5 @@ fn put(
         found.path.parent().unwrap_or(Path::new(""))
     };
     let target = Path::new(&copy.target).join(below);
-    place.put(tree, found, &format!("{}/", target.display()))
+    place.copy_source(tree, found, &format!("{}/", target.display()))
 }

@@ -11,10 +11,10 @@ use flate2::write::GzEncoder;
 use super::cache::Layer;
 use crate::manifest::Descriptor;
 use crate::manifest::media;
-use crate::pack::{Pack, pack};
+use crate::pack::{PackOptions, pack};
 use crate::store::Store;
 use jobc_schema::digest::Hasher;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How layers are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,11 +37,11 @@ impl Compression {
 }
 
 /// The level of gzip: low, because a build waits for it, and images are often compressed again when they are pushed.
-const LEVEL: u32 = 3;
+const GZIP_LEVEL: u32 = 3;
 
 /// What a step has made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Packed {
+pub(super) struct StepResult {
     /// The layer; nothing if no file was changed.
     pub(super) layer: Option<Layer>,
     /// When, in seconds since 1970.
@@ -51,30 +51,30 @@ pub(super) struct Packed {
 /// Creates a layer of the upper directory of a step, which was mounted over a layer `below` if there was one.
 ///
 /// `epoch` is the latest time that files may have, and then the time that the layer was made.
-pub(super) fn make(
+pub(super) fn create_layer(
     store: &Store,
     upper: &Path,
     below: Option<&Path>,
     epoch: Option<i64>,
     compression: Compression,
-) -> Result<Packed> {
+) -> Result<StepResult> {
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_secs());
     let created = epoch.map_or(now, |epoch| u64::try_from(epoch).unwrap_or_default());
     let failed = |error: io::Error| {
-        Error::new(Kind::Machine, format!("cannot read `{}`: {}", upper.display(), because(&error)))
+        Error::new(Kind::System, format!("cannot read `{}`: {}", upper.display(), describe_io(&error)))
     };
     let root = root_changed(upper, below).map_err(failed)?;
     if !root && fs::read_dir(upper).map_err(failed)?.next().is_none() {
-        return Ok(Packed { layer: None, created });
+        return Ok(StepResult { layer: None, created });
     }
-    let pack = Pack { latest: epoch, root, ..Pack::default() };
+    let pack = PackOptions { latest: epoch, root, ..PackOptions::default() };
     let mut writer = store.begin()?;
     let mut hasher = Hasher::default();
-    let full = |error: io::Error| store.full("write to", &error);
+    let full = |error: io::Error| store.write_error("write to", &error);
     let output = io::BufWriter::with_capacity(1 << 18, &mut writer);
     let media_type = match compression {
         Compression::Gzip => {
-            let encoder = GzEncoder::new(output, flate2::Compression::new(LEVEL));
+            let encoder = GzEncoder::new(output, flate2::Compression::new(GZIP_LEVEL));
             let encoder = archive(upper, &pack, encoder, &mut hasher)?;
             encoder.finish().and_then(|mut output| output.flush()).map_err(full)?;
             media::LAYER_GZIP
@@ -86,7 +86,7 @@ pub(super) fn make(
     };
     let size = writer.written();
     let blob = Descriptor::new(media_type, writer.finish(None)?, size);
-    Ok(Packed { layer: Some(Layer { diff_id: hasher.finish(), blob }), created })
+    Ok(StepResult { layer: Some(Layer { diff_id: hasher.finish(), blob }), created })
 }
 
 /// Whether a step has changed the image's root itself: its bits or its owner.
@@ -103,21 +103,21 @@ fn root_changed(upper: &Path, below: Option<&Path>) -> io::Result<bool> {
 }
 
 /// Writes the archive to some output, and its digest to another.
-fn archive<W: Write>(upper: &Path, order: &Pack, output: W, hasher: &mut Hasher) -> Result<W> {
-    let mut both = io::BufWriter::with_capacity(1 << 16, Hashed { output, hasher });
+fn archive<W: Write>(upper: &Path, order: &PackOptions, output: W, hasher: &mut Hasher) -> Result<W> {
+    let mut both = io::BufWriter::with_capacity(1 << 16, HashingWriter { output, hasher });
     pack(upper, order, &mut both)?;
     both.into_inner().map(|hashed| hashed.output).map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot write a layer: {}", because(error.error())))
+        Error::new(Kind::System, format!("cannot write a layer: {}", describe_io(error.error())))
     })
 }
 
 /// An output whose bytes are hashed on their way.
-struct Hashed<'a, W> {
+struct HashingWriter<'a, W> {
     output: W,
     hasher: &'a mut Hasher,
 }
 
-impl<W: Write> Write for Hashed<'_, W> {
+impl<W: Write> Write for HashingWriter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.output.write(bytes)?;
         self.hasher.update(&bytes[..count]);

@@ -10,28 +10,29 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::container::{Setting, spec};
+use super::container::{CommandConfig, spec};
+use super::work::CGROUP;
 use jobc_container::bundle::Bundle;
 use jobc_container::config::Config;
-use jobc_container::container::make::{self, Made, Request, Then};
+use jobc_container::container::create::{self, CreateRequest, CreatedContainer, StartMode};
 use jobc_container::options::Options;
 use jobc_container::process::{Exit, Process};
-use jobc_container::root::{Root, Upper};
-use jobc_container::secret::Variables;
+use jobc_container::root::{Root, UpperLayer};
+use jobc_container::secret::SecretEnvironment;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store as Containers;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::signals::Signal;
 
 /// How often it is checked whether the build was canceled, in milliseconds.
-const LOOK: i64 = 50;
+const CANCEL_POLL_MILLISECONDS: i64 = 50;
 
 /// The maximum length of a reported line.
-const LONGEST_LINE: u64 = 1 << 16;
+const MAX_LINE_LENGTH: u64 = 1 << 16;
 
 /// Where a command runs.
 #[derive(Debug)]
-pub(super) struct Stand<'a> {
+pub(super) struct CommandContext<'a> {
     /// The layers so far, lowest first.
     pub(super) lowers: Vec<PathBuf>,
     /// The step's own directory: what the command changes is in its `upper`.
@@ -44,20 +45,20 @@ pub(super) struct Stand<'a> {
 
 /// Runs a command, and reports each line that it writes. Returns its exit status.
 pub(super) fn run(
-    stand: &Stand<'_>,
-    setting: &Setting,
-    secrets: Variables,
+    stand: &CommandContext<'_>,
+    setting: &CommandConfig,
+    secrets: SecretEnvironment,
     tell: &(dyn Fn(Vec<u8>) + Sync),
     stopped: &AtomicBool,
 ) -> Result<Exit> {
     let (output, input) = pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|errno| Error::machine("create a pipe for a command's output", errno))?;
+        .map_err(|errno| Error::system("create a pipe for a command's output", errno))?;
     std::thread::scope(|scope| {
-        scope.spawn(move || lines(output, tell));
-        let mut made = make(stand, setting, secrets, input)?;
-        let exit = attend(&made.process, stopped);
+        scope.spawn(move || forward_lines(output, tell));
+        let mut made = create_container(stand, setting, secrets, input)?;
+        let exit = wait_or_kill(&made.process, stopped);
         if exit.is_ok() {
-            made.container.has_ended();
+            made.container.mark_reaped();
         }
         let removed = made.container.delete(true);
         let exit = exit?;
@@ -66,38 +67,43 @@ pub(super) fn run(
     })
 }
 
-fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd) -> Result<Made> {
+fn create_container(
+    stand: &CommandContext<'_>,
+    setting: &CommandConfig,
+    secrets: SecretEnvironment,
+    input: OwnedFd,
+) -> Result<CreatedContainer> {
     let again =
-        || input.try_clone().map_err(|error| Error::machine("duplicate a file descriptor", errno(&error)));
-    let attempt = |devices: bool, secrets: Variables| {
-        let begun = make::begin(stand.containers, &Id::new(stand.id)?)?;
-        let root = Root::over(stand.lowers.clone(), Upper::Directory(stand.directory.to_owned()));
-        let root = root.placed(begun.directory())?;
+        || input.try_clone().map_err(|error| Error::system("duplicate a file descriptor", errno(&error)));
+    let attempt = |devices: bool, secrets: SecretEnvironment| {
+        let begun = create::reserve(stand.containers, &Id::new(stand.id)?)?;
+        let root = Root::over(stand.lowers.clone(), UpperLayer::Directory(stand.directory.to_owned()));
+        let root = root.with_state_dir(begun.directory())?;
         let Root::Overlay { on, .. } = &root else { return Err(Error::new(Kind::State, "no overlay")) };
         let mut spec = spec(setting, on, devices)?;
         if let Some(linux) = spec.linux_mut() {
-            linux.set_cgroups_path(Some(PathBuf::from(format!("/jobc/build/{}", stand.id))));
+            linux.set_cgroups_path(Some(PathBuf::from(format!("/jobc/{CGROUP}/{}", stand.id))));
         }
         let text = serde_json::to_vec(&spec)
             .map_err(|error| Error::new(Kind::State, format!("cannot write config.json: {error}")))?;
         let bundle = Bundle { dir: stand.directory.to_owned(), config: Config::read(&text)?, text };
         let null =
-            File::open("/dev/null").map_err(|error| Error::machine("open `/dev/null`", errno(&error)))?;
-        let request = Request {
+            File::open("/dev/null").map_err(|error| Error::system("open `/dev/null`", errno(&error)))?;
+        let request = CreateRequest {
             options: Options {
                 streams: Some([null.into(), again()?, again()?]),
                 without_cgroup: !devices,
-                io_uncounted: true,
+                skip_io_accounting: true,
                 secret_environment: secrets,
                 ..Options::default()
             },
             root: Some(root),
-            ..Request::default()
+            ..CreateRequest::default()
         };
-        begun.make(&bundle, request, Then::Attend, None)
+        begun.create(&bundle, request, StartMode::Attach, None)
     };
     // A cgroup keeps root from the host's devices. In a user namespace the kernel itself does.
-    let root = rustix::process::geteuid().is_root() && !jobc_sys::machine::in_user_namespace();
+    let root = rustix::process::geteuid().is_root() && !jobc_sys::host::in_user_namespace();
     let made = match attempt(root, secrets.clone()) {
         Err(error) if root && error.kind == Kind::Unenforceable => attempt(false, secrets),
         other => other,
@@ -108,8 +114,8 @@ fn make(stand: &Stand<'_>, setting: &Setting, secrets: Variables, input: OwnedFd
 }
 
 /// Waits until a process has ended; kills it when the build is canceled.
-fn attend(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
-    let time = Timespec { tv_sec: 0, tv_nsec: LOOK * 1_000_000 };
+fn wait_or_kill(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
+    let time = Timespec { tv_sec: 0, tv_nsec: CANCEL_POLL_MILLISECONDS * 1_000_000 };
     let mut killed = false;
     loop {
         if stopped.load(Ordering::Relaxed) && !killed {
@@ -120,18 +126,18 @@ fn attend(process: &Process, stopped: &AtomicBool) -> Result<Exit> {
         match poll(&mut polled, Some(&time)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => return process.wait(),
-            Err(errno) => return Err(Error::machine("wait for a command", errno)),
+            Err(errno) => return Err(Error::system("wait for a command", errno)),
         }
     }
 }
 
 /// Reports the data of a pipe, line by line, until the pipe has no writers.
-fn lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
+fn forward_lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
     use std::io::Read as _;
     let mut reader = BufReader::new(File::from(output));
     loop {
         let mut line = Vec::new();
-        match (&mut reader).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+        match (&mut reader).take(MAX_LINE_LENGTH).read_until(b'\n', &mut line) {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
@@ -148,7 +154,7 @@ fn lines(output: OwnedFd, tell: &(dyn Fn(Vec<u8>) + Sync)) {
 /// The empty files and directories that mounts cover, as the lowest layer of all: so none of them is made in the image.
 ///
 /// A path ends with a slash if it is a directory.
-pub(super) fn stubs<'a>(directory: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
+pub(super) fn create_stubs<'a>(directory: &Path, paths: impl IntoIterator<Item = &'a str>) -> Result<()> {
     for path in paths {
         let whole = directory.join(path.trim_start_matches('/'));
         let made = if path.ends_with('/') {
@@ -161,7 +167,7 @@ pub(super) fn stubs<'a>(directory: &Path, paths: impl IntoIterator<Item = &'a st
             })
         };
         made.map_err(|error| {
-            Error::new(Kind::Machine, format!("cannot create `{}`: {}", whole.display(), because(&error)))
+            Error::new(Kind::System, format!("cannot create `{}`: {}", whole.display(), describe_io(&error)))
         })?;
     }
     Ok(())

@@ -9,10 +9,10 @@ use crate::config::Execution;
 use jobc_dockerfile::{Command, Healthcheck};
 
 /// The shell of a shell form without a `SHELL` instruction.
-const SHELL: [&str; 2] = ["/bin/sh", "-c"];
+const DEFAULT_SHELL: [&str; 2] = ["/bin/sh", "-c"];
 
 /// The default `PATH` if neither the base image nor an `ENV` sets it; Docker's default for Linux.
-pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(super) const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The configuration of a stage while its instructions are run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ impl Settings {
         let triggers = std::mem::take(&mut execution.on_build);
         // Not with the base's: an image without a search path would have none that RUN has used.
         if !execution.env.iter().any(|variable| name(variable) == "PATH") {
-            execution.env.insert(0, format!("PATH={PATH}"));
+            execution.env.insert(0, format!("PATH={DEFAULT_PATH}"));
         }
         if execution.working_dir.is_empty() {
             "/".clone_into(&mut execution.working_dir);
@@ -101,7 +101,7 @@ impl Settings {
     /// A text for the stage's `SHELL`.
     pub(super) fn shell_form(&self, text: &str) -> Vec<String> {
         let mut arguments = if self.execution.shell.is_empty() {
-            SHELL.map(str::to_owned).to_vec()
+            DEFAULT_SHELL.map(str::to_owned).to_vec()
         } else {
             self.execution.shell.clone()
         };

@@ -11,9 +11,9 @@ mod run;
 use std::path::PathBuf;
 
 use super::cache::{Key, Layer};
-use super::files::Copy;
-use super::work::Step;
-use super::{BuildError, Builder, Done, Failure, Request, layer, worker};
+use super::files::CopyRequest;
+use super::work::StepDirectory;
+use super::{BuildError, Builder, Failure, Request, StageResult, layer, worker};
 use crate::config::History;
 use crate::progress::Progress;
 use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports};
@@ -26,14 +26,14 @@ pub(super) struct Stage<'a> {
     written: &'a Written,
     variables: Variables<'a>,
     /// What it is so far.
-    done: Done,
+    result: StageResult,
     /// The number of the step that is at hand, and how many there are.
     step: usize,
     steps: usize,
 }
 
 /// What went wrong with an instruction, before its place is known.
-pub(super) enum Wrong {
+pub(super) enum StepError {
     /// The instruction is refused; the refusal has its own span.
     Refused(Refusal),
     /// Carrying it out.
@@ -42,21 +42,21 @@ pub(super) enum Wrong {
     Command(Error, Vec<Vec<u8>>),
 }
 
-impl From<Refusal> for Wrong {
+impl From<Refusal> for StepError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Error> for Wrong {
+impl From<Error> for StepError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-type Outcome<T> = std::result::Result<T, Wrong>;
+type StepOutcome<T> = std::result::Result<T, StepError>;
 
-impl Wrong {
+impl StepError {
     fn at(self, span: &Span) -> BuildError {
         let (error, output) = match self {
             Self::Refused(refusal) => return BuildError::Refused(vec![refusal]),
@@ -68,9 +68,9 @@ impl Wrong {
 }
 
 /// Builds a stage.
-pub(super) fn build(builder: &Builder<'_>, index: usize) -> std::result::Result<Done, BuildError> {
+pub(super) fn build(builder: &Builder<'_>, index: usize) -> std::result::Result<StageResult, BuildError> {
     let written = &builder.build.stages[index];
-    let (done, triggers) = base::done(builder, written).map_err(|wrong| wrong.at(&written.span))?;
+    let (done, triggers) = base::initial_result(builder, written).map_err(|wrong| wrong.at(&written.span))?;
     let triggers = triggers
         .iter()
         .map(|text| trigger(text, builder.build, index))
@@ -82,15 +82,15 @@ pub(super) fn build(builder: &Builder<'_>, index: usize) -> std::result::Result<
     });
     let variables = Variables::new(builder.build, environment.collect());
     let steps = 1 + triggers.len() + written.instructions.len();
-    let mut stage = Stage { builder, written, variables, done, step: 1, steps };
-    stage.tell(&format!("FROM {}", base::name(builder.build, &written.from)), false);
+    let mut stage = Stage { builder, written, variables, result: done, step: 1, steps };
+    stage.report_step(&format!("FROM {}", base::name(builder.build, &written.from)), false);
     for instruction in &triggers {
         stage.carry_out(instruction).map_err(|wrong| wrong.at(&instruction.span))?;
     }
     for instruction in &written.instructions {
         stage.carry_out(instruction).map_err(|wrong| wrong.at(&instruction.span))?;
     }
-    Ok(stage.done)
+    Ok(stage.result)
 }
 
 /// An ONBUILD instruction of a base. Its location is the line that names the base.
@@ -103,9 +103,9 @@ fn trigger(text: &str, build: &Build, stage: usize) -> std::result::Result<Instr
 }
 
 impl Stage<'_> {
-    fn carry_out(&mut self, instruction: &Instruction) -> Outcome<()> {
-        if self.builder.is_given_up() {
-            return Err(given_up().into());
+    fn carry_out(&mut self, instruction: &Instruction) -> StepOutcome<()> {
+        if self.builder.is_canceled() {
+            return Err(canceled().into());
         }
         self.step += 1;
         let text = &instruction.text;
@@ -115,18 +115,18 @@ impl Stage<'_> {
             Kind::Add(copy) => return self.copy(copy, true, text),
             Kind::Workdir(word) => return self.workdir(&self.variables.expand(word)?, text),
             other => {
-                self.tell(text, false);
+                self.report_step(text, false);
                 self.set(other)?;
             }
         }
-        self.remember(text, true);
+        self.add_history(text, true);
         Ok(())
     }
 
     /// Runs an instruction that changes nothing but settings.
-    fn set(&mut self, kind: &Kind) -> Outcome<()> {
+    fn set(&mut self, kind: &Kind) -> StepOutcome<()> {
         let variables = &mut self.variables;
-        let settings = &mut self.done.settings;
+        let settings = &mut self.result.settings;
         match kind {
             Kind::Arg(args) => variables.declare(args)?,
             Kind::Env(pairs) => {
@@ -166,21 +166,26 @@ impl Stage<'_> {
     }
 
     /// `WORKDIR`: a missing directory is created, owned by root.
-    fn workdir(&mut self, path: &str, text: &str) -> Outcome<()> {
-        self.done.settings.workdir(path);
-        let target = self.done.settings.execution.working_dir.clone();
+    fn workdir(&mut self, path: &str, text: &str) -> StepOutcome<()> {
+        self.result.settings.workdir(path);
+        let target = self.result.settings.execution.working_dir.clone();
         let key = self.key("folder").with(&target).finish();
         self.layer(key, text, |stage, step, lowers| {
-            let copy =
-                Copy { lowers, step: step.path().to_owned(), target, owner: Some((0, 0)), ..Copy::default() };
-            stage.order_copy(&copy)
+            let copy = CopyRequest {
+                lowers,
+                step: step.path().to_owned(),
+                target,
+                owner: Some((0, 0)),
+                ..CopyRequest::default()
+            };
+            stage.copy_files(&copy)
         })
     }
 
     /// A step's key, on what is there so far.
     fn key(&self, kind: &str) -> Key {
         let epoch = self.builder.request.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
-        Key::of(kind).with(self.done.key.hex()).with(epoch).with(self.builder.request.compression.name())
+        Key::of(kind).with(self.result.key.hex()).with(epoch).with(self.builder.request.compression.name())
     }
 
     /// Has a step's result from the cache, or makes it: `work` changes the files of the step's upper directory, over
@@ -189,45 +194,45 @@ impl Stage<'_> {
         &mut self,
         key: Digest,
         text: &str,
-        work: impl FnOnce(&mut Self, &Step, Vec<PathBuf>) -> Outcome<()>,
-    ) -> Outcome<()> {
-        let made = if let Some(known) = self.builder.cache.known(&key) {
-            self.tell(text, true);
+        work: impl FnOnce(&mut Self, &StepDirectory, Vec<PathBuf>) -> StepOutcome<()>,
+    ) -> StepOutcome<()> {
+        let made = if let Some(known) = self.builder.cache.get(&key) {
+            self.report_step(text, true);
             known
         } else {
-            let _permit = self.builder.permits.take();
-            self.tell(text, false);
-            let lowers = self.builder.directories(&self.done.layers)?;
+            let _permit = self.builder.permits.acquire();
+            self.report_step(text, false);
+            let lowers = self.builder.directories(&self.result.layers)?;
             let step = self.builder.work()?.step(lowers.last())?;
             let below = lowers.last().cloned();
             work(self, &step, lowers)?;
             let Request { epoch, compression, .. } = *self.builder.request;
             let upper = step.path().join("upper");
-            let made = layer::make(self.builder.store, &upper, below.as_deref(), epoch, compression)?;
-            self.builder.cache.keep(&key, &made)?;
+            let made = layer::create_layer(self.builder.store, &upper, below.as_deref(), epoch, compression)?;
+            self.builder.cache.put(&key, &made)?;
             if let Some(layer) = &made.layer {
-                self.builder.keep(&layer.diff_id, step);
+                self.builder.keep_step(&layer.diff_id, step);
             }
             made
         };
-        self.done.key = key;
-        self.done.created = self.done.created.max(Some(made.created));
+        self.result.key = key;
+        self.result.created = self.result.created.max(Some(made.created));
         let changed = made.layer.is_some();
-        self.done.layers.extend(made.layer);
-        self.remember(text, !changed);
+        self.result.layers.extend(made.layer);
+        self.add_history(text, !changed);
         Ok(())
     }
 
     /// Has files put into a tree.
-    fn order_copy(&self, copy: &Copy) -> Outcome<()> {
-        if worker::copy(copy, &self.builder.ended)?.owners_lost {
-            self.builder.say_owners_lost();
+    fn copy_files(&self, copy: &CopyRequest) -> StepOutcome<()> {
+        if worker::copy(copy, &self.builder.canceled)?.owners_lost {
+            self.builder.report_owners_lost();
         }
         Ok(())
     }
 
-    fn tell(&self, text: &str, cached: bool) {
-        (self.builder.told)(Progress::Step {
+    fn report_step(&self, text: &str, cached: bool) {
+        (self.builder.progress)(Progress::Step {
             number: self.step,
             of: self.steps,
             stage: self.name(),
@@ -242,9 +247,9 @@ impl Stage<'_> {
     }
 
     /// Adds a line to the image's history.
-    fn remember(&mut self, text: &str, empty_layer: bool) {
-        self.done.history.push(History {
-            created: self.done.created.map(super::time),
+    fn add_history(&mut self, text: &str, empty_layer: bool) {
+        self.result.history.push(History {
+            created: self.result.created.map(super::time),
             created_by: Some(text.to_owned()),
             comment: Some("jobc".to_owned()),
             empty_layer,
@@ -254,12 +259,12 @@ impl Stage<'_> {
 }
 
 /// The build was canceled.
-pub(super) fn given_up() -> Error {
+pub(super) fn canceled() -> Error {
     Error::new(ErrorKind::State, "the build was canceled")
 }
 
 /// Layers of a stage and their key, for others that take from it.
-pub(super) struct Taking {
+pub(super) struct FileOrigin {
     /// The layers, lowest first.
     pub(super) layers: Vec<Layer>,
     /// What distinguishes them from others.

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use super::*;
-use crate::progress::untold;
+use crate::progress::ignore_progress;
 use jobc_dockerfile::{self, Options};
 
 /// A store, a context, and the output of their builds.
@@ -102,7 +102,8 @@ impl Case {
 
     /// What of the image's tree a command prints.
     fn seen(&self, built: &Built, path: &str) -> Option<String> {
-        let layers = unpack::layers(&self.store, &built.image, &untold, &AtomicBool::new(false)).unwrap();
+        let layers =
+            unpack::layers(&self.store, &built.image, &ignore_progress, &AtomicBool::new(false)).unwrap();
         layers.iter().rev().find_map(|layer| std::fs::read_to_string(layer.join(path)).ok())
     }
 }
@@ -257,7 +258,7 @@ fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
             std::thread::sleep(Duration::from_millis(300));
             stopped.store(true, Ordering::Relaxed);
         });
-        super::build(&case.store, &request, &untold, &stopped)
+        super::build(&case.store, &request, &ignore_progress, &stopped)
     });
     assert!(began.elapsed() < Duration::from_secs(20));
     assert_eq!(result.unwrap_err().to_string(), "the build was canceled");

@@ -11,24 +11,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::store::Store;
+use jobc_container::cgroup::{Layout, remove_empty};
 use jobc_container::container;
 use jobc_container::remove::remove;
 use jobc_container::secret::Secret;
-use jobc_container::secret_directory::Place;
+use jobc_container::secret_directory::SecretDirectory;
 use jobc_container::state::Id;
 use jobc_container::state::store::Store as Containers;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+
+/// The cgroup of all builds, below `jobc`.
+pub(super) const CGROUP: &str = "build";
 
 /// The directory of a running build. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct WorkDirectory {
     path: PathBuf,
-    secrets: Place,
+    secrets: SecretDirectory,
     next: AtomicUsize,
     _lock: File,
 }
 
-impl Work {
+impl WorkDirectory {
     /// Removes what builds have left that were killed.
     pub(super) fn sweep(store: &Store) -> Result<()> {
         let all = store.root().join("cache/work");
@@ -44,16 +48,16 @@ impl Work {
     }
 
     /// Makes one.
-    pub(super) fn begin(store: &Store) -> Result<Self> {
+    pub(super) fn create(store: &Store) -> Result<Self> {
         let all = store.root().join("cache/work");
-        fs::create_dir_all(&all).map_err(|error| store.full("write to", &error))?;
+        fs::create_dir_all(&all).map_err(|error| store.write_error("write to", &error))?;
         for number in 0_u32.. {
             let path = all.join(format!("{}-{number}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
-                other => other.map_err(|error| store.full("write to", &error))?,
+                other => other.map_err(|error| store.write_error("write to", &error))?,
             }
-            let directory = File::open(&path).map_err(|error| store.full("read", &error))?;
+            let directory = File::open(&path).map_err(|error| store.write_error("read", &error))?;
             // Another build may just take it for a dead one's, and then it is gone.
             if flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok() && path.is_dir() {
                 let secrets = secrets(&path)?;
@@ -65,7 +69,7 @@ impl Work {
 
     /// A directory for a step, with the empty directories `upper` and `work` in it. An overlay shows the root of its
     /// upper directory, so that has the bits and the owner of the root `below`.
-    pub(super) fn step(&self, below: Option<&PathBuf>) -> Result<Step> {
+    pub(super) fn step(&self, below: Option<&PathBuf>) -> Result<StepDirectory> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.path.join(number.to_string());
         for directory in [path.clone(), path.join("upper"), path.join("work")] {
@@ -87,7 +91,7 @@ impl Work {
         // Whatever the umask is.
         fs::set_permissions(&upper, fs::Permissions::from_mode(mode))
             .map_err(|error| failed(&upper, &error))?;
-        Ok(Step { path, number })
+        Ok(StepDirectory { path, number })
     }
 
     /// Where the containers of this build are.
@@ -103,11 +107,11 @@ impl Work {
         mode: u32,
         owner: (u32, u32),
     ) -> Result<PathBuf> {
-        self.secrets.file(Path::new(name), secret, mode, Some(owner))
+        self.secrets.create_file(Path::new(name), secret, mode, Some(owner))
     }
 }
 
-impl Drop for Work {
+impl Drop for WorkDirectory {
     fn drop(&mut self) {
         // What stays is the next build's to remove.
         let _ = clear(&self.path);
@@ -116,12 +120,12 @@ impl Drop for Work {
 
 /// The directory of one step. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct StepDirectory {
     path: PathBuf,
     number: usize,
 }
 
-impl Step {
+impl StepDirectory {
     /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -133,30 +137,35 @@ impl Step {
     }
 }
 
-impl Drop for Step {
+impl Drop for StepDirectory {
     fn drop(&mut self) {
         let _ = remove(&self.path);
     }
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Machine, format!("cannot create `{}`: {}", path.display(), because(error)))
+    Error::new(Kind::System, format!("cannot create `{}`: {}", path.display(), describe_io(error)))
 }
 
 fn containers(work: &Path) -> Containers {
     Containers::new(work.join("containers"))
 }
 
-fn secrets(work: &Path) -> Result<Place> {
-    Place::beside(work, "build")
+fn secrets(work: &Path) -> Result<SecretDirectory> {
+    SecretDirectory::for_state(work, "build")
 }
 
 /// Removes a build's directory and its resources elsewhere: cgroups, and secrets in memory.
 fn clear(path: &Path) -> Result<()> {
     let containers = containers(path);
+    let layout = Layout::detect();
     for entry in fs::read_dir(containers.root()).into_iter().flatten().flatten() {
         if let Some(id) = entry.file_name().to_str().and_then(|name| Id::new(name).ok()) {
             container::delete(&containers, &id, true)?;
+            // A build that was killed between creating the cgroup and recording it.
+            if let Ok(layout) = &layout {
+                remove_empty(layout, &format!("{CGROUP}/{id}"));
+            }
         }
     }
     secrets(path)?.remove()?;

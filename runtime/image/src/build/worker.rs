@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, Copy};
+use super::files::{self, CopyRequest};
 use jobc_container::namespaces::Namespace;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id_map::IdMaps;
@@ -24,49 +24,49 @@ pub const COMMAND: &str = "build-files";
 
 /// How putting files into a tree went.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Copied {
+pub(super) struct CopyReport {
     /// Whether an owner could not be given, since this user has only one id.
     pub(super) owners_lost: bool,
 }
 
 /// What the other process answers.
 #[derive(Debug, Serialize, Deserialize)]
-enum Answer {
-    Copied(Copied),
+enum Response {
+    Copied(CopyReport),
     Failed { message: String, help: Option<String> },
 }
 
 /// Puts files into a tree, and waits until they are copied or `stopped` has become true.
-pub(super) fn copy(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
+pub(super) fn copy(copy: &CopyRequest, stopped: &AtomicBool) -> Result<CopyReport> {
     if rustix::process::geteuid().is_root() {
         // Apart, for what it mounts on an older kernel is its own.
-        let done = std::thread::scope(|scope| scope.spawn(|| carry_out(copy, stopped)).join());
+        let done = std::thread::scope(|scope| scope.spawn(|| copy_here(copy, stopped)).join());
         return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }
-    match other_process(copy, stopped)? {
-        Answer::Failed { message, help } => Err(Error { help, ..Error::new(Kind::Machine, message) }),
-        Answer::Copied(copied) => Ok(copied),
+    match copy_in_user_namespace(copy, stopped)? {
+        Response::Failed { message, help } => Err(Error { help, ..Error::new(Kind::System, message) }),
+        Response::Copied(copied) => Ok(copied),
     }
 }
 
-fn carry_out(copy: &Copy, stopped: &AtomicBool) -> Result<Copied> {
-    Ok(Copied { owners_lost: files::carry_out(copy, stopped)? })
+fn copy_here(copy: &CopyRequest, stopped: &AtomicBool) -> Result<CopyReport> {
+    Ok(CopyReport { owners_lost: files::copy_files(copy, stopped)? })
 }
 
 /// Has this program do it in a user namespace.
-fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
+fn copy_in_user_namespace(order: &CopyRequest, stopped: &AtomicBool) -> Result<Response> {
     let gone = |error: std::io::Error| {
-        Error::machine("communicate with the process that changes files", errno(&error))
+        Error::system("communicate with the process that changes files", errno(&error))
     };
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
-    let mut process = Ending(start(maps.groups_denied())?);
+    let mut process = KillOnDrop(start(maps.groups_denied())?);
     let (Some(mut to), Some(mut from)) = (process.0.stdin.take(), process.0.stdout.take()) else {
         return Err(Error::new(Kind::State, "a process without pipes"));
     };
     let mut ready = [0];
     from.read_exact(&mut ready).map_err(gone)?;
-    if ready == *NAMESPACE_MADE {
+    if ready == *NAMESPACE_READY {
         maps.write(process.0.id())?;
     }
     let text = serde_json::to_vec(order).map_err(|error| Error::new(Kind::State, error.to_string()))?;
@@ -93,13 +93,13 @@ fn other_process(order: &Copy, stopped: &AtomicBool) -> Result<Answer> {
         return Err(Error::new(Kind::State, "canceled"));
     }
     serde_json::from_slice(&answer.map_err(gone)?)
-        .map_err(|_| Error::new(Kind::Machine, "the process that changes files exited early"))
+        .map_err(|_| Error::new(Kind::System, "the process that changes files exited early"))
 }
 
 /// The process; killed if it is dropped early.
-struct Ending(Child);
+struct KillOnDrop(Child);
 
-impl Drop for Ending {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -107,7 +107,7 @@ impl Drop for Ending {
 }
 
 /// The process's message that it is in its namespace and waits for its ids.
-const NAMESPACE_MADE: &[u8; 1] = b"m";
+const NAMESPACE_READY: &[u8; 1] = b"m";
 
 fn start(groups_denied: bool) -> Result<Child> {
     // Of the environment, which may hold secrets, it has `PATH` alone.
@@ -121,7 +121,7 @@ fn start(groups_denied: bool) -> Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| Error::machine("re-execute this program", errno(&error)))
+        .map_err(|error| Error::system("re-execute this program", errno(&error)))
 }
 
 /// The whole life of the process; `deny` where setgroups(2) must be given up for the map of groups.
@@ -130,38 +130,38 @@ fn start(groups_denied: bool) -> Result<Child> {
 pub fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let denied = words.next().is_some_and(|word| word == "deny");
     let answer =
-        serve(denied).unwrap_or_else(|error| Answer::Failed { message: error.message, help: error.help });
+        serve(denied).unwrap_or_else(|error| Response::Failed { message: error.message, help: error.help });
     let told = serde_json::to_vec(&answer).is_ok_and(|text| std::io::stdout().write_all(&text).is_ok());
     if told { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn serve(denied: bool) -> Result<Answer> {
-    let gone = |error: std::io::Error| Error::machine("communicate with the builder", errno(&error));
+fn serve(denied: bool) -> Result<Response> {
+    let gone = |error: std::io::Error| Error::system("communicate with the builder", errno(&error));
     // The end of the builder's thread, which waits for this process, is the end of it (prctl(2)).
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|errno| Error::machine("set the parent-death signal", errno))?;
+        .map_err(|errno| Error::system("set the parent-death signal", errno))?;
     let help = "`jobc doctor` shows what this host allows";
     Linux
         .unshare(Namespace::User.flag() | Namespace::Mount.flag())
-        .map_err(|errno| Error::machine("create a user namespace", errno).help(help))?;
+        .map_err(|errno| Error::system("create a user namespace", errno).help(help))?;
     if denied {
         std::fs::write("/proc/self/setgroups", "deny")
-            .map_err(|error| Error::machine("deny setgroups(2)", errno(&error)))?;
+            .map_err(|error| Error::system("deny setgroups(2)", errno(&error)))?;
     }
     let mut stdout = std::io::stdout();
-    stdout.write_all(NAMESPACE_MADE).and_then(|()| stdout.flush()).map_err(gone)?;
+    stdout.write_all(NAMESPACE_READY).and_then(|()| stdout.flush()).map_err(gone)?;
     let mut input = std::io::stdin().lock();
     let mut size = [0; 8];
     input.read_exact(&mut size).map_err(gone)?;
     let mut text = Vec::new();
     input.take(u64::from_le_bytes(size)).read_to_end(&mut text).map_err(gone)?;
-    let order: Copy = serde_json::from_slice(&text)
+    let order: CopyRequest = serde_json::from_slice(&text)
         .map_err(|error| Error::new(Kind::State, format!("invalid request from the builder: {error}")))?;
     // The ids were mapped before the order came: here this user is root.
     if !rustix::process::geteuid().is_root() {
-        return Err(Error::new(Kind::Machine, "the ids of the user namespace were not mapped"));
+        return Err(Error::new(Kind::System, "the ids of the user namespace were not mapped"));
     }
-    carry_out(&order, &AtomicBool::new(false)).map(Answer::Copied)
+    copy_here(&order, &AtomicBool::new(false)).map(Response::Copied)
 }
 
 fn errno(error: &std::io::Error) -> rustix::io::Errno {

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use rustix::fs::{CWD, XattrFlags};
 
 use super::*;
-use jobc_container::archive::fill;
-use jobc_container::archive::tree::{OPAQUE, Owners, Tree};
+use jobc_container::archive::extract;
+use jobc_container::archive::tree::{OPAQUE_ATTRIBUTES, Owners, Tree};
 use jobc_container::tar::Reader;
 
 /// A directory with one of everything that an overlay leaves.
@@ -19,7 +19,8 @@ fn upper() -> tempfile::TempDir {
     fs::hard_link(at("b/file"), at("linked")).expect("a link");
     symlink("t".repeat(120), at("a-link")).expect("a link");
     fs::write(at("opaque/inner"), vec![0; 100_000]).expect("a file");
-    rustix::fs::setxattr(at("opaque"), OPAQUE[1], b"y", XattrFlags::empty()).expect("an attribute");
+    rustix::fs::setxattr(at("opaque"), OPAQUE_ATTRIBUTES[1], b"y", XattrFlags::empty())
+        .expect("an attribute");
     rustix::fs::setxattr(at("b/file"), c"user.note", b"two\nlines", XattrFlags::empty())
         .expect("an attribute");
     rustix::fs::mknodat(CWD, at("gone"), FileType::CharacterDevice, Mode::empty(), 0).expect("a whiteout");
@@ -27,7 +28,7 @@ fn upper() -> tempfile::TempDir {
     dir
 }
 
-fn packed(directory: &Path, pack: &Pack) -> Vec<u8> {
+fn packed(directory: &Path, pack: &PackOptions) -> Vec<u8> {
     let mut archive = Vec::new();
     write(directory, pack, &mut archive).expect("packed");
     archive
@@ -36,8 +37,12 @@ fn packed(directory: &Path, pack: &Pack) -> Vec<u8> {
 #[test]
 fn an_upper_directory_becomes_a_layer() {
     let dir = upper();
-    let archive = packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() });
-    assert_eq!(archive, packed(dir.path(), &Pack { latest: Some(1000), root: true, ..Pack::default() }));
+    let archive =
+        packed(dir.path(), &PackOptions { latest: Some(1000), root: true, ..PackOptions::default() });
+    assert_eq!(
+        archive,
+        packed(dir.path(), &PackOptions { latest: Some(1000), root: true, ..PackOptions::default() })
+    );
     let mut reader = Reader::new(&archive[..]);
     let mut lines = String::new();
     while let Some(entry) = reader.next().expect("an entry") {
@@ -63,13 +68,13 @@ fn an_upper_directory_becomes_a_layer() {
 #[test]
 fn what_was_packed_is_unpacked_the_same() {
     let dir = upper();
-    let archive = packed(dir.path(), &Pack { root: true, ..Pack::default() });
+    let archive = packed(dir.path(), &PackOptions { root: true, ..PackOptions::default() });
     let other = tempfile::tempdir().expect("a directory");
-    let owners = if rustix::process::geteuid().is_root() { Owners::Kept } else { Owners::Mine };
+    let owners = if rustix::process::geteuid().is_root() { Owners::FromArchive } else { Owners::CurrentUser };
     let mut tree = Tree::layer(other.path(), owners).expect("a tree");
-    fill(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("filled");
+    extract(&mut tree, &archive[..], 99, &AtomicBool::new(false)).expect("filled");
     tree.finish().expect("finished");
-    assert_eq!(packed(other.path(), &Pack { root: true, ..Pack::default() }), archive);
+    assert_eq!(packed(other.path(), &PackOptions { root: true, ..PackOptions::default() }), archive);
     let data = fs::symlink_metadata(other.path().join("gone")).expect("a whiteout");
     assert_eq!(data.rdev(), 0);
 }
@@ -78,12 +83,12 @@ fn what_was_packed_is_unpacked_the_same() {
 fn paths_are_left_out_and_names_of_whiteouts_refused() {
     let dir = upper();
     let without = vec![b"opaque".to_vec(), b"b/file".to_vec()];
-    let archive = packed(dir.path(), &Pack { without, ..Pack::default() });
+    let archive = packed(dir.path(), &PackOptions { without, ..PackOptions::default() });
     let mut reader = Reader::new(&archive[..]);
     while let Some(entry) = reader.next().expect("an entry") {
         assert!(!entry.path.starts_with(b"opaque") && entry.path != b"b/file", "{entry:?}");
     }
     fs::write(dir.path().join(".wh.x"), "").expect("a file");
-    let error = write(dir.path(), &Pack::default(), &mut Vec::new()).expect_err("refused");
+    let error = write(dir.path(), &PackOptions::default(), &mut Vec::new()).expect_err("refused");
     assert!(error.message.contains("`.wh.x`: a layer cannot have a name"), "{error}");
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::progress::untold;
+use crate::progress::ignore_progress;
 use crate::source::{self, SourceKind};
 
 /// A directory with a store.
@@ -42,7 +42,7 @@ impl Place {
 
     fn saved(&self, images: &[(Descriptor, Option<Reference>)]) -> Result<Vec<u8>> {
         let (mut archive, platform) = (Vec::new(), Platform::new("linux", "amd64", None));
-        save(&self.store, images, &platform, &untold, &AtomicBool::new(false), &mut archive)?;
+        save(&self.store, images, &platform, &ignore_progress, &AtomicBool::new(false), &mut archive)?;
         Ok(archive)
     }
 }
@@ -92,7 +92,7 @@ fn what_is_saved_is_a_layout_and_what_docker_saves() {
     let other = Place::new();
     let path = other.directory.path().join("images.tar");
     std::fs::write(&path, &archive).unwrap();
-    let found = source::import(&other.store, &path, &untold, &AtomicBool::new(false)).unwrap();
+    let found = source::import(&other.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
     for (found, (descriptor, name)) in found.iter().zip(&images) {
         assert_eq!((&found.descriptor, found.kind), (descriptor, SourceKind::Layout));
         assert_eq!(found.names.first(), name.as_ref());
@@ -112,7 +112,7 @@ fn a_list_keeps_its_digest_and_what_is_here_of_it() {
     let other = Place::new();
     let path = other.directory.path().join("list.tar");
     std::fs::write(&path, &archive).unwrap();
-    let found = source::import(&other.store, &path, &untold, &AtomicBool::new(false)).unwrap();
+    let found = source::import(&other.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
     assert_eq!(found[0].descriptor, list);
 }
 

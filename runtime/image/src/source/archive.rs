@@ -8,25 +8,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tar::{Archive, EntryType};
 
-use super::failure::{broken, given_up};
+use super::errors::{canceled, invalid_source};
 use super::imported::Imported;
 use super::{docker, layout, rootfs};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
-use crate::progress::{Progress, Told};
-use crate::store::LARGEST_DOCUMENT;
+use crate::progress::{Progress, ProgressFn};
+use crate::store::MAX_DOCUMENT_SIZE;
 use crate::store::Store;
 use crate::unpack::Limits;
-use jobc_container::decompress::decompressed;
+use jobc_container::decompress::decompressing_reader;
 use jobc_schema::digest::Digest;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Bytes of documents that an archive may have together, as they are in memory: each image has one of some kilobytes.
-const DOCUMENTS: u64 = 32 << 20;
+const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
 
 /// What an archive holds of an image, by its paths.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct ArchiveContent {
     /// Documents: files of at most 4 MiB that are not layers.
     pub documents: HashMap<String, Vec<u8>>,
     /// Blobs that were put into the store, with their first bytes.
@@ -39,34 +39,34 @@ pub(super) struct Content {
 pub(super) fn import(
     store: &Store,
     source: &Path,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<Imported>> {
-    match kind(source, stopped)? {
-        Shape::Layout => {
+    match detect_format(source, stopped)? {
+        ArchiveFormat::Layout => {
             let content = read(store, source, told, stopped)?;
             let index = content.documents.get("index.json");
-            let index = index.ok_or_else(|| broken(source, "it has no `index.json`"))?;
-            let bring = |descriptor: &Descriptor| bring(store, source, &content, descriptor);
+            let index = index.ok_or_else(|| invalid_source(source, "it has no `index.json`"))?;
+            let bring = |descriptor: &Descriptor| verify_blob(store, source, &content, descriptor);
             layout::images(store, source, index, &bring)
         }
-        Shape::Docker => docker::images(store, source, &read(store, source, told, stopped)?),
-        Shape::RootFs => rootfs::archive(store, source, told, stopped),
+        ArchiveFormat::Docker => docker::images(store, source, &read(store, source, told, stopped)?),
+        ArchiveFormat::RootFs => rootfs::archive(store, source, told, stopped),
     }
 }
 
-enum Shape {
+enum ArchiveFormat {
     Layout,
     Docker,
     RootFs,
 }
 
 /// The format of an archive, from its names up to the first that identifies it.
-fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
+fn detect_format(source: &Path, stopped: &AtomicBool) -> Result<ArchiveFormat> {
     let mut archive = Archive::new(open(source)?);
     for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
         if stopped.load(Ordering::Relaxed) {
-            return Err(given_up());
+            return Err(canceled());
         }
         let entry = entry.map_err(|error| unreadable(source, &error))?;
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
@@ -74,13 +74,13 @@ fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
         let stem = first.strip_suffix(".json").or(first.strip_suffix(".tar")).unwrap_or(first);
         match first {
             "" => {}
-            "oci-layout" | "blobs" | "index.json" => return Ok(Shape::Layout),
-            "manifest.json" | "repositories" => return Ok(Shape::Docker),
+            "oci-layout" | "blobs" | "index.json" => return Ok(ArchiveFormat::Layout),
+            "manifest.json" | "repositories" => return Ok(ArchiveFormat::Docker),
             // The directories, configurations and layers of `docker save`.
             _ if stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
-                return Ok(Shape::Docker);
+                return Ok(ArchiveFormat::Docker);
             }
-            _ => return Ok(Shape::RootFs),
+            _ => return Ok(ArchiveFormat::RootFs),
         }
     }
     Err(Error::new(Kind::Config, format!("the archive `{}` is empty", source.display()))
@@ -88,22 +88,22 @@ fn kind(source: &Path, stopped: &AtomicBool) -> Result<Shape> {
 }
 
 /// Reads all of an archive: documents into memory, everything else into the store.
-fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> Result<Content> {
-    let mut content = Content::default();
+fn read(store: &Store, source: &Path, told: ProgressFn<'_>, stopped: &AtomicBool) -> Result<ArchiveContent> {
+    let mut content = ArchiveContent::default();
     let limits = Limits::of_environment()?;
     let (mut documents, mut blobs) = (0u64, 0u64);
     let mut archive = Archive::new(open(source)?);
     for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
         let mut entry = entry.map_err(|error| unreadable(source, &error))?;
-        let path = clean(&String::from_utf8_lossy(&entry.path_bytes()));
+        let path = normalize_path(&String::from_utf8_lossy(&entry.path_bytes()));
         match entry.header().entry_type() {
             EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
             EntryType::Symlink | EntryType::Link => {
                 let to = entry.link_name_bytes().unwrap_or_default();
                 let to = String::from_utf8_lossy(&to).into_owned();
                 let to = match entry.header().entry_type() {
-                    EntryType::Symlink => beside(&path, &to),
-                    _ => clean(&to),
+                    EntryType::Symlink => resolve_link(&path, &to),
+                    _ => normalize_path(&to),
                 };
                 content.links.insert(path, to);
                 continue;
@@ -114,12 +114,15 @@ fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> R
         let extension = Path::new(&path).extension().and_then(|extension| extension.to_str());
         let is_document = extension == Some("json") || matches!(path.as_str(), "oci-layout" | "repositories");
         if is_document {
-            if size > LARGEST_DOCUMENT {
-                return Err(broken(source, format!("`{path}` has {size} bytes; the limit is 4 MiB")));
+            if size > MAX_DOCUMENT_SIZE {
+                return Err(invalid_source(source, format!("`{path}` has {size} bytes; the limit is 4 MiB")));
             }
             documents += size;
-            if documents > DOCUMENTS {
-                return Err(broken(source, format!("it has more than {} MiB of documents", DOCUMENTS >> 20)));
+            if documents > MAX_DOCUMENT_BYTES {
+                return Err(invalid_source(
+                    source,
+                    format!("it has more than {} MiB of documents", MAX_DOCUMENT_BYTES >> 20),
+                ));
             }
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
@@ -129,7 +132,7 @@ fn read(store: &Store, source: &Path, told: Told<'_>, stopped: &AtomicBool) -> R
             if blobs > limits.bytes {
                 return Err(too_large(source, &limits));
             }
-            let descriptor = keep(store, source, &mut entry, size, told, stopped)?;
+            let descriptor = store_entry(store, source, &mut entry, size, told, stopped)?;
             content.blobs.insert(path, descriptor);
         }
     }
@@ -143,12 +146,12 @@ fn too_large(source: &Path, limits: &Limits) -> Error {
 }
 
 /// Puts an entry into the store.
-fn keep(
+fn store_entry(
     store: &Store,
     source: &Path,
     entry: &mut impl Read,
     size: u64,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Descriptor> {
     let mut writer = store.begin()?;
@@ -156,7 +159,7 @@ fn keep(
     let mut begins = Vec::new();
     loop {
         if stopped.load(Ordering::Relaxed) {
-            return Err(given_up());
+            return Err(canceled());
         }
         match entry.read(&mut buffer).map_err(|error| unreadable(source, &error))? {
             0 => break,
@@ -164,13 +167,13 @@ fn keep(
                 if begins.len() < 4 {
                     begins.extend_from_slice(&buffer[..some.min(4)]);
                 }
-                writer.write_all(&buffer[..some]).map_err(|error| store.full("write to", &error))?;
+                writer.write_all(&buffer[..some]).map_err(|error| store.write_error("write to", &error))?;
             }
         }
     }
     let written = writer.written();
     if written != size {
-        return Err(broken(source, "it ends in the middle of a file"));
+        return Err(invalid_source(source, "it ends in the middle of a file"));
     }
     let digest = writer.finish(None)?;
     told(Progress::Blob { digest: digest.clone(), done: written, total: Some(size), known: false });
@@ -183,13 +186,21 @@ fn keep(
 }
 
 /// Checks that a blob of an archived layout was read, and matches its digest.
-fn bring(store: &Store, source: &Path, content: &Content, descriptor: &Descriptor) -> Result<bool> {
+fn verify_blob(
+    store: &Store,
+    source: &Path,
+    content: &ArchiveContent,
+    descriptor: &Descriptor,
+) -> Result<bool> {
     let digest = &descriptor.digest;
     let path = format!("blobs/{}/{}", digest.algorithm().name(), digest.hex());
     let came = content.blobs.get(content.links.get(&path).unwrap_or(&path));
     let Some(came) = came else { return Ok(store.has(digest)) };
     if came.size != descriptor.size {
-        return Err(broken(source, format!("{digest} has {} bytes, not {}", came.size, descriptor.size)));
+        return Err(invalid_source(
+            source,
+            format!("{digest} has {} bytes, not {}", came.size, descriptor.size),
+        ));
     }
     if came.digest == *digest {
         return Ok(true);
@@ -200,41 +211,41 @@ fn bring(store: &Store, source: &Path, content: &Content, descriptor: &Descripto
     {
         writer.restart()?;
         std::io::copy(&mut store.blob(&came.digest)?, &mut writer)
-            .map_err(|error| store.full("write to", &error))?;
-        writer.finish(Some(descriptor)).map_err(|error| broken(source, error.message))?;
+            .map_err(|error| store.write_error("write to", &error))?;
+        writer.finish(Some(descriptor)).map_err(|error| invalid_source(source, error.message))?;
         return Ok(true);
     }
-    Err(broken(source, format!("the blob {digest} has the digest {}", came.digest)))
+    Err(invalid_source(source, format!("the blob {digest} has the digest {}", came.digest)))
 }
 
 /// The bytes of an archive, decompressed.
 pub(super) fn open(source: &Path) -> Result<Box<dyn Read + Send>> {
     let file = File::open(source).map_err(|error| {
-        Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), because(&error)))
+        Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), describe_io(&error)))
     })?;
-    decompressed(BufReader::with_capacity(1 << 18, file)).map_err(|error| unreadable(source, &error))
+    decompressing_reader(BufReader::with_capacity(1 << 18, file)).map_err(|error| unreadable(source, &error))
 }
 
 pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
     let shown = source.display();
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
-        return broken(source, "it ends too early");
+        return invalid_source(source, "it ends too early");
     }
     // The text of an error for a corrupt header quotes it, with all its bytes.
-    let why = because(error);
+    let why = describe_io(error);
     let why = if why.contains(char::is_control) { "invalid tar header" } else { &why };
     Error::new(Kind::Config, format!("`{shown}` is not a readable archive: {why}"))
         .help("use a tar archive, uncompressed or compressed with gzip or zstd")
 }
 
 /// A path of an archive without `.` and with no slash at its ends.
-pub(super) fn clean(path: &str) -> String {
+pub(super) fn normalize_path(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     parts.join("/")
 }
 
 /// Where a link of an archive leads, by names alone.
-fn beside(path: &str, to: &str) -> String {
+fn resolve_link(path: &str, to: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();
     for part in to.split('/') {
@@ -252,7 +263,7 @@ pub(super) fn diff_id(store: &Store, source: &Path, layer: &Descriptor) -> Resul
     if layer.media_type == media::LAYER {
         return Ok(layer.digest.clone());
     }
-    let mut reader = decompressed(BufReader::with_capacity(1 << 18, store.blob(&layer.digest)?))
+    let mut reader = decompressing_reader(BufReader::with_capacity(1 << 18, store.blob(&layer.digest)?))
         .map_err(|error| unreadable(source, &error))?;
     let mut hasher = jobc_schema::digest::Hasher::default();
     let mut buffer = vec![0; 1 << 18];

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::archive::{Content, clean, diff_id};
-use super::failure::broken;
+use super::archive::{ArchiveContent, diff_id, normalize_path};
+use super::errors::invalid_source;
 use super::imported::{Imported, SourceKind};
 use crate::config::Config;
 use crate::manifest::media;
@@ -17,7 +17,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// An image in manifest.json.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Saved {
+struct ManifestEntry {
     config: String,
     #[serde(default)]
     repo_tags: Option<Vec<String>>,
@@ -26,32 +26,33 @@ struct Saved {
 }
 
 /// The images of an archive that was read.
-pub(super) fn images(store: &Store, source: &Path, content: &Content) -> Result<Vec<Imported>> {
+pub(super) fn images(store: &Store, source: &Path, content: &ArchiveContent) -> Result<Vec<Imported>> {
     let text = content.documents.get("manifest.json").ok_or_else(|| {
         Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
             .help("save the image again with Docker 1.10 or newer")
     })?;
-    let saved: Vec<Saved> =
-        serde_json::from_slice(text).map_err(|error| broken(source, format!("`manifest.json`: {error}")))?;
+    let saved: Vec<ManifestEntry> = serde_json::from_slice(text)
+        .map_err(|error| invalid_source(source, format!("`manifest.json`: {error}")))?;
     saved.iter().map(|saved| image(store, source, content, saved)).collect()
 }
 
-fn image(store: &Store, source: &Path, content: &Content, saved: &Saved) -> Result<Imported> {
+fn image(store: &Store, source: &Path, content: &ArchiveContent, saved: &ManifestEntry) -> Result<Imported> {
     let config = config_of(store, source, content, &saved.config)?;
     let parsed: Config = serde_json::from_slice(&config)
-        .map_err(|error| broken(source, format!("`{}`: {error}", saved.config)))?;
+        .map_err(|error| invalid_source(source, format!("`{}`: {error}", saved.config)))?;
     let paths = saved.layers.as_deref().unwrap_or_default();
     let diffs = &parsed.rootfs.diff_ids;
     if paths.len() != diffs.len() {
         let why = format!("it has {} layers, and its configuration names {}", paths.len(), diffs.len());
-        return Err(broken(source, why));
+        return Err(invalid_source(source, why));
     }
     let mut layers = Vec::with_capacity(paths.len());
     for (path, diff) in paths.iter().zip(diffs) {
-        let layer = blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is missing")))?;
+        let layer =
+            blob(content, path).ok_or_else(|| invalid_source(source, format!("`{path}` is missing")))?;
         let is = diff_id(store, source, layer)?;
         if is != *diff {
-            return Err(broken(source, format!("the layer `{path}` is {is}, and should be {diff}")));
+            return Err(invalid_source(source, format!("the layer `{path}` is {is}, and should be {diff}")));
         }
         layers.push(layer.clone());
     }
@@ -62,8 +63,8 @@ fn image(store: &Store, source: &Path, content: &Content, saved: &Saved) -> Resu
 }
 
 /// A layer by its path; a layer that two images share is a link at times.
-fn blob<'a>(content: &'a Content, path: &str) -> Option<&'a Descriptor> {
-    let mut path = clean(path);
+fn blob<'a>(content: &'a ArchiveContent, path: &str) -> Option<&'a Descriptor> {
+    let mut path = normalize_path(path);
     for _ in 0..8 {
         match content.links.get(&path) {
             Some(to) => path.clone_from(to),
@@ -74,10 +75,10 @@ fn blob<'a>(content: &'a Content, path: &str) -> Option<&'a Descriptor> {
 }
 
 /// The text of a configuration: a document, or since Docker 25 a blob.
-fn config_of(store: &Store, source: &Path, content: &Content, path: &str) -> Result<Vec<u8>> {
-    if let Some(document) = content.documents.get(&clean(path)) {
+fn config_of(store: &Store, source: &Path, content: &ArchiveContent, path: &str) -> Result<Vec<u8>> {
+    if let Some(document) = content.documents.get(&normalize_path(path)) {
         return Ok(document.clone());
     }
-    let blob = blob(content, path).ok_or_else(|| broken(source, format!("`{path}` is missing")))?;
+    let blob = blob(content, path).ok_or_else(|| invalid_source(source, format!("`{path}` is missing")))?;
     store.bytes(blob)
 }

@@ -29,7 +29,7 @@ pub enum SourceKind {
 
 impl SourceKind {
     /// In words, with its article.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Layout => "an OCI layout",
             Self::DockerArchive => "a Docker archive",

@@ -6,37 +6,45 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::archive::unreadable;
-use super::failure::given_up;
+use super::assemble::add_image;
+use super::errors::canceled;
 use super::imported::{Imported, SourceKind};
-use super::made::finish;
 use crate::config::{Config, History};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
-use crate::pack::{Pack, pack};
-use crate::progress::{Progress, Told};
+use crate::pack::{PackOptions, pack};
+use crate::progress::{Progress, ProgressFn};
 use crate::store::Store;
 use crate::store::Writer;
-use jobc_container::decompress::decompressed;
+use jobc_container::decompress::decompressing_reader;
 use jobc_schema::digest::{Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Creates an image of an archive: the archive is its layer, byte for byte.
 pub(super) fn archive(
     store: &Store,
     source: &Path,
-    told: Told<'_>,
+    told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<Imported>> {
     let failed = |error: &io::Error| {
-        Error::new(Kind::Config, format!("cannot read `{}`: {}", source.display(), because(error)))
+        Error::new(Kind::Config, format!("cannot read `{}`: {}", source.display(), describe_io(error)))
     };
     let file = File::open(source).map_err(|error| failed(&error))?;
     let total = file.metadata().map_err(|error| failed(&error))?.len();
     let writer = store.begin()?;
-    let mut kept = Keeping { inner: file, writer, begins: Vec::new(), full: None, told, total, stopped };
+    let mut kept = StoringReader {
+        inner: file,
+        writer,
+        first_bytes: Vec::new(),
+        write_error: None,
+        progress: told,
+        total,
+        stopped,
+    };
     let mut hasher = Hasher::default();
     let mut buffer = vec![0; 1 << 18];
-    let read = decompressed(BufReader::with_capacity(1 << 18, &mut kept)).and_then(|mut content| {
+    let read = decompressing_reader(BufReader::with_capacity(1 << 18, &mut kept)).and_then(|mut content| {
         loop {
             match content.read(&mut buffer)? {
                 0 => break,
@@ -48,13 +56,13 @@ pub(super) fn archive(
     // What follows the end of what is compressed belongs to the file all the same.
     let read = read.and_then(|()| io::copy(&mut kept, &mut io::sink()).map(drop));
     if stopped.load(Ordering::Relaxed) {
-        return Err(given_up());
+        return Err(canceled());
     }
-    if let Some(error) = kept.full {
-        return Err(store.full("write to", &error));
+    if let Some(error) = kept.write_error {
+        return Err(store.write_error("write to", &error));
     }
     read.map_err(|error| unreadable(source, &error))?;
-    let (size, begins) = (kept.writer.written(), kept.begins);
+    let (size, begins) = (kept.writer.written(), kept.first_bytes);
     let digest = kept.writer.finish(None)?;
     let media_type = match begins[..] {
         [0x1f, 0x8b, ..] => media::LAYER_GZIP,
@@ -68,7 +76,7 @@ pub(super) fn archive(
 /// Creates an image of a directory: its files with the owners that they have in containers of the calling user.
 pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<Imported>> {
     let mut writer = store.begin()?;
-    pack(source, &Pack { root: true, ..Pack::default() }, &mut writer)?;
+    pack(source, &PackOptions { root: true, ..PackOptions::default() }, &mut writer)?;
     let size = writer.written();
     let digest = writer.finish(None)?;
     one_layer(store, source, Descriptor::new(media::LAYER, digest.clone(), size), digest)
@@ -80,37 +88,37 @@ fn one_layer(store: &Store, source: &Path, layer: Descriptor, diff_id: Digest) -
     config.config.env = vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
     config.history =
         vec![History { created_by: Some(format!("jobc image import {name}")), ..History::default() }];
-    let descriptor = finish(store, config, vec![(layer, diff_id)])?;
+    let descriptor = add_image(store, config, vec![(layer, diff_id)])?;
     Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::RootFs }])
 }
 
 /// Keeps in the store what is read.
-struct Keeping<'a, 'b> {
+struct StoringReader<'a, 'b> {
     inner: File,
     writer: Writer<'a>,
-    begins: Vec<u8>,
+    first_bytes: Vec<u8>,
     /// Why the store could not take more.
-    full: Option<io::Error>,
-    told: Told<'b>,
+    write_error: Option<io::Error>,
+    progress: ProgressFn<'b>,
     total: u64,
     stopped: &'b AtomicBool,
 }
 
-impl Read for Keeping<'_, '_> {
+impl Read for StoringReader<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.stopped.load(Ordering::Relaxed) {
             return Err(io::Error::other("canceled"));
         }
         let read = self.inner.read(buffer)?;
-        if self.begins.len() < 4 {
-            self.begins.extend_from_slice(&buffer[..read.min(4)]);
+        if self.first_bytes.len() < 4 {
+            self.first_bytes.extend_from_slice(&buffer[..read.min(4)]);
         }
         if let Err(error) = self.writer.write_all(&buffer[..read]) {
-            self.full = Some(error);
+            self.write_error = Some(error);
             return Err(io::Error::other("the store accepts no more data"));
         }
         let done = self.writer.written();
-        (self.told)(Progress::Source { done, total: Some(self.total) });
+        (self.progress)(Progress::Source { done, total: Some(self.total) });
         Ok(read)
     }
 }

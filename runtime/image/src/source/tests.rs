@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::manifest::media;
 use crate::platform::Platform;
-use crate::progress::untold;
+use crate::progress::ignore_progress;
 use jobc_schema::digest::Digest;
 
 /// A directory with a store, and files made for one import.
@@ -30,7 +30,7 @@ impl Place {
     }
 
     fn import(&self, source: &Path) -> Result<Vec<Imported>> {
-        super::import(&self.store, source, &untold, &AtomicBool::new(false))
+        super::import(&self.store, source, &ignore_progress, &AtomicBool::new(false))
     }
 
     /// Why a source is refused; nothing of it may be named.
@@ -206,7 +206,7 @@ fn a_small_archive_that_becomes_large_is_refused() {
 fn a_file_that_stays_the_same_is_brought_in_once() {
     let place = Place::new();
     let path = place.file("r.tar", &tar(&[("a", b"one")]));
-    let take = || the_image(&place.store, &path, &untold, &AtomicBool::new(false)).unwrap();
+    let take = || import_one(&place.store, &path, &ignore_progress, &AtomicBool::new(false)).unwrap();
     let first = take();
     let blobs = place.store.root().join("blobs/sha256");
     let before: Vec<_> = std::fs::read_dir(&blobs).unwrap().collect();

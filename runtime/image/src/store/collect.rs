@@ -18,11 +18,11 @@ use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Result};
 
 /// How long an incomplete blob is kept so that its fetch can resume.
-const RESUMABLE: Duration = Duration::from_hours(24);
+const MAX_PARTIAL_AGE: Duration = Duration::from_hours(24);
 
 /// What was taken away, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub struct CollectionReport {
     /// Blobs.
     pub blobs: Vec<Digest>,
     /// Layers as directories.
@@ -33,7 +33,7 @@ pub struct Collected {
 
 /// What must stay: blobs, and the layers that are unpacked.
 #[derive(Debug, Default)]
-pub(super) struct Reached {
+pub(super) struct ReachableContent {
     /// Blobs.
     pub blobs: HashSet<Digest>,
     /// Diff ids.
@@ -41,34 +41,34 @@ pub(super) struct Reached {
 }
 
 impl Store {
-    /// Takes away what no name, no [hold](Store::hold) and, unless `cache` is to go too, no build's cache reaches.
+    /// Takes away what no name, no [pin](Store::pin) and, unless `cache` is to go too, no build's cache reaches.
     ///
     /// Nothing is returned if another process works in the store now: the images that it adds have no name yet.
     ///
     /// # Errors
     ///
     /// The disk fails. What was removed until then is gone.
-    pub fn collect(&self, cache: bool, rehearse: bool) -> Result<Option<Collected>> {
+    pub fn collect(&self, cache: bool, rehearse: bool) -> Result<Option<CollectionReport>> {
         match flock(&self.users, FlockOperation::NonBlockingLockExclusive) {
             // A lock that could not be changed is lost (flock(2)).
             Err(Errno::WOULDBLOCK) => {
-                self.share()?;
+                self.lock_shared()?;
                 return Ok(None);
             }
-            Err(errno) => return Err(Error::machine("lock the image store", errno)),
+            Err(errno) => return Err(Error::system("lock the image store", errno)),
             Ok(()) => {}
         }
-        let collected = self.collect_alone(cache, rehearse);
-        self.share()?;
+        let collected = self.collect_locked(cache, rehearse);
+        self.lock_shared()?;
         collected.map(Some)
     }
 
-    fn share(&self) -> Result<()> {
+    fn lock_shared(&self) -> Result<()> {
         flock(&self.users, FlockOperation::LockShared)
-            .map_err(|errno| Error::machine("lock the image store", errno))
+            .map_err(|errno| Error::system("lock the image store", errno))
     }
 
-    fn collect_alone(&self, cache: bool, rehearse: bool) -> Result<Collected> {
+    fn collect_locked(&self, cache: bool, rehearse: bool) -> Result<CollectionReport> {
         let remove = |path: &Path| match fs::remove_file(path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(self.failed("remove", path, &error))
@@ -77,10 +77,10 @@ impl Store {
         };
         if cache && !rehearse {
             jobc_container::remove::remove(&self.root.join("cache"))?;
-            fs::create_dir(self.root.join("cache")).map_err(|error| self.full("write to", &error))?;
+            fs::create_dir(self.root.join("cache")).map_err(|error| self.write_error("write to", &error))?;
         }
-        let reached = self.reached(!cache)?;
-        let mut collected = Collected::default();
+        let reached = self.reachable(!cache)?;
+        let mut collected = CollectionReport::default();
         for (digest, path) in self.blobs()? {
             if !reached.blobs.contains(&digest) {
                 collected.bytes += fs::metadata(&path).map_or(0, |data| data.len());
@@ -90,7 +90,7 @@ impl Store {
                 collected.blobs.push(digest);
             }
         }
-        for path in self.unpacked()? {
+        for path in self.unpacked_layers()? {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             // What follows a dot is a seam over that layer, or is not whole.
             let (layer, rest) = name.split_once('.').unwrap_or((name, ""));
@@ -106,7 +106,7 @@ impl Store {
         {
             let name = entry.file_name();
             let old = entry.metadata().and_then(|data| data.modified()).is_ok_and(|modified| {
-                SystemTime::now().duration_since(modified).is_ok_and(|age| age > RESUMABLE)
+                SystemTime::now().duration_since(modified).is_ok_and(|age| age > MAX_PARTIAL_AGE)
             });
             if !rehearse && (old || name.as_encoded_bytes().starts_with(b"new-")) {
                 remove(&entry.path())?;
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// Layers as directories: `unpacked/<whose ids>/<diff id>`.
-    fn unpacked(&self) -> Result<Vec<PathBuf>> {
+    fn unpacked_layers(&self) -> Result<Vec<PathBuf>> {
         let root = self.root.join("unpacked");
         let kinds = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;
         let mut layers: Vec<PathBuf> = kinds
@@ -148,10 +148,10 @@ impl Store {
     }
 
     /// What names, holds and the cache of builds reach. What they reach and what does not exist is passed over.
-    pub(super) fn reached(&self, cache: bool) -> Result<Reached> {
-        let mut reached = Reached::default();
+    pub(super) fn reachable(&self, cache: bool) -> Result<ReachableContent> {
+        let mut reached = ReachableContent::default();
         let mut to_see = self.read_index()?.manifests;
-        for digest in self.held()? {
+        for digest in self.pinned()? {
             let size = fs::metadata(self.path(&digest)).map_or(0, |data| data.len());
             // Whether it is an index or a manifest is seen by what is in it.
             to_see.push(Descriptor::new("", digest, size));

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::document::{LARGEST_DOCUMENT, sorted_json};
+use super::document::{MAX_DOCUMENT_SIZE, sorted_json};
 use crate::manifest::Descriptor;
 use jobc_schema::digest::{Algorithm, Digest, Hasher};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// A store of images. While it is open, nothing in it is collected.
 #[derive(Debug)]
@@ -25,13 +25,13 @@ impl Store {
     /// # Errors
     ///
     /// Neither `XDG_DATA_HOME` nor `HOME` is an absolute path.
-    pub fn usual() -> Result<PathBuf> {
+    pub fn default_path() -> Result<PathBuf> {
         let absolute =
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let data =
             absolute("XDG_DATA_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
         data.map(|data| data.join("jobc/images")).ok_or_else(|| {
-            Error::new(Kind::Machine, "no directory for images: neither XDG_DATA_HOME nor HOME is set")
+            Error::new(Kind::System, "no directory for images: neither XDG_DATA_HOME nor HOME is set")
                 .help("name one with `--image-root`")
         })
     }
@@ -43,7 +43,7 @@ impl Store {
     /// The directory cannot be made or written, or holds something else than an image layout.
     pub fn open(root: &Path) -> Result<Self> {
         let failed = |what: &str, error: &std::io::Error| {
-            Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", root.display(), because(error)))
+            Error::new(Kind::System, format!("cannot {what} `{}`: {}", root.display(), describe_io(error)))
                 .help("name a writable directory with `--image-root`")
         };
         let mut directories = fs::DirBuilder::new();
@@ -60,9 +60,9 @@ impl Store {
         }
         let users = open_lock(&root.join("users"))?;
         flock(&users, FlockOperation::LockShared)
-            .map_err(|errno| Error::machine(format!("lock the store `{}`", root.display()), errno))?;
+            .map_err(|errno| Error::system(format!("lock the store `{}`", root.display()), errno))?;
         let store = Self { root, users };
-        store.begin_layout()?;
+        store.create_layout()?;
         Ok(store)
     }
 
@@ -101,10 +101,10 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// It is missing, larger than [`LARGEST_DOCUMENT`], or corrupt.
+    /// It is missing, larger than [`MAX_DOCUMENT_SIZE`], or corrupt.
     pub fn bytes(&self, descriptor: &Descriptor) -> Result<Vec<u8>> {
         let digest = &descriptor.digest;
-        if descriptor.size > LARGEST_DOCUMENT {
+        if descriptor.size > MAX_DOCUMENT_SIZE {
             return Err(Error::new(
                 Kind::Unsupported,
                 format!("{digest} claims to be a document of {} bytes; the limit is 4 MiB", descriptor.size),
@@ -112,14 +112,14 @@ impl Store {
         }
         let mut bytes = Vec::new();
         let blob = self.blob(digest)?;
-        blob.take(LARGEST_DOCUMENT + 1)
+        blob.take(MAX_DOCUMENT_SIZE + 1)
             .read_to_end(&mut bytes)
             .map_err(|error| self.failed("read", &self.path(digest), &error))?;
         let mut hasher = Hasher::new(digest.algorithm());
         hasher.update(&bytes);
         if bytes.len() as u64 != descriptor.size || hasher.finish() != *digest {
             return Err(Error::new(
-                Kind::Machine,
+                Kind::System,
                 format!("the blob {digest} in the store `{}` was changed", self.root.display()),
             )
             .help("check the store with `jobc image verify`, then pull or import the image again"));
@@ -136,7 +136,8 @@ impl Store {
         let descriptor = Descriptor::new(media_type, Digest::of(bytes), bytes.len() as u64);
         if !self.has(&descriptor.digest) {
             let mut writer = self.begin()?;
-            std::io::Write::write_all(&mut writer, bytes).map_err(|error| self.full("write to", &error))?;
+            std::io::Write::write_all(&mut writer, bytes)
+                .map_err(|error| self.write_error("write to", &error))?;
             writer.finish(Some(&descriptor))?;
         }
         Ok(descriptor)
@@ -153,20 +154,20 @@ impl Store {
 
     pub(super) fn failed(&self, what: &str, path: &Path, error: &std::io::Error) -> Error {
         if is_full(error) {
-            return self.full(what, error);
+            return self.write_error(what, error);
         }
-        Error::new(Kind::Machine, format!("cannot {what} `{}`: {}", path.display(), because(error)))
+        Error::new(Kind::System, format!("cannot {what} `{}`: {}", path.display(), describe_io(error)))
     }
 
     /// The words for an error while something is written into the store.
-    pub fn full(&self, what: &str, error: &std::io::Error) -> Error {
+    pub fn write_error(&self, what: &str, error: &std::io::Error) -> Error {
         let root = self.root.display();
         if is_full(error) {
-            return Error::new(Kind::Machine, format!("no space left in the image store `{root}`")).help(
+            return Error::new(Kind::System, format!("no space left in the image store `{root}`")).help(
                 "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
             );
         }
-        Error::new(Kind::Machine, format!("cannot {what} the image store `{root}`: {}", because(error)))
+        Error::new(Kind::System, format!("cannot {what} the image store `{root}`: {}", describe_io(error)))
     }
 }
 
@@ -177,6 +178,6 @@ fn is_full(error: &std::io::Error) -> bool {
 /// Opens a file that only its lock matters of.
 pub(super) fn open_lock(path: &Path) -> Result<File> {
     File::options().read(true).write(true).create(true).truncate(false).open(path).map_err(|error| {
-        Error::new(Kind::Machine, format!("cannot open `{}`: {}", path.display(), because(&error)))
+        Error::new(Kind::System, format!("cannot open `{}`: {}", path.display(), describe_io(&error)))
     })
 }

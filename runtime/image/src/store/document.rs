@@ -1,7 +1,7 @@
 //! Documents of a store: manifests, configurations and indexes, which are JSON.
 
 /// The largest document that is read as a whole: manifests, configurations and indexes; registries take no larger ones.
-pub const LARGEST_DOCUMENT: u64 = 4 << 20;
+pub const MAX_DOCUMENT_SIZE: u64 = 4 << 20;
 
 /// JSON with sorted keys and nothing between.
 pub fn sorted_json(value: &impl serde::Serialize) -> Vec<u8> {

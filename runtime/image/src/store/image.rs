@@ -42,14 +42,14 @@ impl Store {
         let image = self.read_image(&descriptor)?;
         let is = image.platform();
         // An image without an architecture, as some tools write them, is accepted for any platform.
-        if !is.architecture.is_empty() && is.serves(platform) == 0 {
-            return Err(for_others(&descriptor, &[is], platform));
+        if !is.architecture.is_empty() && is.match_score(platform) == 0 {
+            return Err(no_matching_platform(&descriptor, &[is], platform));
         }
         Ok(image)
     }
 
     /// Whether everything of an image for a platform is here.
-    pub fn is_whole(&self, descriptor: &Descriptor, platform: &Platform) -> bool {
+    pub fn is_complete(&self, descriptor: &Descriptor, platform: &Platform) -> bool {
         let image = self.image(descriptor, platform);
         image.is_ok_and(|image| image.manifest.layers.iter().all(|layer| self.has(&layer.digest)))
     }
@@ -152,16 +152,16 @@ fn select(index_at: &Descriptor, index: Index, platform: &Platform) -> Result<De
     let runs =
         |entry: &Descriptor| media::is_manifest(&entry.media_type) || media::is_index(&entry.media_type);
     let entries: Vec<Descriptor> = index.manifests.into_iter().filter(runs).collect();
-    let serves = |entry: &Descriptor| entry.platform.as_ref().map_or(1, |is| is.serves(platform));
+    let serves = |entry: &Descriptor| entry.platform.as_ref().map_or(1, |is| is.match_score(platform));
     let best = entries.iter().map(serves).max().unwrap_or(0);
     if let Some(entry) = entries.iter().find(|entry| serves(entry) == best && best > 0) {
         return Ok(entry.clone());
     }
     let others: Vec<Platform> = entries.into_iter().filter_map(|entry| entry.platform).collect();
-    Err(for_others(index_at, &others, platform))
+    Err(no_matching_platform(index_at, &others, platform))
 }
 
-fn for_others(descriptor: &Descriptor, others: &[Platform], platform: &Platform) -> Error {
+fn no_matching_platform(descriptor: &Descriptor, others: &[Platform], platform: &Platform) -> Error {
     let mut names: Vec<String> =
         others.iter().filter(|other| other.os != "unknown").map(|other| format!("`{other}`")).collect();
     names.dedup();

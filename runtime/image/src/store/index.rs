@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 
 use super::directory::{Store, open_lock};
-use super::document::{LARGEST_DOCUMENT, sorted_json};
-use super::writer::flock_patiently;
+use super::document::{MAX_DOCUMENT_SIZE, sorted_json};
+use super::writer::flock_retrying;
 use crate::manifest::Descriptor;
 use crate::manifest::Index;
 use crate::manifest::REF_NAME;
@@ -15,7 +15,7 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// An image under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedImage {
     /// The whole reference, `docker.io/library/busybox:latest`; absent for what has lost its name.
     pub name: Option<String>,
     /// Its target: an index or a manifest.
@@ -24,7 +24,7 @@ pub struct Named {
 
 impl Store {
     /// Creates the files that make a directory a layout.
-    pub(super) fn begin_layout(&self) -> Result<()> {
+    pub(super) fn create_layout(&self) -> Result<()> {
         let layout = self.root.join("oci-layout");
         if self.root.join("index.json").is_file() && layout.is_file() {
             return Ok(());
@@ -44,12 +44,15 @@ impl Store {
     /// # Errors
     ///
     /// index.json is not what it should be.
-    pub fn images(&self) -> Result<Vec<Named>> {
-        let mut images: Vec<Named> = self
+    pub fn images(&self) -> Result<Vec<NamedImage>> {
+        let mut images: Vec<NamedImage> = self
             .read_index()?
             .manifests
             .into_iter()
-            .map(|mut descriptor| Named { name: descriptor.annotations.shift_remove(REF_NAME), descriptor })
+            .map(|mut descriptor| NamedImage {
+                name: descriptor.annotations.shift_remove(REF_NAME),
+                descriptor,
+            })
             .collect();
         images.sort_by(|a, b| (&a.name, &a.descriptor.digest).cmp(&(&b.name, &b.descriptor.digest)));
         Ok(images)
@@ -140,7 +143,7 @@ impl Store {
     pub(super) fn read_index(&self) -> Result<Index> {
         let path = self.root.join("index.json");
         let text = fs::read(&path).map_err(|error| self.failed("read", &path, &error))?;
-        serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * LARGEST_DOCUMENT).ok_or_else(
+        serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * MAX_DOCUMENT_SIZE).ok_or_else(
             || {
                 Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
                     .help("name another directory with `--image-root`, or restore the file")
@@ -161,8 +164,8 @@ impl Store {
     /// The lock of index.json; held until it is dropped.
     fn lock(&self) -> Result<File> {
         let file = open_lock(&self.root.join("lock"))?;
-        flock_patiently(&file)
-            .map_err(|errno| Error::machine(format!("lock the store `{}`", self.root.display()), errno))?;
+        flock_retrying(&file)
+            .map_err(|errno| Error::system(format!("lock the store `{}`", self.root.display()), errno))?;
         Ok(file)
     }
 

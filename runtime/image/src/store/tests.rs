@@ -95,7 +95,7 @@ fn what_nobody_names_or_holds_is_collected() {
     let held = image(&store, &["shared", "held"]);
     let gone = image(&store, &["shared", "gone"]);
     store.tag(&name("kept"), &kept).unwrap();
-    let hold = store.hold(std::slice::from_ref(&held.digest)).unwrap();
+    let hold = store.pin(std::slice::from_ref(&held.digest)).unwrap();
     let unpacked = store.root().join("unpacked/root");
     let layer = unpacked.join(Digest::of(b"gone").hex());
     let seam = unpacked.join(format!("{}.0123456789ab", Digest::of(b"kept").hex()));

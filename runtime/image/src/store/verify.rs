@@ -52,7 +52,7 @@ impl Store {
     ///
     /// The disk fails.
     pub fn verify(&self, remove: bool) -> Result<Vec<Finding>> {
-        let mut findings = self.foreign()?;
+        let mut findings = self.foreign_files()?;
         for (digest, path) in self.blobs()? {
             let mut file = match fs::File::open(&path) {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
@@ -75,14 +75,20 @@ impl Store {
         }
         for image in self.read_index()?.manifests {
             let name = image.annotations.get(REF_NAME).cloned().unwrap_or_else(|| image.digest.to_string());
-            self.look(&image, &name, false, &mut findings);
+            self.verify_descriptor(&image, &name, false, &mut findings);
         }
         findings.dedup();
         Ok(findings)
     }
 
     /// Verifies a descriptor's content and everything that it references.
-    fn look(&self, descriptor: &Descriptor, by: &str, in_index: bool, findings: &mut Vec<Finding>) {
+    fn verify_descriptor(
+        &self,
+        descriptor: &Descriptor,
+        by: &str,
+        in_index: bool,
+        findings: &mut Vec<Finding>,
+    ) {
         if !self.has(&descriptor.digest) {
             // Of an index the other platforms are not pulled.
             if !in_index {
@@ -97,7 +103,7 @@ impl Store {
             match self.document::<Index>(descriptor) {
                 Ok(index) if index.manifests.iter().any(|manifest| self.has(&manifest.digest)) => {
                     for manifest in &index.manifests {
-                        self.look(manifest, by, true, findings);
+                        self.verify_descriptor(manifest, by, true, findings);
                     }
                 }
                 Ok(_) => unreadable("all of its manifests are missing".to_owned()),
@@ -105,13 +111,13 @@ impl Store {
             }
         } else if media::is_manifest(&descriptor.media_type) {
             match self.document::<Manifest>(descriptor) {
-                Ok(manifest) => self.look_at_parts(&manifest, by, findings),
+                Ok(manifest) => self.verify_blobs(&manifest, by, findings),
                 Err(error) => unreadable(error.message),
             }
         }
     }
 
-    fn look_at_parts(&self, manifest: &Manifest, by: &str, findings: &mut Vec<Finding>) {
+    fn verify_blobs(&self, manifest: &Manifest, by: &str, findings: &mut Vec<Finding>) {
         for part in std::iter::once(&manifest.config).chain(&manifest.layers) {
             if !self.has(&part.digest) {
                 findings.push(Finding::Missing { digest: part.digest.clone(), by: by.to_owned() });
@@ -125,7 +131,7 @@ impl Store {
         }
     }
 
-    fn foreign(&self) -> Result<Vec<Finding>> {
+    fn foreign_files(&self) -> Result<Vec<Finding>> {
         let known: std::collections::HashSet<_> = self.blobs()?.into_iter().map(|(_, path)| path).collect();
         let root = self.root.join("blobs");
         let directories = fs::read_dir(&root).map_err(|error| self.failed("read", &root, &error))?;

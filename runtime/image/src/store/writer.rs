@@ -26,8 +26,8 @@ pub struct Writer<'a> {
     hasher: Hasher,
     written: u64,
     /// The most bytes that it may have.
-    bound: u64,
-    kept: bool,
+    max_size: u64,
+    resumable: bool,
 }
 
 impl Store {
@@ -50,8 +50,8 @@ impl Store {
                         file,
                         hasher,
                         written: 0,
-                        bound: u64::MAX,
-                        kept: false,
+                        max_size: u64::MAX,
+                        resumable: false,
                     });
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -77,8 +77,8 @@ impl Store {
             let opened =
                 File::options().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);
             let mut file = opened.map_err(|error| self.failed("write", &path, &error))?;
-            flock_patiently(&file)
-                .map_err(|errno| Error::machine(format!("lock `{}`", path.display()), errno))?;
+            flock_retrying(&file)
+                .map_err(|errno| Error::system(format!("lock `{}`", path.display()), errno))?;
             // Whoever had it may have given it its name, or removed it.
             if !is_at(&file, &path) {
                 continue;
@@ -99,8 +99,15 @@ impl Store {
                     }
                 }
             }
-            let mut writer =
-                Writer { store: self, path, file, hasher, written, bound: descriptor.size, kept: true };
+            let mut writer = Writer {
+                store: self,
+                path,
+                file,
+                hasher,
+                written,
+                max_size: descriptor.size,
+                resumable: true,
+            };
             if written > descriptor.size {
                 writer.restart()?;
             }
@@ -148,23 +155,23 @@ impl Writer<'_> {
                 None
             };
             if let Some(wrong) = wrong {
-                self.kept = false;
+                self.resumable = false;
                 let message = format!("the data received for {} does not match: {wrong}", expected.digest);
-                return Err(Error::new(Kind::Machine, message)
+                return Err(Error::new(Kind::System, message)
                     .help("retry; if it fails again, report it to the operator of the server"));
             }
         }
         let failed = |error: io::Error| self.store.failed("keep", &self.path, &error);
         rename_to_disk(&self.file, &self.path, &self.store.path(&digest)).map_err(failed)?;
         // What had its place in `partial` has it no more.
-        self.kept = true;
+        self.resumable = true;
         Ok(digest)
     }
 }
 
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bound - self.written < bytes.len() as u64 {
+        if self.max_size - self.written < bytes.len() as u64 {
             return Err(io::Error::other("more bytes than the size in the descriptor"));
         }
         let written = self.file.write(bytes)?;
@@ -180,7 +187,7 @@ impl Write for Writer<'_> {
 
 impl Drop for Writer<'_> {
     fn drop(&mut self) {
-        if !self.kept {
+        if !self.resumable {
             // What stays is collected.
             let _ = fs::remove_file(&self.path);
         }
@@ -188,7 +195,7 @@ impl Drop for Writer<'_> {
 }
 
 /// Waits for the lock, and retries after signals.
-pub(super) fn flock_patiently(file: &File) -> rustix::io::Result<()> {
+pub(super) fn flock_retrying(file: &File) -> rustix::io::Result<()> {
     loop {
         match flock(file, FlockOperation::LockExclusive) {
             Err(Errno::INTR) => {}

@@ -5,32 +5,32 @@ use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::limits::Limits;
-use super::part::Part;
-use super::seam;
-use super::unpacking::Unpacking;
+use super::merge_layer;
+use super::partial::PartialDirectory;
+use super::unpacker::Unpacker;
 use crate::manifest::Descriptor;
 use crate::progress::Progress;
-use jobc_container::archive::fill;
-use jobc_container::archive::tree::{Left, Owners, Tree};
-use jobc_container::decompress::{Bounded, ahead, decompressed};
+use jobc_container::archive::extract;
+use jobc_container::archive::tree::{LayerSummary, Owners, Tree};
+use jobc_container::decompress::{LimitedReader, decompressing_reader, read_ahead};
 use jobc_schema::digest::Digest;
 use jobc_schema::digest::Hasher;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Bytes of the blob that are read at a time.
-const INPUT: usize = 1 << 18;
+const READ_SIZE: usize = 1 << 18;
 
 /// How often progress is reported, in bytes of the blob.
-const TELL: u64 = 4 << 20;
+const PROGRESS_INTERVAL: u64 = 4 << 20;
 
 /// Unpacks a layer, unless another process does.
-pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, owners: Owners) -> Result<()> {
-    let place = of.place(diff_id);
-    let failed = |error: &io::Error| explain(of, layer, error);
+pub(super) fn unpack(of: &Unpacker<'_>, layer: &Descriptor, diff_id: &Digest, owners: Owners) -> Result<()> {
+    let place = of.layer_path(diff_id);
+    let failed = |error: &io::Error| layer_error(of, layer, error);
     let tell = |done, known| {
-        (of.told)(Progress::Layer { digest: layer.digest.clone(), done, total: layer.size, known });
+        (of.progress)(Progress::Layer { digest: layer.digest.clone(), done, total: layer.size, known });
     };
-    let Some(part) = Part::begin(&place, of.stopped).map_err(|error| failed(&error))? else {
+    let Some(part) = PartialDirectory::create(&place, of.stopped).map_err(|error| failed(&error))? else {
         tell(layer.size, true);
         return Ok(());
     };
@@ -38,39 +38,46 @@ pub(super) fn unpack(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, o
     let left = fs::create_dir(&files)
         .and_then(|()| Tree::layer(&files, owners))
         .map_err(|error| failed(&error))
-        .and_then(|tree| pour(of, layer, diff_id, tree))?;
+        .and_then(|tree| fill_tree(of, layer, diff_id, tree))?;
     // Below the lowest layer there is nothing to link to.
-    if let Some((name, target)) = left.borrowed.first()
+    if let Some((name, target)) = left.external_links.first()
         && of.layers.first().is_some_and(|(_, lowest)| *lowest == diff_id)
     {
-        return Err(seam::no_such_target(name, target));
+        return Err(merge_layer::no_such_target(name, target));
     }
-    for device in &left.without {
+    for device in &left.skipped_devices {
         let shown = String::from_utf8_lossy(device);
-        (of.told)(Progress::Note(format!(
+        (of.progress)(Progress::Note(format!(
             "the device `/{shown}` of the image was left out: only root can create it"
         )));
     }
-    seam::write_left(part.path(), &left).and_then(|()| part.finish()).map_err(|error| failed(&error))?;
+    merge_layer::write_dependencies(part.path(), &left)
+        .and_then(|()| part.finish())
+        .map_err(|error| failed(&error))?;
     tell(layer.size, false);
     Ok(())
 }
 
 /// Fills a tree with the content of a layer.
-fn pour(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, mut tree: Tree) -> Result<Left> {
-    let failed = |error: io::Error| explain(of, layer, &error);
+fn fill_tree(
+    of: &Unpacker<'_>,
+    layer: &Descriptor,
+    diff_id: &Digest,
+    mut tree: Tree,
+) -> Result<LayerSummary> {
+    let failed = |error: io::Error| layer_error(of, layer, &error);
     let read = AtomicU64::new(0);
-    let blob = Counted { inner: of.store.blob(&layer.digest)?, count: &read };
+    let blob = CountingReader { inner: of.store.blob(&layer.digest)?, count: &read };
     let mut hasher = Hasher::new(diff_id.algorithm());
-    let content = decompressed(BufReader::with_capacity(INPUT, blob)).map_err(failed)?;
-    let content = Bounded::new(content, of.limits.bytes, of.stopped);
+    let content = decompressing_reader(BufReader::with_capacity(READ_SIZE, blob)).map_err(failed)?;
+    let content = LimitedReader::new(content, of.limits.bytes, of.stopped);
     let mut told = 0;
     let seen = |piece: &[u8]| {
         hasher.update(piece);
         let done = read.load(Ordering::Relaxed).min(layer.size);
-        if done >= told + TELL {
+        if done >= told + PROGRESS_INTERVAL {
             told = done;
-            (of.told)(Progress::Layer {
+            (of.progress)(Progress::Layer {
                 digest: layer.digest.clone(),
                 done,
                 total: layer.size,
@@ -78,9 +85,9 @@ fn pour(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, mut tree: Tree
             });
         }
     };
-    let left = ahead::reading(content, seen, |content| {
+    let left = read_ahead::with_read_ahead(content, seen, |content| {
         // An archive without an end mark is whole where its digest is right.
-        fill(&mut tree, content, of.limits.entries, of.stopped)?;
+        extract(&mut tree, content, of.limits.entries, of.stopped)?;
         tree.finish_layer()
     })
     .map_err(failed)?;
@@ -89,19 +96,19 @@ fn pour(of: &Unpacking<'_>, layer: &Descriptor, diff_id: &Digest, mut tree: Tree
         let message =
             format!("the layer {} has the diff ID {found}, but the image lists {diff_id}", layer.digest);
         return Err(
-            Error::new(Kind::Machine, message).help("pull or import the image again, or contact its author")
+            Error::new(Kind::System, message).help("pull or import the image again, or contact its author")
         );
     }
     Ok(left)
 }
 
 /// The failure, as text with the layer.
-fn explain(of: &Unpacking<'_>, layer: &Descriptor, error: &io::Error) -> Error {
+fn layer_error(of: &Unpacker<'_>, layer: &Descriptor, error: &io::Error) -> Error {
     let layer = &layer.digest;
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of.store.full("write to", error),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => of.store.write_error("write to", error),
         io::ErrorKind::UnexpectedEof => {
-            Error::new(Kind::Machine, format!("the layer {layer} is truncated: {error}"))
+            Error::new(Kind::System, format!("the layer {layer} is truncated: {error}"))
                 .help("pull or import the image again")
         }
         io::ErrorKind::FileTooLarge => {
@@ -110,17 +117,17 @@ fn explain(of: &Unpacking<'_>, layer: &Descriptor, error: &io::Error) -> Error {
             Error::new(Kind::Unenforceable, message)
                 .help(format!("allow more bytes with `{}=`, if you trust the image", Limits::VARIABLE))
         }
-        _ => Error::new(Kind::Machine, format!("cannot unpack the layer {layer}: {}", because(error))),
+        _ => Error::new(Kind::System, format!("cannot unpack the layer {layer}: {}", describe_io(error))),
     }
 }
 
 /// A file whose bytes are counted as they are read.
-struct Counted<'a> {
+struct CountingReader<'a> {
     inner: fs::File,
     count: &'a AtomicU64,
 }
 
-impl Read for Counted<'_> {
+impl Read for CountingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.count.fetch_add(count as u64, Ordering::Relaxed);

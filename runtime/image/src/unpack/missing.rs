@@ -3,17 +3,17 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::unpacking::Unpacking;
-use super::{layer, seam};
+use super::unpacker::Unpacker;
+use super::{layer, merge_layer};
 use crate::manifest::Descriptor;
 use jobc_container::archive::tree::Owners;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// As many layers are unpacked at a time at most: each takes two threads and some megabytes.
-const AT_A_TIME: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 
-impl Unpacking<'_> {
+impl Unpacker<'_> {
     /// Unpacks what is missing, several layers at a time, and makes what holds them together.
     pub(super) fn unpack(&self, owners: Owners) -> Result<()> {
         let mut missing = self.missing();
@@ -21,7 +21,7 @@ impl Unpacking<'_> {
         // The largest first, so that the last to finish is not the one that started last.
         missing.sort_by_key(|(layer, _)| std::cmp::Reverse(layer.size));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = missing.len().min(cores).min(AT_A_TIME);
+        let threads = missing.len().min(cores).min(MAX_CONCURRENT);
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
             while let Some((layer, diff_id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -45,7 +45,7 @@ impl Unpacking<'_> {
         }
         match failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => seam::make(self),
+            None => merge_layer::create(self),
         }
     }
 
@@ -63,7 +63,7 @@ impl Unpacking<'_> {
             needed >> 20,
             free >> 20
         );
-        Err(Error::new(Kind::Machine, message).help(
+        Err(Error::new(Kind::System, message).help(
             "remove unused images with `jobc image gc`, or choose a larger directory with `--image-root`",
         ))
     }

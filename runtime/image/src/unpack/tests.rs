@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::manifest::Manifest;
 use crate::manifest::media;
 use crate::platform::Platform;
-use crate::progress::untold;
+use crate::progress::ignore_progress;
 use jobc_container::root::layers::Layers;
 use jobc_container::root::layers::is_opaque;
 use jobc_container::tar::{Entry, Kind as Is, Time, Writer};
@@ -103,7 +103,7 @@ fn check(layers: &[&[&str]]) -> String {
     let dir = tempfile::tempdir().expect("a directory");
     let tars: Vec<Vec<u8>> = layers.iter().map(|lines| tar(lines)).collect();
     let (store, image) = image(dir.path(), &tars);
-    match super::layers(&store, &image, &untold, &GO_ON) {
+    match super::layers(&store, &image, &ignore_progress, &GO_ON) {
         Ok(directories) => {
             directories.iter().fold(String::new(), |text, directory| text + &listed(directory) + "--\n")
         }
@@ -207,12 +207,12 @@ fn the_content_must_be_what_the_image_says() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, mut image) = image(dir.path(), &[tar(&["f a text"])]);
     image.config.rootfs.diff_ids[0] = Digest::of(b"another");
-    if Whose::mine().is_ok_and(|whose| matches!(whose, Whose::Ids(_))) {
+    if Ownership::of_current_user().is_ok_and(|whose| matches!(whose, Ownership::Mapped(_))) {
         return;
     }
-    let error = super::layers(&store, &image, &untold, &GO_ON).expect_err("refused");
+    let error = super::layers(&store, &image, &ignore_progress, &GO_ON).expect_err("refused");
     assert!(error.message.contains("but the image lists"), "{error}");
-    let directory = Whose::mine().expect("ids").directory(&store);
+    let directory = Ownership::of_current_user().expect("ids").directory(&store);
     assert_eq!(fs::read_dir(directory).expect("a directory").count(), 0);
 }
 
@@ -224,13 +224,13 @@ fn limits_end_a_bomb() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text", "f b text"])]);
     let within = |limits: Limits| {
-        layers_within(&store, &image, &limits, &untold, &GO_ON).expect_err("refused").message
+        layers_within(&store, &image, &limits, &ignore_progress, &GO_ON).expect_err("refused").message
     };
     let usual = Limits::default();
     assert!(within(Limits { bytes: 1 << 10, ..usual }).contains("becomes larger than 0 MiB"));
     assert!(within(Limits { entries: 1, ..usual }).contains("more than 1 entries"));
     let stopped = AtomicBool::new(true);
-    let error = super::layers(&store, &image, &untold, &stopped).expect_err("given up");
+    let error = super::layers(&store, &image, &ignore_progress, &stopped).expect_err("given up");
     assert!(error.message.contains("canceled"), "{error}");
 }
 
@@ -241,7 +241,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text"])]);
-    let unpacked = || super::layers(&store, &image, &untold, &GO_ON).expect("layers").remove(0);
+    let unpacked = || super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers").remove(0);
     let files = unpacked();
     let boot = files.with_file_name("boot");
     fs::write(files.join("a"), "damaged").expect("written");
@@ -282,7 +282,7 @@ fn a_copy_is_what_an_overlay_would_show() {
         tar(&["d ./ 755", "f a/.wh.gone ", "f a/y new", "d b/ 700", "f b/.wh..wh..opq ", "l b/link ../a/y"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let directories = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
+    let directories = super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers");
     let to = dir.path().join("copy");
     copy(&directories, &to).expect("copied");
     insta::assert_snapshot!(listed(&to), @r"
@@ -309,7 +309,7 @@ fn users_are_found_in_any_layer() {
         tar(&["d ./ 755", "d etc/ 755", "f etc/passwd a:x:8:9:::\n"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let directories = super::layers(&store, &image, &untold, &GO_ON).expect("layers");
+    let directories = super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers");
     let root = Layers::open(&directories).expect("layers");
     let account = jobc_container::user::lookup(&root, "a").expect("an account");
     assert_eq!((account.uid, account.gid, account.additional), (8, 9, vec![7]));
@@ -325,9 +325,11 @@ fn as_many_layers_as_images_have_are_one_root() {
         fs::write(directory.join(index.to_string()), "").expect("a file");
         fs::write(directory.join("top"), index.to_string()).expect("a file");
     }
-    let root =
-        jobc_container::root::Root::over(directories, jobc_container::root::Upper::Memory { size: None });
-    let root = root.placed(dir.path()).expect("a place");
+    let root = jobc_container::root::Root::over(
+        directories,
+        jobc_container::root::UpperLayer::Memory { size: None },
+    );
+    let root = root.with_state_dir(dir.path()).expect("a place");
     let bundle = serde_json::json!({
         "ociVersion": "1.1.0",
         "root": {"path": dir.path().join("root")},
@@ -336,7 +338,7 @@ fn as_many_layers_as_images_have_are_one_root() {
     });
     fs::write(dir.path().join("config.json"), bundle.to_string()).expect("a bundle");
     let bundle = jobc_container::bundle::Bundle::open(dir.path()).expect("a bundle");
-    let machine = jobc_sys::machine::Machine::look().expect("a host");
+    let machine = jobc_sys::host::Host::read().expect("a host");
     let mut options = jobc_container::options::Options::default();
     let prepared =
         jobc_container::prepare::prepare(&bundle, &root, &mut options, &machine, None).expect("prepared");
@@ -344,8 +346,9 @@ fn as_many_layers_as_images_have_are_one_root() {
         return;
     }
     // `/top` is not a program, so the start fails after everything else: the root was mounted with 127 layers.
-    let error =
-        prepared.spawn(jobc_container::start::Groups::default(), &mut |_, _| Ok(())).expect_err("no program");
+    let error = prepared
+        .spawn(jobc_container::start::CgroupFds::default(), &mut |_, _| Ok(()))
+        .expect_err("no program");
     assert!(error.message.contains("cannot execute `/top`"), "{error}");
 }
 
@@ -354,10 +357,10 @@ fn devices_are_left_out_aloud_where_they_cannot_be_made() {
     let dir = tempfile::tempdir().expect("a directory");
     let files = dir.path().join("files");
     fs::create_dir(&files).expect("a directory");
-    let mut tree = jobc_container::archive::tree::Tree::layer(&files, Owners::Mine).expect("a tree");
+    let mut tree = jobc_container::archive::tree::Tree::layer(&files, Owners::CurrentUser).expect("a tree");
     let archive = tar(&["c dev/null", "c jail/null", "f file text"]);
-    jobc_container::archive::fill(&mut tree, &archive[..], 9, &GO_ON).expect("filled");
+    jobc_container::archive::extract(&mut tree, &archive[..], 9, &GO_ON).expect("filled");
     let left = tree.finish_layer().expect("finished");
-    assert_eq!(left.without, [b"jail/null"]);
-    assert_eq!(left.implied, [b"".to_vec()]);
+    assert_eq!(left.skipped_devices, [b"jail/null"]);
+    assert_eq!(left.implied_directories, [b"".to_vec()]);
 }

@@ -22,15 +22,15 @@ pub struct Capacity {
 
 impl Capacity {
     /// Reads the host's capacity without its GPUs, which take longer; `state` is a directory on the disk that counts.
-    pub fn of_machine(state: &Path) -> Result<Self> {
-        let groups = Groups { layout: Layout::detect()? };
+    pub fn of_host(state: &Path) -> Result<Self> {
+        let groups = OwnCgroups { layout: Layout::detect()? };
         let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
         // Of all CPUs: the standard library's number already includes quotas, rounded.
         let affinity = rustix::thread::sched_getaffinity(None).map_or(cpus, |set| u64::from(set.count()));
         let quota = groups.cpu_millis().unwrap_or(u64::MAX);
-        let total = memory_of_machine()?;
+        let total = host_memory_bytes()?;
         let disk = rustix::fs::statvfs(state).map_err(|errno| {
-            Error::machine(format!("read the file system status of `{}`", state.display()), errno)
+            Error::system(format!("read the file system status of `{}`", state.display()), errno)
         })?;
         Ok(Self {
             cpu_millis: (affinity * 1000).min(quota),
@@ -49,9 +49,9 @@ impl Capacity {
     }
 }
 
-fn memory_of_machine() -> Result<u64> {
+fn host_memory_bytes() -> Result<u64> {
     const PATH: &str = "/proc/meminfo";
-    let failed = |errno| Error::machine(format!("read `{PATH}`"), errno);
+    let failed = |errno| Error::system(format!("read `{PATH}`"), errno);
     let text = std::fs::read_to_string(PATH)
         .map_err(|error| failed(rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO)))?;
     total(&text).ok_or_else(|| failed(rustix::io::Errno::INVAL))
@@ -64,16 +64,16 @@ fn total(meminfo: &str) -> Option<u64> {
 }
 
 /// The cgroups of this process.
-struct Groups {
+struct OwnCgroups {
     layout: Layout,
 }
 
-impl Groups {
+impl OwnCgroups {
     /// The smallest value that a group from this process's up to the root has.
-    fn least(&self, controller: Controller, read: impl Fn(&Path, bool) -> Option<u64>) -> Option<u64> {
+    fn min_limit(&self, controller: Controller, read: impl Fn(&Path, bool) -> Option<u64>) -> Option<u64> {
         let (mount, own, unified) = match (self.layout.hierarchy(controller), &self.layout.unified) {
-            (Some(hierarchy), _) => (&hierarchy.mount, &hierarchy.own, false),
-            (None, Some(unified)) => (&unified.mount, &unified.own, true),
+            (Some(hierarchy), _) => (&hierarchy.mount, &hierarchy.own_group, false),
+            (None, Some(unified)) => (&unified.mount, &unified.own_group, true),
             (None, None) => return None,
         };
         let own = own.as_ref()?;
@@ -81,7 +81,7 @@ impl Groups {
     }
 
     fn cpu_millis(&self) -> Option<u64> {
-        self.least(Controller::Cpu, |group, unified| {
+        self.min_limit(Controller::Cpu, |group, unified| {
             if unified {
                 return millis_of_max(&read(group, "cpu.max")?);
             }
@@ -92,7 +92,7 @@ impl Groups {
     }
 
     fn memory_bytes(&self) -> Option<u64> {
-        self.least(Controller::Memory, |group, unified| {
+        self.min_limit(Controller::Memory, |group, unified| {
             let name = if unified { "memory.max" } else { "memory.limit_in_bytes" };
             read(group, name)?.trim().parse().ok()
         })
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_something() {
-        let capacity = Capacity::of_machine(Path::new("/")).unwrap();
+        let capacity = Capacity::of_host(Path::new("/")).unwrap();
         assert!(capacity.cpu_millis >= 10 && capacity.memory_bytes > 1 << 24, "{capacity:?}");
         let all = std::thread::available_parallelism().unwrap().get() as u64;
         assert!(capacity.cpu_millis <= 1000 * all.max(1) * 1024);

@@ -52,7 +52,7 @@ fn ports(plan: &JobPlan) -> Vec<u16> {
     let mut ports: Vec<u16> = plan
         .roles
         .iter()
-        .flat_map(|role| role.ports.iter().flat_map(|port| super::ports::of(port, role.instances)))
+        .flat_map(|role| role.ports.iter().flat_map(|port| super::ports::numbers_of(port, role.instances)))
         .collect();
     ports.sort_unstable();
     ports.dedup();
@@ -78,7 +78,7 @@ impl Weights<'_> {
         // What a role took of each sender.
         let mut taken: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         let mut arrived = 0;
-        while let Some(way) = self.way(&supply, &demand, &taken) {
+        while let Some(way) = self.augmenting_path(&supply, &demand, &taken) {
             let (first, last) = (way[0].0, way[way.len() - 1].1);
             let given_back = way.windows(2).filter_map(|pair| taken.get(&(pair[0].1, pair[1].0)).copied());
             let amount = given_back.chain([supply[first], demand[last]]).min().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Weights<'_> {
     /// A shortest path from a role with supply to one with demand, as pairs of sender and receiver.
     ///
     /// From one pair to the next, the taker gives back what it had of the next sender, which then sends it elsewhere.
-    fn way(
+    fn augmenting_path(
         &self,
         supply: &[u64],
         demand: &[u64],
@@ -117,7 +117,7 @@ impl Weights<'_> {
                 }
                 takers[to] = Some(from);
                 if demand[to] > 0 {
-                    return Some(back(to, &takers, &senders));
+                    return Some(trace_path(to, &takers, &senders));
                 }
                 for (&(_, sender), _) in
                     taken.range((to, 0)..=(to, usize::MAX)).filter(|(_, amount)| **amount > 0)
@@ -134,7 +134,7 @@ impl Weights<'_> {
 }
 
 /// The way that led to a taker.
-fn back(last: usize, takers: &[Option<usize>], senders: &[Option<usize>]) -> Vec<(usize, usize)> {
+fn trace_path(last: usize, takers: &[Option<usize>], senders: &[Option<usize>]) -> Vec<(usize, usize)> {
     let mut way = Vec::new();
     let mut taker = Some(last);
     while let Some(to) = taker {

@@ -12,18 +12,18 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use jobc_gpu::DeviceId;
-use jobc_gpu::lease::{Leased, Sharing};
+use jobc_gpu::lease::{GpuLease, Sharing};
 use jobc_sys::error::Error;
 
 /// The devices of a job, held.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct DeviceLocks {
     _locked: Vec<OwnedFd>,
 }
 
 /// Why devices are not held.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum LockError {
     /// Somebody else has this one.
     Taken(DeviceId),
     /// The lock cannot be had at all.
@@ -31,7 +31,7 @@ pub(super) enum Refused {
 }
 
 /// Takes the locks of all devices of a job, or of none.
-pub(super) fn hold(directory: &Path, leased: &Leased) -> Result<Held, Refused> {
+pub(super) fn lock_devices(directory: &Path, leased: &GpuLease) -> Result<DeviceLocks, LockError> {
     let mut locked = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for slot in &leased.slots {
@@ -40,26 +40,26 @@ pub(super) fn hold(directory: &Path, leased: &Leased) -> Result<Held, Refused> {
         // A job with a MIG instance shares its card with those that have others, so that no job gets the whole card.
         for (device, shared) in [(card, shared || slot.device.mig.is_some()), (slot.device, shared)] {
             if seen.insert(device) {
-                locked.push(lock(&directory.join(name(device)), device, shared)?);
+                locked.push(lock(&directory.join(lock_file_name(device)), device, shared)?);
             }
         }
     }
-    Ok(Held { _locked: locked })
+    Ok(DeviceLocks { _locked: locked })
 }
 
-fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, Refused> {
+fn lock(path: &Path, device: DeviceId, shared: bool) -> Result<OwnedFd, LockError> {
     let file = open(path).map_err(|errno| {
-        let error = Error::machine(format!("open `{}`", path.display()), errno);
-        Refused::Failed(error.help("this is the lock file of a GPU: make it readable by all users"))
+        let error = Error::system(format!("open `{}`", path.display()), errno);
+        LockError::Failed(error.help("this is the lock file of a GPU: make it readable by all users"))
     })?;
     let how =
         if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     loop {
         return match rustix::fs::flock(&file, how) {
             Ok(()) => Ok(file),
-            Err(Errno::WOULDBLOCK) => Err(Refused::Taken(device)),
+            Err(Errno::WOULDBLOCK) => Err(LockError::Taken(device)),
             Err(Errno::INTR) => continue,
-            Err(errno) => Err(Refused::Failed(Error::machine(format!("lock `{}`", path.display()), errno))),
+            Err(errno) => Err(LockError::Failed(Error::system(format!("lock `{}`", path.display()), errno))),
         };
     }
 }
@@ -88,7 +88,7 @@ fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
 }
 
 /// The name of a device's lock: `gpu-nvidia-0`, `gpu-nvidia-0-1`.
-fn name(device: DeviceId) -> PathBuf {
+fn lock_file_name(device: DeviceId) -> PathBuf {
     let vendor = serde_json::to_value(device.vendor).ok();
     let vendor = vendor.as_ref().and_then(|vendor| vendor.as_str()).unwrap_or("other");
     let mig = device.mig.map(|mig| format!("-{mig}")).unwrap_or_default();

@@ -3,7 +3,7 @@
 //! The directory is world-writable, so its content is not trusted beyond what each owner can say about itself: files
 //! are opened without following links or waiting for pipes, only regular files of a bounded size count, and each counts
 //! for the user that owns it. A user can keep the jobs of others from starting by claiming the whole host, but cannot
-//! make them fail otherwise. A file's name begins with its standing, so that a change of it is one rename.
+//! make them fail otherwise. A file's name begins with its state, so that a change of it is one rename.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -16,11 +16,11 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::devices::Held;
-use crate::directory::Places;
+use super::devices::DeviceLocks;
+use crate::directory::JobDirectories;
 use crate::record::Claim;
 use jobc_gpu::demand::Demands;
-use jobc_gpu::lease::Leased;
+use jobc_gpu::lease::GpuLease;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::id::JobId;
 use jobc_sys::write_atomic::{AtomicFile, Durability};
@@ -33,26 +33,26 @@ pub const DIRECTORY: &str = "/run/lock/jobc";
 pub const DIRECTORY_VARIABLE: &str = "JOBC_LOCK_DIR";
 
 /// The most of a file that is read.
-const LARGEST: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// How long another may hold the directory's lock, which is needed for some milliseconds. After that it is done
 /// without: at worst two jobs are admitted at the same moment.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long numbers of ports are kept for a job that is just being started.
-const KEPT: Duration = Duration::from_mins(1);
+const PORT_RESERVATION_TIME: Duration = Duration::from_mins(1);
 
 /// A directory of claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ledger {
     directory: PathBuf,
     /// A note for the user: other users' jobs are not counted.
-    pub said: Option<String>,
+    pub note: Option<String>,
 }
 
 /// How far a job is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum EntryState {
     /// It holds its ports; it has not requested the rest.
     Entered,
     /// It waits for its share.
@@ -71,22 +71,22 @@ pub struct Entry {
     /// What it takes.
     pub claim: Claim,
     /// How far it is.
-    pub standing: Standing,
+    pub state: EntryState,
     /// Its GPU request, once it has made one.
     pub demands: Demands,
     /// When it was entered: nanoseconds since the host's start.
     ticket: u64,
     /// Its file, whose lock is held by its maker alone.
-    own: Option<Own>,
+    file: Option<EntryFile>,
 }
 
 /// The file of a job that this process has entered.
 #[derive(Debug)]
-struct Own {
+struct EntryFile {
     path: PathBuf,
     _locked: File,
     /// Its GPUs.
-    _devices: Held,
+    _devices: DeviceLocks,
 }
 
 /// What a file holds.
@@ -103,20 +103,20 @@ struct Content {
 #[derive(Debug)]
 pub(super) struct Decision<T> {
     /// How far it is now.
-    pub(super) standing: Standing,
+    pub(super) state: EntryState,
     /// What it has of the GPUs, held.
-    pub(super) leased: Option<(Leased, Held)>,
+    pub(super) leased: Option<(GpuLease, DeviceLocks)>,
     /// The answer to it.
     pub(super) answer: Result<T>,
 }
 
-const STANDINGS: [(Standing, &str); 3] =
-    [(Standing::Entered, "entered"), (Standing::Waiting, "waiting"), (Standing::Admitted, "admitted")];
+const ENTRY_STATES: [(EntryState, &str); 3] =
+    [(EntryState::Entered, "entered"), (EntryState::Waiting, "waiting"), (EntryState::Admitted, "admitted")];
 
-/// The standing of numbers that a command has chosen for a job whose supervisor does not exist yet.
-const CHOSEN: &str = "chosen";
+/// The file name prefix of ports that a command has reserved for a job whose supervisor does not exist yet.
+const PORT_RESERVATION_PREFIX: &str = "chosen";
 
-impl Drop for Own {
+impl Drop for EntryFile {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
@@ -131,32 +131,32 @@ impl Entry {
 
 impl Ledger {
     /// The host's ledger; if it is not available, one of this user's own next to their jobs' state, which
-    /// [`said`](Self::said) reports.
-    pub fn standard(places: &Places) -> Result<Self> {
+    /// [`note`](Self::note) reports.
+    pub fn standard(places: &JobDirectories) -> Result<Self> {
         let named = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = named.unwrap_or_else(|| PathBuf::from(DIRECTORY));
-        match make_for_all(&directory) {
-            Ok(()) => Ok(Self { directory, said: None }),
+        match create_world_writable(&directory) {
+            Ok(()) => Ok(Self { directory, note: None }),
             Err(errno) => {
                 let own = places.state.with_file_name("claims");
                 DirBuilder::new()
                     .recursive(true)
                     .mode(0o700)
                     .create(&own)
-                    .map_err(|error| jobc_sys::error::machine("create the directory", &own, &error))?;
+                    .map_err(|error| jobc_sys::error::file_error("create the directory", &own, &error))?;
                 let why = jobc_sys::error::describe(errno);
                 let said = format!(
                     "jobs of other users are not counted: `{}` cannot be used: {why}",
                     directory.display()
                 );
-                Ok(Self { directory: own, said: Some(said) })
+                Ok(Self { directory: own, note: Some(said) })
             }
         }
     }
 
     /// The ledger in a directory that is there.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), said: None }
+        Self { directory: directory.into(), note: None }
     }
 
     /// Its directory: a job that waits for resources can watch it for changes (inotify(7)).
@@ -167,7 +167,7 @@ impl Ledger {
     /// The jobs in it whose supervisors are there.
     pub fn entries(&self) -> Result<Vec<Entry>> {
         let _locked = self.lock()?;
-        self.choices();
+        self.port_reservations();
         Ok(self.read(None))
     }
 
@@ -175,7 +175,7 @@ impl Ledger {
     pub(super) fn enter(&self, id: &JobId, claim: &Claim) -> Result<(Entry, Vec<Entry>)> {
         let _locked = self.lock()?;
         let others = self.read(None);
-        let ticket = since_start();
+        let ticket = nanos_since_boot();
         let uid = rustix::process::geteuid().as_raw();
         let demands = Demands::default();
         let content = Content { id: id.to_string(), ticket, claim: claim.clone(), demands };
@@ -184,7 +184,7 @@ impl Ledger {
         let path = self.directory.join(format!("entered-{rest}"));
         let locked = write(&path, &content)?;
         // What was chosen for this job is now its own.
-        for (path, chosen) in self.choices() {
+        for (path, chosen) in self.port_reservations() {
             if chosen.claim.ports.iter().all(|port| claim.ports.contains(port)) {
                 let _ = std::fs::remove_file(path);
             }
@@ -193,37 +193,37 @@ impl Ledger {
             id: content.id,
             uid,
             claim: content.claim,
-            standing: Standing::Entered,
+            state: EntryState::Entered,
             demands: content.demands,
             ticket,
-            own: Some(Own { path, _locked: locked, _devices: Held::default() }),
+            file: Some(EntryFile { path, _locked: locked, _devices: DeviceLocks::default() }),
         };
         Ok((entry, others))
     }
 
     /// Decides on an entry with a view of all others, while no other process decides.
-    pub(super) fn settle<T>(
+    pub(super) fn decide_entry<T>(
         &self,
         entry: &mut Entry,
         demands: &Demands,
         decide: impl FnOnce(&Entry, &[Entry]) -> Decision<T>,
     ) -> Result<T> {
         let _locked = self.lock()?;
-        let own = entry.own.as_ref().map(|own| own.path.as_path());
+        let own = entry.file.as_ref().map(|own| own.path.as_path());
         // Entries in state `Entered` hold no resources except ports; skip them.
-        let others = self.read_those(own, |standing| standing != Standing::Entered);
-        let Decision { standing, leased, answer } = decide(entry, &others);
-        if standing == entry.standing && leased.is_none() {
+        let others = self.read_matching(own, |standing| standing != EntryState::Entered);
+        let Decision { state: standing, leased, answer } = decide(entry, &others);
+        if standing == entry.state && leased.is_none() {
             return answer;
         }
-        let Some(own) = &mut entry.own else { return answer };
-        let word = STANDINGS.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word);
+        let Some(own) = &mut entry.file else { return answer };
+        let word = ENTRY_STATES.iter().find(|(known, _)| *known == standing).map_or("", |(_, word)| word);
         let name = own.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let rest = name.split_once('-').map_or("", |(_, rest)| rest);
         let path = self.directory.join(format!("{word}-{rest}"));
         if leased.is_none() && entry.demands == *demands {
             std::fs::rename(&own.path, &path)
-                .map_err(|error| jobc_sys::error::machine("rename", &own.path, &error))?;
+                .map_err(|error| jobc_sys::error::file_error("rename", &own.path, &error))?;
             own.path = path;
         } else {
             let (leased, devices) = leased.unwrap_or_default();
@@ -232,12 +232,12 @@ impl Ledger {
             let content = Content { id, ticket, claim, demands: demands.clone() };
             let locked = write(&path, &content)?;
             // For a moment two copies exist: at worst a process that could not wait for the lock counts it twice.
-            let new = Own { path, _locked: locked, _devices: devices };
+            let new = EntryFile { path, _locked: locked, _devices: devices };
             drop(std::mem::replace(own, new));
             entry.claim = content.claim;
             entry.demands = content.demands;
         }
-        entry.standing = standing;
+        entry.state = standing;
         answer
     }
 
@@ -250,36 +250,38 @@ impl Ledger {
     ) -> Result<()> {
         let _locked = self.lock()?;
         let mut taken: Vec<u16> = self.read(None).into_iter().flat_map(|entry| entry.claim.ports).collect();
-        taken.extend(self.chosen());
+        taken.extend(self.reserved_ports());
         let ports = choose(&|port| taken.contains(&port))?;
         if ports.is_empty() {
             return Ok(());
         }
-        let ticket = since_start();
+        let ticket = nanos_since_boot();
         let claim = Claim { ports, ..Claim::default() };
         let uid = rustix::process::geteuid().as_raw();
-        let name = format!("{CHOSEN}-{uid}-{}-{ticket:x}", std::process::id());
+        let name = format!("{PORT_RESERVATION_PREFIX}-{uid}-{}-{ticket:x}", std::process::id());
         // Its lock is released on return; its age is what counts.
         let content = Content { id: String::new(), ticket, claim, demands: Demands::default() };
         write(&self.directory.join(name), &content).map(drop)
     }
 
     /// The ports that were chosen within the last minute.
-    fn chosen(&self) -> Vec<u16> {
-        self.choices().into_iter().flat_map(|(_, content)| content.claim.ports).collect()
+    fn reserved_ports(&self) -> Vec<u16> {
+        self.port_reservations().into_iter().flat_map(|(_, content)| content.claim.ports).collect()
     }
 
     /// The choices of the last minute, with their files. Older ones are removed, if they are this user's.
-    fn choices(&self) -> Vec<(PathBuf, Content)> {
-        let now = since_start();
+    fn port_reservations(&self) -> Vec<(PathBuf, Content)> {
+        let now = nanos_since_boot();
         let mut choices = Vec::new();
-        for (name, path) in self.names() {
-            if !name.starts_with(CHOSEN) {
+        for (name, path) in self.file_names() {
+            if !name.starts_with(PORT_RESERVATION_PREFIX) {
                 continue;
             }
             let Some((_, _, content)) = open(&path) else { continue };
             match now.checked_sub(content.ticket) {
-                Some(age) if u128::from(age) < KEPT.as_nanos() => choices.push((path, content)),
+                Some(age) if u128::from(age) < PORT_RESERVATION_TIME.as_nanos() => {
+                    choices.push((path, content))
+                }
                 _ => drop(std::fs::remove_file(&path)),
             }
         }
@@ -288,13 +290,13 @@ impl Ledger {
 
     /// Reads the entries whose makers live, but for one's own; what is left of the dead of this user is removed.
     fn read(&self, own: Option<&Path>) -> Vec<Entry> {
-        self.read_those(own, |_| true)
+        self.read_matching(own, |_| true)
     }
 
-    fn read_those(&self, own: Option<&Path>, wanted: impl Fn(Standing) -> bool) -> Vec<Entry> {
+    fn read_matching(&self, own: Option<&Path>, wanted: impl Fn(EntryState) -> bool) -> Vec<Entry> {
         let mut entries = Vec::new();
-        for (name, path) in self.names() {
-            let standing = STANDINGS.iter().find(|(_, word)| name.split('-').next() == Some(word));
+        for (name, path) in self.file_names() {
+            let standing = ENTRY_STATES.iter().find(|(_, word)| name.split('-').next() == Some(word));
             let standing = standing.filter(|(standing, _)| own != Some(path.as_path()) && wanted(*standing));
             let Some((standing, _)) = standing else { continue };
             let Some((file, uid, content)) = open(&path) else { continue };
@@ -307,16 +309,16 @@ impl Ledger {
                 id: content.id,
                 uid,
                 claim: content.claim,
-                standing: *standing,
+                state: *standing,
                 demands: content.demands,
                 ticket: content.ticket,
-                own: None,
+                file: None,
             });
         }
         entries
     }
 
-    fn names(&self) -> Vec<(String, PathBuf)> {
+    fn file_names(&self) -> Vec<(String, PathBuf)> {
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().flatten();
         let mut names: Vec<(String, PathBuf)> =
             entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path()))).collect();
@@ -326,13 +328,13 @@ impl Ledger {
 
     /// Takes the directory's lock.
     fn lock(&self) -> Result<OwnedFd> {
-        let failed = |errno| Error::machine(format!("open `{}`", self.directory.display()), errno);
+        let failed = |errno| Error::system(format!("open `{}`", self.directory.display()), errno);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&self.directory, flags, Mode::empty()).map_err(failed)?;
         let began = Instant::now();
         loop {
             match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if began.elapsed() < PATIENCE => {
+                Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(Errno::INTR) => {}
@@ -346,7 +348,7 @@ impl Ledger {
 /// Writes a file, locked; it has its name when it is whole.
 fn write(path: &Path, content: &Content) -> Result<File> {
     let failed = |error: std::io::Error| {
-        jobc_sys::error::machine("write", path, &error).help("the directory must be writable by all users")
+        jobc_sys::error::file_error("write", path, &error).help("the directory must be writable by all users")
     };
     let write = || {
         let mut file = AtomicFile::create(path, 0o644)?;
@@ -367,16 +369,16 @@ fn open(path: &Path) -> Option<(File, u32, Content)> {
     let status = rustix::fs::fstat(&file).ok()?;
     let size = u64::try_from(status.st_size).ok()?;
     let plain = rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::RegularFile;
-    if !plain || size > LARGEST {
+    if !plain || size > MAX_FILE_BYTES {
         return None;
     }
     let mut text = Vec::new();
-    (&mut file).take(LARGEST).read_to_end(&mut text).ok()?;
+    (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut text).ok()?;
     Some((file, status.st_uid, serde_json::from_slice(&text).ok()?))
 }
 
 /// Creates a world-writable directory, or checks that it is one.
-fn make_for_all(directory: &Path) -> rustix::io::Result<()> {
+fn create_world_writable(directory: &Path) -> rustix::io::Result<()> {
     let errno = |error: &std::io::Error| Errno::from_io_error(error).unwrap_or(Errno::IO);
     match DirBuilder::new().mode(0o755).create(directory) {
         Ok(()) => {
@@ -398,7 +400,7 @@ fn make_for_all(directory: &Path) -> rustix::io::Result<()> {
 }
 
 /// Nanoseconds since boot, by a clock that cannot be set.
-fn since_start() -> u64 {
+fn nanos_since_boot() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or_default();
     seconds * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or_default()

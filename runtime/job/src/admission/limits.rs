@@ -2,16 +2,16 @@
 
 use oci_spec::runtime::Spec;
 
-use jobc_container::cgroup::{GO_ON, Unenforced};
+use jobc_container::cgroup::{ALLOW_UNENFORCED_HELP, Unenforced};
 use jobc_container::config::Config;
-use jobc_container::container::groups::{self, kept};
+use jobc_container::container::groups::{self, check_enforcement};
 use jobc_container::rootless;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// What becomes of limits on this host, for this user.
 #[derive(Debug)]
 pub struct Limits {
-    kept: groups::Kept,
+    kept: groups::LimitEnforcement,
 }
 
 impl Limits {
@@ -27,13 +27,13 @@ impl Limits {
                 rootless::adapt(spec, uid.as_raw(), gid.as_raw())?;
             }
         }
-        Ok(Self { kept: kept(&specs)? })
+        Ok(Self { kept: check_enforcement(&specs)? })
     }
 
     /// Whether they are kept, as far as they are, in a scope that this user's systemd is to make
     /// ([`jobc_container::scope`]).
-    pub fn want_scope(&self) -> bool {
-        self.kept.by_scope
+    pub fn needs_scope(&self) -> bool {
+        self.kept.needs_scope
     }
 
     /// Refuses limits that nothing would enforce, as making the first of the containers would, in one error for all.
@@ -42,12 +42,13 @@ impl Limits {
     ///
     /// [`Kind::Unenforceable`], with the limits, why they cannot be enforced, and what to do.
     pub fn check(&self) -> Result<()> {
-        let groups::Kept { unenforced, help, .. } = &self.kept;
+        let groups::LimitEnforcement { unenforced, help, .. } = &self.kept;
         if unenforced.is_empty() {
             return Ok(());
         }
         let message = Unenforced::in_words(unenforced).join("; ");
-        let way = help.as_deref().and_then(|help| help.strip_suffix(GO_ON)).unwrap_or_default();
+        let way =
+            help.as_deref().and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP)).unwrap_or_default();
         let help = format!("{way}run without these limits with `--allow-unenforced`; see `jobc doctor`");
         Err(Error::new(Kind::Unenforceable, message).help(help))
     }

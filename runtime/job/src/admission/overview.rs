@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::gpus;
-use super::ledger::{Entry, Ledger, Standing};
+use super::ledger::{Entry, EntryState, Ledger};
 use jobc_gpu::lease::Slice;
 use jobc_gpu::{DeviceId, Inventory};
 use jobc_sys::error::Result;
@@ -14,7 +14,7 @@ pub struct Overview {
     /// What jobs have, by device.
     pub leases: Vec<Lease>,
     /// The waiting jobs, in the order in which they are admitted.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<QueuedJob>,
 }
 
 /// What a job has of a device.
@@ -35,7 +35,7 @@ pub struct Lease {
 
 /// A job that waits for GPUs, or behind one that does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Waiting {
+pub struct QueuedJob {
     /// Its place in the queue, from 1.
     pub place: usize,
     /// The job's id.
@@ -52,7 +52,7 @@ impl Overview {
         let mut entries = ledger.entries()?;
         entries.sort_by(|one, other| one.is_before(other).cmp(&other.is_before(one)).reverse());
         let mut overview = Self::default();
-        for entry in entries.iter().filter(|entry| entry.standing == Standing::Admitted) {
+        for entry in entries.iter().filter(|entry| entry.state == EntryState::Admitted) {
             overview.leases.extend(entry.claim.leased.slots.iter().map(|slot| Lease {
                 device: slot.device,
                 name: slot.name.clone(),
@@ -62,16 +62,16 @@ impl Overview {
             }));
         }
         overview.leases.sort_by_key(|lease| lease.device);
-        let queue = entries.iter().filter(|entry| entry.standing == Standing::Waiting);
+        let queue = entries.iter().filter(|entry| entry.state == EntryState::Waiting);
         for (place, entry) in (1..).zip(queue).filter(|(_, entry)| !entry.demands.is_empty()) {
-            let before = |other: &&Entry| match other.standing {
-                Standing::Admitted => true,
-                Standing::Waiting => other.is_before(entry),
-                Standing::Entered => false,
+            let before = |other: &&Entry| match other.state {
+                EntryState::Admitted => true,
+                EntryState::Waiting => other.is_before(entry),
+                EntryState::Entered => false,
             };
             let before: Vec<&Entry> = entries.iter().filter(before).collect();
-            let short = gpus::lacks(&entry.claim, &entry.demands, inventory, &before, entry.uid);
-            overview.waiting.push(Waiting {
+            let short = gpus::describe_shortage(&entry.claim, &entry.demands, inventory, &before, entry.uid);
+            overview.waiting.push(QueuedJob {
                 place,
                 job: entry.id.clone(),
                 user: entry.uid,

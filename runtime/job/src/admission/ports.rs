@@ -11,13 +11,13 @@ use super::ledger::Ledger;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The first number that is tried: above the well-known services.
-const FIRST: u16 = 20_000;
+const FIRST_PORT: u16 = 20_000;
 
 /// The first of the kernel's own numbers for outgoing connections (ip(7), `ip_local_port_range`): chosen last.
-const EPHEMERAL: u16 = 32_768;
+const FIRST_EPHEMERAL_PORT: u16 = 32_768;
 
 /// The numbers of a role's port, one for each instance and place.
-pub fn of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> + '_ {
+pub fn numbers_of(port: &PortPlan, instances: u32) -> impl Iterator<Item = u16> + '_ {
     // A fixed number is the same for all instances: the first that listens has it.
     let bases = if port.shared_base.is_some() { instances } else { 1 };
     (0..bases).flat_map(|index| {
@@ -51,9 +51,9 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
     let mut used: BTreeSet<u16> = BTreeSet::new();
     for role in &plan.roles {
         for port in role.ports.iter().filter(|port| !port.auto) {
-            for number in of(port, role.instances) {
+            for number in numbers_of(port, role.instances) {
                 if taken(number) {
-                    return Err(somebody_has(
+                    return Err(port_taken_error(
                         number,
                         &format!("roles.{}.resources.ports.{}", role.name, port.label),
                     ));
@@ -68,10 +68,10 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
             let shared = if port.shared_base.is_some() { instances } else { 1 };
             let length = shared.saturating_mul(port.count.max(1));
             let written = port.shared_base.unwrap_or(u32::from(port.number));
-            let start = run_of_free(written, length, |number| taken(number) || used.contains(&number))
+            let start = find_free_range(written, length, |number| taken(number) || used.contains(&number))
                 .ok_or_else(|| {
                     Error::new(
-                        Kind::Machine,
+                        Kind::System,
                         format!(
                             "there are no {length} free ports in a row for `{}` of `{}`",
                             port.label, role.name
@@ -96,11 +96,11 @@ pub fn choose(plan: &mut JobPlan, taken: impl Fn(u16) -> bool) -> Result<()> {
 }
 
 /// The first of so many free numbers in a row: where the plan has them, else from the first on.
-fn run_of_free(written: u32, length: u32, taken: impl Fn(u16) -> bool) -> Option<u16> {
+fn find_free_range(written: u32, length: u32, taken: impl Fn(u16) -> bool) -> Option<u16> {
     let free =
         |start: u32| (start..start + length).all(|number| u16::try_from(number).is_ok_and(|n| !taken(n)));
-    let below = u32::from(FIRST)..u32::from(EPHEMERAL).saturating_sub(length);
-    let above = u32::from(EPHEMERAL)..(u32::from(u16::MAX) + 1).saturating_sub(length);
+    let below = u32::from(FIRST_PORT)..u32::from(FIRST_EPHEMERAL_PORT).saturating_sub(length);
+    let above = u32::from(FIRST_EPHEMERAL_PORT)..(u32::from(u16::MAX) + 1).saturating_sub(length);
     let start = [written].into_iter().chain(below).chain(above).find(|&start| start > 0 && free(start))?;
     u16::try_from(start).ok()
 }
@@ -125,7 +125,7 @@ pub fn is_free(port: u16) -> bool {
     four && six()
 }
 
-fn somebody_has(port: u16, field: &str) -> Error {
+fn port_taken_error(port: u16, field: &str) -> Error {
     let who = listener(port).map_or_else(String::new, |who| format!(" by {who}"));
     Error::new(Kind::State, format!("`{field}`: port {port} is taken{who}"))
         .help("write another number or `auto`, or `network: job`, so that every task has its own address")
@@ -135,7 +135,7 @@ fn somebody_has(port: u16, field: &str) -> Error {
 fn listener(port: u16) -> Option<String> {
     let socket = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
-        .find_map(|path| socket_at(&std::fs::read_to_string(path).ok()?, port).map(str::to_owned))?;
+        .find_map(|path| listening_socket(&std::fs::read_to_string(path).ok()?, port).map(str::to_owned))?;
     let wanted = format!("socket:[{socket}]");
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     processes
@@ -153,7 +153,7 @@ fn listener(port: u16) -> Option<String> {
 }
 
 /// The number of the socket that listens at a port, in the text of /proc/net/tcp (proc_pid_net(5)).
-fn socket_at(table: &str, port: u16) -> Option<&str> {
+fn listening_socket(table: &str, port: u16) -> Option<&str> {
     const LISTENS: &str = "0A";
     table.lines().skip(1).find_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();

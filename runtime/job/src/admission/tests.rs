@@ -6,24 +6,30 @@ use serde_json::json;
 use super::*;
 use crate::submission::Submission;
 use jobc_fake_gpus::plan as sample;
-use jobc_gpu::sharing::Means;
+use jobc_gpu::sharing::SharingSupport;
 
 const GIB: u64 = 1 << 30;
 
 /// A host of 8 CPUs, 16 GiB and 2 GPUs.
 fn machine() -> Capacity {
-    let gpus = jobc_gpu::testing::machine(&[&[0, 1]]);
+    let gpus = jobc_gpu::testing::host(&[&[0, 1]]);
     Capacity { cpu_millis: 8000, memory_bytes: 16 * GIB, gpus, disk_bytes: 100 * GIB }
 }
 
 /// Asks for a job's share of that host.
-fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Result<Answer> {
+fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Result<AdmissionOutcome> {
     ask_of(admission, plan, &machine(), queue)
 }
 
-fn ask_of(admission: &mut Admission, plan: &JobPlan, machine: &Capacity, queue: bool) -> Result<Answer> {
-    let demands = Demands::of(plan, Submission::default().gpu_choices(), &machine.gpus, &Means::default())?;
-    admission.ask(plan, &demands, machine, queue)
+fn ask_of(
+    admission: &mut Admission,
+    plan: &JobPlan,
+    machine: &Capacity,
+    queue: bool,
+) -> Result<AdmissionOutcome> {
+    let demands =
+        Demands::of(plan, Submission::default().gpu_choices(), &machine.gpus, &SharingSupport::default())?;
+    admission.request(plan, &demands, machine, queue)
 }
 
 fn job(name: &str, instances: u32, resources: &serde_json::Value) -> (JobId, JobPlan) {
@@ -55,10 +61,10 @@ impl Room {
     }
 }
 
-fn told(answer: Result<Answer>) -> String {
+fn told(answer: Result<AdmissionOutcome>) -> String {
     match answer {
-        Ok(Answer::Admitted) => "admitted".to_owned(),
-        Ok(Answer::Waits { place, waits_for }) => format!("waits at place {place}: {waits_for}"),
+        Ok(AdmissionOutcome::Admitted) => "admitted".to_owned(),
+        Ok(AdmissionOutcome::Queued { place, waits_for }) => format!("waits at place {place}: {waits_for}"),
         Err(error) => format!("{error}\n{}", error.help.as_deref().unwrap_or_default()),
     }
 }
@@ -165,7 +171,7 @@ fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
                     let job = cpus(&format!("j{number}"), 1);
                     let mut admission = room.enter(&job);
                     let answer = ask(&mut admission, &job.1, true).unwrap();
-                    (admission, answer == Answer::Admitted)
+                    (admission, answer == AdmissionOutcome::Admitted)
                 })
             })
             .collect();

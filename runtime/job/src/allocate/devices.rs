@@ -7,19 +7,19 @@ use serde::de::value::{Error as ValueError, StrDeserializer};
 
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
-use jobc_gpu::inject::{Injector, Wants, Way, is_machine_root, value, visible_by_author};
-use jobc_gpu::{DeviceId, Inventory, Machine, pins};
+use jobc_gpu::inject::{InjectionMethod, InjectionRequest, Injector, is_host_root, value, visible_by_author};
+use jobc_gpu::{DeviceId, Host, Inventory, device_names};
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The annotation with the numbers of a bundle's GPUs.
-pub(super) const ANNOTATION: &str = "dev.jobc.gpus";
+pub(super) const GPUS_ANNOTATION: &str = "dev.jobc.gpus";
 
 /// The GPUs of a bundle.
 #[derive(Debug)]
 pub struct Devices {
     injector: Injector,
     ids: Vec<DeviceId>,
-    way: Way,
+    injection: InjectionMethod,
     capabilities: Vec<DriverCapability>,
 }
 
@@ -29,25 +29,25 @@ impl Devices {
     /// # Errors
     ///
     /// A word that names no device, or not as many as the bundle asks for.
-    pub fn of(bundle: &Bundle, words: &[String], way: Way) -> Result<Self> {
-        Self::on(Machine::here(), bundle, words, way)
+    pub fn of(bundle: &Bundle, words: &[String], way: InjectionMethod) -> Result<Self> {
+        Self::on(Host::here(), bundle, words, way)
     }
 
-    pub(super) fn on(machine: Machine, bundle: &Bundle, words: &[String], way: Way) -> Result<Self> {
-        let inventory = Inventory::take(&machine);
+    pub(super) fn on(machine: Host, bundle: &Bundle, words: &[String], way: InjectionMethod) -> Result<Self> {
+        let inventory = Inventory::discover(&machine);
         let named = bundle.annotation("dev.jobc.gpu.vendor");
-        let vendor = named.and_then(word).or_else(|| inventory.gpus.first().map(|gpu| gpu.vendor));
-        let ids = pins::devices(words, vendor.unwrap_or(Vendor::Nvidia), &inventory)?;
-        let wanted = bundle.annotation(ANNOTATION).map(|numbers| numbers.split(',').count());
+        let vendor = named.and_then(parse_word).or_else(|| inventory.gpus.first().map(|gpu| gpu.vendor));
+        let ids = device_names::parse_devices(words, vendor.unwrap_or(Vendor::Nvidia), &inventory)?;
+        let wanted = bundle.annotation(GPUS_ANNOTATION).map(|numbers| numbers.split(',').count());
         if let Some(wanted) = wanted.filter(|wanted| *wanted != ids.len()) {
             let message = format!("the bundle asks for {wanted} GPUs, and `--devices` names {}", ids.len());
             return Err(Error::new(Kind::Config, message)
-                .at(format!("/annotations/{}", jobc_container::config::escaped(ANNOTATION)))
+                .at(format!("/annotations/{}", jobc_container::config::escaped(GPUS_ANNOTATION)))
                 .help(format!("name {wanted}")));
         }
         let capabilities = value(&bundle.config.spec, "NVIDIA_DRIVER_CAPABILITIES").unwrap_or_default();
-        let capabilities = capabilities.split(',').filter_map(word).collect();
-        Ok(Self { injector: Injector::new(machine, inventory), ids, way, capabilities })
+        let capabilities = capabilities.split(',').filter_map(parse_word).collect();
+        Ok(Self { injector: Injector::new(machine, inventory), ids, injection: way, capabilities })
     }
 
     /// What the host calls them.
@@ -56,15 +56,15 @@ impl Devices {
     }
 
     /// Adds them to the configuration of the bundle's container; returns notes for the user.
-    pub(super) fn give(&self, bundle: &Bundle, spec: &mut Spec, root: &Root) -> Result<Vec<String>> {
+    pub(super) fn inject_into(&self, bundle: &Bundle, spec: &mut Spec, root: &Root) -> Result<Vec<String>> {
         let visible = visible_by_author(bundle);
-        let wants = Wants {
+        let wants = InjectionRequest {
             capabilities: &self.capabilities,
-            injection: self.way,
-            machine_root: is_machine_root(root),
+            injection: self.injection,
+            host_root: is_host_root(root),
             visible: visible.as_deref(),
         };
-        let mut said = self.injector.inject(spec, &self.ids, &wants)?.said;
+        let mut said = self.injector.inject(spec, &self.ids, &wants)?.notes;
         let is_slice = |key: &String| key.starts_with("dev.jobc.gpu.share.");
         let shares = bundle.config.spec.annotations().iter().flatten().any(|(key, _)| is_slice(key));
         if shares && self.ids.iter().any(|id| id.mig.is_none()) {
@@ -78,7 +78,7 @@ impl Devices {
 }
 
 /// A word of the job language as its value.
-fn word<'de, T: serde::Deserialize<'de>>(word: &'de str) -> Option<T> {
+fn parse_word<'de, T: serde::Deserialize<'de>>(word: &'de str) -> Option<T> {
     let deserializer: StrDeserializer<'de, ValueError> = word.trim().into_deserializer();
     T::deserialize(deserializer).ok()
 }

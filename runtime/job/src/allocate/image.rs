@@ -14,7 +14,7 @@ use jobc_image::config::Execution;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The annotation that lists the settings left to the image.
-const LEFT: &str = "dev.jobc.from-image";
+const FROM_IMAGE_ANNOTATION: &str = "dev.jobc.from-image";
 
 /// The settings of an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum ImageUser {
     /// As in its configuration: `USER[:GROUP]`.
     Name(String),
     /// Looked up when the image was unpacked: user, group, additional groups.
-    Numbers(u32, u32, Vec<u32>),
+    Ids(u32, u32, Vec<u32>),
 }
 
 impl Image {
@@ -48,7 +48,7 @@ impl Image {
         Self {
             env: process.env().clone().unwrap_or_default(),
             cwd: Some(process.cwd().clone()),
-            user: Some(ImageUser::Numbers(
+            user: Some(ImageUser::Ids(
                 user.uid(),
                 user.gid(),
                 user.additional_gids().clone().unwrap_or_default(),
@@ -73,7 +73,7 @@ impl Image {
     ///
     /// `taken` returns whether the process gets a variable in another way.
     pub(crate) fn apply(&self, bundle: &Bundle, process: &mut Process, taken: impl Fn(&str) -> bool) {
-        for word in left(bundle) {
+        for word in settings_from_image(bundle) {
             match word {
                 "env" => self.add_variables(process, &taken),
                 "path" => self.replace_path(process),
@@ -98,8 +98,8 @@ impl Image {
     fn add_variables(&self, process: &mut Process, taken: &impl Fn(&str) -> bool) {
         let mut env = process.env().clone().unwrap_or_default();
         for variable in &self.env {
-            let name = name(variable);
-            if !taken(name) && !env.iter().any(|there| self::name(there) == name) {
+            let name = variable_name(variable);
+            if !taken(name) && !env.iter().any(|there| self::variable_name(there) == name) {
                 env.push(variable.clone());
             }
         }
@@ -107,9 +107,9 @@ impl Image {
     }
 
     fn replace_path(&self, process: &mut Process) {
-        let Some(path) = self.env.iter().find(|variable| name(variable) == "PATH") else { return };
+        let Some(path) = self.env.iter().find(|variable| variable_name(variable) == "PATH") else { return };
         let mut env = process.env().clone().unwrap_or_default();
-        match env.iter_mut().find(|variable| name(variable) == "PATH") {
+        match env.iter_mut().find(|variable| variable_name(variable) == "PATH") {
             Some(there) => there.clone_from(path),
             None => env.push(path.clone()),
         }
@@ -117,25 +117,30 @@ impl Image {
     }
 }
 
-fn name(variable: &str) -> &str {
+fn variable_name(variable: &str) -> &str {
     variable.split('=').next().unwrap_or_default()
 }
 
 /// What the bundle leaves to the image.
-fn left(bundle: &Bundle) -> impl Iterator<Item = &str> {
-    bundle.annotation(LEFT).unwrap_or_default().split(',')
+fn settings_from_image(bundle: &Bundle) -> impl Iterator<Item = &str> {
+    bundle.annotation(FROM_IMAGE_ANNOTATION).unwrap_or_default().split(',')
 }
 
 /// The user of the process, if the image sets it.
 pub(crate) fn user(bundle: &Bundle, image: Option<&Image>, root: &[PathBuf]) -> Result<Option<NamedUser>> {
-    let Some(image) = image.filter(|_| left(bundle).any(|word| word == "user")) else { return Ok(None) };
+    let Some(image) = image.filter(|_| settings_from_image(bundle).any(|word| word == "user")) else {
+        return Ok(None);
+    };
     Ok(match &image.user {
         None => None,
         Some(ImageUser::Name(name)) if name.is_empty() => None,
         Some(ImageUser::Name(name)) => Some(named_user(root, name)?),
-        Some(ImageUser::Numbers(uid, gid, further)) => {
-            Some(NamedUser { name: format!("{uid}:{gid}"), uid: *uid, gid: *gid, further: further.clone() })
-        }
+        Some(ImageUser::Ids(uid, gid, further)) => Some(NamedUser {
+            name: format!("{uid}:{gid}"),
+            uid: *uid,
+            gid: *gid,
+            additional_gids: further.clone(),
+        }),
     })
 }
 
@@ -146,7 +151,7 @@ pub(crate) fn refuse_unknown(
     role: &str,
     choice: Option<&str>,
 ) -> Result<()> {
-    let what = left(bundle).find_map(|word| match (word, image) {
+    let what = settings_from_image(bundle).find_map(|word| match (word, image) {
         ("command", None) => Some("command"),
         ("command", Some(image)) if image.command.is_empty() => Some("command"),
         ("entrypoint", None) => Some("ENTRYPOINT"),

@@ -64,7 +64,7 @@ fn the_copy_has_what_the_machine_gives() {
     output: ROOT/task-0/../outputs/model
     ");
     assert!(!case.directory.path().join("outputs").exists());
-    allocation.make().expect("made");
+    allocation.create_outputs().expect("made");
     assert!(case.directory.path().join("outputs/model").is_dir());
     let (text, changed) = allocation.apply(&case.bundle).expect("applied");
     if !changed.is_empty() {

@@ -43,19 +43,19 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Events, Kind};
+    use super::super::{EventLog, Kind};
     use super::*;
-    use crate::directory::Places;
+    use crate::directory::JobDirectories;
 
     #[test]
     fn events_are_read_once_and_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let places = Places { state: dir.path().join("s"), records: dir.path().join("r") };
+        let places = JobDirectories { state: dir.path().join("s"), records: dir.path().join("r") };
         let directory = places.create("a").unwrap();
         let mut reader = Reader::new(&directory);
         assert_eq!(reader.read().unwrap(), []);
         let event = Event::of_job(Kind::Paused, serde_json::Value::Null);
-        let mut events = Events::open(&directory).unwrap();
+        let mut events = EventLog::open(&directory).unwrap();
         events.push(&event).unwrap();
         assert_eq!(reader.read().unwrap(), std::slice::from_ref(&event));
         let text = std::fs::read_to_string(directory.events_file()).unwrap();

@@ -1,4 +1,4 @@
-//! What a supervisor is to do in a job's course.
+//! The actions that a job's lifecycle requests of its supervisor.
 
 use std::time::Duration;
 

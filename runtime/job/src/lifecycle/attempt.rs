@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use super::action::Action;
-use super::task::{Purpose, TaskNumber};
+use super::task::{EndReason, TaskNumber};
 use super::timers::Timer;
-use super::{Lifecycle, explain};
+use super::{Lifecycle, format};
 use crate::record::TaskState;
 use jobc_container::process::Exit;
 use jobc_sys::signals::Signal;
 
 /// The exit code for `retry.on_exit_codes` if an attempt was ended for its time limit, or for not being ready.
-const OUT_OF_TIME: u8 = 124;
+const TIMEOUT_EXIT_CODE: u8 = 124;
 
 impl Lifecycle {
     /// A container is made.
@@ -19,14 +19,14 @@ impl Lifecycle {
         if self.tasks[number].state != TaskState::Creating {
             return;
         }
-        self.turn(number, TaskState::Created);
-        if self.courses[number].ending.is_some() {
+        self.set_state(number, TaskState::Created);
+        if self.progress[number].ending.is_some() {
             return self.signal(time, number, Duration::ZERO);
         }
-        match self.courses[number].gang {
+        match self.progress[number].gang {
             Some(gang) if !self.gangs[gang].open => {
-                self.courses[number].made = true;
-                self.gangs[gang].made += 1;
+                self.progress[number].counted_by_gang = true;
+                self.gangs[gang].created += 1;
                 self.complete.insert(gang);
             }
             _ => self.startable.push(number),
@@ -35,16 +35,16 @@ impl Lifecycle {
 
     /// A program runs.
     pub(super) fn started(&mut self, time: Duration, number: TaskNumber) {
-        if self.tasks[number].state != TaskState::Created || !self.courses[number].let_go {
+        if self.tasks[number].state != TaskState::Created || !self.progress[number].start_requested {
             return;
         }
-        self.turn(number, TaskState::Running);
+        self.set_state(number, TaskState::Running);
         self.note_started(number);
         let role = &self.roles[self.tasks[number].role];
         if let Some(timeout) = role.timeout {
             self.timers.set(Timer::Attempt(number), time + timeout);
         }
-        if role.watched {
+        if role.has_ready_check {
             self.actions.push(Action::Watch(number));
         }
     }
@@ -56,13 +56,13 @@ impl Lifecycle {
             return;
         }
         self.leave_gang(number);
-        self.over(time, number, Exit::Code(code), Some(why), true);
+        self.finish_attempt(time, number, Exit::Code(code), Some(why), true);
     }
 
     /// A task is ready, perhaps again.
     pub(super) fn ready(&mut self, number: TaskNumber) {
         if self.tasks[number].state == TaskState::Running {
-            self.turn(number, TaskState::Ready);
+            self.set_state(number, TaskState::Ready);
             self.note_ready(number);
         }
     }
@@ -71,19 +71,19 @@ impl Lifecycle {
     pub(super) fn not_ready(&mut self, time: Duration, number: TaskNumber, why: String) {
         match self.tasks[number].state {
             // Others have started since; as with Kubernetes' readiness probes it is reported, and the job continues.
-            TaskState::Ready => self.turn(number, TaskState::Running),
-            TaskState::Running if !self.courses[number].ready => {
-                self.end_task(time, number, Purpose::Failed(why), None);
+            TaskState::Ready => self.set_state(number, TaskState::Running),
+            TaskState::Running if !self.progress[number].ready => {
+                self.end_task(time, number, EndReason::Failed(why), None);
             }
             _ => {}
         }
     }
 
     /// An attempt's time is up.
-    pub(super) fn out_of_time(&mut self, time: Duration, number: TaskNumber) {
+    pub(super) fn attempt_timed_out(&mut self, time: Duration, number: TaskNumber) {
         let timeout = self.roles[self.tasks[number].role].timeout.unwrap_or_default();
-        let why = format!("time limit {} reached", explain::duration(timeout));
-        self.end_task(time, number, Purpose::Failed(why), None);
+        let why = format!("time limit {} reached", format::duration(timeout));
+        self.end_task(time, number, EndReason::Failed(why), None);
     }
 
     /// A process ended.
@@ -91,18 +91,18 @@ impl Lifecycle {
         if !self.tasks[number].state.is_alive() {
             return;
         }
-        if self.courses[number].let_go {
+        if self.progress[number].start_requested {
             // It may have ended before it was seen running.
             self.note_started(number);
-            return self.over(time, number, exit, note, false);
+            return self.finish_attempt(time, number, exit, note, false);
         }
         self.leave_gang(number);
         let note = note.or_else(|| Some("it ended before it was started".to_owned()));
-        self.over(time, number, exit, note, true);
+        self.finish_attempt(time, number, exit, note, true);
     }
 
     /// Nothing is left of an attempt: was it successful, is it retried, was it the last?
-    fn over(
+    fn finish_attempt(
         &mut self,
         time: Duration,
         number: TaskNumber,
@@ -115,15 +115,15 @@ impl Lifecycle {
         task.exit = Some(exit);
         task.reason = note;
         match purpose {
-            Some(Purpose::Over) => self.turn(number, TaskState::Stopped),
-            Some(Purpose::Served) => self.succeeded(time, number),
-            Some(Purpose::Restart) => self.turn(number, TaskState::Retrying),
-            Some(Purpose::Failed(why)) => {
+            Some(EndReason::JobEnded) => self.set_state(number, TaskState::Stopped),
+            Some(EndReason::Served) => self.succeeded(time, number),
+            Some(EndReason::Restart) => self.set_state(number, TaskState::Retrying),
+            Some(EndReason::Failed(why)) => {
                 task.reason = Some(match task.reason.take() {
                     Some(note) => format!("{why}, {note}"),
                     None => why,
                 });
-                self.failed(time, number, OUT_OF_TIME, false);
+                self.failed(time, number, TIMEOUT_EXIT_CODE, false);
             }
             None if exit == Exit::Code(0) && !unstarted => self.succeeded(time, number),
             None => self.failed(time, number, exit.code(), unstarted),
@@ -132,9 +132,9 @@ impl Lifecycle {
 
     /// A task is removed before it was let go: its gang waits for it again.
     fn leave_gang(&mut self, number: TaskNumber) {
-        let course = &mut self.courses[number];
-        if let Some(gang) = course.gang.filter(|_| std::mem::take(&mut course.made)) {
-            self.gangs[gang].made -= 1;
+        let course = &mut self.progress[number];
+        if let Some(gang) = course.gang.filter(|_| std::mem::take(&mut course.counted_by_gang)) {
+            self.gangs[gang].created -= 1;
         }
     }
 
@@ -143,31 +143,31 @@ impl Lifecycle {
         &mut self,
         time: Duration,
         number: TaskNumber,
-        purpose: Purpose,
+        purpose: EndReason,
         grace: Option<Duration>,
     ) {
         let grace = grace.unwrap_or(self.roles[self.tasks[number].role].grace);
-        let course = &mut self.courses[number];
+        let course = &mut self.progress[number];
         match self.tasks[number].state {
-            TaskState::Creating => set_purpose(&mut course.ending, purpose),
+            TaskState::Creating => set_end_reason(&mut course.ending, purpose),
             TaskState::Created | TaskState::Running | TaskState::Ready => {
-                set_purpose(&mut course.ending, purpose);
-                let grace = if course.let_go { grace } else { Duration::ZERO };
+                set_end_reason(&mut course.ending, purpose);
+                let grace = if course.start_requested { grace } else { Duration::ZERO };
                 self.signal(time, number, grace);
             }
             TaskState::Stopping => {
-                set_purpose(&mut course.ending, purpose);
+                set_end_reason(&mut course.ending, purpose);
                 self.timers.set_at_most(Timer::Kill(number), time + grace);
             }
             TaskState::Waiting | TaskState::Retrying => {
-                self.timers.cancel(Timer::Again(number));
+                self.timers.cancel(Timer::TaskRetry(number));
                 match purpose {
-                    Purpose::Served => {
+                    EndReason::Served => {
                         self.roles[self.tasks[number].role].queue.remove(&number);
                         self.succeeded(time, number);
                     }
-                    Purpose::Restart => {}
-                    Purpose::Over | Purpose::Failed(_) => self.turn(number, TaskState::Stopped),
+                    EndReason::Restart => {}
+                    EndReason::JobEnded | EndReason::Failed(_) => self.set_state(number, TaskState::Stopped),
                 }
             }
             TaskState::Succeeded | TaskState::Failed | TaskState::Stopped => {}
@@ -178,7 +178,7 @@ impl Lifecycle {
     fn signal(&mut self, time: Duration, number: TaskNumber, grace: Duration) {
         self.timers.cancel(Timer::Attempt(number));
         self.leave_gang(number);
-        self.turn(number, TaskState::Stopping);
+        self.set_state(number, TaskState::Stopping);
         if grace.is_zero() {
             self.actions.push(Action::Signal(number, Signal::KILL));
         } else {
@@ -198,10 +198,11 @@ impl Lifecycle {
 
 /// Sets the reason for ending a task. The first reason that determines the result stays; the end of the job takes
 /// precedence over another attempt.
-fn set_purpose(set: &mut Option<Purpose>, purpose: Purpose) {
+fn set_end_reason(set: &mut Option<EndReason>, purpose: EndReason) {
     let stays = matches!(
         (&*set, &purpose),
-        (Some(Purpose::Failed(_) | Purpose::Served), Purpose::Over) | (Some(_), Purpose::Failed(_))
+        (Some(EndReason::Failed(_) | EndReason::Served), EndReason::JobEnded)
+            | (Some(_), EndReason::Failed(_))
     );
     if !stays {
         *set = Some(purpose);

@@ -6,17 +6,17 @@ use jobc_schema::role::NeedState;
 
 use super::action::Action;
 use super::role::Need;
-use super::task::{Purpose, RoleNumber, TaskNumber};
+use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
 use super::verdict::Verdict;
-use super::{Lifecycle, Phase, explain};
+use super::{Lifecycle, Phase, format};
 use crate::record::{End, JobState, TaskState};
 
 impl Lifecycle {
     /// A task ended well.
     pub(super) fn succeeded(&mut self, time: Duration, number: TaskNumber) {
-        self.turn(number, TaskState::Succeeded);
-        if let Some(number) = self.courses[number].gang.filter(|gang| !self.gangs[*gang].open) {
+        self.set_state(number, TaskState::Succeeded);
+        if let Some(number) = self.progress[number].gang.filter(|gang| !self.gangs[*gang].open) {
             // One that served and was never let go is not waited for.
             let gang = &mut self.gangs[number];
             gang.possible -= 1;
@@ -33,11 +33,11 @@ impl Lifecycle {
 
     /// A task failed and is not retried.
     pub(super) fn failed_for_good(&mut self, time: Duration, number: TaskNumber, unstarted: bool) {
-        self.turn(number, TaskState::Failed);
+        self.set_state(number, TaskState::Failed);
         let task = &self.tasks[number];
         let role = &self.roles[task.role];
-        let told = explain::task(task);
-        let short = self.courses[number].gang.and_then(|gang| {
+        let told = format::task(task);
+        let short = self.progress[number].gang.and_then(|gang| {
             let gang = Some(&mut self.gangs[gang]).filter(|gang| !gang.open)?;
             gang.possible -= 1;
             (gang.possible < gang.needed).then_some(gang.needed)
@@ -59,43 +59,43 @@ impl Lifecycle {
     }
 
     /// A role's needs cannot be met any more: not all of the job can ever run.
-    pub(super) fn never_started(&mut self, time: Duration, number: RoleNumber, need: Need) {
+    pub(super) fn role_cannot_start(&mut self, time: Duration, number: RoleNumber, need: Need) {
         let other = &self.roles[need.role];
         let misses = |&task: &TaskNumber| match need.state {
             NeedState::Succeeded => self.tasks[task].state == TaskState::Failed,
-            NeedState::Started => self.tasks[task].state.is_final() && !self.courses[task].started,
-            NeedState::Ready => self.tasks[task].state.is_final() && !self.courses[task].ready,
+            NeedState::Started => self.tasks[task].state.is_final() && !self.progress[task].started,
+            NeedState::Ready => self.tasks[task].state.is_final() && !self.progress[task].ready,
         };
         let missed = other.tasks.clone().find(misses);
         let explanation = format!(
             "failed: `{}` can never start: {}{}",
             self.roles[number].name,
-            explain::need(&other.name, other.tasks.len(), need, other.missed(need.state)),
-            missed.map(|task| format!(" ({})", explain::task(&self.tasks[task]))).unwrap_or_default()
+            format::need(&other.name, other.tasks.len(), need, other.missed(need.state)),
+            missed.map(|task| format!(" ({})", format::task(&self.tasks[task]))).unwrap_or_default()
         );
         self.end_job(time, Verdict::new(JobState::Failed, explanation, missed), None);
     }
 
     /// Whether every task has ended.
-    pub(super) fn look_at_end(&mut self, time: Duration) {
+    pub(super) fn check_all_ended(&mut self, time: Duration) {
         if self.ended == self.tasks.len() {
             let failed = self.roles.iter().map(|role| role.counts.failed).sum();
-            let explanation = explain::all_ended(self.tasks.len(), failed);
+            let explanation = format::all_ended(self.tasks.len(), failed);
             self.end_job(time, Verdict::new(JobState::Succeeded, explanation, None), None);
         }
     }
 
     /// The job's time is up.
     pub(super) fn timed_out(&mut self, time: Duration) {
-        let timeout = explain::duration(self.timeout.unwrap_or_default());
-        let explanation = format!("timed out after {timeout}: {}", explain::still_running(self.running()));
+        let timeout = format::duration(self.timeout.unwrap_or_default());
+        let explanation = format!("timed out after {timeout}: {}", format::still_running(self.running()));
         self.end_job(time, Verdict::new(JobState::TimedOut, explanation, None), None);
     }
 
     /// Somebody wants the job to end.
     pub(super) fn stop(&mut self, time: Duration, grace: Option<Duration>, why: &str) {
         if !matches!(self.phase, Phase::Ending(_)) {
-            let explanation = format!("{why}: {}", explain::still_running(self.running()));
+            let explanation = format!("{why}: {}", format::still_running(self.running()));
             self.end_job(time, Verdict::new(JobState::Stopped, explanation, None), grace);
         } else if grace.is_some() {
             self.end_tasks(time, grace);
@@ -117,8 +117,8 @@ impl Lifecycle {
     fn running(&self) -> usize {
         self.tasks
             .iter()
-            .zip(&self.courses)
-            .filter(|(task, course)| task.state.is_alive() && course.let_go)
+            .zip(&self.progress)
+            .filter(|(task, course)| task.state.is_alive() && course.start_requested)
             .count()
     }
 
@@ -139,12 +139,12 @@ impl Lifecycle {
     /// Ends every task, with the grace period of its role unless one is given.
     fn end_tasks(&mut self, time: Duration, grace: Option<Duration>) {
         for task in 0..self.tasks.len() {
-            self.end_task(time, task, Purpose::Over, grace);
+            self.end_task(time, task, EndReason::JobEnded, grace);
         }
     }
 
     /// Whether nothing is left of a job that is over.
-    pub(super) fn look_at_last(&mut self) {
+    pub(super) fn check_finished(&mut self) {
         if self.alive > 0 {
             return;
         }
@@ -157,7 +157,7 @@ impl Lifecycle {
             };
             let state = *state;
             self.actions.push(Action::End(state, end));
-            self.phase = Phase::Over(state);
+            self.phase = Phase::Finished(state);
         }
     }
 }

@@ -10,7 +10,7 @@ pub(super) struct Gang {
     /// How many must be made before the first is let go.
     pub(super) needed: usize,
     /// How many are made.
-    pub(super) made: usize,
+    pub(super) created: usize,
     /// How many are not over.
     pub(super) possible: usize,
     /// Whether it was let go; members that come later follow at once.

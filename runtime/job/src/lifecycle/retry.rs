@@ -5,22 +5,22 @@ use std::time::Duration;
 use jobc_schema::role::RetryScope;
 
 use super::action::Action;
-use super::task::{Purpose, RoleNumber, TaskNumber};
+use super::task::{EndReason, RoleNumber, TaskNumber};
 use super::timers::Timer;
-use super::{Lifecycle, Phase, explain};
+use super::{Lifecycle, Phase, format};
 use crate::record::TaskState;
 
 /// The first wait where the plan has none.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 
 /// What waits grow to, as Kubernetes' do for a Job's pods, unless the first is longer.
-const LONGEST_WAIT: Duration = Duration::from_mins(6);
+const MAX_BACKOFF: Duration = Duration::from_mins(6);
 
 /// The wait before another attempt: the plan's before the second, and each time twice the last one.
-fn wait(first: Option<u64>, retries: u32) -> Duration {
-    let first = first.map_or(FIRST_WAIT, Duration::from_secs);
+fn backoff_delay(first: Option<u64>, retries: u32) -> Duration {
+    let first = first.map_or(INITIAL_BACKOFF, Duration::from_secs);
     let factor = 2_u32.saturating_pow(retries.saturating_sub(1));
-    first.saturating_mul(factor).min(LONGEST_WAIT.max(first))
+    first.saturating_mul(factor).min(MAX_BACKOFF.max(first))
 }
 
 impl Lifecycle {
@@ -29,7 +29,7 @@ impl Lifecycle {
         let role = self.tasks[number].role;
         let retry = &self.roles[role].retry;
         let retries = match retry.scope {
-            RetryScope::Task => self.courses[number].retries,
+            RetryScope::Task => self.progress[number].retries,
             RetryScope::Role => self.roles[role].retries,
             RetryScope::Job => self.attempt - 1,
         };
@@ -37,26 +37,26 @@ impl Lifecycle {
         if !matches!(self.phase, Phase::Running) || !covered || retries >= retry.max {
             return self.failed_for_good(time, number, unstarted);
         }
-        let (scope, backoff) = (retry.scope, wait(retry.backoff_seconds, retries + 1));
-        self.turn(number, TaskState::Retrying);
+        let (scope, backoff) = (retry.scope, backoff_delay(retry.backoff_seconds, retries + 1));
+        self.set_state(number, TaskState::Retrying);
         let attempt = match scope {
             RetryScope::Task => self.tasks[number].attempt + 1,
             RetryScope::Role | RetryScope::Job => retries + 2,
         };
-        let why = explain::ending(&self.tasks[number]);
+        let why = format::attempt_end(&self.tasks[number]);
         self.actions.push(Action::Retried { scope, task: number, attempt, backoff, why });
         match scope {
             RetryScope::Task => {
-                self.courses[number].retries += 1;
+                self.progress[number].retries += 1;
                 self.forget_attempt(number);
-                self.timers.set(Timer::Again(number), time + backoff);
+                self.timers.set(Timer::TaskRetry(number), time + backoff);
             }
             RetryScope::Role => {
                 self.end_role(time, role);
                 self.roles[role].retries += 1;
                 self.roles[role].due = false;
                 self.restarting.insert(role);
-                self.timers.set(Timer::Role(role), time + backoff);
+                self.timers.set(Timer::RoleRetry(role), time + backoff);
             }
             RetryScope::Job => {
                 for role in 0..self.roles.len() {
@@ -65,18 +65,18 @@ impl Lifecycle {
                 self.restarting.clear();
                 self.phase = Phase::Restarting { due: false };
                 self.timers.retain(|timer| matches!(timer, Timer::Kill(_) | Timer::Job));
-                self.timers.set(Timer::Restart, time + backoff);
+                self.timers.set(Timer::JobRetry, time + backoff);
             }
         }
     }
 
     /// A task's wait is over.
-    pub(super) fn again(&mut self, number: TaskNumber) {
+    pub(super) fn requeue_task(&mut self, number: TaskNumber) {
         let role = self.tasks[number].role;
         if self.tasks[number].state == TaskState::Retrying {
-            self.turn(number, TaskState::Waiting);
+            self.set_state(number, TaskState::Waiting);
             self.roles[role].queue.insert(number);
-            self.wanting.insert(role);
+            self.roles_with_room.insert(role);
         }
     }
 
@@ -85,12 +85,12 @@ impl Lifecycle {
         self.roles[number].queue.clear();
         for task in self.roles[number].tasks.clone() {
             if self.tasks[task].state.is_final() {
-                self.turn(task, TaskState::Retrying);
-                if let Some(gang) = self.courses[task].gang.map(|gang| &mut self.gangs[gang]) {
+                self.set_state(task, TaskState::Retrying);
+                if let Some(gang) = self.progress[task].gang.map(|gang| &mut self.gangs[gang]) {
                     gang.possible += usize::from(!gang.open);
                 }
             } else {
-                self.end_task(time, task, Purpose::Restart, None);
+                self.end_task(time, task, EndReason::Restart, None);
             }
         }
     }
@@ -104,10 +104,10 @@ impl Lifecycle {
             for task in self.roles[number].tasks.clone() {
                 // A serving role may be over: the roles that it served have ended meanwhile.
                 if !self.tasks[task].state.is_final() {
-                    self.begin_again(task);
+                    self.reset_task(task);
                 }
             }
-            self.open(number);
+            self.open_role(number);
         }
     }
 
@@ -119,28 +119,28 @@ impl Lifecycle {
         self.attempt += 1;
         self.phase = Phase::Running;
         for task in 0..self.tasks.len() {
-            self.begin_again(task);
-            self.courses[task].retries = 0;
-            self.courses[task].gang = None;
+            self.reset_task(task);
+            self.progress[task].retries = 0;
+            self.progress[task].gang = None;
         }
         for role in &mut self.roles {
             role.open = false;
             role.retries = 0;
             role.gang = None;
         }
-        self.serving = self.courses.iter().any(|course| course.serves);
+        self.serving = self.progress.iter().any(|course| course.serves);
         self.gangs.clear();
         self.complete.clear();
         self.startable.clear();
         self.opened.clear();
-        self.open_first();
+        self.open_independent_roles();
     }
 
     /// A task waits as if it had never run. It stays in a gang that was not let go yet.
-    fn begin_again(&mut self, task: TaskNumber) {
-        self.turn(task, TaskState::Waiting);
+    fn reset_task(&mut self, task: TaskNumber) {
+        self.set_state(task, TaskState::Waiting);
         self.forget_attempt(task);
-        let course = &mut self.courses[task];
+        let course = &mut self.progress[task];
         course.gang = course.gang.filter(|gang| !self.gangs[*gang].open);
     }
 }
@@ -151,11 +151,11 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_limit() {
-        let waits = |first| (1..=10).map(|n| wait(first, n).as_secs()).collect::<Vec<_>>();
+        let waits = |first| (1..=10).map(|n| backoff_delay(first, n).as_secs()).collect::<Vec<_>>();
         assert_eq!(waits(None), [1, 2, 4, 8, 16, 32, 64, 128, 256, 360]);
         assert_eq!(waits(Some(10)), [10, 20, 40, 80, 160, 320, 360, 360, 360, 360]);
         assert_eq!(waits(Some(0)), [0; 10]);
         assert_eq!(waits(Some(3600)), [3600; 10]);
-        assert_eq!(wait(Some(1), u32::MAX), LONGEST_WAIT);
+        assert_eq!(backoff_delay(Some(1), u32::MAX), MAX_BACKOFF);
     }
 }

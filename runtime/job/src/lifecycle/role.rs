@@ -7,9 +7,9 @@ use std::time::Duration;
 use jobc_schema::plan::{CompletionPlan, JobPlan, Launch, RetryPlan, RolePlan};
 use jobc_schema::role::NeedState;
 
-use super::task::{Course, RoleNumber, TaskNumber};
+use super::task::{RoleNumber, TaskNumber, TaskProgress};
 
-/// A role in its course.
+/// A role and the progress of its tasks.
 #[derive(Debug)]
 pub(super) struct Role {
     pub(super) name: String,
@@ -27,7 +27,7 @@ pub(super) struct Role {
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
     /// Whether it has a `ready` check.
-    pub(super) watched: bool,
+    pub(super) has_ready_check: bool,
     serving: Serving,
     /// Whether its needs have been met, once for all attempts of it.
     pub(super) open: bool,
@@ -73,7 +73,7 @@ pub(super) struct Counts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serving {
     /// It has no part in that.
-    Apart,
+    Independent,
     /// All launch.
     None,
     /// All but the first serve.
@@ -102,19 +102,19 @@ impl Role {
     }
 
     /// Whether there is a task to make, and room for it.
-    pub(super) fn wants(&self) -> bool {
+    pub(super) fn can_create_task(&self) -> bool {
         !self.queue.is_empty() && self.counts.alive < self.parallel
     }
 
-    /// The course of an instance before anything has happened.
-    pub(super) fn course(&self, index: u32) -> Course {
+    /// The progress of an instance before anything has happened.
+    pub(super) fn initial_progress(&self, index: u32) -> TaskProgress {
         let serves = match self.serving {
-            Serving::Apart | Serving::None => false,
+            Serving::Independent | Serving::None => false,
             Serving::AllButFirst => index > 0,
             Serving::All => true,
         };
-        let launches = self.serving != Serving::Apart && !serves;
-        Course { serves, launches, ..Course::default() }
+        let launches = self.serving != Serving::Independent && !serves;
+        TaskProgress { serves, launches, ..TaskProgress::default() }
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             retry: planned.retry.clone(),
             timeout: planned.timeout_seconds.map(Duration::from_secs),
             grace: Duration::from_secs(planned.grace_period_seconds),
-            watched: planned.ready.is_some(),
+            has_ready_check: planned.ready.is_some(),
             serving: serving(planned, members.contains(&*planned.name)),
             open: false,
             queue: BTreeSet::new(),
@@ -167,7 +167,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
 fn serving(role: &RolePlan, member: bool) -> Serving {
     match role.launch {
         Launch::All if member => Serving::None,
-        Launch::All => Serving::Apart,
+        Launch::All => Serving::Independent,
         Launch::First => Serving::AllButFirst,
         Launch::None => Serving::All,
     }

@@ -1,4 +1,4 @@
-//! A task in its course.
+//! A task and its progress.
 
 use crate::record::TaskState;
 use jobc_container::process::Exit;
@@ -30,11 +30,11 @@ pub struct Task {
 /// The state of a task in addition to its record.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // each is a fact of its own
-pub(super) struct Course {
+pub(super) struct TaskProgress {
     /// Why it is being ended, if it is.
-    pub(super) ending: Option<Purpose>,
+    pub(super) ending: Option<EndReason>,
     /// Whether its latest attempt was started.
-    pub(super) let_go: bool,
+    pub(super) start_requested: bool,
     /// Whether its latest attempt has run.
     pub(super) started: bool,
     /// Whether its latest attempt has once been ready.
@@ -42,7 +42,7 @@ pub(super) struct Course {
     /// The gang whose start it waits for, or waited for.
     pub(super) gang: Option<usize>,
     /// Whether that gang counts it as made.
-    pub(super) made: bool,
+    pub(super) counted_by_gang: bool,
     /// How often it was retried automatically.
     pub(super) retries: u32,
     /// Whether it only serves those that launch.
@@ -53,7 +53,7 @@ pub(super) struct Course {
 
 /// Why a task is being ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Purpose {
+pub(super) enum EndReason {
     /// Its attempt has failed already: it took too long, or was not ready in time.
     Failed(String),
     /// Its role or job is retried.
@@ -61,5 +61,5 @@ pub(super) enum Purpose {
     /// It served, and those that it served have ended.
     Served,
     /// The job is over.
-    Over,
+    JobEnded,
 }

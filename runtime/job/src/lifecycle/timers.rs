@@ -15,11 +15,11 @@ pub(super) enum Timer {
     /// The end of a grace period.
     Kill(TaskNumber),
     /// A task's next attempt.
-    Again(TaskNumber),
+    TaskRetry(TaskNumber),
     /// A role's next attempt.
-    Role(RoleNumber),
+    RoleRetry(RoleNumber),
     /// The job's next attempt.
-    Restart,
+    JobRetry,
 }
 
 /// What is due when; each timer has one time.

@@ -11,14 +11,14 @@ const BLOCK: u64 = 64 << 10;
 
 /// A part, read from its end.
 #[derive(Debug)]
-pub(super) struct Backward<'a> {
+pub(super) struct BackwardReader<'a> {
     file: &'a File,
     /// Where in the part `bytes` begin.
     at: u64,
     bytes: Vec<u8>,
 }
 
-impl<'a> Backward<'a> {
+impl<'a> BackwardReader<'a> {
     pub(super) fn new(file: &'a File) -> io::Result<Self> {
         Ok(Self { file, at: file.metadata()?.len(), bytes: vec![] })
     }
@@ -27,28 +27,28 @@ impl<'a> Backward<'a> {
     /// line.
     pub(super) fn last(&mut self, left: &mut u64, wants: impl Fn(&Line<'_>) -> bool) -> io::Result<u64> {
         let mut beginning = self.at;
-        if self.bytes.is_empty() && !self.more()? {
+        if self.bytes.is_empty() && !self.read_block()? {
             return Ok(0);
         }
         // A line that is being written is shown when it is complete.
         while !self.bytes.ends_with(b"\n") {
             let whole = self.bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
             self.bytes.truncate(whole);
-            if whole == 0 && !self.more()? {
+            if whole == 0 && !self.read_block()? {
                 return Ok(0);
             }
         }
         beginning = beginning.min(self.at + self.bytes.len() as u64);
         loop {
             let Some((_, before)) = self.bytes.split_last() else {
-                if self.more()? {
+                if self.read_block()? {
                     continue;
                 }
                 return Ok(0);
             };
             let start = match before.iter().rposition(|&byte| byte == b'\n') {
                 Some(end) => end + 1,
-                None if self.more()? => continue,
+                None if self.read_block()? => continue,
                 None => 0,
             };
             let line = Line::parse(&self.bytes[start..self.bytes.len() - 1]);
@@ -64,7 +64,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Reads the block before what is there; false if there is none.
-    fn more(&mut self) -> io::Result<bool> {
+    fn read_block(&mut self) -> io::Result<bool> {
         let from = self.at.saturating_sub(BLOCK);
         let mut block = vec![0; usize::try_from(self.at - from).unwrap_or(0)];
         self.file.read_exact_at(&mut block, from)?;

@@ -43,12 +43,12 @@ pub struct Line<'a> {
 }
 
 /// The bytes of a time.
-const TIME: usize = 27;
+const TIME_BYTES: usize = 27;
 
 impl<'a> Line<'a> {
     /// Reads a line, without its end; nothing if it is none.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
-        let (time, rest) = line.split_at_checked(TIME)?;
+        let (time, rest) = line.split_at_checked(TIME_BYTES)?;
         let time = std::str::from_utf8(time).ok().filter(|time| time.ends_with('Z'))?;
         let mut words = rest.strip_prefix(b" ")?.splitn(4, |&byte| byte == b' ');
         let stream = match words.next()? {
@@ -69,20 +69,20 @@ impl<'a> Line<'a> {
 
 /// The prefix of the lines that are written at one time.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct LinePrefix {
     bytes: Vec<u8>,
     tag: usize,
 }
 
-impl Head {
+impl LinePrefix {
     /// The head of lines written now.
     pub(super) fn now(stream: Stream, attempt: u32) -> Self {
-        let (time, stream) = (stamp(SystemTime::now()), stream.as_str());
+        let (time, stream) = (format_time(SystemTime::now()), stream.as_str());
         Self { tag: time.len() + stream.len() + 2, bytes: format!("{time} {stream} F {attempt} ").into() }
     }
 
     /// Begins a line that ends, or one of which more follows.
-    pub(super) fn begin(&self, ends: bool, out: &mut Vec<u8>) {
+    pub(super) fn write_to(&self, ends: bool, out: &mut Vec<u8>) {
         let at = out.len() + self.tag;
         out.extend_from_slice(&self.bytes);
         if !ends {
@@ -92,6 +92,6 @@ impl Head {
 }
 
 /// A moment as lines write it.
-pub(super) fn stamp(time: SystemTime) -> String {
+pub(super) fn format_time(time: SystemTime) -> String {
     humantime::format_rfc3339_micros(time).to_string()
 }

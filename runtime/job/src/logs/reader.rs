@@ -5,9 +5,9 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::path::PathBuf;
 
-use super::choice::Choice;
+use super::filter::LineFilter;
 use super::line::{Line, Stream};
-use super::source::Source;
+use super::source::LogSource;
 
 /// Several tasks' logs, read as one while they may be written.
 ///
@@ -15,18 +15,22 @@ use super::source::Source;
 /// clock jumped. It holds a block of 128 KiB of each task that has unread lines.
 #[derive(Debug)]
 pub struct Reader {
-    sources: Vec<Source>,
-    choice: Choice,
-    begun: bool,
+    sources: Vec<LogSource>,
+    filter: LineFilter,
+    started: bool,
 }
 
 /// So many lines are passed on before [`Reader::read`] comes back.
-const MOST: usize = 10_000;
+const MAX_LINES_PER_READ: usize = 10_000;
 
 impl Reader {
     /// The logs in these directories ([`crate::directory::Directory::logs`]), which need not be there yet.
-    pub fn new(directories: impl IntoIterator<Item = PathBuf>, choice: Choice) -> Self {
-        Self { sources: directories.into_iter().map(Source::new).collect(), choice, begun: false }
+    pub fn new(directories: impl IntoIterator<Item = PathBuf>, choice: LineFilter) -> Self {
+        Self {
+            sources: directories.into_iter().map(LogSource::new).collect(),
+            filter: choice,
+            started: false,
+        }
     }
 
     /// Passes on new lines, each with the number of its directory. Returns whether there may be more at once: it
@@ -39,14 +43,14 @@ impl Reader {
     ///
     /// Those of the files, and of `each`; the line it failed at is passed on again.
     pub fn read(&mut self, each: &mut dyn FnMut(usize, &Line<'_>) -> io::Result<()>) -> io::Result<bool> {
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.started, true) {
             for source in &mut self.sources {
-                source.begin(&self.choice)?;
+                source.seek_to_start(&self.filter)?;
             }
         }
         let mut heads = BinaryHeap::new();
         for (number, source) in self.sources.iter_mut().enumerate() {
-            if source.look(&self.choice)? {
+            if source.find_next(&self.filter)? {
                 heads.extend(source.line().map(|(_, line)| Reverse((line.time.to_owned(), number))));
             }
         }
@@ -65,10 +69,10 @@ impl Reader {
                 each(number, &line)?;
                 source.advance();
                 passed += 1;
-                if passed >= MOST {
+                if passed >= MAX_LINES_PER_READ {
                     return Ok(true);
                 }
-                if !source.look(&self.choice)? {
+                if !source.find_next(&self.filter)? {
                     break;
                 }
             }

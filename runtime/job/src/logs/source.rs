@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 
-use super::backward::Backward;
-use super::choice::Choice;
+use super::backward::BackwardReader;
+use super::filter::LineFilter;
 use super::line::{Line, Stream};
 use super::part;
 
@@ -16,30 +16,30 @@ const BLOCK: usize = 128 << 10;
 
 /// One task's log, read forwards.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct LogSource {
     directory: PathBuf,
     /// The part that is read.
-    part: Option<Open>,
+    part: Option<OpenPart>,
     /// The next part, found while the end of this one still had to be read again.
-    next: Option<Open>,
+    next: Option<OpenPart>,
     buffer: Vec<u8>,
     /// What of the buffer has not been passed on.
     unread: Range<usize>,
     /// Where that begins in the part.
     offset: u64,
-    /// The length of the line that [`Self::look`] has found, without its end.
+    /// The length of the line that [`Self::find_next`] has found, without its end.
     found: Option<usize>,
     /// The remark before it: lines are missing here.
     remark: Option<String>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenPart {
     number: u64,
     file: File,
 }
 
-impl Source {
+impl LogSource {
     /// The log in a directory, which need not be there yet.
     pub(super) fn new(directory: PathBuf) -> Self {
         Self {
@@ -55,13 +55,14 @@ impl Source {
     }
 
     /// Goes to the first line that is wanted of what is there.
-    pub(super) fn begin(&mut self, choice: &Choice) -> io::Result<()> {
+    pub(super) fn seek_to_start(&mut self, choice: &LineFilter) -> io::Result<()> {
         let numbers = part::list(&self.directory);
         if let Some(count) = choice.tail {
             let mut left = count;
             for &number in numbers.iter().rev() {
                 let Some(open) = self.open(number)? else { break };
-                self.offset = Backward::new(&open.file)?.last(&mut left, |line| choice.wants(line))?;
+                self.offset =
+                    BackwardReader::new(&open.file)?.last(&mut left, |line| choice.matches(line))?;
                 self.part = Some(open);
                 if self.offset > 0 || left == 0 {
                     break;
@@ -87,7 +88,7 @@ impl Source {
     }
 
     /// Finds the next line that is wanted; false if there is none now.
-    pub(super) fn look(&mut self, choice: &Choice) -> io::Result<bool> {
+    pub(super) fn find_next(&mut self, choice: &LineFilter) -> io::Result<bool> {
         if self.found.is_some() {
             return Ok(true);
         }
@@ -101,7 +102,7 @@ impl Source {
                 }
                 return Ok(false);
             };
-            if Line::parse(line).is_some_and(|line| choice.wants(&line)) {
+            if Line::parse(line).is_some_and(|line| choice.matches(&line)) {
                 self.found = Some(line.len());
                 return Ok(true);
             }
@@ -163,12 +164,12 @@ impl Source {
             return Ok(true);
         }
         // What was written between the last check of the end and the next part's start is read first.
-        self.next = self.following()?;
+        self.next = self.next_part()?;
         Ok(self.next.is_some())
     }
 
     /// The part after the current one, if there is one.
-    fn following(&self) -> io::Result<Option<Open>> {
+    fn next_part(&self) -> io::Result<Option<OpenPart>> {
         let Some(part) = &self.part else { return Ok(None) };
         if let Some(next) = self.open(part.number + 1)? {
             return Ok(Some(next));
@@ -185,18 +186,18 @@ impl Source {
         Ok(None)
     }
 
-    fn open(&self, number: u64) -> io::Result<Option<Open>> {
+    fn open(&self, number: u64) -> io::Result<Option<OpenPart>> {
         match File::open(part::path(&self.directory, number)) {
-            Ok(file) => Ok(Some(Open { number, file })),
+            Ok(file) => Ok(Some(OpenPart { number, file })),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-impl Choice {
+impl LineFilter {
     /// Whether a line is wanted, by its time and its attempt. Remarks of the supervisor's belong to every attempt.
-    fn wants(&self, line: &Line<'_>) -> bool {
+    fn matches(&self, line: &Line<'_>) -> bool {
         self.since.as_deref().is_none_or(|since| line.time >= since)
             && self.attempt.is_none_or(|attempt| line.attempt == attempt || line.stream == Stream::Jobc)
     }

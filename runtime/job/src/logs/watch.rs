@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// How often to poll if the kernel sends no events: no inotify watch is left, or the directory is on a network file
 /// system.
-const WITHOUT: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Directories whose files may change.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Watch {
     /// Directories that did not exist at the last check.
     missing: Vec<PathBuf>,
     /// Some directory could not be watched.
-    blind: bool,
+    must_poll: bool,
 }
 
 impl Watch {
@@ -28,8 +28,8 @@ impl Watch {
     pub fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
         let inotify = init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
         let blind = inotify.is_none();
-        let mut watch = Self { inotify, missing: directories.into_iter().collect(), blind };
-        watch.find();
+        let mut watch = Self { inotify, missing: directories.into_iter().collect(), must_poll: blind };
+        watch.watch_existing();
         watch
     }
 
@@ -37,8 +37,8 @@ impl Watch {
     /// over. Returns for each other file descriptor whether it is readable, or its peer has closed it.
     pub fn wait(&mut self, others: &[BorrowedFd<'_>], longest: Duration) -> io::Result<Vec<bool>> {
         // A directory that was created meanwhile may already have content.
-        let longest = if self.find() { Duration::ZERO } else { longest };
-        let longest = if self.blind { longest.min(WITHOUT) } else { longest };
+        let longest = if self.watch_existing() { Duration::ZERO } else { longest };
+        let longest = if self.must_poll { longest.min(POLL_INTERVAL) } else { longest };
         let mut polled: Vec<PollFd<'_>> =
             others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)).collect();
         if let Some(inotify) = &self.inotify {
@@ -50,12 +50,12 @@ impl Watch {
             Err(errno) => return Err(errno.into()),
         }
         let ready = polled.iter().take(others.len()).map(|other| !other.revents().is_empty()).collect();
-        self.forget();
+        self.drain_events();
         Ok(ready)
     }
 
     /// Watches the directories that exist by now; returns whether there were any.
-    fn find(&mut self) -> bool {
+    fn watch_existing(&mut self) -> bool {
         let Some(inotify) = &self.inotify else { return false };
         let before = self.missing.len();
         let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -63,7 +63,7 @@ impl Watch {
             Ok(_) => false,
             Err(Errno::NOENT) => true,
             Err(_) => {
-                self.blind = true;
+                self.must_poll = true;
                 false
             }
         });
@@ -71,7 +71,7 @@ impl Watch {
     }
 
     /// Discards the kernel's events: only their existence matters.
-    fn forget(&self) {
+    fn drain_events(&self) {
         let Some(inotify) = &self.inotify else { return };
         let mut buffer = [0; 4096];
         while rustix::io::read(inotify, &mut buffer).is_ok_and(|length| length > 0) {}

@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::limits::Limits;
-use super::line::{Head, Stream};
-use super::masks::{MASK, Masks, SHORTEST};
+use super::line::{LinePrefix, Stream};
 use super::part::{self, Part};
+use super::redact::{MIN_SECRET_BYTES, REPLACEMENT, Redactor};
 use jobc_sys::error::describe;
 
 /// How long to wait after a failed write before the next is tried.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Lines are handed to the kernel when so many bytes of them have come together, or at the end of a [`Writer::write`].
-const ENOUGH: usize = 64 << 10;
+const FLUSH_BYTES: usize = 64 << 10;
 
 /// The memory for lines on their way that a writer keeps between two writes, in bytes.
-const KEPT: usize = 8 << 10;
+const MAX_IDLE_BUFFER_BYTES: usize = 8 << 10;
 
 /// Writes one task's log.
 ///
@@ -32,25 +32,25 @@ const KEPT: usize = 8 << 10;
 pub struct Writer {
     directory: PathBuf,
     limits: Limits,
-    masks: Arc<Masks>,
+    redactor: Arc<Redactor>,
     /// Of standard output and standard error.
-    unfinished: [Unfinished; 2],
+    partial_lines: [PartialLine; 2],
     /// Buffered lines for the part.
     out: Vec<u8>,
     part: Option<Part>,
     /// The numbers of the existing parts.
     parts: Option<VecDeque<u64>>,
-    trouble: Option<Trouble>,
+    failure: Option<WriteFailure>,
 }
 
 /// A line whose end has not been read yet.
 #[derive(Debug, Default)]
-struct Unfinished {
+struct PartialLine {
     attempt: u32,
     raw: Vec<u8>,
     /// How much of it is in the log as a piece.
     written: usize,
-    /// Where the last mask ends that is in the log.
+    /// Where the last redacted value ends that is in the log.
     covered: usize,
     /// A piece of it is in the log, and the end is not.
     begun: bool,
@@ -58,7 +58,7 @@ struct Unfinished {
 
 /// Writes fail.
 #[derive(Debug)]
-struct Trouble {
+struct WriteFailure {
     why: Errno,
     lines: u64,
     retry: Instant,
@@ -66,22 +66,22 @@ struct Trouble {
 
 impl Writer {
     /// A writer of the log in a directory. Nothing is made before there is something to write.
-    pub fn open(directory: &Path, limits: Limits, masks: Arc<Masks>) -> Self {
+    pub fn open(directory: &Path, limits: Limits, masks: Arc<Redactor>) -> Self {
         Self {
             directory: directory.to_owned(),
             limits,
-            masks,
-            unfinished: <[Unfinished; 2]>::default(),
+            redactor: masks,
+            partial_lines: <[PartialLine; 2]>::default(),
             out: Vec::new(),
             part: None,
             parts: None,
-            trouble: None,
+            failure: None,
         }
     }
 
     /// Takes what was read from a task's standard output or error.
     ///
-    /// `seen` is called with each complete line, without its end and with nothing masked; with each piece of a line
+    /// `seen` is called with each complete line, without its end and not redacted; with each piece of a line
     /// longer than [`Limits::line_bytes`].
     ///
     /// # Errors
@@ -94,9 +94,9 @@ impl Writer {
         bytes: &[u8],
         seen: &mut dyn FnMut(&[u8]),
     ) -> io::Result<()> {
-        let head = Head::now(stream, attempt);
+        let head = LinePrefix::now(stream, attempt);
         // Taken out of `self` meanwhile, so that both can be written to.
-        let mut line = self.take_unfinished(stream);
+        let mut line = self.take_partial_line(stream);
         line.attempt = attempt;
         let mut result = Ok(());
         let mut rest = bytes;
@@ -116,22 +116,22 @@ impl Writer {
             let kept = if ends && line.raw.is_empty() {
                 seen(piece);
                 line.begun = false;
-                self.push(&head, true, |masks, out| masks.cover(piece, 0..piece.len(), &mut 0, out))
+                self.push(&head, true, |masks, out| masks.redact_range(piece, 0..piece.len(), &mut 0, out))
             } else {
                 line.raw.extend_from_slice(piece);
-                self.go_on(&mut line, &head, ends, seen)
+                self.continue_line(&mut line, &head, ends, seen)
             };
             result = result.and(kept);
         }
-        *self.unfinished(stream) = line;
+        *self.partial_line(stream) = line;
         result.and(self.finish())
     }
 
     /// Writes a line that continues: all of it at its end, or its fixed part when it has become too long.
-    fn go_on(
+    fn continue_line(
         &mut self,
-        line: &mut Unfinished,
-        head: &Head,
+        line: &mut PartialLine,
+        head: &LinePrefix,
         ends: bool,
         seen: &mut dyn FnMut(&[u8]),
     ) -> io::Result<()> {
@@ -145,7 +145,7 @@ impl Writer {
         if line.raw.len() < self.limits.line_bytes {
             return Ok(());
         }
-        let cut = self.masks.decided(&line.raw);
+        let cut = self.redactor.decided_length(&line.raw);
         let result = if cut > line.written { self.push_piece(line, head, cut, false) } else { Ok(()) };
         if cut > 0 {
             seen(&line.raw[..cut]);
@@ -162,16 +162,16 @@ impl Writer {
     /// # Errors
     ///
     /// As [`Self::write`].
-    pub fn settle(&mut self) -> io::Result<()> {
+    pub fn flush_partial_lines(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         for stream in [Stream::Stdout, Stream::Stderr] {
-            let mut line = self.take_unfinished(stream);
-            let cut = self.masks.decided(&line.raw);
+            let mut line = self.take_partial_line(stream);
+            let cut = self.redactor.decided_length(&line.raw);
             if cut > line.written {
-                let head = Head::now(stream, line.attempt);
+                let head = LinePrefix::now(stream, line.attempt);
                 result = result.and(self.push_piece(&mut line, &head, cut, false));
             }
-            *self.unfinished(stream) = line;
+            *self.partial_line(stream) = line;
         }
         result.and(self.finish())
     }
@@ -182,18 +182,18 @@ impl Writer {
     ///
     /// As [`Self::write`].
     pub fn end(&mut self, attempt: u32, stream: Stream) -> io::Result<()> {
-        let mut line = self.take_unfinished(stream);
+        let mut line = self.take_partial_line(stream);
         if line.raw.is_empty() && !line.begun {
             return Ok(());
         }
         // A task that is killed half-way through a secret has shown most of it.
         let text = &line.raw;
-        let cut = Some(self.masks.decided(text)).filter(|cut| text.len() - cut >= SHORTEST);
+        let cut = Some(self.redactor.decided_length(text)).filter(|cut| text.len() - cut >= MIN_SECRET_BYTES);
         let (shown, covered) = (line.written..cut.unwrap_or(text.len()), &mut line.covered);
-        let result = self.push(&Head::now(stream, attempt), true, |masks, out| {
-            masks.cover(text, shown.clone(), covered, out);
+        let result = self.push(&LinePrefix::now(stream, attempt), true, |masks, out| {
+            masks.redact_range(text, shown.clone(), covered, out);
             if cut.is_some() && *covered <= shown.end {
-                out.extend_from_slice(MASK);
+                out.extend_from_slice(REPLACEMENT);
             }
         });
         result.and(self.finish())
@@ -201,30 +201,41 @@ impl Writer {
 
     /// How many lines are lost since writes began to fail; 0 if they do not fail.
     pub fn lost(&self) -> u64 {
-        self.trouble.as_ref().map_or(0, |trouble| trouble.lines)
+        self.failure.as_ref().map_or(0, |trouble| trouble.lines)
     }
 
-    fn unfinished(&mut self, stream: Stream) -> &mut Unfinished {
-        &mut self.unfinished[usize::from(stream == Stream::Stderr)]
+    fn partial_line(&mut self, stream: Stream) -> &mut PartialLine {
+        &mut self.partial_lines[usize::from(stream == Stream::Stderr)]
     }
 
-    fn take_unfinished(&mut self, stream: Stream) -> Unfinished {
-        std::mem::take(self.unfinished(stream))
+    fn take_partial_line(&mut self, stream: Stream) -> PartialLine {
+        std::mem::take(self.partial_line(stream))
     }
 
     /// Queues an incomplete line, from where it is written to so far.
-    fn push_piece(&mut self, line: &mut Unfinished, head: &Head, to: usize, ends: bool) -> io::Result<()> {
+    fn push_piece(
+        &mut self,
+        line: &mut PartialLine,
+        head: &LinePrefix,
+        to: usize,
+        ends: bool,
+    ) -> io::Result<()> {
         let (text, shown, covered) = (&line.raw, line.written..to, &mut line.covered);
-        let result = self.push(head, ends, |masks, out| masks.cover(text, shown, covered, out));
+        let result = self.push(head, ends, |masks, out| masks.redact_range(text, shown, covered, out));
         (line.written, line.begun) = (to, !ends);
         result
     }
 
     /// Queues a line, or a piece of one, for the part that has room for it.
-    fn push(&mut self, head: &Head, ends: bool, text: impl FnOnce(&Masks, &mut Vec<u8>)) -> io::Result<()> {
+    fn push(
+        &mut self,
+        head: &LinePrefix,
+        ends: bool,
+        text: impl FnOnce(&Redactor, &mut Vec<u8>),
+    ) -> io::Result<()> {
         let before = self.out.len();
-        head.begin(ends, &mut self.out);
-        text(&self.masks, &mut self.out);
+        head.write_to(ends, &mut self.out);
+        text(&self.redactor, &mut self.out);
         self.out.push(b'\n');
         let size = self.part.as_ref().map_or(0, |part| part.size);
         let mut result = Ok(());
@@ -234,13 +245,13 @@ impl Writer {
             self.part = None;
             self.out.extend_from_slice(&line);
         }
-        if self.out.len() >= ENOUGH { result.and(self.flush()) } else { result }
+        if self.out.len() >= FLUSH_BYTES { result.and(self.flush()) } else { result }
     }
 
     /// Hands over what is on its way, and gives back the memory for it: most tasks are quiet most of the time.
     fn finish(&mut self) -> io::Result<()> {
         let result = self.flush();
-        if self.out.capacity() > KEPT {
+        if self.out.capacity() > MAX_IDLE_BUFFER_BYTES {
             self.out = Vec::new();
         }
         result
@@ -251,7 +262,7 @@ impl Writer {
         if self.out.is_empty() {
             return Ok(());
         }
-        let result = match &self.trouble {
+        let result = match &self.failure {
             Some(trouble) if Instant::now() < trouble.retry => Err((trouble.why, 0)),
             _ => self.append(),
         };
@@ -261,14 +272,14 @@ impl Writer {
         };
         let lines = self.out[written..].iter().filter(|&&byte| byte == b'\n').count() as u64;
         self.out.clear();
-        let Some(trouble) = &mut self.trouble else {
-            self.trouble = Some(Trouble { why, lines, retry: Instant::now() + PATIENCE });
+        let Some(trouble) = &mut self.failure else {
+            self.failure = Some(WriteFailure { why, lines, retry: Instant::now() + RETRY_INTERVAL });
             return Err(why.into());
         };
         trouble.lines += lines;
         let now = Instant::now();
         if now >= trouble.retry {
-            (trouble.why, trouble.retry) = (why, now + PATIENCE);
+            (trouble.why, trouble.retry) = (why, now + RETRY_INTERVAL);
         }
         Ok(())
     }
@@ -282,12 +293,12 @@ impl Writer {
         };
         let mut written = 0;
         let mut result = Ok(());
-        if let Some(trouble) = &self.trouble {
+        if let Some(trouble) = &self.failure {
             result = part.append(&trouble.remark(), &mut written);
             written = 0;
         }
         if result.is_ok() {
-            self.trouble = None;
+            self.failure = None;
             result = part.append(&self.out, &mut written);
         }
         self.part = Some(part);
@@ -309,20 +320,23 @@ impl Writer {
     }
 }
 
-impl Trouble {
+impl WriteFailure {
     /// The log's remark when it works again.
     fn remark(&self) -> Vec<u8> {
-        let count =
-            if self.lines == 1 { "1 line".to_owned() } else { format!("{} lines", grouped(self.lines)) };
+        let count = if self.lines == 1 {
+            "1 line".to_owned()
+        } else {
+            format!("{} lines", format_grouped(self.lines))
+        };
         let mut line = Vec::new();
-        Head::now(Stream::Jobc, 0).begin(true, &mut line);
+        LinePrefix::now(Stream::Jobc, 0).write_to(true, &mut line);
         line.extend_from_slice(format!("{count} lost: {}\n", describe(self.why)).as_bytes());
         line
     }
 }
 
 /// A number with separators: `1,234`.
-pub(super) fn grouped(number: u64) -> String {
+pub(super) fn format_grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use jobc_gpu::nvml::Moment;
+use jobc_gpu::nvml::UsageSample;
 use serde::{Deserialize, Serialize};
 
-use jobc_gpu::Machine;
-use jobc_gpu::nvml::watch::Watch;
+use jobc_gpu::Host;
+use jobc_gpu::nvml::watch::NvmlWatch;
 
 /// What a task uses of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,88 +27,88 @@ pub struct GpuUse {
 }
 
 /// How often to ask.
-const EVERY: Duration = Duration::from_secs(5);
+const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How long to wait for an answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// After this number of failures in a row there are no more queries.
-const FAILURES: u32 = 3;
+const MAX_FAILURES: u32 = 3;
 
 /// The GPUs of this host.
 #[derive(Debug)]
-pub(super) struct Gpus {
-    machine: Machine,
-    watch: Option<Watch>,
-    asked: Option<Instant>,
+pub(super) struct GpuMonitor {
+    machine: Host,
+    watch: Option<NvmlWatch>,
+    query_sent: Option<Instant>,
     next: Instant,
     failures: u32,
-    said: Moment,
+    latest: UsageSample,
 }
 
-impl Gpus {
+impl GpuMonitor {
     /// The GPUs of a host; nothing where NVIDIA's driver has made no nodes.
-    pub(super) fn find(machine: Machine) -> Option<Self> {
+    pub(super) fn find(machine: Host) -> Option<Self> {
         machine.has("/dev/nvidiactl").then(|| Self {
             machine,
             watch: None,
-            asked: None,
+            query_sent: None,
             next: Instant::now(),
             failures: 0,
-            said: Moment::default(),
+            latest: UsageSample::default(),
         })
     }
 
     /// Hears an answer that has come, or asks again; never waits.
-    pub(super) fn look(&mut self, now: Instant) {
-        if self.failures >= FAILURES {
+    pub(super) fn poll(&mut self, now: Instant) {
+        if self.failures >= MAX_FAILURES {
             return;
         }
-        let result = self.hear(now).and_then(|()| self.ask(now));
+        let result = self.receive(now).and_then(|()| self.query(now));
         if result.is_err() {
-            self.said = Moment::default();
+            self.latest = UsageSample::default();
             self.failures += 1;
-            (self.watch, self.asked) = (None, None);
+            (self.watch, self.query_sent) = (None, None);
         }
     }
 
-    fn hear(&mut self, now: Instant) -> io::Result<()> {
-        let (Some(watch), Some(since)) = (&mut self.watch, self.asked) else { return Ok(()) };
-        match watch.hear()? {
-            Some(moment) => (self.said, self.failures, self.asked) = (moment, 0, None),
-            None if now.duration_since(since) >= PATIENCE => return Err(io::ErrorKind::TimedOut.into()),
+    fn receive(&mut self, now: Instant) -> io::Result<()> {
+        let (Some(watch), Some(since)) = (&mut self.watch, self.query_sent) else { return Ok(()) };
+        match watch.receive()? {
+            Some(moment) => (self.latest, self.failures, self.query_sent) = (moment, 0, None),
+            None if now.duration_since(since) >= QUERY_TIMEOUT => return Err(io::ErrorKind::TimedOut.into()),
             None => {}
         }
         Ok(())
     }
 
-    fn ask(&mut self, now: Instant) -> io::Result<()> {
-        if self.asked.is_some() || now < self.next {
+    fn query(&mut self, now: Instant) -> io::Result<()> {
+        if self.query_sent.is_some() || now < self.next {
             return Ok(());
         }
-        self.next = now + EVERY;
+        self.next = now + QUERY_INTERVAL;
         if self.watch.is_none() {
-            self.watch = Watch::start(&self.machine, self.failures as usize)?;
+            self.watch = NvmlWatch::start(&self.machine, self.failures as usize)?;
         }
         if let Some(watch) = &mut self.watch {
-            watch.ask()?;
-            self.asked = Some(now);
+            watch.request()?;
+            self.query_sent = Some(now);
         }
         Ok(())
     }
 
     /// Whether any process uses a GPU.
     pub(super) fn in_use(&self) -> bool {
-        !self.said.processes.is_empty()
+        !self.latest.processes.is_empty()
     }
 
     /// What these processes use.
     pub(super) fn used_by(&self, processes: &[u32]) -> Vec<GpuUse> {
-        used_by(&self.said, processes)
+        used_by(&self.latest, processes)
     }
 }
 
-fn used_by(said: &Moment, processes: &[u32]) -> Vec<GpuUse> {
+fn used_by(said: &UsageSample, processes: &[u32]) -> Vec<GpuUse> {
     let mut used: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     for (_, gpu, memory) in said.processes.iter().filter(|(pid, ..)| processes.contains(pid)) {
         let sum = used.entry(gpu).or_default();
@@ -123,12 +123,12 @@ fn used_by(said: &Moment, processes: &[u32]) -> Vec<GpuUse> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jobc_gpu::machine::Asker;
+    use jobc_gpu::host::NvmlProgram;
 
     #[test]
     fn processes_are_matched_to_their_gpus() {
         let (one, other) = ("GPU-5a5ba042", "GPU-8a56a4bc");
-        let said = Moment {
+        let said = UsageSample {
             busy: vec![(other.into(), Some(97)), (one.into(), None)],
             processes: vec![
                 (4711, other.into(), Some(1024 << 20)),
@@ -147,21 +147,21 @@ mod tests {
     }
 
     /// Asks a command in place of this program until `done`, without the time between two questions.
-    fn watched(script: &str, done: impl Fn(&Gpus) -> bool) -> Gpus {
+    fn watched(script: &str, done: impl Fn(&GpuMonitor) -> bool) -> GpuMonitor {
         let tree = tempfile::tempdir().unwrap();
         for name in ["proc/devices", "dev/nvidiactl", "usr/lib/libnvidia-ml.so.1"] {
             std::fs::create_dir_all(tree.path().join(name).parent().unwrap()).unwrap();
             std::fs::write(tree.path().join(name), "").unwrap();
         }
-        let mut machine = Machine::at(tree.path());
-        machine.nvml.askers = vec![Asker::new("/bin/sh").word("-c").word(script)];
-        let mut gpus = Gpus::find(machine).unwrap();
+        let mut machine = Host::at(tree.path());
+        machine.nvml.programs = vec![NvmlProgram::new("/bin/sh").arg("-c").arg(script)];
+        let mut gpus = GpuMonitor::find(machine).unwrap();
         for _ in 0..1000 {
             if done(&gpus) {
                 return gpus;
             }
             gpus.next = Instant::now();
-            gpus.look(Instant::now());
+            gpus.poll(Instant::now());
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("it goes on and on: {gpus:?}");
@@ -171,14 +171,14 @@ mod tests {
     fn one_process_answers_again_and_again() {
         let answer = r#"while dd bs=1 count=1 2>/dev/null | grep -q .; do echo noise; n=$((n+1))
             echo '{"busy":[["GPU-1",'$n']],"processes":[[7,"GPU-1",5]]}'; done"#;
-        let gpus = watched(answer, |gpus| gpus.said.busy.first().is_some_and(|busy| busy.1 == Some(3)));
+        let gpus = watched(answer, |gpus| gpus.latest.busy.first().is_some_and(|busy| busy.1 == Some(3)));
         assert!(gpus.in_use() && gpus.failures == 0, "{gpus:?}");
     }
 
     #[test]
     fn who_fails_again_and_again_is_asked_no_more() {
-        let mut gpus = watched("exit 1", |gpus| gpus.failures == FAILURES);
-        gpus.look(Instant::now());
+        let mut gpus = watched("exit 1", |gpus| gpus.failures == MAX_FAILURES);
+        gpus.poll(Instant::now());
         assert!(gpus.watch.is_none() && !gpus.in_use());
     }
 }

@@ -14,23 +14,23 @@ use jobc_container::state::Id;
 use jobc_sys::id::TaskId;
 
 /// So much of the end of the file of samples holds the newest of each task, and their GPUs.
-const NEWEST: u64 = 256 << 10;
+const TAIL_BYTES: u64 = 256 << 10;
 
 /// The groups of a job's running tasks.
 #[derive(Debug)]
-pub struct Live {
+pub struct LiveUsage {
     directory: Directory,
     groups: BTreeMap<TaskId, (u32, Cgroup)>,
 }
 
-impl Live {
+impl LiveUsage {
     /// The tasks of a job.
     pub fn new(directory: &Directory) -> Self {
         Self { directory: directory.clone(), groups: BTreeMap::new() }
     }
 
     /// The use of each task that is alive by the record; a GPU's values as the supervisor last saw them.
-    pub fn look(&mut self, record: &Record) -> Vec<Sample> {
+    pub fn sample(&mut self, record: &Record) -> Vec<Sample> {
         let alive = record.tasks.iter().filter(|task| task.state.is_alive());
         let attempts: BTreeMap<&TaskId, u32> = alive.clone().map(|task| (&task.task, task.attempt)).collect();
         self.groups.retain(|task, (attempt, _)| attempts.get(task) == Some(attempt));
@@ -63,8 +63,8 @@ impl Live {
     fn gpus(&self) -> BTreeMap<TaskId, Vec<GpuUse>> {
         let read = || {
             let file = File::open(self.directory.samples_file()).ok()?;
-            let from = file.metadata().ok()?.len().saturating_sub(NEWEST);
-            let mut text = vec![0; usize::try_from(NEWEST).ok()?];
+            let from = file.metadata().ok()?.len().saturating_sub(TAIL_BYTES);
+            let mut text = vec![0; usize::try_from(TAIL_BYTES).ok()?];
             let length = file.read_at(&mut text, from).ok()?;
             text.truncate(length);
             Some(text)

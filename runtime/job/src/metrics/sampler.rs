@@ -6,41 +6,41 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::gpu::Gpus;
-use super::keep::Keep;
+use super::gpu::GpuMonitor;
 use super::sample::Sample;
+use super::sample_file::SampleFile;
 use crate::directory::Directory;
 use crate::time::Time;
-use jobc_container::cgroup::{Cgroup, Meter, Saved};
-use jobc_gpu::Machine;
+use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
+use jobc_gpu::Host;
 use jobc_sys::id::TaskId;
 
 /// How often tasks are sampled if it costs little.
-const OFTEN: Duration = Duration::from_secs(1);
+const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The minimum sampling rate.
-const SELDOM: Duration = Duration::from_secs(30);
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The maximum share of the time for sampling.
-const PART: u32 = 1000;
+const COST_DIVISOR: u32 = 1000;
 
 /// A sample that equals the one before it is written after so long all the same.
-const LONGEST: Duration = Duration::from_secs(30);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Takes samples of a job's running tasks.
 #[derive(Debug)]
 pub struct Sampler {
-    keep: Keep,
-    tasks: Vec<Watched>,
-    gpus: Option<Gpus>,
+    sample_file: SampleFile,
+    tasks: Vec<SampledTask>,
+    gpus: Option<GpuMonitor>,
     next: Instant,
     /// How many files may be kept open.
-    files: usize,
+    max_open_files: usize,
 }
 
 /// A task that runs.
 #[derive(Debug)]
-struct Watched {
+struct SampledTask {
     task: TaskId,
     attempt: u32,
     group: Cgroup,
@@ -48,7 +48,7 @@ struct Watched {
     meter: Option<Meter>,
     written: Option<Sample>,
     /// A later sample that equals the written one but for its time.
-    same: Option<Sample>,
+    unchanged: Option<Sample>,
 }
 
 impl Sampler {
@@ -56,31 +56,31 @@ impl Sampler {
     pub fn new(directory: &Directory, has_gpus: bool) -> Self {
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX) / 2;
         Self {
-            keep: Keep::new(directory.samples_file()),
+            sample_file: SampleFile::new(directory.samples_file()),
             tasks: vec![],
-            gpus: has_gpus.then(Machine::here).and_then(Gpus::find),
+            gpus: has_gpus.then(Host::here).and_then(GpuMonitor::find),
             next: Instant::now(),
-            files: usize::try_from(files).unwrap_or(usize::MAX),
+            max_open_files: usize::try_from(files).unwrap_or(usize::MAX),
         }
     }
 
     /// An attempt has begun, in these groups.
-    pub fn enter(&mut self, task: &TaskId, attempt: u32, groups: &Saved) {
+    pub fn add_attempt(&mut self, task: &TaskId, attempt: u32, groups: &CgroupRecord) {
         let group = Cgroup::open(groups.clone());
         let open: usize = self.tasks.iter().flat_map(|task| &task.meter).map(Meter::files).sum();
-        let meter = Some(group.meter()).filter(|meter| open + meter.files() <= self.files);
+        let meter = Some(group.meter()).filter(|meter| open + meter.files() <= self.max_open_files);
         let task = task.clone();
-        self.tasks.push(Watched { task, attempt, group, meter, written: None, same: None });
+        self.tasks.push(SampledTask { task, attempt, group, meter, written: None, unchanged: None });
     }
 
     /// An attempt has ended and its groups are about to be removed: what it used in all, which is written as well.
-    pub fn leave(&mut self, task: &TaskId) -> Option<Sample> {
+    pub fn remove_attempt(&mut self, task: &TaskId) -> Option<Sample> {
         let at = self.tasks.iter().position(|watched| watched.task == *task)?;
         let watched = self.tasks.swap_remove(at);
         let sample = Sample { last: true, ..watched.sample(Time::now(), None) };
-        let samples: Vec<Sample> = watched.same.into_iter().chain([sample.clone()]).collect();
+        let samples: Vec<Sample> = watched.unchanged.into_iter().chain([sample.clone()]).collect();
         // A sample that cannot be written is in the end event.
-        let _ = self.keep.push(&samples);
+        let _ = self.sample_file.push(&samples);
         Some(sample)
     }
 
@@ -97,23 +97,23 @@ impl Sampler {
     pub fn sample(&mut self) -> io::Result<()> {
         let (began, now) = (processor_time(), Instant::now());
         if let Some(gpus) = &mut self.gpus {
-            gpus.look(now);
+            gpus.poll(now);
         }
         let time = Time::now();
         let mut samples = vec![];
         for watched in &mut self.tasks {
             let sample = watched.sample(time, self.gpus.as_ref());
-            watched.take(sample, &mut samples);
+            watched.record(sample, &mut samples);
         }
-        let result = self.keep.push(&samples);
+        let result = self.sample_file.push(&samples);
         let cost = processor_time().saturating_sub(began);
-        self.next = now + (cost * PART).clamp(OFTEN, SELDOM);
+        self.next = now + (cost * COST_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
         result
     }
 }
 
-impl Watched {
-    fn sample(&self, time: Time, gpus: Option<&Gpus>) -> Sample {
+impl SampledTask {
+    fn sample(&self, time: Time, gpus: Option<&GpuMonitor>) -> Sample {
         let usage = self.meter.as_ref().map_or_else(|| self.group.usage(), Meter::read);
         let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| {
             let processes = self.group.processes().unwrap_or_default();
@@ -124,17 +124,17 @@ impl Watched {
     }
 
     /// Takes a sample in: what has changed is written, with the last sample before the change.
-    fn take(&mut self, sample: Sample, out: &mut Vec<Sample>) {
+    fn record(&mut self, sample: Sample, out: &mut Vec<Sample>) {
         let is_same = self.written.as_ref().is_some_and(|written| {
             written.usage == sample.usage
                 && written.gpu == sample.gpu
-                && sample.time.since(written.time) < LONGEST
+                && sample.time.since(written.time) < REPEAT_INTERVAL
         });
         if is_same {
-            self.same = Some(sample);
+            self.unchanged = Some(sample);
             return;
         }
-        out.extend(self.same.take());
+        out.extend(self.unchanged.take());
         out.push(sample.clone());
         self.written = Some(sample);
     }
@@ -151,10 +151,10 @@ mod tests {
     use super::*;
     use jobc_container::cgroup::Usage;
 
-    fn watched() -> Watched {
-        let group = Cgroup::open(Saved::default());
+    fn watched() -> SampledTask {
+        let group = Cgroup::open(CgroupRecord::default());
         let task = TaskId::new("a", 0);
-        Watched { task, attempt: 1, group, meter: None, written: None, same: None }
+        SampledTask { task, attempt: 1, group, meter: None, written: None, unchanged: None }
     }
 
     fn sample(second: u64, cpu: u64) -> Sample {
@@ -168,7 +168,7 @@ mod tests {
         let mut watched = watched();
         let mut out = vec![];
         for second in 0..70 {
-            watched.take(sample(second, if second < 45 { 0 } else { second }), &mut out);
+            watched.record(sample(second, if second < 45 { 0 } else { second }), &mut out);
         }
         let seconds: Vec<u64> = out.iter().map(|sample| sample.time.millis() / 1000).collect();
         let expected: Vec<u64> = [0, 29, 30, 44].into_iter().chain(45..70).collect();

@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 
 use oci_spec::runtime::{Mount, Spec};
 
-use jobc_sys::error::{Result, machine};
+use jobc_sys::error::{Result, file_error};
 use jobc_sys::id::TaskId;
 
 /// The files of a job's network, in a directory of its state.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(super) struct NetworkFiles {
     directory: PathBuf,
 }
 
 /// Creates the directory, and the empty file in it that an [uplink](super::uplink) needs.
-pub(super) fn begin(directory: &Path) -> Result<PathBuf> {
+pub(super) fn create_directory(directory: &Path) -> Result<PathBuf> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.map_err(|error| machine("create the directory", directory, &error))?;
+    made.map_err(|error| file_error("create the directory", directory, &error))?;
     let file = directory.join("bridge");
-    std::fs::write(&file, "").map_err(|error| machine("write", &file, &error))?;
+    std::fs::write(&file, "").map_err(|error| file_error("write", &file, &error))?;
     Ok(file)
 }
 
-impl Files {
+impl NetworkFiles {
     /// Writes the files of all tasks into a directory that is there.
     pub(super) fn write(
         directory: PathBuf,
@@ -35,8 +35,8 @@ impl Files {
     ) -> Result<Self> {
         let files = Self { directory };
         files.write_one("hosts", &hosts(job, tasks))?;
-        let machine = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-        files.write_one("resolv.conf", &resolv_conf(&machine, resolver))?;
+        let host = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+        files.write_one("resolv.conf", &resolv_conf(&host, resolver))?;
         for (task, _) in tasks {
             files.write_one(&format!("hostname-{task}"), &format!("{task}\n"))?;
         }
@@ -54,7 +54,7 @@ impl Files {
             file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))?;
             file.write_all(text.as_bytes())
         };
-        write().map_err(|error| machine("write", &path, &error))
+        write().map_err(|error| file_error("write", &path, &error))
     }
 
     /// Binds the files into a task's container, read-only. The job's own mounts take precedence.
@@ -94,12 +94,12 @@ fn hosts(job: &str, tasks: &[(&TaskId, IpAddr)]) -> String {
 }
 
 /// The name server configuration (resolv.conf(5)): the host's own search list and options with another server.
-fn resolv_conf(machine: &str, resolver: Option<IpAddr>) -> String {
+fn resolv_conf(host: &str, resolver: Option<IpAddr>) -> String {
     let Some(resolver) = resolver else {
         return "# The job's network has no uplink, so there is no name server.\n".to_owned();
     };
     let kept = |line: &&str| matches!(line.split_whitespace().next(), Some("search" | "domain" | "options"));
-    let kept: String = machine.lines().filter(kept).map(|line| format!("{line}\n")).collect();
+    let kept: String = host.lines().filter(kept).map(|line| format!("{line}\n")).collect();
     format!("{kept}nameserver {resolver}\n")
 }
 
@@ -140,7 +140,7 @@ mod tests {
                 mount
             };
             spec.set_mounts(Some(written.iter().map(mount).collect()));
-            Files { directory: PathBuf::from("/state/network") }.bind(&TaskId::new("w", 0), &mut spec);
+            NetworkFiles { directory: PathBuf::from("/state/network") }.bind(&TaskId::new("w", 0), &mut spec);
             let mounts = spec.mounts().iter().flatten().skip(written.len());
             mounts.map(|mount| mount.destination().display().to_string()).collect::<Vec<_>>()
         };

@@ -11,7 +11,7 @@ use jobc_sys::syscall::Kernel as _;
 use jobc_sys::syscall::linux::Linux;
 
 /// Does some work in a separate thread, so that only that thread changes its namespaces.
-pub(super) fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+pub(super) fn in_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = std::thread::scope(|scope| scope.spawn(work).join());
     done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
@@ -23,11 +23,11 @@ pub(super) fn unshare() -> Result<OwnedFd> {
     const PATH: &str = "/proc/thread-self/ns/net";
     Linux
         .unshare(Namespace::Network.flag())
-        .map_err(|errno| Error::machine("create a network namespace", errno).help(HELP))?;
+        .map_err(|errno| Error::system("create a network namespace", errno).help(HELP))?;
     // A kernel without IPv6 has no such file.
     let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
     rustix::fs::open(PATH, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| Error::machine(format!("open `{PATH}`"), errno))
+        .map_err(|errno| Error::system(format!("open `{PATH}`"), errno))
 }
 
 const HELP: &str =
@@ -37,5 +37,5 @@ const HELP: &str =
 pub(super) fn enter(namespace: &OwnedFd) -> Result<()> {
     Linux
         .setns(namespace.as_raw_fd(), Namespace::Network.flag())
-        .map_err(|errno| Error::machine("enter a network namespace", errno))
+        .map_err(|errno| Error::system("enter a network namespace", errno))
 }

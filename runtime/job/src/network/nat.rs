@@ -29,32 +29,32 @@ const CHAIN: &CStr = c"out";
 /// Adds the rule for what leaves by an interface of this thread's network namespace.
 pub(super) fn masquerade(interface: &str) -> Result<()> {
     let mut batch = Batch::default();
-    batch.tell(NFNL_MSG_BATCH_BEGIN, &[0, 0, 0, NFNL_SUBSYS_NFTABLES]);
+    batch.notify(NFNL_MSG_BATCH_BEGIN, &[0, 0, 0, NFNL_SUBSYS_NFTABLES]);
     let kind = |message: u8| u16::from_be_bytes([NFNL_SUBSYS_NFTABLES, message]);
     // struct nfgenmsg: the family, version 0, no resource.
     let fixed = [NFPROTO_IPV4, 0, 0, 0];
     let what = "set up NAT with nftables";
-    batch.ask(what, kind(NFT_MSG_NEWTABLE), NEW, &fixed, |table| {
+    batch.request(what, kind(NFT_MSG_NEWTABLE), NEW, &fixed, |table| {
         table.text(1, TABLE);
     });
-    batch.ask(what, kind(NFT_MSG_NEWCHAIN), NEW, &fixed, |chain| {
+    batch.request(what, kind(NFT_MSG_NEWCHAIN), NEW, &fixed, |chain| {
         // NFTA_CHAIN_TABLE, _NAME, _HOOK (NFTA_HOOK_HOOKNUM, _PRIORITY), _TYPE.
         chain.text(1, TABLE).text(3, CHAIN);
         chain.nested(4, |hook| {
-            hook.big(1, NF_INET_POST_ROUTING).big(2, PRIORITY);
+            hook.big_endian(1, NF_INET_POST_ROUTING).big_endian(2, PRIORITY);
         });
         chain.text(7, c"nat");
     });
-    batch.ask(what, kind(NFT_MSG_NEWRULE), APPEND, &fixed, |rule| {
+    batch.request(what, kind(NFT_MSG_NEWRULE), APPEND, &fixed, |rule| {
         // NFTA_RULE_TABLE, _CHAIN, _EXPRESSIONS.
         rule.text(1, TABLE).text(2, CHAIN).nested(4, |list| {
             expression(list, c"meta", |meta| {
                 // NFTA_META_DREG, _KEY.
-                meta.big(1, NFT_REG_1).big(2, NFT_META_OIFNAME);
+                meta.big_endian(1, NFT_REG_1).big_endian(2, NFT_META_OIFNAME);
             });
             expression(list, c"cmp", |cmp| {
                 // NFTA_CMP_SREG, _OP, _DATA (NFTA_DATA_VALUE): the whole field, padded with NUL bytes.
-                cmp.big(1, NFT_REG_1).big(2, NFT_CMP_EQ);
+                cmp.big_endian(1, NFT_REG_1).big_endian(2, NFT_CMP_EQ);
                 let mut name = [0_u8; 16];
                 name[..interface.len()].copy_from_slice(interface.as_bytes());
                 cmp.nested(3, |data| {
@@ -64,7 +64,7 @@ pub(super) fn masquerade(interface: &str) -> Result<()> {
             expression(list, c"masq", |_| {});
         });
     });
-    batch.tell(NFNL_MSG_BATCH_END, &[0, 0, 0, NFNL_SUBSYS_NFTABLES]);
+    batch.notify(NFNL_MSG_BATCH_END, &[0, 0, 0, NFNL_SUBSYS_NFTABLES]);
     Netlink::netfilter()?.send(&batch)
 }
 

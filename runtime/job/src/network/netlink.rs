@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, So
 use jobc_sys::error::{Error, Result};
 
 /// Wants an answer (`NLM_F_REQUEST | NLM_F_ACK`).
-const ASK: u16 = 0x1 | 0x4;
+const REQUEST_ACK: u16 = 0x1 | 0x4;
 /// Creates what does not exist, and fails if it exists (`NLM_F_CREATE | NLM_F_EXCL`).
 pub(super) const NEW: u16 = 0x400 | 0x200;
 /// Adds to a list (`NLM_F_CREATE | NLM_F_APPEND`).
@@ -28,9 +28,9 @@ const NESTED: u16 = 0x8000;
 /// The size of the header before a message's content (struct nlmsghdr).
 const HEADER: usize = 16;
 /// So many requests are sent before their answers are read: more answers would not fit where the kernel keeps them.
-const AT_ONCE: usize = 64;
+const BATCH_SIZE: usize = 64;
 /// How long the kernel may take. It answers before the call that asks returns.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Requests that are sent together.
 #[derive(Debug, Default)]
@@ -50,8 +50,8 @@ struct Request {
 pub(super) struct Attributes<'a>(&'a mut Vec<u8>);
 
 impl Batch {
-    /// Adds a request: its purpose, its number, flags in addition to [`ASK`], the fixed part and the attributes.
-    pub(super) fn ask(
+    /// Adds a request: its purpose, its number, flags besides [`REQUEST_ACK`], the fixed part and the attributes.
+    pub(super) fn request(
         &mut self,
         what: impl Into<String>,
         kind: u16,
@@ -59,11 +59,11 @@ impl Batch {
         fixed: &[u8],
         attributes: impl FnOnce(&mut Attributes<'_>),
     ) {
-        self.add(Some(what.into()), kind, ASK | flags, fixed, attributes);
+        self.add(Some(what.into()), kind, REQUEST_ACK | flags, fixed, attributes);
     }
 
     /// Adds a message that is not answered.
-    pub(super) fn tell(&mut self, kind: u16, fixed: &[u8]) {
+    pub(super) fn notify(&mut self, kind: u16, fixed: &[u8]) {
         self.add(None, kind, 0x1, fixed, |_| {});
     }
 
@@ -101,7 +101,7 @@ impl Attributes<'_> {
     }
 
     /// Adds a number in the network's order of bytes, as netfilter has them.
-    pub(super) fn big(&mut self, kind: u16, value: u32) -> &mut Self {
+    pub(super) fn big_endian(&mut self, kind: u16, value: u32) -> &mut Self {
         self.bytes(kind, &value.to_be_bytes())
     }
 
@@ -163,10 +163,10 @@ impl Netlink {
         let open = || {
             let flags = SocketFlags::CLOEXEC;
             let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
-            set_socket_timeout(&socket, Timeout::Recv, Some(PATIENCE))?;
+            set_socket_timeout(&socket, Timeout::Recv, Some(REPLY_TIMEOUT))?;
             Ok(Self { socket })
         };
-        open().map_err(|errno: Errno| Error::machine("send a netlink request", errno))
+        open().map_err(|errno: Errno| Error::system("send a netlink request", errno))
     }
 
     /// Sends the requests and waits until all are answered.
@@ -175,11 +175,11 @@ impl Netlink {
     ///
     /// The first that the kernel refuses, in its own words.
     pub(super) fn send(&self, batch: &Batch) -> Result<()> {
-        for (round, requests) in batch.requests.chunks(AT_ONCE).enumerate() {
-            let first = round * AT_ONCE;
+        for (round, requests) in batch.requests.chunks(BATCH_SIZE).enumerate() {
+            let first = round * BATCH_SIZE;
             let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes.iter().copied()).collect();
             let asked = requests.iter().filter(|request| request.what.is_some()).count();
-            let talk = |errno| Error::machine("send a netlink request", errno);
+            let talk = |errno| Error::system("send a netlink request", errno);
             rustix::net::sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))
                 .map_err(talk)?;
             let mut answered = 0;
@@ -193,7 +193,7 @@ impl Netlink {
                     let index = (sequence as usize).wrapping_sub(first);
                     if let Some(errno) = errno {
                         let what = requests.get(index).and_then(|request| request.what.as_deref());
-                        return Err(Error::machine(what.unwrap_or("configure the network"), errno));
+                        return Err(Error::system(what.unwrap_or("configure the network"), errno));
                     }
                     answered += 1;
                 }
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn a_request_is_laid_out_as_the_kernel_reads_it() {
         let mut batch = Batch::default();
-        batch.ask("x", 16, NEW, &[1, 2, 3], |attributes| {
+        batch.request("x", 16, NEW, &[1, 2, 3], |attributes| {
             attributes.text(3, c"br0").nested(18, |inner| {
                 inner.bytes(1, b"ab");
             });

@@ -22,7 +22,7 @@ use jobc_sys::id::TaskId;
 /// A task or port that does not exist, a number above the last port, and what no other network than the job's can have.
 pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> Result<Vec<Forward>> {
     if let (false, Some(publish)) = (plan.network == Network::Job, asked.first()) {
-        return Err(not_to_publish(plan.network, publish));
+        return Err(cannot_publish(plan.network, publish));
     }
     if plan.network != Network::Job {
         return Ok(Vec::new());
@@ -80,7 +80,7 @@ fn add_planned(
                     continue;
                 }
                 let first = u64::from(port.number) + u64::from(task.index) * u64::from(port.count);
-                let first = u16::try_from(first).map_err(|_| above(task, port))?;
+                let first = u16::try_from(first).map_err(|_| port_out_of_range(task, port))?;
                 add(forwards, port, &publish(Ipv4Addr::UNSPECIFIED, task), &[number], first)?;
             }
         }
@@ -104,7 +104,7 @@ fn add(
     for offset in 0..port.count {
         let plus = |number: u16| {
             let sum = u32::from(number) + offset;
-            u16::try_from(sum).map_err(|_| above(&publish.task, port))
+            u16::try_from(sum).map_err(|_| port_out_of_range(&publish.task, port))
         };
         // 0 is any free one, for each of several.
         let here = if first == 0 { 0 } else { plus(first)? };
@@ -114,14 +114,14 @@ fn add(
     Ok(())
 }
 
-fn above(task: &TaskId, port: &PortPlan) -> Error {
+fn port_out_of_range(task: &TaskId, port: &PortPlan) -> Error {
     let message = format!("port `{}` of `{task}` would be published above 65535, the last port", port.label);
     Error::new(Kind::Config, message)
         .help(format!("choose another with `--publish PORT:{task}:{}`", port.label))
 }
 
 /// Why `--publish` has no meaning on a network that is not the job's own.
-fn not_to_publish(wanted: Network, publish: &Publish) -> Error {
+fn cannot_publish(wanted: Network, publish: &Publish) -> Error {
     let Publish { task, label, .. } = publish;
     if wanted == Network::None {
         let message = format!("port `{label}` of `{task}` cannot be published: the job has `network: none`");

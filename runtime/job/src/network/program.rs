@@ -9,7 +9,7 @@ pub const COMMAND: &str = "hold-network";
 
 /// This program again, as the process that holds a network. Of the environment, which may hold secrets, it has `PATH`
 /// alone.
-pub(super) fn own_program() -> Command {
+pub(super) fn helper_command() -> Command {
     let mut command = Command::new("/proc/self/exe");
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     command.arg0("jobc").arg(COMMAND).env_clear().envs(path);

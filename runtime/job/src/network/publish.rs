@@ -29,16 +29,16 @@ pub(super) struct Forward {
 }
 
 /// How many connections a port serves at once; more wait.
-const AT_ONCE: usize = 512;
+const MAX_CONNECTIONS: usize = 512;
 
 /// How long a task may take to accept.
-const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What is carried at once.
-const PIECE: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
 /// What a thread needs, the system's least being less.
-const STACK: usize = 128 * 1024;
+const STACK_BYTES: usize = 128 * 1024;
 
 /// Takes the port on the host; this thread must be in the host's network namespace.
 pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
@@ -58,7 +58,7 @@ pub(super) fn listen(forward: &Forward) -> Result<TcpListener> {
             ErrorKind::PermissionDenied => "ports below 1024 are reserved for root; choose another with",
             _ => "choose another with",
         };
-        Error::new(Kind::Machine, message).help(format!("{help} `--publish PORT:{task}:{label}`"))
+        Error::new(Kind::System, message).help(format!("{help} `--publish PORT:{task}:{label}`"))
     })
 }
 
@@ -70,19 +70,19 @@ pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(I
         }
         let open = Arc::new(AtomicUsize::new(0));
         for turn in 0_usize.. {
-            while open.load(Ordering::Acquire) >= AT_ONCE {
+            while open.load(Ordering::Acquire) >= MAX_CONNECTIONS {
                 std::thread::sleep(Duration::from_millis(10));
             }
             match listener.accept() {
                 Ok((client, _)) => {
                     let (address, port) = targets[turn % targets.len()];
-                    let place = Place::take(&open);
+                    let place = ConnectionSlot::take(&open);
                     let serve = move || {
-                        connection(&client, SocketAddr::from((address, port)));
+                        forward_connection(&client, SocketAddr::from((address, port)));
                         drop(place);
                     };
                     // If no thread can be started for it, the connection is closed together with its closure.
-                    let _ = std::thread::Builder::new().stack_size(STACK).spawn(serve);
+                    let _ = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(serve);
                 }
                 // Too many open files, as a rule: wait until some are closed.
                 Err(_) => std::thread::sleep(Duration::from_millis(100)),
@@ -92,40 +92,40 @@ pub(super) fn serve(listener: TcpListener, bridge: Arc<OwnedFd>, targets: Vec<(I
 }
 
 /// A connection's place among those that are served at once, until it is dropped.
-struct Place(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Place {
+impl ConnectionSlot {
     fn take(open: &Arc<AtomicUsize>) -> Self {
         open.fetch_add(1, Ordering::AcqRel);
         Self(open.clone())
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Carries both directions until each has ended. A task that does not accept is a connection closed at once.
-fn connection(client: &TcpStream, target: SocketAddr) {
-    let Ok(server) = TcpStream::connect_timeout(&target, PATIENCE) else { return };
+fn forward_connection(client: &TcpStream, target: SocketAddr) {
+    let Ok(server) = TcpStream::connect_timeout(&target, CONNECT_TIMEOUT) else { return };
     for stream in [client, &server] {
         let _ = stream.set_nodelay(true);
     }
     let server = &server;
     std::thread::scope(|scope| {
-        let back = std::thread::Builder::new().stack_size(STACK);
-        let started = back.spawn_scoped(scope, move || carry(server, client));
+        let back = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let started = back.spawn_scoped(scope, move || copy_stream(server, client));
         if started.is_ok() {
-            carry(client, server);
+            copy_stream(client, server);
         }
     });
 }
 
 /// Copies one direction to its end, and then shuts down the other side.
-fn carry(mut from: &TcpStream, mut to: &TcpStream) {
-    let mut piece = vec![0; PIECE];
+fn copy_stream(mut from: &TcpStream, mut to: &TcpStream) {
+    let mut piece = vec![0; BUFFER_BYTES];
     loop {
         match from.read(&mut piece) {
             Ok(0) => break,

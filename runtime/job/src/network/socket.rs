@@ -14,7 +14,7 @@ use jobc_sys::error::{Error, Result};
 pub(super) fn socket() -> Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)
-        .map_err(|errno| Error::machine("create a socket", errno))
+        .map_err(|errno| Error::system("create a socket", errno))
 }
 
 /// Connects such a socket.

@@ -23,9 +23,9 @@ use linux_raw_sys::general::MS_PRIVATE;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
-use super::address::Range;
+use super::address::Subnet;
 use super::error::errno;
-use super::program::own_program;
+use super::program::helper_command;
 use super::{namespace, nat};
 use jobc_container::namespaces::Namespace;
 use jobc_sys::error::{Error, Result, describe};
@@ -37,11 +37,11 @@ pub(super) use watch::Uplink;
 /// The interface's name in the bridge's namespace.
 const INTERFACE: &str = "uplink0";
 
-/// The word that follows [`super::COMMAND`] for [`keep`].
-pub(super) const KEEP: &str = "keep-uplink";
+/// The word that follows [`super::COMMAND`] for [`run_keeper`].
+pub(super) const KEEP_COMMAND: &str = "keep-uplink";
 
 /// How long a program may take until its interface is up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The addresses of the range: those that slirp4netns assigns, and that pasta gets as options.
 const GATEWAY: u32 = 2;
@@ -50,13 +50,13 @@ const BRIDGE: u32 = 100;
 
 /// A program that carries packets, and its keeper. Dropping it ends both.
 #[derive(Debug)]
-struct Keeper {
+struct UplinkProcess {
     process: Child,
-    said: Receiver<String>,
+    output: Receiver<String>,
 }
 
 /// A program whose interface is up, or why none is.
-type Started = std::result::Result<(Tool, Keeper), String>;
+type StartResult = std::result::Result<(Tool, UplinkProcess), String>;
 
 /// The programs that can make one, the better first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum Tool {
 }
 
 /// The name server behind an uplink.
-pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
+pub(super) fn resolver(range: Subnet) -> std::net::Ipv4Addr {
     range.address(RESOLVER)
 }
 
@@ -78,7 +78,7 @@ pub(super) fn resolver(range: Range) -> std::net::Ipv4Addr {
 pub(super) fn connect(
     bridge: &Arc<OwnedFd>,
     place: &Path,
-    range: Range,
+    range: Subnet,
 ) -> std::result::Result<Uplink, String> {
     const TUN: &str = "/dev/net/tun";
     if installed().is_empty() {
@@ -87,11 +87,11 @@ pub(super) fn connect(
     // Where it may not be opened pasta waits for ever.
     rustix::fs::open(TUN, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .map_err(|errno| format!("`{TUN}` cannot be opened: {}", describe(errno)))?;
-    namespace::apart(|| namespace::enter(bridge).and_then(|()| nat::masquerade(INTERFACE)))
+    namespace::in_new_thread(|| namespace::enter(bridge).and_then(|()| nat::masquerade(INTERFACE)))
         .map_err(|error| error.to_string())?;
     let start = {
         let (bridge, place) = (Arc::clone(bridge), place.to_owned());
-        move || first_that_works(&bridge, &place, range)
+        move || start_first_working(&bridge, &place, range)
     };
     Ok(Uplink::new(start()?, start))
 }
@@ -103,7 +103,7 @@ fn installed() -> Vec<(Tool, PathBuf)> {
 }
 
 /// Starts the programs that are here, one after the other, until the interface of one is up.
-fn first_that_works(bridge: &OwnedFd, place: &Path, range: Range) -> Started {
+fn start_first_working(bridge: &OwnedFd, place: &Path, range: Subnet) -> StartResult {
     let mut why = String::new();
     for (tool, path) in installed() {
         match tool.start(&path, bridge, place, range) {
@@ -117,16 +117,16 @@ fn first_that_works(bridge: &OwnedFd, place: &Path, range: Range) -> Started {
     Err(why)
 }
 
-impl Keeper {
+impl UplinkProcess {
     /// The first line of the program's output before it exited.
-    fn last_words(&self) -> Option<String> {
-        let said = self.said.recv().ok()?;
+    fn error_line(&self) -> Option<String> {
+        let said = self.output.recv().ok()?;
         let line = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
         Some(line.to_owned())
     }
 }
 
-impl Drop for Keeper {
+impl Drop for UplinkProcess {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let _ = self.process.wait();
@@ -143,7 +143,7 @@ impl Tool {
 
     /// The arguments that connect the namespace at a path, and nothing more: no port of the host is forwarded, and
     /// what listens on its loopback addresses is not reached.
-    fn arguments(self, place: &Path, range: Range) -> Vec<OsString> {
+    fn arguments(self, place: &Path, range: Subnet) -> Vec<OsString> {
         let address = |number| range.address(number).to_string();
         let words = match self {
             Self::Pasta => {
@@ -178,27 +178,27 @@ impl Tool {
         program: &Path,
         bridge: &OwnedFd,
         place: &Path,
-        range: Range,
-    ) -> std::result::Result<Keeper, String> {
+        range: Subnet,
+    ) -> std::result::Result<UplinkProcess, String> {
         let spawn = || -> Result<Child> {
-            show(bridge, place)?;
+            mount_namespace(bridge, place)?;
             // The first child of a thread that asks for this is the first process of a pid namespace.
             Linux
                 .unshare(Namespace::Pid.flag())
-                .map_err(|errno| Error::machine("create a PID namespace", errno))?;
-            own_program()
-                .arg(KEEP)
+                .map_err(|errno| Error::system("create a PID namespace", errno))?;
+            helper_command()
+                .arg(KEEP_COMMAND)
                 .arg(program)
                 .args(self.arguments(place, range))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
                 .stderr(Stdio::piped())
                 .spawn()
-                .map_err(|error| Error::machine("re-execute this program", errno(&error)))
+                .map_err(|error| Error::system("re-execute this program", errno(&error)))
         };
-        let mut process = namespace::apart(spawn).map_err(|error| error.to_string())?;
-        let said = first_words(process.stderr.take());
-        let mut keeper = Keeper { process, said };
+        let mut process = namespace::in_new_thread(spawn).map_err(|error| error.to_string())?;
+        let said = collect_output(process.stderr.take());
+        let mut keeper = UplinkProcess { process, output: said };
         let began = Instant::now();
         let ended = loop {
             if is_connected(bridge) {
@@ -207,17 +207,19 @@ impl Tool {
             if keeper.process.try_wait().is_ok_and(|status| status.is_some()) {
                 break true;
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > START_TIMEOUT {
                 break false;
             }
             std::thread::sleep(Duration::from_millis(2));
         };
         drop(keeper.process.stdin.take());
         let _ = keeper.process.wait();
-        Err(match (keeper.last_words(), ended) {
+        Err(match (keeper.error_line(), ended) {
             (Some(said), _) => format!("`{said}`"),
             (None, true) => "it exited without an error message".to_owned(),
-            (None, false) => format!("timed out after {} s: its interface is not up", PATIENCE.as_secs()),
+            (None, false) => {
+                format!("timed out after {} s: its interface is not up", START_TIMEOUT.as_secs())
+            }
         })
     }
 }
@@ -225,7 +227,7 @@ impl Tool {
 /// Gives a namespace a path that only this thread and its children see, in a mount namespace of theirs.
 ///
 /// pasta has dropped the privileges that /proc/PID/fd requires by the time it reads it.
-fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
+fn mount_namespace(bridge: &OwnedFd, place: &Path) -> Result<()> {
     let show = || {
         Linux.unshare(Namespace::Mount.flag())?;
         Linux.set_propagation(MS_PRIVATE.into())?;
@@ -236,13 +238,13 @@ fn show(bridge: &OwnedFd, place: &Path) -> Result<()> {
         move_mount(&mount, c"", &target, c"", flags)
     };
     show().map_err(|errno| {
-        Error::machine(format!("show the bridge's namespace at `{}`", place.display()), errno)
+        Error::system(format!("show the bridge's namespace at `{}`", place.display()), errno)
     })
 }
 
 /// Reads a program's output to the end, so that it never blocks, and keeps the beginning; sent once the program has
 /// exited.
-fn first_words(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
+fn collect_output(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<String> {
     let (sender, receiver) = channel();
     if let Some(mut from) = from {
         std::thread::spawn(move || {
@@ -257,7 +259,7 @@ fn first_words(from: Option<impl std::io::Read + Send + 'static>) -> Receiver<St
 
 /// Whether the namespace has a default route by the interface, which is the last that the programs set up.
 fn is_connected(bridge: &OwnedFd) -> bool {
-    namespace::apart(|| {
+    namespace::in_new_thread(|| {
         namespace::enter(bridge).is_ok()
             && std::fs::read_to_string("/proc/thread-self/net/route").is_ok_and(|table| {
                 let mut rows = table.lines().map(|row| row.split_whitespace().take(2).collect::<Vec<_>>());
@@ -267,7 +269,7 @@ fn is_connected(bridge: &OwnedFd) -> bool {
 }
 
 /// The first process of the programs' pid namespace: starts one, and ends with it or when its own standard input does.
-pub(super) fn keep(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+pub(super) fn run_keeper(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(program) = words.next() else { return ExitCode::FAILURE };
     let tool = Command::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).spawn();
     std::thread::spawn(|| {

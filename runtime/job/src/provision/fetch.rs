@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 /// Something that is being fetched.
-pub(super) struct Fetch<'a> {
+pub(super) struct FetchRequest<'a> {
     /// The volume.
     pub(super) name: &'a str,
     /// The value of the secret that opens it.
@@ -11,5 +11,5 @@ pub(super) struct Fetch<'a> {
     /// Set to true if the job is ended.
     pub(super) stopped: &'a AtomicBool,
     /// Told how far it is: where from, and the bytes that are here.
-    pub(super) told: &'a mut dyn FnMut(&str, u64),
+    pub(super) progress: &'a mut dyn FnMut(&str, u64),
 }

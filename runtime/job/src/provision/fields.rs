@@ -19,14 +19,14 @@ pub(super) fn field_of(plan: &JobPlan, name: &str) -> String {
 }
 
 /// Names that roles mount, each once.
-pub(super) fn mounted(plan: &JobPlan) -> impl Iterator<Item = &str> {
+pub(super) fn mounted_volumes(plan: &JobPlan) -> impl Iterator<Item = &str> {
     let names: indexmap::IndexSet<&str> =
         plan.roles.iter().flat_map(|role| &role.mounts).map(|mount| mount.volume.as_str()).collect();
     names.into_iter()
 }
 
 /// The path on this host of a volume: the target's storage, else its own path; nothing for a fetched volume.
-pub(super) fn machine_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
+pub(super) fn host_path(job: &Job<'_>, name: &str) -> Option<PathBuf> {
     let storage = job.plan.target.settings.oci.as_ref().and_then(|oci| oci.storage.get(name));
     let ((Some(path), _) | (None, VolumeSource::Path { path })) =
         (storage, &job.plan.volumes.get(name)?.source)

@@ -6,18 +6,23 @@
 use std::path::Path;
 use std::process::Command;
 
-use super::fetch::Fetch;
-use super::program::{self, Ended};
+use super::fetch::FetchRequest;
+use super::program::{self, ProgramOutput};
 use jobc_sys::error::{Error, Kind, Result};
 
 /// Answers git's question for a log-in. A value of the form `USER:PASSWORD` has its own user.
-const HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
+const CREDENTIAL_HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
 
 /// The user that takes a token in place of a password: GitHub's name for it, while GitLab and Gitea take any.
 const TOKEN_USER: &str = "x-access-token";
 
 /// Fetches a commit's files to a directory that does not exist yet.
-pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
+pub(super) fn fetch(
+    url: &str,
+    reference: Option<&str>,
+    fetch: &mut FetchRequest<'_>,
+    to: &Path,
+) -> Result<()> {
     let wanted = reference.unwrap_or("HEAD");
     if wanted.starts_with('-') || wanted.contains(|c: char| c.is_whitespace() || c.is_control() || c == ':') {
         return Err(Error::new(
@@ -25,12 +30,12 @@ pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, t
             format!("`{}` is not a branch, tag or commit", wanted.escape_debug()),
         ));
     }
-    super::paths::make_open(to)
-        .map_err(|error| jobc_sys::error::machine("create the directory", to, &error))?;
+    super::paths::create_directories(to)
+        .map_err(|error| jobc_sys::error::file_error("create the directory", to, &error))?;
     let scheme = super::http::scheme(url)?;
-    (fetch.told)(&format!("git+{}", super::http::shown(url)), 0);
-    let git = |arguments: &[&str], fetch: &mut Fetch<'_>| run(arguments, url, scheme, fetch, to);
-    succeed(&git(&["init", "--quiet", "--template=", "."], fetch)?)?;
+    (fetch.progress)(&format!("git+{}", super::http::redact_url(url)), 0);
+    let git = |arguments: &[&str], fetch: &mut FetchRequest<'_>| run(arguments, url, scheme, fetch, to);
+    check_success(&git(&["init", "--quiet", "--template=", "."], fetch)?)?;
     let shallow = git(
         &["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--depth=1", "--", url, wanted],
         fetch,
@@ -39,26 +44,26 @@ pub(super) fn fetch(url: &str, reference: Option<&str>, fetch: &mut Fetch<'_>, t
     if !shallow.status.success() {
         // A server may refuse to give a single commit, and knows none by the beginning of its name.
         if !is_commit(wanted) {
-            return Err(refused(&shallow, url, wanted));
+            return Err(fetch_error(&shallow, url, wanted));
         }
         let all = ["+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"];
         let ended = git(&["fetch", "--quiet", "--no-recurse-submodules", "--", url, all[0], all[1]], fetch)?;
         if !ended.status.success() {
-            return Err(refused(&ended, url, wanted));
+            return Err(fetch_error(&ended, url, wanted));
         }
         found = format!("{wanted}^{{commit}}");
     }
     let checked_out = git(&["checkout", "--quiet", "--detach", "--force", &found, "--"], fetch)?;
-    if checked_out.status.success() { Ok(()) } else { Err(refused(&checked_out, url, wanted)) }
+    if checked_out.status.success() { Ok(()) } else { Err(fetch_error(&checked_out, url, wanted)) }
 }
 
 fn run(
     arguments: &[&str],
     url: &str,
     scheme: &str,
-    fetch: &mut Fetch<'_>,
+    fetch: &mut FetchRequest<'_>,
     directory: &Path,
-) -> Result<Ended> {
+) -> Result<ProgramOutput> {
     let mut command = Command::new("git");
     // What a repository brings is data: nothing of it is executed.
     let safe = ["core.hooksPath=/dev/null", "core.fsmonitor=false", "submodule.recurse=false", "gc.auto=0"];
@@ -86,25 +91,25 @@ fn run(
             .env("GIT_CONFIG_COUNT", "2")
             .env("GIT_CONFIG_KEY_0", "credential.helper")
             .env("GIT_CONFIG_VALUE_0", "")
-            .env("GIT_CONFIG_KEY_1", format!("credential.{}.helper", super::http::server(url)))
-            .env("GIT_CONFIG_VALUE_1", HELPER);
+            .env("GIT_CONFIG_KEY_1", format!("credential.{}.helper", super::http::origin(url)))
+            .env("GIT_CONFIG_VALUE_1", CREDENTIAL_HELPER);
     }
-    let shown = format!("git+{}", super::http::shown(url));
-    let Fetch { stopped, told, .. } = fetch;
-    program::run(&mut command, b"", stopped, &mut || told(&shown, size(directory)))
+    let shown = format!("git+{}", super::http::redact_url(url));
+    let FetchRequest { stopped, progress: told, .. } = fetch;
+    program::run(&mut command, b"", stopped, &mut || told(&shown, received_bytes(directory)))
 }
 
-fn succeed(ended: &Ended) -> Result<()> {
+fn check_success(ended: &ProgramOutput) -> Result<()> {
     if ended.status.success() {
         return Ok(());
     }
-    Err(Error::new(Kind::Machine, format!("git failed: {}", last_line(&ended.words))))
+    Err(Error::new(Kind::System, format!("git failed: {}", last_line(&ended.stderr))))
 }
 
-fn refused(ended: &Ended, url: &str, wanted: &str) -> Error {
-    let words = last_line(&ended.words);
-    let url = super::http::shown(url);
-    let error = Error::new(Kind::Machine, format!("cannot fetch `{wanted}` of `{url}`: {words}"));
+fn fetch_error(ended: &ProgramOutput, url: &str, wanted: &str) -> Error {
+    let words = last_line(&ended.stderr);
+    let url = super::http::redact_url(url);
+    let error = Error::new(Kind::System, format!("cannot fetch `{wanted}` of `{url}`: {words}"));
     if words.contains("could not read Username") || words.contains("Authentication failed") {
         return error.help("a private repository needs a `secret` with a token that has read access");
     }
@@ -127,7 +132,7 @@ fn is_commit(text: &str) -> bool {
 }
 
 /// The bytes that the objects received so far take.
-fn size(directory: &Path) -> u64 {
+fn received_bytes(directory: &Path) -> u64 {
     let names = std::fs::read_dir(directory.join(".git/objects/pack")).into_iter().flatten().flatten();
     names.filter_map(|entry| entry.metadata().ok()).map(|status| status.len()).sum()
 }

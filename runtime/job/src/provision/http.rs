@@ -10,51 +10,57 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::fetch::Fetch;
-use super::program::{self, Ended};
+use super::fetch::FetchRequest;
+use super::program::{self, ProgramOutput};
 use jobc_sys::error::{Error, Kind, Result};
 
 /// How often a transfer is begun again that broke off, and how long is waited before, in seconds times the attempt.
-const ATTEMPTS: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(1);
+const MAX_ATTEMPTS: u32 = 5;
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What is left free on the disk.
-const SPARE: u64 = 64 << 20;
+const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// The exit codes of curl after which another attempt may do better: connecting, partial file, time-out, TLS, empty
 /// reply, sending, receiving, HTTP/2 streams (curl(1), "EXIT CODES").
-const PASSING: [i32; 11] = [5, 6, 7, 16, 18, 28, 35, 52, 55, 56, 92];
+const RETRYABLE_EXIT_CODES: [i32; 11] = [5, 6, 7, 16, 18, 28, 35, 52, 55, 56, 92];
 
 /// Fetches a file to a path that does not exist yet.
-pub(super) fn fetch(url: &str, fetch: &mut Fetch<'_>, to: &Path) -> Result<()> {
+pub(super) fn fetch(url: &str, fetch: &mut FetchRequest<'_>, to: &Path) -> Result<()> {
     let scheme = scheme(url)?;
-    let bound = free(to).saturating_sub(SPARE).max(1);
-    let shown = shown(url);
-    (fetch.told)(&shown, 0);
+    let bound = free_bytes(to).saturating_sub(MIN_FREE_BYTES).max(1);
+    let shown = redact_url(url);
+    (fetch.progress)(&shown, 0);
     for attempt in 1.. {
         let ended = run(url, scheme, bound, fetch, to)?;
         if ended.status.success() {
-            return make_sure(to).map_err(|error| jobc_sys::error::machine("open", to, &error));
+            return ensure_file(to).map_err(|error| jobc_sys::error::file_error("open", to, &error));
         }
         let code = ended.status.code().unwrap_or_default();
-        let status = http_status(&ended.words);
+        let status = http_status(&ended.stderr);
         // The server has no range requests, or the existing part is not a prefix of its content.
         let begin_again = code == 33 || status == Some(416);
         if begin_again {
             let _ = std::fs::remove_file(to);
         }
         let passing = begin_again
-            || PASSING.contains(&code)
+            || RETRYABLE_EXIT_CODES.contains(&code)
             || status.is_some_and(|status| matches!(status, 408 | 429 | 500 | 502 | 503 | 504));
-        if !passing || attempt == ATTEMPTS {
-            return Err(refused(&ended, code, status, &shown, bound, attempt));
+        if !passing || attempt == MAX_ATTEMPTS {
+            return Err(fetch_error(&ended, code, status, &shown, bound, attempt));
         }
-        pause(PAUSE * attempt, fetch)?;
+        pause(RETRY_INTERVAL * attempt, fetch)?;
     }
     Ok(())
 }
 
-fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) -> Result<Ended> {
+fn run(
+    url: &str,
+    scheme: &str,
+    bound: u64,
+    fetch: &mut FetchRequest<'_>,
+    to: &Path,
+) -> Result<ProgramOutput> {
     let mut config = String::new();
     let mut set = |name: &str, value: &str| config.push_str(&format!("{name} = {}\n", quoted(value)));
     set("url", url);
@@ -84,8 +90,8 @@ fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) ->
     config.push_str("location\nfail\nsilent\nshow-error\ngloboff\n");
     let mut command = Command::new("curl");
     command.args(["-q", "--config", "-"]).env("LC_ALL", "C");
-    let shown = shown(url);
-    let Fetch { stopped, told, .. } = fetch;
+    let shown = redact_url(url);
+    let FetchRequest { stopped, progress: told, .. } = fetch;
     let mut step = || told(&shown, std::fs::metadata(to).map_or(0, |status| status.len()));
     let ended = program::run(&mut command, config.as_bytes(), stopped, &mut step);
     let mut config = config.into_bytes();
@@ -95,7 +101,7 @@ fn run(url: &str, scheme: &str, bound: u64, fetch: &mut Fetch<'_>, to: &Path) ->
 }
 
 /// curl does not write empty content at all; and tasks of other users must be able to read it regardless of the umask.
-fn make_sure(path: &Path) -> std::io::Result<()> {
+fn ensure_file(path: &Path) -> std::io::Result<()> {
     let file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
@@ -117,7 +123,7 @@ fn quoted(value: &str) -> String {
     quoted
 }
 
-fn pause(time: Duration, fetch: &Fetch<'_>) -> Result<()> {
+fn pause(time: Duration, fetch: &FetchRequest<'_>) -> Result<()> {
     let begun = std::time::Instant::now();
     while begun.elapsed() < time {
         if fetch.stopped.load(Ordering::Relaxed) {
@@ -128,11 +134,18 @@ fn pause(time: Duration, fetch: &Fetch<'_>) -> Result<()> {
     Ok(())
 }
 
-fn refused(ended: &Ended, code: i32, status: Option<u32>, shown: &str, bound: u64, attempts: u32) -> Error {
-    let words = ended.words.lines().next_back().unwrap_or("no output");
+fn fetch_error(
+    ended: &ProgramOutput,
+    code: i32,
+    status: Option<u32>,
+    shown: &str,
+    bound: u64,
+    attempts: u32,
+) -> Error {
+    let words = ended.stderr.lines().next_back().unwrap_or("no output");
     // `curl: (22) The requested URL returned error: 404`
     let words = words.split_once(") ").map_or(words, |(_, words)| words);
-    let error = |message: String| Error::new(Kind::Machine, message);
+    let error = |message: String| Error::new(Kind::System, message);
     match (code, status) {
         (_, Some(401 | 403)) => error(format!("access to `{shown}` was denied: {words}"))
             .help("give the volume a `secret` with a token that has read access"),
@@ -154,7 +167,7 @@ fn http_status(words: &str) -> Option<u32> {
     behind.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-fn free(path: &Path) -> u64 {
+fn free_bytes(path: &Path) -> u64 {
     let parent = path.parent().unwrap_or(path);
     rustix::fs::statvfs(parent).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -171,13 +184,13 @@ pub(super) fn scheme(url: &str) -> Result<&'static str> {
         "https" => Ok("https"),
         "http" if local => Ok("http"),
         "file" => Ok("file"),
-        _ => Err(Error::new(Kind::Config, format!("`{}` is not a supported URL", shown(url)))
+        _ => Err(Error::new(Kind::Config, format!("`{}` is not a supported URL", redact_url(url)))
             .help("use `https://…`; other transports do not protect the data")),
     }
 }
 
 /// An address for messages: without user name and password, and without the query, which may have a key.
-pub(super) fn shown(url: &str) -> String {
+pub(super) fn redact_url(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => {
@@ -191,8 +204,8 @@ pub(super) fn shown(url: &str) -> String {
 }
 
 /// The scheme and server of an address: `https://example.org:8443`.
-pub(super) fn server(url: &str) -> String {
-    let shown = shown(url);
+pub(super) fn origin(url: &str) -> String {
+    let shown = redact_url(url);
     let end = shown.find("://").and_then(|start| Some(start + 3 + shown[start + 3..].find('/')?));
     end.map_or(shown.clone(), |end| shown[..end].to_owned())
 }

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use super::large::large;
+use super::large_data::large_data_directory;
 use crate::allocate::image::Image;
 use crate::directory::Directory;
 use crate::submission::Submission;
-use jobc_image::progress::untold;
-use jobc_image::store::Hold;
+use jobc_image::progress::ignore_progress;
+use jobc_image::store::ContentPin;
 use jobc_image::{Platform, Store, unpack};
 use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
@@ -18,10 +18,10 @@ use jobc_sys::id::TaskId;
 /// # Errors
 ///
 /// The store no longer exists.
-pub fn hold(submission: &Submission) -> Result<Option<Hold>> {
+pub fn pin_images(submission: &Submission) -> Result<Option<ContentPin>> {
     let Some(images) = &submission.images else { return Ok(None) };
     let digests: Vec<_> = images.roles.values().map(|image| image.digest.clone()).collect();
-    Store::open(&images.store)?.hold(&digests).map(Some)
+    Store::open(&images.store)?.pin(&digests).map(Some)
 }
 
 /// Whether tasks get copies of the layers of their images.
@@ -31,7 +31,7 @@ pub(super) fn are_copied(submission: &Submission) -> bool {
 
 /// The directory of a task's copy of its layers: on a disk, and removed with the job.
 pub(super) fn copy_of(directory: &Directory, task: &TaskId) -> PathBuf {
-    large(directory).join("roots").join(task.to_string())
+    large_data_directory(directory).join("roots").join(task.to_string())
 }
 
 /// The layers of a role's image as directories, the lowest first, and the image's settings for the process; nothing for
@@ -48,6 +48,6 @@ pub(super) fn root(
     let store = Store::open(&images.store)?;
     let image = store.image(image, &Platform::here())?;
     // Whoever submitted the job has unpacked them already, and showed how far it was.
-    let layers = unpack::layers(&store, &image, &untold, stopped)?;
+    let layers = unpack::layers(&store, &image, &ignore_progress, stopped)?;
     Ok(Some((layers, Image::of(&image.config.config))))
 }

@@ -7,20 +7,20 @@ use indexmap::{IndexMap, IndexSet};
 use jobc_schema::plan::VolumeKind;
 use rustix::fs::{Access, AtFlags, CWD};
 
-use super::fields::{at_field, field_of, machine_path, mounted};
+use super::fields::{at_field, field_of, host_path, mounted_volumes};
 use super::job::{Job, Progress};
 use super::roots::RoleRoot;
-use jobc_sys::error::{Error, Result, because, machine};
+use jobc_sys::error::{Error, Result, describe_io, file_error};
 
 /// Checks that the data which roles mount from this host exists.
-pub(super) fn see_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<()> {
-    for name in mounted(job.plan) {
+pub(super) fn check_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<()> {
+    for name in mounted_volumes(job.plan) {
         let data = job.plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Data);
-        let Some(path) = machine_path(job, name).filter(|_| data) else { continue };
+        let Some(path) = host_path(job, name).filter(|_| data) else { continue };
         let field = field_of(job.plan, name);
         if let Err(error) = std::fs::metadata(&path) {
             let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let why = if missing { "no such file or directory".to_owned() } else { because(&error) };
+            let why = if missing { "no such file or directory".to_owned() } else { describe_io(&error) };
             return Err(at_field(&field, &format!("cannot mount `{}`: {why}", path.display())).help(
                 if missing {
                     format!(
@@ -34,32 +34,32 @@ pub(super) fn see_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<
         }
         let writes = job.plan.roles.iter().flat_map(|role| &role.mounts);
         let writes = writes.clone().any(|mount| mount.volume == name && mount.writable);
-        see_access(&path, writes, &field)?;
+        check_access(&path, writes, &field)?;
         told(Progress::DataReady { volume: name.to_owned(), path });
     }
     Ok(())
 }
 
 /// Creates the missing directories of outputs, for the users who write to them.
-pub(super) fn make_outputs(
+pub(super) fn create_outputs(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
     told: &mut dyn FnMut(Progress),
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    for name in mounted(job.plan) {
+    for name in mounted_volumes(job.plan) {
         let output = job.plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Output);
-        let Some(path) = machine_path(job, name).filter(|_| output) else { continue };
+        let Some(path) = host_path(job, name).filter(|_| output) else { continue };
         let field = field_of(job.plan, name);
         let writers = writers(job, roles, name);
         if path.exists() {
-            see_access(&path, !writers.is_empty(), &field)?;
+            check_access(&path, !writers.is_empty(), &field)?;
         } else {
-            make_open(&path).map_err(|error| {
-                let Error { message, help, .. } = machine("create the directory", &path, &error);
+            create_directories(&path).map_err(|error| {
+                let Error { message, help, .. } = file_error("create the directory", &path, &error);
                 Error { help, ..at_field(&field, &message) }
             })?;
-            hand_over(&path, &writers, name, notes)?;
+            set_owner(&path, &writers, name, notes)?;
         }
         told(Progress::DataReady { volume: name.to_owned(), path });
     }
@@ -68,9 +68,9 @@ pub(super) fn make_outputs(
 
 /// Creates a directory and its missing parents, readable for others regardless of the umask, which is strict in a
 /// supervisor.
-pub(super) fn make_open(path: &Path) -> std::io::Result<()> {
+pub(super) fn create_directories(path: &Path) -> std::io::Result<()> {
     if let Some(parent) = path.parent().filter(|parent| !parent.exists()) {
-        make_open(parent)?;
+        create_directories(parent)?;
     }
     match std::fs::create_dir(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
@@ -92,7 +92,7 @@ pub(super) fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &
 /// Gives a new directory to its only writer; if there are several of different users, to all.
 ///
 /// Only root's numbers are the containers' own: without root, only the container's root writes.
-pub(super) fn hand_over(
+pub(super) fn set_owner(
     path: &Path,
     writers: &IndexSet<(u32, u32)>,
     name: &str,
@@ -104,15 +104,15 @@ pub(super) fn hand_over(
     if rustix::process::geteuid().is_root() && writers.len() == 1 {
         let (uid, gid) = writers[0];
         return std::os::unix::fs::chown(path, Some(uid), Some(gid))
-            .map_err(|error| machine("change the owner of", path, &error));
+            .map_err(|error| file_error("change the owner of", path, &error));
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
-        .map_err(|error| machine("set the permissions of", path, &error))?;
+        .map_err(|error| file_error("set the permissions of", path, &error))?;
     notes.push(format!("`{name}` is world-writable, because several container users write to it"));
     Ok(())
 }
 
-fn see_access(path: &Path, writes: bool, field: &str) -> Result<()> {
+fn check_access(path: &Path, writes: bool, field: &str) -> Result<()> {
     let wanted = if writes { Access::READ_OK | Access::WRITE_OK } else { Access::READ_OK };
     rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS).map_err(|errno| {
         let what = if writes { "write to" } else { "read" };

@@ -12,24 +12,24 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::syscall::parent::works_for_this;
+use jobc_sys::syscall::parent::kill_with_parent;
 
 /// How soon a request to stop is seen.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How often progress is reported.
-const STEP: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How much of a program's last output is kept for its error.
-const KEPT: u64 = 2048;
+const MAX_STDERR_BYTES: u64 = 2048;
 
 /// A program's run, and how it ended.
 #[derive(Debug)]
-pub(super) struct Ended {
+pub(super) struct ProgramOutput {
     /// How.
     pub(super) status: ExitStatus,
     /// The last part of its standard error, trimmed.
-    pub(super) words: String,
+    pub(super) stderr: String,
 }
 
 /// Runs a program to its end with `input` as its standard input; `step` is called once a second.
@@ -44,15 +44,15 @@ pub(super) fn run(
     input: &[u8],
     stopped: &AtomicBool,
     step: &mut dyn FnMut(),
-) -> Result<Ended> {
+) -> Result<ProgramOutput> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |error: std::io::Error| {
         if error.kind() == ErrorKind::NotFound {
             let package = if name == "ssh-keygen" { "openssh-client" } else { &name };
-            return Error::new(Kind::Machine, format!("the program `{name}` is not installed"))
+            return Error::new(Kind::System, format!("the program `{name}` is not installed"))
                 .help(format!("install the package `{package}`"));
         }
-        Error::new(Kind::Machine, format!("cannot run `{name}`: {}", jobc_sys::error::because(&error)))
+        Error::new(Kind::System, format!("cannot run `{name}`: {}", jobc_sys::error::describe_io(&error)))
     };
     let memory = || memfd_create(c"jobc", MemfdFlags::CLOEXEC).map(File::from);
     let (mut given, mut said) =
@@ -62,17 +62,17 @@ pub(super) fn run(
     let child = {
         use std::os::unix::process::CommandExt as _;
         command.stdin(given).stdout(Stdio::null()).stderr(errors).process_group(0);
-        works_for_this(command).spawn().map_err(failed)?
+        kill_with_parent(command).spawn().map_err(failed)?
     };
     let status = wait(child, stopped, step).map_err(failed)?;
     let Some(status) = status else { return Err(stopped_error()) };
     let length = said.metadata().map_or(0, |status| status.len());
     let mut words = Vec::new();
     let read = said
-        .seek(std::io::SeekFrom::Start(length.saturating_sub(KEPT)))
+        .seek(std::io::SeekFrom::Start(length.saturating_sub(MAX_STDERR_BYTES)))
         .and_then(|_| said.read_to_end(&mut words));
     read.map_err(failed)?;
-    Ok(Ended { status, words: String::from_utf8_lossy(&words).trim().to_owned() })
+    Ok(ProgramOutput { status, stderr: String::from_utf8_lossy(&words).trim().to_owned() })
 }
 
 /// The error for a request to stop.
@@ -87,7 +87,7 @@ fn wait(
     step: &mut dyn FnMut(),
 ) -> std::io::Result<Option<ExitStatus>> {
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-    let glance = Timespec::try_from(GLANCE).map_err(std::io::Error::other)?;
+    let glance = Timespec::try_from(POLL_INTERVAL).map_err(std::io::Error::other)?;
     let mut told = Instant::now();
     loop {
         match poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], Some(&glance)) {
@@ -100,7 +100,7 @@ fn wait(
             child.wait()?;
             return Ok(None);
         }
-        if told.elapsed() >= STEP {
+        if told.elapsed() >= PROGRESS_INTERVAL {
             told = Instant::now();
             step();
         }

@@ -9,13 +9,13 @@ use jobc_schema::plan::{ImageSource, RolePlan};
 
 use super::images;
 use super::job::{Job, Progress};
-use super::large::large;
+use super::large_data::large_data_directory;
 use crate::allocate::image::{self, Image};
 use crate::allocate::{NamedUser, named_user};
 use jobc_container::archive;
 use jobc_container::bundle::Bundle;
 use jobc_container::root::Root;
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::id::{EVERY_ROLE, TaskId};
 use jobc_sys::id_map::IdMaps;
 
@@ -23,18 +23,18 @@ use jobc_sys::id_map::IdMaps;
 #[derive(Clone, Debug)]
 pub struct RoleRoot {
     /// Where the files come from.
-    pub(crate) base: Base,
+    pub(crate) source: RootSource,
     /// The image's settings for the process, if the root came with them.
     pub(crate) image: Option<Image>,
     /// The user of the tasks, if the bundle names one.
     pub(crate) user: Option<NamedUser>,
     /// The user and group that config.json has otherwise.
-    numbers: (u32, u32),
+    default_ids: (u32, u32),
 }
 
 /// Where a root's files come from.
 #[derive(Clone, Debug)]
-pub enum Base {
+pub enum RootSource {
     /// From this host, below a writable layer for each task.
     Shared(Root),
     /// From layers of an image, copied for each task: no overlay is to be had.
@@ -46,7 +46,7 @@ pub enum Base {
 impl RoleRoot {
     /// The user and group of the tasks.
     pub(crate) fn ids(&self) -> (u32, u32) {
-        self.user.as_ref().map_or(self.numbers, |user| (user.uid, user.gid))
+        self.user.as_ref().map_or(self.default_ids, |user| (user.uid, user.gid))
     }
 }
 
@@ -61,30 +61,30 @@ pub(super) fn of(
     let mut roles = IndexMap::with_capacity(job.plan.roles.len());
     for role in &job.plan.roles {
         let bundle = Bundle::open(&job.directory.bundle(&TaskId::new(&role.name, 0)))?;
-        let choice = chosen(job, &role.name);
+        let choice = root_option(job, &role.name);
         let (base, image) = match choice {
-            Some("host") => (Base::Shared(Root::of_machine(&bundle)?), None),
+            Some("host") => (RootSource::Shared(Root::of_host(&bundle)?), None),
             Some(path) => {
                 if !seen.contains_key(path) {
-                    seen.insert(path.to_owned(), look(job, path, seen.len(), stopped)?);
+                    seen.insert(path.to_owned(), resolve_root(job, path, seen.len(), stopped)?);
                 }
                 let (files, image) = seen[path].clone();
-                (Base::Shared(Root::layered(vec![files], &bundle)?), image)
+                (RootSource::Shared(Root::layered(vec![files], &bundle)?), image)
             }
             None => match images::root(job.submission, &role.name, stopped)? {
                 Some((layers, image)) if images::are_copied(job.submission) => {
-                    (Base::Copied(layers), Some(image))
+                    (RootSource::Copied(layers), Some(image))
                 }
-                Some((layers, image)) => (Base::Shared(Root::layered(layers, &bundle)?), Some(image)),
-                None => (by_itself(job, role, &bundle)?, None),
+                Some((layers, image)) => (RootSource::Shared(Root::layered(layers, &bundle)?), Some(image)),
+                None => (default_root(job, role, &bundle)?, None),
             },
         };
         let from = match &base {
-            Base::Shared(root) => root.directories().to_owned(),
-            Base::Copied(layers) => layers.clone(),
-            Base::Bundle => vec![bundle.dir.join("rootfs")],
+            RootSource::Shared(root) => root.directories().to_owned(),
+            RootSource::Copied(layers) => layers.clone(),
+            RootSource::Bundle => vec![bundle.dir.join("rootfs")],
         };
-        let user = bundle.annotation("dev.jobc.user").filter(|_| !matches!(base, Base::Bundle));
+        let user = bundle.annotation("dev.jobc.user").filter(|_| !matches!(base, RootSource::Bundle));
         let user = user.map(|name| named_user(&from, name)).transpose()?;
         image::refuse_unknown(&bundle, image.as_ref(), &role.name, choice)?;
         let user = match user {
@@ -101,35 +101,43 @@ pub(super) fn of(
                 _ => "host".to_owned(),
             },
         });
-        roles.insert(role.name.clone(), RoleRoot { base, image, user, numbers });
+        roles.insert(role.name.clone(), RoleRoot { source: base, image, user, default_ids: numbers });
     }
     Ok(roles)
 }
 
 /// The root that the command line names for a role.
-fn chosen<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
+fn root_option<'a>(job: &Job<'a>, role: &str) -> Option<&'a str> {
     let roots = &job.submission.roots;
     roots.get(role).or_else(|| roots.get(EVERY_ROLE)).map(String::as_str)
 }
 
 /// The directory with the files of a named root, and the image's settings that came with it.
-fn look(job: &Job<'_>, path: &str, number: usize, stopped: &AtomicBool) -> Result<(PathBuf, Option<Image>)> {
+fn resolve_root(
+    job: &Job<'_>,
+    path: &str,
+    number: usize,
+    stopped: &AtomicBool,
+) -> Result<(PathBuf, Option<Image>)> {
     let given = job.submission.directory.join(path);
     let found = std::fs::canonicalize(&given).map_err(|error| {
-        Error::new(Kind::Config, format!("cannot open the root `{}`: {}", given.display(), because(&error)))
-            .help("use a directory, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`")
+        Error::new(
+            Kind::Config,
+            format!("cannot open the root `{}`: {}", given.display(), describe_io(&error)),
+        )
+        .help("use a directory, an archive (`.tar`, `.tar.gz`), an unpacked bundle, or `host`")
     })?;
     if found == Path::new("/") {
         return Err(Error::new(Kind::Unsupported, "`/` with everything mounted below it cannot be a root")
             .help("use `host`: the host's own files, without kernel file systems and other containers"));
     }
     if !found.is_dir() {
-        let root = large(job.directory).join("roots").join(number.to_string());
+        let root = large_data_directory(job.directory).join("roots").join(number.to_string());
         if !root.exists() {
             let parent = root.parent().unwrap_or(&root);
             std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::machine("create the directory", parent, &error))?;
-            archive::unpack_unless(stopped, &found, &root)?;
+                .map_err(|error| jobc_sys::error::file_error("create the directory", parent, &error))?;
+            archive::unpack_cancelable(stopped, &found, &root)?;
         }
         return Ok((root, None));
     }
@@ -154,7 +162,7 @@ fn refuse_foreign(root: &Path) -> Result<()> {
         return Ok(());
     }
     let owner =
-        std::fs::metadata(root).map_err(|error| jobc_sys::error::machine("stat", root, &error))?.uid();
+        std::fs::metadata(root).map_err(|error| jobc_sys::error::file_error("stat", root, &error))?.uid();
     let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
     let known = |extent: &jobc_sys::id_map::Extent| {
         (extent.outside..extent.outside.saturating_add(extent.length)).contains(&owner)
@@ -180,21 +188,21 @@ fn link(job: &Job<'_>, path: PathBuf, number: usize) -> Result<PathBuf> {
     let link = job.directory.state.join(format!("root-{number}"));
     match std::os::unix::fs::symlink(&path, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(jobc_sys::error::machine("link", &link, &error))
+            Err(jobc_sys::error::file_error("link", &link, &error))
         }
         _ => Ok(link),
     }
 }
 
 /// The root of a role for which the command line names none.
-fn by_itself(job: &Job<'_>, role: &RolePlan, bundle: &Bundle) -> Result<Base> {
+fn default_root(job: &Job<'_>, role: &RolePlan, bundle: &Bundle) -> Result<RootSource> {
     let image = bundle.annotation("dev.jobc.image");
     if image == Some("host") {
-        return Ok(Base::Shared(Root::of_machine(bundle)?));
+        return Ok(RootSource::Shared(Root::of_host(bundle)?));
     }
     let there = ["rootfs", "rootfs.tar", "rootfs.tar.gz", "rootfs.tgz"];
     if there.iter().any(|name| bundle.dir.join(name).exists()) {
-        return Ok(Base::Bundle);
+        return Ok(RootSource::Bundle);
     }
     let image = image.unwrap_or_default();
     let built = job

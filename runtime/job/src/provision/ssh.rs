@@ -9,20 +9,20 @@ use jobc_schema::plan::SshPlan;
 
 use super::job::Job;
 use super::program;
-use jobc_container::secret_directory::Place;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_container::secret_directory::SecretDirectory;
+use jobc_sys::error::{Error, Kind, Result, file_error};
 
 /// Creates the directory that tasks see as /etc/jobc/ssh; nothing if the job asks for no ssh.
-pub(super) fn keys(job: &Job<'_>, place: &Place, stopped: &AtomicBool) -> Result<Option<PathBuf>> {
+pub(super) fn keys(job: &Job<'_>, place: &SecretDirectory, stopped: &AtomicBool) -> Result<Option<PathBuf>> {
     let Some(ssh) = job.plan.distributed.as_ref().and_then(|plan| plan.ssh.as_ref()) else { return Ok(None) };
-    let directory = place.directory("ssh")?;
+    let directory = place.create_directory("ssh")?;
     if !directory.join("authorized_keys").exists() {
-        make(ssh, &directory, job, stopped)?;
+        generate_keys(ssh, &directory, job, stopped)?;
     }
     Ok(Some(directory))
 }
 
-fn make(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {
+fn generate_keys(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) -> Result<()> {
     let key = directory.join("id_ed25519");
     // One of a run that was broken off, which ssh-keygen would ask about.
     let _ = std::fs::remove_file(&key);
@@ -35,13 +35,13 @@ fn make(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) ->
         .arg(&key);
     let ended = program::run(&mut command, b"", stopped, &mut || {})?;
     if !ended.status.success() {
-        let message = format!("ssh-keygen could not create the SSH keys of the tasks: {}", ended.words);
-        return Err(Error::new(Kind::Machine, message));
+        let message = format!("ssh-keygen could not create the SSH keys of the tasks: {}", ended.stderr);
+        return Err(Error::new(Kind::System, message));
     }
     let public = directory.join("id_ed25519.pub");
     let written = std::fs::read(&public)
         .and_then(|key| std::fs::write(directory.join("authorized_keys"), key))
-        .and_then(|()| std::fs::write(directory.join("config"), client(ssh)))
+        .and_then(|()| std::fs::write(directory.join("config"), client_config(ssh)))
         .and_then(|()| {
             // Tasks of any user copy them; on the host only this user can reach this directory.
             for name in ["id_ed25519", "id_ed25519.pub", "authorized_keys", "config"] {
@@ -49,11 +49,11 @@ fn make(ssh: &SshPlan, directory: &Path, job: &Job<'_>, stopped: &AtomicBool) ->
             }
             std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755))
         });
-    written.map_err(|error| machine("create keys in", directory, &error))
+    written.map_err(|error| file_error("create keys in", directory, &error))
 }
 
 /// The client's settings: each task creates new host keys that no client knows, so they are not checked.
-fn client(ssh: &SshPlan) -> String {
+fn client_config(ssh: &SshPlan) -> String {
     format!(
         "Host *\n  Port {}\n  User {}\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n",
         ssh.port, ssh.user

@@ -8,39 +8,39 @@ use std::path::{Component, Path, PathBuf};
 use oci_spec::runtime::{Mount, Process, Spec};
 
 use super::images::copy_of;
-use super::provided::Provided;
-use super::roots::Base;
+use super::provisioned::ProvisionedJob;
+use super::roots::RootSource;
 use crate::allocate::NamedUser;
 use jobc_container::bundle::Bundle;
 use jobc_container::remove::remove;
 use jobc_container::root::Root;
 use jobc_container::rootless;
-use jobc_container::secret::Variables;
+use jobc_container::secret::SecretEnvironment;
 use jobc_gpu::inject;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
 /// What a container of a task is made from.
 #[derive(Debug)]
-pub struct Given {
+pub struct TaskBundle {
     /// Its configuration: the bundle's, with what only this host knows.
     pub bundle: Bundle,
     /// Its root.
     pub root: Root,
     /// Variables that are in no file; for [`Options`](jobc_container::options::Options).
-    pub secret_environment: Variables,
+    pub secret_environment: SecretEnvironment,
     /// Notes for the user, a line each.
-    pub said: Vec<String>,
+    pub notes: Vec<String>,
 }
 
 /// Where tasks find the job's keys for ssh.
-const KEYS: &str = "/etc/jobc/ssh";
+const SSH_KEYS_PATH: &str = "/etc/jobc/ssh";
 
 /// Gives a task what only this host and this run know.
 ///
-/// `container` is the directory of its container, which this may make things in. The task keeps its seat among the
+/// `container` is the directory of its container, which this may make things in. The task keeps its share of the
 /// job's GPUs until it leaves it.
-pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Given> {
+pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) -> Result<TaskBundle> {
     let mut bundle = Bundle::open(&provided.directory.bundle(task))?;
     if let Some(first) = bundle.config.unknown.first() {
         return Err(Error::new(Kind::Config, "unknown property").at(first).help("build the job again"));
@@ -48,29 +48,29 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     let role = provided.roles.get(&task.role).ok_or_else(|| {
         Error::new(Kind::State, format!("the plan has no role `{}`", task.role)).help("build the job again")
     })?;
-    let root = match &role.base {
-        Base::Shared(root) => root.clone().placed(container)?,
-        Base::Copied(layers) => {
+    let root = match &role.source {
+        RootSource::Shared(root) => root.clone().with_state_dir(container)?,
+        RootSource::Copied(layers) => {
             // An attempt before this one may have changed it.
             let copy = copy_of(&provided.directory, task);
             remove(&copy)?;
             let parent = copy.parent().unwrap_or(&copy);
             std::fs::create_dir_all(parent)
-                .map_err(|error| jobc_sys::error::machine("create the directory", parent, &error))?;
+                .map_err(|error| jobc_sys::error::file_error("create the directory", parent, &error))?;
             jobc_image::unpack::copy(layers, &copy)?;
             Root::Directory(copy)
         }
-        Base::Bundle => Root::of(&bundle, None, container)?,
+        RootSource::Bundle => Root::of(&bundle, None, container)?,
     };
-    let user = match (&role.user, &role.base) {
-        (None, Base::Bundle) => crate::allocate::user_of(&bundle, &root)?,
+    let user = match (&role.user, &role.source) {
+        (None, RootSource::Bundle) => crate::allocate::user_of(&bundle, &root)?,
         (user, _) => user.clone(),
     };
     let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
     let mut said = Vec::new();
     let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut said)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
-        mounts.push(bind(keys, Path::new(KEYS)));
+        mounts.push(bind(keys, Path::new(SSH_KEYS_PATH)));
     }
     let visible = inject::visible_by_author(&bundle);
     let mut process = bundle.config.spec.process().clone().unwrap_or_default();
@@ -84,16 +84,16 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     let dir = bundle.dir.clone();
     let spec = &mut bundle.config.spec;
     spec.set_process(Some(process));
-    settle(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
+    resolve_paths(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
         said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
-    } else if jobc_sys::machine::in_user_namespace() {
-        said.extend(rootless::adapt_within(spec));
+    } else if jobc_sys::host::in_user_namespace() {
+        said.extend(rootless::adapt_in_user_namespace(spec));
     }
     match &provided.gpus {
-        Some(gpus) => said.extend(gpus.give(task, spec, &root, visible.as_deref())?),
+        Some(gpus) => said.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
         None => inject::hide_all(spec, visible.as_deref()),
     }
     if spec.hooks().is_some() {
@@ -104,13 +104,13 @@ pub fn task(provided: &Provided, task: &TaskId, container: &Path) -> Result<Give
     bundle.text = serde_json::to_vec(spec).map_err(|error| {
         Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
     })?;
-    Ok(Given { bundle, root, secret_environment, said })
+    Ok(TaskBundle { bundle, root, secret_environment, notes: said })
 }
 
 /// Makes paths relative to the bundle absolute, and sets the cgroups of this run.
-fn settle(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
+fn resolve_paths(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
     let mut of_spec = spec.root().clone().unwrap_or_default();
-    of_spec.set_path(root.place());
+    of_spec.set_path(root.path());
     spec.set_root(Some(of_spec));
     for mount in spec.mounts_mut().iter_mut().flatten() {
         if let Some(source) = mount.source().as_ref().filter(|_| is_bind(mount)) {
@@ -146,21 +146,21 @@ fn is_bind(mount: &Mount) -> bool {
 fn become_user(process: &mut Process, named: &NamedUser) {
     let mut user = process.user().clone();
     user.set_uid(named.uid).set_gid(named.gid);
-    if !named.further.is_empty() {
-        user.set_additional_gids(Some(named.further.clone()));
+    if !named.additional_gids.is_empty() {
+        user.set_additional_gids(Some(named.additional_gids.clone()));
     }
     process.set_user(user);
 }
 
 /// The secrets of a task: variables that go past config.json, and files that are bound from memory.
 fn secrets(
-    provided: &Provided,
+    provided: &ProvisionedJob,
     task: &TaskId,
     bundle: &Bundle,
     ids: (u32, u32),
     said: &mut Vec<String>,
-) -> Result<(Variables, Vec<Mount>)> {
-    let mut variables = Variables::default();
+) -> Result<(SecretEnvironment, Vec<Mount>)> {
+    let mut variables = SecretEnvironment::default();
     let mut mounts = Vec::new();
     let mut annotations: Vec<(&String, &String)> = bundle
         .config
@@ -179,7 +179,7 @@ fn secrets(
             let mode = bundle.annotation(&format!("dev.jobc.secret.mode.{path}"));
             let mode = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).unwrap_or(0o400);
             let file = Path::new("files").join(&task.role).join(mounts.len().to_string());
-            let file = provided.place.file(&file, provided.secrets.get(name)?, mode, Some(ids))?;
+            let file = provided.place.create_file(&file, provided.secrets.get(name)?, mode, Some(ids))?;
             if rootless && ids.0 != 0 && mode & 0o004 == 0 {
                 said.push(format!(
                     "user {} of the container cannot read `{path}`: without root it belongs to the container's root, and its mode is {mode:04o}",

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use jobc_fake_gpus::plan as sample;
 
-use super::large::large;
+use super::large_data::large_data_directory;
 use super::*;
 use crate::secrets::Secrets;
 use crate::submission::Submission;
@@ -58,7 +58,7 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
 }
 
 impl Case {
-    fn provide(&mut self) -> Result<Provided> {
+    fn provide(&mut self) -> Result<ProvisionedJob> {
         let job = Job {
             directory: &self.directory,
             plan: &self.plan,
@@ -276,7 +276,7 @@ fn what_a_server_refuses_is_told() {
         let said = case.refused().replace(&server.url(""), "http://SERVER");
         assert!(!case.volume("d").exists());
         assert!(
-            !large(&case.directory).join("volumes").read_dir().unwrap().any(|_| true),
+            !large_data_directory(&case.directory).join("volumes").read_dir().unwrap().any(|_| true),
             "something is left"
         );
         said
@@ -486,9 +486,9 @@ fn stopping_ends_an_unpacking_too() {
     };
     let error = provide(&job, &mut |_| {}, &AtomicBool::new(true)).unwrap_err();
     assert!(error.to_string().ends_with("canceled"), "{error}");
-    assert!(!large(&case.directory).join("roots/0").exists());
+    assert!(!large_data_directory(&case.directory).join("roots/0").exists());
     provide(&job, &mut |_| {}, &AtomicBool::new(false)).unwrap();
-    assert_eq!(std::fs::read(large(&case.directory).join("roots/0/file")).unwrap(), b"abc");
+    assert_eq!(std::fs::read(large_data_directory(&case.directory).join("roots/0/file")).unwrap(), b"abc");
 }
 
 #[test]

@@ -8,35 +8,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indexmap::IndexMap;
 use jobc_schema::plan::VolumeSource;
 
-use super::fetch::Fetch;
-use super::fields::{field_of, machine_path, mounted};
+use super::fetch::FetchRequest;
+use super::fields::{field_of, host_path, mounted_volumes};
 use super::job::{Job, Progress};
-use super::large::large;
+use super::large_data::large_data_directory;
 use super::roots::RoleRoot;
 use super::{git, http, paths, program};
 use jobc_container::archive;
 use jobc_container::remove::remove;
-use jobc_sys::error::{Error, Kind, Result, machine};
+use jobc_sys::error::{Error, Kind, Result, file_error};
 
-/// Makes the directories that live as long as the job, for the users who write to them.
-pub(super) fn make_of_job(
+/// Creates the directories that live as long as the job, for the users who write to them.
+pub(super) fn create_job_directories(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
     told: &mut dyn FnMut(Progress),
     notes: &mut Vec<String>,
 ) -> Result<()> {
-    for name in mounted(job.plan) {
+    for name in mounted_volumes(job.plan) {
         let of_job =
             job.plan.volumes.get(name).is_some_and(|volume| matches!(volume.source, VolumeSource::Job {}));
-        if !of_job || machine_path(job, name).is_some() {
+        if !of_job || host_path(job, name).is_some() {
             continue;
         }
-        let place = large(job.directory).join("volumes").join(name);
+        let place = large_data_directory(job.directory).join("volumes").join(name);
         if !place.exists() {
-            paths::make_open(&place).map_err(|error| machine("create the directory", &place, &error))?;
-            paths::hand_over(&place, &paths::writers(job, roles, name), name, notes)?;
+            paths::create_directories(&place)
+                .map_err(|error| file_error("create the directory", &place, &error))?;
+            paths::set_owner(&place, &paths::writers(job, roles, name), name, notes)?;
         }
-        show(job, name, &place)?;
+        link_into_build(job, name, &place)?;
         told(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
@@ -44,8 +45,8 @@ pub(super) fn make_of_job(
 
 /// Fetches every volume that roles mount and the host does not have.
 pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<()> {
-    for name in mounted(job.plan) {
-        let Some(volume) = job.plan.volumes.get(name).filter(|_| machine_path(job, name).is_none()) else {
+    for name in mounted_volumes(job.plan) {
+        let Some(volume) = job.plan.volumes.get(name).filter(|_| host_path(job, name).is_none()) else {
             continue;
         };
         if matches!(volume.source, VolumeSource::Job {}) {
@@ -55,52 +56,52 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
             return Err(program::stopped_error());
         }
         let secret = volume.secret.as_deref().map(|secret| job.secrets.get(secret)).transpose()?;
-        let place = large(job.directory).join("volumes").join(name);
+        let place = large_data_directory(job.directory).join("volumes").join(name);
         let field = field_of(job.plan, name);
         if !place.exists() {
             let mut of_volume = |from: &str, bytes: u64| {
                 told(Progress::Fetching { volume: name.to_owned(), from: from.to_owned(), bytes });
             };
-            let mut fetch = Fetch {
+            let mut fetch = FetchRequest {
                 name,
                 secret: secret.map(jobc_container::secret::Secret::line),
                 stopped,
-                told: &mut of_volume,
+                progress: &mut of_volume,
             };
-            bring(&volume.source, &mut fetch, &place)
+            fetch_source(&volume.source, &mut fetch, &place)
                 .map_err(|error| Error { message: format!("`{field}`: {}", error.message), ..error })?;
         }
-        show(job, name, &place)?;
+        link_into_build(job, name, &place)?;
         told(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
 }
 
 /// Fetches a source to a path that does not exist yet.
-fn bring(source: &VolumeSource, fetch: &mut Fetch<'_>, place: &Path) -> Result<()> {
+fn fetch_source(source: &VolumeSource, fetch: &mut FetchRequest<'_>, place: &Path) -> Result<()> {
     let parent = place.parent().unwrap_or(place);
-    std::fs::create_dir_all(parent).map_err(|error| machine("create the directory", parent, &error))?;
-    let part = beside(place, "new");
-    clear(&part)?;
-    clear(&beside(place, "packed"))?;
+    std::fs::create_dir_all(parent).map_err(|error| file_error("create the directory", parent, &error))?;
+    let part = temporary_path(place, "new");
+    remove_if_exists(&part)?;
+    remove_if_exists(&temporary_path(place, "packed"))?;
     let fetched = match source {
         VolumeSource::Git { url, reference } => git::fetch(url, reference.as_deref(), fetch, &part),
         VolumeSource::Https { url, unpack: false } => http::fetch(url, fetch, &part),
         VolumeSource::Https { url, unpack: true } => {
-            let packed = beside(place, "packed");
+            let packed = temporary_path(place, "packed");
             http::fetch(url, fetch, &packed)
-                .and_then(|()| archive::unpack_data_unless(fetch.stopped, &packed, &part))
-                .and_then(|()| clear(&packed))
+                .and_then(|()| archive::unpack_data_cancelable(fetch.stopped, &packed, &part))
+                .and_then(|()| remove_if_exists(&packed))
         }
         other => Err(unsupported(other, fetch.name)),
     };
     let named = fetched.and_then(|()| {
-        std::fs::rename(&part, place).map_err(|error| machine("rename the download to", place, &error))
+        std::fs::rename(&part, place).map_err(|error| file_error("rename the download to", place, &error))
     });
     if named.is_err() {
         // The first error is the one to report.
-        let _ = clear(&part);
-        let _ = clear(&beside(place, "packed"));
+        let _ = remove_if_exists(&part);
+        let _ = remove_if_exists(&temporary_path(place, "packed"));
     }
     named
 }
@@ -118,16 +119,16 @@ fn unsupported(source: &VolumeSource, name: &str) -> Error {
 }
 
 /// Removes a file, or a directory with all that is in it; that there is none is fine.
-fn clear(path: &Path) -> Result<()> {
+fn remove_if_exists(path: &Path) -> Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => remove(path),
-        Err(error) => Err(machine("remove", path, &error)),
+        Err(error) => Err(file_error("remove", path, &error)),
         Ok(()) => Ok(()),
     }
 }
 
-fn beside(place: &Path, what: &str) -> PathBuf {
+fn temporary_path(place: &Path, what: &str) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(place.file_name().unwrap_or_default());
     name.push(".");
@@ -136,13 +137,14 @@ fn beside(place: &Path, what: &str) -> PathBuf {
 }
 
 /// Gives what was fetched the name that bundles bind it by.
-fn show(job: &Job<'_>, name: &str, place: &Path) -> Result<()> {
+fn link_into_build(job: &Job<'_>, name: &str, place: &Path) -> Result<()> {
     let volumes = job.directory.build().join("oci/volumes");
     let link = volumes.join(name);
-    std::fs::create_dir_all(&volumes).map_err(|error| machine("create the directory", &volumes, &error))?;
+    std::fs::create_dir_all(&volumes)
+        .map_err(|error| file_error("create the directory", &volumes, &error))?;
     match std::os::unix::fs::symlink(place, &link) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(machine("link", &link, &error))
+            Err(file_error("link", &link, &error))
         }
         _ => Ok(()),
     }

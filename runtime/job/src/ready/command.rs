@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use jobc_container::container;
-use jobc_container::exec::{self, Changes, Request};
+use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
 use jobc_container::options::Options;
 use jobc_container::process::Exit;
 use jobc_container::state::Id;
@@ -21,10 +21,10 @@ use jobc_sys::signals::Signal;
 /// any case when the calling thread ends.
 pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
     let until = Instant::now() + within;
-    let changes = Changes { arguments: arguments.to_vec(), ..Changes::default() };
+    let changes = ProcessOverrides { arguments: arguments.to_vec(), ..ProcessOverrides::default() };
     let process = changes.apply(&container::config(&store.directory(id))?)?;
     let streams = Some([null()?, null()?, null()?]);
-    let request = Request {
+    let request = ExecRequest {
         process,
         options: Options { streams, ..Options::default() },
         console_socket: None,
@@ -44,7 +44,7 @@ pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Re
             }
             Ok(_) => return process.wait().map(Some),
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::machine("wait for a process", errno)),
+            Err(errno) => return Err(Error::system("wait for a process", errno)),
         }
     }
 }
@@ -52,5 +52,5 @@ pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Re
 fn null() -> Result<OwnedFd> {
     let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
     rustix::fs::open("/dev/null", flags, rustix::fs::Mode::empty())
-        .map_err(|errno| Error::machine("open `/dev/null`", errno))
+        .map_err(|errno| Error::system("open `/dev/null`", errno))
 }

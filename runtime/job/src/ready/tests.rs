@@ -17,7 +17,7 @@ struct Here {
     most: Arc<AtomicUsize>,
 }
 
-impl Place for Here {
+impl TaskAccess for Here {
     fn socket(&self, _task: TaskNumber) -> Result<(OwnedFd, IpAddr)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
@@ -44,9 +44,9 @@ fn prober() -> (Prober, mpsc::Receiver<Report>, Arc<AtomicUsize>) {
     (Prober::new(Box::new(place), Box::new(report)), receiver, most)
 }
 
-fn watched(task: TaskNumber, probe: Probe) -> Watched {
+fn watched(task: TaskNumber, probe: Probe) -> ReadinessCheck {
     let (millis, seconds) = (Duration::from_millis, Duration::from_secs);
-    Watched {
+    ReadinessCheck {
         task,
         attempt: 1,
         probe,
@@ -65,7 +65,7 @@ fn next(reports: &mpsc::Receiver<Report>) -> Report {
 /// Why a task was not ready in time, after one try.
 fn why(prober: &Prober, reports: &mpsc::Receiver<Report>, probe: Probe) -> String {
     let (every, timeout) = (Duration::from_hours(1), Duration::from_millis(700));
-    prober.watch(Watched { every, timeout, ..watched(0, probe) });
+    prober.watch(ReadinessCheck { every, timeout, ..watched(0, probe) });
     next(reports).ready.expect_err("not ready")
 }
 
@@ -160,8 +160,8 @@ fn many_slow_tries_take_few_threads() {
     seen.sort_unstable();
     assert_eq!(seen, (0..200).collect::<Vec<_>>());
     let most = most.load(Ordering::SeqCst);
-    assert!((2..=MOST).contains(&most), "{most} at once");
-    assert!(prober.shared.state().threads <= MOST);
+    assert!((2..=MAX_PROBES).contains(&most), "{most} at once");
+    assert!(prober.shared.state().threads <= MAX_PROBES);
 }
 
 #[test]

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use jobc_container::secret::Secret;
-use jobc_container::secret_directory::Place;
+use jobc_container::secret_directory::SecretDirectory;
 
 /// A job with a secret in memory, by its record and submission.
-fn job(places: &Places, record: &Value, submission: &Value) -> (Directory, Place) {
+fn job(places: &JobDirectories, record: &Value, submission: &Value) -> (Directory, SecretDirectory) {
     let directory = places.create("a").unwrap();
     let mut whole = json!({
         "version": 1, "id": directory.id, "source": "/job.yaml", "target": "local", "owner": 0, "state": "running",
@@ -20,13 +20,13 @@ fn job(places: &Places, record: &Value, submission: &Value) -> (Directory, Place
     std::fs::write(directory.record_file(), whole.to_string()).unwrap();
     std::fs::write(directory.submission_file(), submission.to_string()).unwrap();
     let place = directory.secrets().unwrap();
-    place.file(Path::new("files/a/0"), &Secret::new("s3cr3t"), 0o400, None).unwrap();
+    place.create_file(Path::new("files/a/0"), &Secret::new("s3cr3t"), 0o400, None).unwrap();
     (directory, place)
 }
 
-fn places() -> (tempfile::TempDir, Places) {
+fn places() -> (tempfile::TempDir, JobDirectories) {
     let dir = tempfile::tempdir().unwrap();
-    let places = Places { state: dir.path().join("state"), records: dir.path().join("records") };
+    let places = JobDirectories { state: dir.path().join("state"), records: dir.path().join("records") };
     (dir, places)
 }
 
@@ -34,8 +34,8 @@ fn places() -> (tempfile::TempDir, Places) {
 fn a_job_that_was_killed_leaves_no_secret() {
     let (_dir, places) = places();
     let (directory, place) = job(&places, &json!({}), &json!({}));
-    let lost = settle(&places).unwrap();
-    assert_eq!(lost, [Lost { id: directory.id.clone(), left: vec![] }]);
+    let lost = recover_lost_jobs(&places).unwrap();
+    assert_eq!(lost, [LostJob { id: directory.id.clone(), not_removed: vec![] }]);
     assert_eq!(Record::read(&directory).unwrap().unwrap().state, JobState::Lost);
     assert!(!place.path().exists() && !directory.state.exists());
 }
@@ -45,7 +45,7 @@ fn nor_does_one_that_was_killed_after_its_end() {
     for (keep, stays) in [(false, false), (true, true)] {
         let (_dir, places) = places();
         let (directory, place) = job(&places, &json!({"state": "succeeded"}), &json!({"keep": keep}));
-        assert!(settle(&places).unwrap().is_empty());
+        assert!(recover_lost_jobs(&places).unwrap().is_empty());
         assert!(!place.path().exists());
         assert_eq!(directory.state.exists(), stays);
     }
@@ -56,9 +56,9 @@ fn a_job_with_a_supervisor_keeps_everything() {
     let (_dir, places) = places();
     let (directory, place) = job(&places, &json!({}), &json!({}));
     let lock = directory.try_lock().unwrap().unwrap();
-    assert!(settle(&places).unwrap().is_empty());
+    assert!(recover_lost_jobs(&places).unwrap().is_empty());
     assert!(place.path().exists() && directory.state.exists());
     drop(lock);
-    settle(&places).unwrap();
+    recover_lost_jobs(&places).unwrap();
     assert!(!place.path().exists());
 }

@@ -78,7 +78,7 @@ fn what_is_missing_is_named_and_no_value_is_told() {
 #[test]
 fn a_value_is_shown_to_nobody_who_prints_it() {
     let secret = Secret::new("hunter2");
-    let mut variables = Variables::default();
+    let mut variables = SecretEnvironment::default();
     variables.push("PASSWORD", &secret).unwrap();
     let mut secrets = Secrets::default();
     secrets.values.insert("password".to_owned(), secret.clone());
@@ -94,7 +94,7 @@ fn a_file_with_a_secret_lies_in_memory_and_goes_with_the_job() {
     let dir = tempfile::tempdir().unwrap();
     let place = directory(dir.path()).secrets().unwrap();
     let name = Path::new("files/a/0");
-    let path = place.file(name, &Secret::new("s3cr3t\n"), 0o440, None).unwrap();
+    let path = place.create_file(name, &Secret::new("s3cr3t\n"), 0o440, None).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"s3cr3t\n");
     let status = std::fs::metadata(&path).unwrap();
     assert_eq!(status.permissions().mode() & 0o7777, 0o440);
@@ -102,7 +102,7 @@ fn a_file_with_a_secret_lies_in_memory_and_goes_with_the_job() {
     assert_eq!(std::fs::metadata(place.path()).unwrap().permissions().mode() & 0o7777, 0o700);
     // Another attempt of a task gets the same file.
     let inode = status.ino();
-    let again = place.file(name, &Secret::new("other"), 0o440, None).unwrap();
+    let again = place.create_file(name, &Secret::new("other"), 0o440, None).unwrap();
     assert_eq!(std::fs::metadata(again).unwrap().ino(), inode);
     place.remove().unwrap();
     assert!(!place.path().exists());

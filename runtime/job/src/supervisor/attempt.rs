@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use jobc_schema::Bytes;
 use rustix::io::Errno;
 
-use super::mail::Held;
-use super::poll::{Poll, Ready};
+use super::message::PendingContainer;
+use super::poll::{EventSource, Poll};
 use crate::lifecycle::TaskNumber;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::container::Container;
@@ -16,11 +16,11 @@ use jobc_sys::signals::{Disposition, Signal};
 
 /// Whether there is more to read of a stream now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
+pub(super) enum ReadState {
     /// There may be.
-    Perhaps,
+    MayHaveMore,
     /// There is not.
-    Nothing,
+    Drained,
 }
 
 /// An attempt of a task while it runs.
@@ -31,24 +31,24 @@ pub(super) struct Attempt {
     container: Box<Container>,
     process: Process,
     /// A byte here lets it go; nothing once it is.
-    hold: Option<OwnedFd>,
+    start_pipe: Option<OwnedFd>,
     /// Its standard output and error, until they end.
     output: [Option<OwnedFd>; 2],
 }
 
 impl Attempt {
     /// Takes a made container in, and waits for its end and its output from now on.
-    pub(super) fn new(task: TaskNumber, number: u32, held: Held, poll: &Poll) -> Result<Self> {
-        let Held { made, hold, output, .. } = held;
-        poll.add(&made.process.pidfd, Ready::Process(task))?;
+    pub(super) fn new(task: TaskNumber, number: u32, held: PendingContainer, poll: &Poll) -> Result<Self> {
+        let PendingContainer { made, start_pipe: hold, output, .. } = held;
+        poll.add(&made.process.pidfd, EventSource::Process(task))?;
         let output = output.map_or([None, None], |[out, error]| [Some(out), Some(error)]);
         for (stream, fd) in output.iter().enumerate() {
             if let Some(fd) = fd {
-                poll.add(fd, Ready::Output(task, stream))?;
+                poll.add(fd, EventSource::Output(task, stream))?;
             }
         }
         let container = Box::new(made.container);
-        Ok(Self { number, container, process: made.process, hold: Some(hold), output })
+        Ok(Self { number, container, process: made.process, start_pipe: Some(hold), output })
     }
 
     /// Its first process's number.
@@ -66,9 +66,9 @@ impl Attempt {
         Cgroup::open(self.container.record.cgroup.clone().unwrap_or_default())
     }
 
-    /// Lets it go; [`started`](Self::started) waits until its program runs.
+    /// Lets it go; [`wait_started`](Self::wait_started) waits until its program runs.
     pub(super) fn release(&mut self) {
-        if let Some(hold) = self.hold.take() {
+        if let Some(hold) = self.start_pipe.take() {
             // The reader may have been killed meanwhile, which its end shows.
             let _ = rustix::io::write(&hold, b"1");
         }
@@ -79,8 +79,8 @@ impl Attempt {
     /// # Errors
     ///
     /// Why it could not be executed; the process is gone then.
-    pub(super) fn started(&mut self) -> Result<()> {
-        self.process.started()
+    pub(super) fn wait_started(&mut self) -> Result<()> {
+        self.process.wait_until_started()
     }
 
     /// Sends a signal as a user at a terminal means it.
@@ -89,7 +89,7 @@ impl Attempt {
     /// waits for a program is such a process: the signal then goes to all other processes in the container. A process
     /// that is alone there is ended by it.
     pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
-        if self.hold.is_some() {
+        if self.start_pipe.is_some() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
         }
         if signal == Signal::KILL {
@@ -98,7 +98,7 @@ impl Attempt {
             // Under version 1 what is frozen does not even die.
             return if cgroup.is_frozen().unwrap_or(false) { cgroup.thaw() } else { Ok(()) };
         }
-        let spared = Disposition::of(self.process.pid, signal) == Some(Disposition::Spared);
+        let spared = Disposition::of(self.process.pid, signal) == Some(Disposition::Exempt);
         if !spared || !signal.ends_by_default() {
             return signal.send(&self.process.pidfd).map(drop);
         }
@@ -117,26 +117,26 @@ impl Attempt {
         poll: &Poll,
         buffer: &mut [u8],
         seen: &mut dyn FnMut(&[u8]),
-    ) -> Left {
-        const TURNS: usize = 4;
-        for _ in 0..TURNS {
-            let Some(fd) = &self.output[stream] else { return Left::Nothing };
+    ) -> ReadState {
+        const MAX_READS: usize = 4;
+        for _ in 0..MAX_READS {
+            let Some(fd) = &self.output[stream] else { return ReadState::Drained };
             match rustix::io::read(fd, &mut *buffer) {
                 Ok(count) if count > 0 => seen(&buffer[..count]),
-                Err(Errno::AGAIN) => return Left::Nothing,
+                Err(Errno::AGAIN) => return ReadState::Drained,
                 Err(Errno::INTR) => {}
                 Ok(_) | Err(_) => {
                     poll.remove(fd);
                     self.output[stream] = None;
-                    return Left::Nothing;
+                    return ReadState::Drained;
                 }
             }
         }
-        Left::Perhaps
+        ReadState::MayHaveMore
     }
 
     /// Takes the end of its first process in; with it ended everything else in its pid namespace.
-    pub(super) fn end(self, poll: &Poll) -> Result<(Exit, Box<Container>)> {
+    pub(super) fn reap(self, poll: &Poll) -> Result<(Exit, Box<Container>)> {
         poll.remove(&self.process.pidfd);
         for fd in self.output.iter().flatten() {
             poll.remove(fd);
@@ -145,7 +145,7 @@ impl Attempt {
     }
 
     /// Takes in that its program could not be executed: its process is gone.
-    pub(super) fn give_up(self, poll: &Poll) -> Box<Container> {
+    pub(super) fn into_container(self, poll: &Poll) -> Box<Container> {
         poll.remove(&self.process.pidfd);
         for fd in self.output.iter().flatten() {
             poll.remove(fd);
@@ -155,7 +155,7 @@ impl Attempt {
 }
 
 /// The host's information on the end of a container that had these cgroups, if there is any.
-pub(super) fn note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
+pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
     // A program may exit itself after the kernel has killed another one of the container.
     let killed = exit != Exit::Code(0) && groups.usage().oom_kills.is_some_and(|kills| kills > 0);
     killed.then(|| match memory_limit {

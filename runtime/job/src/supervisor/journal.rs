@@ -10,24 +10,24 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::clean::RESERVE;
+use crate::clean::RESERVE_FILE;
 use crate::directory::Directory;
-use crate::event::{Event, Events, Kind};
+use crate::event::{Event, EventLog, Kind};
 use crate::lifecycle::{Lifecycle, TaskNumber};
 use crate::record::{Attempt, Record, TaskRecord};
 use crate::time::Time;
-use jobc_sys::error::{Error, Result, machine};
+use jobc_sys::error::{Error, Result, file_error};
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::Durability;
 
 /// How often a record is replaced at most: a job of a thousand tasks has a record of half a megabyte.
-const PAUSE: Duration = Duration::from_millis(50);
+const WRITE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long after a failure the next try comes.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The least that is kept free for the last record and the last events, in bytes.
-const LEAST: u64 = 64 << 10;
+const MIN_RESERVE_BYTES: u64 = 64 << 10;
 
 /// The record and the events of a job.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct Journal {
     directory: Directory,
     /// What is known of the job.
     pub(super) record: Record,
-    events: Events,
+    events: EventLog,
     changed: bool,
     next: Instant,
     /// Whether the last write failed, so that one failure is reported once.
@@ -45,11 +45,11 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Begins the journal of a job with its first record.
-    pub(super) fn begin(directory: &Directory, record: Record) -> Result<Self> {
+    pub(super) fn create(directory: &Directory, record: Record) -> Result<Self> {
         record.write(directory, Durability::Rename)?;
         let size = serde_json::to_vec(&record).map_or(0, |text| text.len() as u64);
-        reserve(directory, LEAST.max(8 * size))?;
-        let events = Events::open(directory)?;
+        reserve(directory, MIN_RESERVE_BYTES.max(8 * size))?;
+        let events = EventLog::open(directory)?;
         let next = Instant::now();
         Ok(Self {
             directory: directory.clone(),
@@ -63,12 +63,12 @@ impl Journal {
     }
 
     /// Something happened to the job.
-    pub(super) fn job(&mut self, kind: Kind, detail: Value) {
+    pub(super) fn job_event(&mut self, kind: Kind, detail: Value) {
         self.push(&Event::of_job(kind, detail));
     }
 
     /// Something happened to a task.
-    pub(super) fn task(&mut self, task: TaskNumber, kind: Kind, detail: Value) {
+    pub(super) fn task_event(&mut self, task: TaskNumber, kind: Kind, detail: Value) {
         let (id, attempt) = self
             .record
             .tasks
@@ -81,7 +81,7 @@ impl Journal {
         self.changed = true;
         match self.events.push(event) {
             Ok(()) if self.lost > 0 => {
-                say(&format!("{} events of job `{}` were lost", self.lost, self.directory.id));
+                log_line(&format!("{} events of job `{}` were lost", self.lost, self.directory.id));
                 self.lost = 0;
             }
             Ok(()) => {}
@@ -90,13 +90,13 @@ impl Journal {
     }
 
     /// What is known of a task, to be changed.
-    pub(super) fn of(&mut self, task: TaskNumber) -> &mut TaskRecord {
+    pub(super) fn task_mut(&mut self, task: TaskNumber) -> &mut TaskRecord {
         self.changed = true;
         &mut self.record.tasks[task]
     }
 
     /// The job's record, to be changed.
-    pub(super) fn change(&mut self) -> &mut Record {
+    pub(super) fn record_mut(&mut self) -> &mut Record {
         self.changed = true;
         &mut self.record
     }
@@ -112,7 +112,7 @@ impl Journal {
 
     /// A task's next attempt starts: the data of the last one moves to the earlier ones.
     pub(super) fn begin_attempt(&mut self, task: TaskNumber, attempt: u32) {
-        let known = self.of(task);
+        let known = self.task_mut(task);
         if known.attempt > 0 {
             known.earlier.push(Attempt {
                 attempt: known.attempt,
@@ -126,8 +126,8 @@ impl Journal {
         (known.started, known.ready, known.ended) = (None, None, None);
     }
 
-    /// Takes over what the course of the job has decided.
-    pub(super) fn follow(&mut self, lifecycle: &Lifecycle) {
+    /// Copies the states that the lifecycle has decided.
+    pub(super) fn sync_states(&mut self, lifecycle: &Lifecycle) {
         self.record.attempt = lifecycle.attempt();
         for (known, task) in self.record.tasks.iter_mut().zip(lifecycle.tasks()) {
             known.state = task.state;
@@ -145,7 +145,7 @@ impl Journal {
     /// Writes the record if it is due.
     pub(super) fn flush(&mut self, lifecycle: &Lifecycle) {
         if self.due().is_some_and(|due| due <= Instant::now()) {
-            self.follow(lifecycle);
+            self.sync_states(lifecycle);
             let _ = self.write(Durability::Rename);
         }
     }
@@ -155,11 +155,11 @@ impl Journal {
     pub(super) fn write(&mut self, durability: Durability) -> Result<()> {
         let written = self.record.write(&self.directory, durability);
         self.changed = written.is_err();
-        self.next = Instant::now() + if written.is_ok() { PAUSE } else { PATIENCE };
+        self.next = Instant::now() + if written.is_ok() { WRITE_INTERVAL } else { RETRY_INTERVAL };
         if let Err(error) = &written
             && !self.failing
         {
-            say(&format!("{error}; retrying"));
+            log_line(&format!("{error}; retrying"));
         }
         self.failing = written.is_err();
         written
@@ -167,21 +167,21 @@ impl Journal {
 }
 
 /// Writes a line to the supervisor's own log, which may be on a full disk itself.
-pub(super) fn say(text: &str) {
+pub(super) fn log_line(text: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{} jobc: {text}", Time::now());
 }
 
 /// Keeps some bytes of the disk for the end of the job.
 fn reserve(directory: &Directory, size: u64) -> Result<()> {
-    let path = directory.record.join(RESERVE);
+    let path = directory.record.join(RESERVE_FILE);
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path);
-    let file = file.map_err(|error| machine("make", &path, &error))?;
+    let file = file.map_err(|error| file_error("make", &path, &error))?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
         // A file system that cannot promise room keeps none.
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
         Err(errno) => {
-            Err(Error::machine(format!("reserve space for the job record in `{}`", path.display()), errno))
+            Err(Error::system(format!("reserve space for the job record in `{}`", path.display()), errno))
         }
     }
 }

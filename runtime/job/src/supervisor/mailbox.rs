@@ -12,33 +12,33 @@ use jobc_sys::error::{Error, Result};
 pub struct Mailbox<T> {
     receiver: mpsc::Receiver<T>,
     sender: mpsc::Sender<T>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 /// Where a thread puts messages.
 #[derive(Debug)]
 pub struct Sender<T> {
     sender: mpsc::Sender<T>,
-    bell: Arc<OwnedFd>,
+    wakeup: Arc<OwnedFd>,
 }
 
 impl<T> Mailbox<T> {
     /// An empty mailbox.
     pub fn new() -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|errno| Error::machine("create an eventfd", errno))?;
+            .map_err(|errno| Error::system("create an eventfd", errno))?;
         let (sender, receiver) = mpsc::channel();
-        Ok(Self { receiver, sender, bell: Arc::new(bell) })
+        Ok(Self { receiver, sender, wakeup: Arc::new(bell) })
     }
 
     /// A way in, for a thread.
     pub fn sender(&self) -> Sender<T> {
-        Sender { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+        Sender { sender: self.sender.clone(), wakeup: Arc::clone(&self.wakeup) }
     }
 
     /// Silences the bell; call it before the messages are taken.
-    pub fn hush(&self) {
-        let _ = rustix::io::read(&*self.bell, &mut [0_u8; 8]);
+    pub fn clear_wakeup(&self) {
+        let _ = rustix::io::read(&*self.wakeup, &mut [0_u8; 8]);
     }
 
     /// The next message, if there is one.
@@ -49,13 +49,13 @@ impl<T> Mailbox<T> {
 
 impl<T> AsFd for Mailbox<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.wakeup.as_fd()
     }
 }
 
 impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+        Self { sender: self.sender.clone(), wakeup: Arc::clone(&self.wakeup) }
     }
 }
 
@@ -64,7 +64,7 @@ impl<T> Sender<T> {
     pub fn send(&self, message: T) {
         if self.sender.send(message).is_ok() {
             // A counter at its top rings already.
-            let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&*self.wakeup, &1_u64.to_ne_bytes());
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
             scope.spawn(|| (0..3).for_each(|number| sender.send(number)));
         });
         assert!(rings());
-        mailbox.hush();
+        mailbox.clear_wakeup();
         assert!(!rings());
         assert_eq!(std::iter::from_fn(|| mailbox.next()).collect::<Vec<_>>(), [0, 1, 2]);
     }

@@ -3,19 +3,19 @@
 use std::time::{Duration, Instant};
 
 use super::Supervisor;
-use super::attempt::Left;
+use super::attempt::ReadState;
 use crate::lifecycle::TaskNumber;
 use crate::logs::Stream;
 
 /// How long the beginning of a line waits for its end before it is shown: a prompt, a progress bar.
-const PATIENCE: Duration = Duration::from_millis(300);
+const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_millis(300);
 
 const STREAMS: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
 
 impl Supervisor {
     /// A task wrote something, or closed its output.
-    pub(super) fn read_output(&mut self, task: TaskNumber, stream: usize) -> Left {
-        let Some(attempt) = self.attempts.get_mut(&task) else { return Left::Nothing };
+    pub(super) fn read_output(&mut self, task: TaskNumber, stream: usize) -> ReadState {
+        let Some(attempt) = self.attempts.get_mut(&task) else { return ReadState::Drained };
         let (number, log) = (attempt.number, &mut self.logs[task]);
         let mut failed = None;
         let looked_at = self.prober.wants_lines(task);
@@ -31,35 +31,35 @@ impl Supervisor {
             let task = &self.lifecycle.tasks()[task].id;
             self.journal.note(format!("lines of {task} are lost: {error}"));
         }
-        self.unsettled.entry(task).or_insert_with(|| Instant::now() + PATIENCE);
+        self.partial_lines.entry(task).or_insert_with(|| Instant::now() + PARTIAL_LINE_TIMEOUT);
         left
     }
 
     /// Reads what an attempt has written before its end: no writer is left, so the content of the pipes is all.
-    pub(super) fn read_the_rest(&mut self, task: TaskNumber) {
+    pub(super) fn drain_output(&mut self, task: TaskNumber) {
         for (stream, name) in STREAMS.into_iter().enumerate() {
-            while self.read_output(task, stream) == Left::Perhaps {}
+            while self.read_output(task, stream) == ReadState::MayHaveMore {}
             if let Some(attempt) = self.attempts.get(&task) {
                 // Said before, when lines began to be lost.
                 let _ = self.logs[task].end(attempt.number, name);
             }
         }
-        self.unsettled.remove(&task);
+        self.partial_lines.remove(&task);
     }
 
     /// When the beginning of a line is to be shown, if one is.
-    pub(super) fn settling(&self) -> Option<Instant> {
-        self.unsettled.values().min().copied()
+    pub(super) fn partial_line_deadline(&self) -> Option<Instant> {
+        self.partial_lines.values().min().copied()
     }
 
     /// Shows the beginnings of lines that have waited.
-    pub(super) fn settle_output(&mut self) {
+    pub(super) fn flush_partial_lines(&mut self) {
         let now = Instant::now();
         let due: Vec<TaskNumber> =
-            self.unsettled.iter().filter(|(_, due)| **due <= now).map(|(&task, _)| task).collect();
+            self.partial_lines.iter().filter(|(_, due)| **due <= now).map(|(&task, _)| task).collect();
         for task in due {
-            self.unsettled.remove(&task);
-            let _ = self.logs[task].settle();
+            self.partial_lines.remove(&task);
+            let _ = self.logs[task].flush_partial_lines();
         }
     }
 }

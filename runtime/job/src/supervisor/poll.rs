@@ -13,13 +13,13 @@ use jobc_sys::error::{Error, Result};
 
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ready {
+pub(super) enum EventSource {
     /// A signal to the supervisor.
     Signal,
     /// A message of a thread.
-    Mail,
+    Message,
     /// A command that connects.
-    Visitor,
+    Listener,
     /// A connected command: its number.
     Client(u32),
     /// A task's first process has ended.
@@ -28,12 +28,12 @@ pub(super) enum Ready {
     Output(TaskNumber, usize),
 }
 
-impl Ready {
+impl EventSource {
     fn to_data(self) -> u64 {
         let (kind, number) = match self {
             Self::Signal => (0, 0),
-            Self::Mail => (1, 0),
-            Self::Visitor => (2, 0),
+            Self::Message => (1, 0),
+            Self::Listener => (2, 0),
             Self::Client(number) => (3, number as usize),
             Self::Process(task) => (4, task),
             Self::Output(task, stream) => (5 + stream as u64, task),
@@ -45,8 +45,8 @@ impl Ready {
         let number = usize::try_from(data & 0x00ff_ffff_ffff_ffff).ok()?;
         Some(match data >> 56 {
             0 => Self::Signal,
-            1 => Self::Mail,
-            2 => Self::Visitor,
+            1 => Self::Message,
+            2 => Self::Listener,
             3 => Self::Client(u32::try_from(number).ok()?),
             4 => Self::Process(number),
             5 => Self::Output(number, 0),
@@ -66,13 +66,13 @@ impl Poll {
     /// An empty set.
     pub(super) fn new() -> Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC);
-        Ok(Self { epoll: epoll.map_err(|errno| Error::machine("create an epoll instance", errno))? })
+        Ok(Self { epoll: epoll.map_err(|errno| Error::system("create an epoll instance", errno))? })
     }
 
     /// Adds a file descriptor that becomes readable.
-    pub(super) fn add(&self, fd: impl AsFd, ready: Ready) -> Result<()> {
+    pub(super) fn add(&self, fd: impl AsFd, ready: EventSource) -> Result<()> {
         epoll::add(&self.epoll, fd, EventData::new_u64(ready.to_data()), EventFlags::IN)
-            .map_err(|errno| Error::machine("wait for a file descriptor", errno))
+            .map_err(|errno| Error::system("wait for a file descriptor", errno))
     }
 
     /// Removes a file descriptor before it is closed: a copy of it elsewhere would keep it in the set.
@@ -81,7 +81,7 @@ impl Poll {
     }
 
     /// Sleeps until something is ready, or for at most so long.
-    pub(super) fn wait(&self, time: Option<Duration>) -> Result<Vec<Ready>> {
+    pub(super) fn wait(&self, time: Option<Duration>) -> Result<Vec<EventSource>> {
         let time = time.map(|time| Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: i64::from(time.subsec_nanos()),
@@ -89,9 +89,9 @@ impl Poll {
         let mut events = Vec::with_capacity(256);
         match epoll::wait(&self.epoll, spare_capacity(&mut events), time.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(errno) => return Err(Error::machine("wait for tasks", errno)),
+            Err(errno) => return Err(Error::system("wait for tasks", errno)),
         }
-        Ok(events.iter().filter_map(|event| Ready::of_data(event.data.u64())).collect())
+        Ok(events.iter().filter_map(|event| EventSource::of_data(event.data.u64())).collect())
     }
 }
 
@@ -102,15 +102,15 @@ mod tests {
     #[test]
     fn what_becomes_ready_is_told_by_its_number() {
         for ready in [
-            Ready::Signal,
-            Ready::Mail,
-            Ready::Visitor,
-            Ready::Client(7),
-            Ready::Process(9_999),
-            Ready::Output(9_999, 0),
-            Ready::Output(0, 1),
+            EventSource::Signal,
+            EventSource::Message,
+            EventSource::Listener,
+            EventSource::Client(7),
+            EventSource::Process(9_999),
+            EventSource::Output(9_999, 0),
+            EventSource::Output(0, 1),
         ] {
-            assert_eq!(Ready::of_data(ready.to_data()), Some(ready));
+            assert_eq!(EventSource::of_data(ready.to_data()), Some(ready));
         }
     }
 }

@@ -5,23 +5,23 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::mail::Mail;
+use super::context::JobContext;
 use super::mailbox::Sender;
-use super::maker::container_name;
-use super::share::Share;
+use super::message::Message;
+use super::spawner::container_name;
 use crate::lifecycle::TaskNumber;
-use crate::ready::{Place, Prober};
+use crate::ready::{Prober, TaskAccess};
 use jobc_container::process::Exit;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
 /// Where the tasks of a job are.
-struct Tasks {
-    share: Arc<Share>,
+struct JobTasks {
+    share: Arc<JobContext>,
     ids: Vec<TaskId>,
 }
 
-impl Place for Tasks {
+impl TaskAccess for JobTasks {
     fn socket(&self, task: TaskNumber) -> Result<(OwnedFd, IpAddr)> {
         let network = self.share.network();
         let reached = network.as_ref().and_then(|network| Some((network, network.address(task)?)));
@@ -42,8 +42,8 @@ impl Place for Tasks {
     }
 }
 
-/// The prober of a job's tasks; reports come as [`Mail::Looked`].
-pub(super) fn prober(share: &Arc<Share>, ids: Vec<TaskId>, mail: Sender<Mail>) -> Prober {
-    let tasks = Tasks { share: Arc::clone(share), ids };
-    Prober::new(Box::new(tasks), Box::new(move |report| mail.send(Mail::Looked(report))))
+/// The prober of a job's tasks; reports come as [`Message::Readiness`].
+pub(super) fn create_prober(share: &Arc<JobContext>, ids: Vec<TaskId>, mail: Sender<Message>) -> Prober {
+    let tasks = JobTasks { share: Arc::clone(share), ids };
+    Prober::new(Box::new(tasks), Box::new(move |report| mail.send(Message::Readiness(report))))
 }

@@ -1,4 +1,4 @@
-//! Whether tasks are ready: what the course wants watched, and what is found.
+//! Whether tasks are ready: starts checks that the lifecycle requests, and handles their reports.
 
 use jobc_schema::plan::{JobPlan, ProbePlan};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::Supervisor;
 use crate::event::Kind as EventKind;
 use crate::lifecycle::{Input, TaskNumber};
-use crate::ready::{Report, Watched};
+use crate::ready::{ReadinessCheck, Report};
 use crate::record::TaskState;
 use crate::time::Time;
 
@@ -20,9 +20,9 @@ impl Supervisor {
     /// Begins to check whether a task is ready.
     pub(super) fn watch(&mut self, task: TaskNumber) -> Option<Input> {
         let known = &self.lifecycle.tasks()[task];
-        let plan = &self.share.plan;
+        let plan = &self.context.plan;
         let role = &plan.roles[known.role];
-        match Watched::of(plan, role, known.id.index, task, known.attempt) {
+        match ReadinessCheck::of(plan, role, known.id.index, task, known.attempt) {
             Ok(watched) => {
                 if let Some(watched) = watched {
                     self.prober.watch(watched);
@@ -34,7 +34,7 @@ impl Supervisor {
     }
 
     /// Something was found of a task; of an attempt that is over it is too late.
-    pub(super) fn take_report(&mut self, report: Report) {
+    pub(super) fn handle_readiness(&mut self, report: Report) {
         let Report { task, attempt, ready } = report;
         let known = &self.lifecycle.tasks()[task];
         if known.attempt != attempt || !matches!(known.state, TaskState::Running | TaskState::Ready) {
@@ -43,15 +43,15 @@ impl Supervisor {
         match ready {
             Ok(()) => {
                 let now = Time::now();
-                let record = self.journal.of(task);
+                let record = self.journal.task_mut(task);
                 let after = record.started.map(|started| now.since(started).as_millis());
                 record.ready.get_or_insert(now);
                 let after = after.and_then(|millis| u64::try_from(millis).ok());
-                self.journal.task(task, EventKind::Ready, json!({ "after_ms": after }));
+                self.journal.task_event(task, EventKind::Ready, json!({ "after_ms": after }));
                 self.step(Input::Ready(task));
             }
             Err(why) => {
-                self.journal.task(task, EventKind::NotReady, json!({ "why": why }));
+                self.journal.task_event(task, EventKind::NotReady, json!({ "why": why }));
                 self.step(Input::NotReady { task, why });
             }
         }

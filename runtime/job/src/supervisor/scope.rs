@@ -1,7 +1,7 @@
 //! The scope around a supervisor, where an unprivileged user's limits have no other place.
 
 use crate::submission::Submission;
-use jobc_container::scope::{Holder, Scope};
+use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::JobId;
 
@@ -15,7 +15,7 @@ pub(super) fn enter(id: &JobId, submission: &Submission) -> Result<(Option<Strin
     if !submission.scope {
         return Ok((None, None));
     }
-    match Scope::of(&Holder::Job(id.clone())).and_then(Scope::enter) {
+    match Scope::find(&ScopeOwner::Job(id.clone())).and_then(Scope::enter) {
         Ok(name) => Ok((Some(name), None)),
         Err(why) if submission.allow_unenforced => {
             Ok((None, Some(format!("no systemd scope to enforce limits in: {why}"))))

@@ -11,11 +11,11 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::Inherited;
-use crate::control::{Answer, Connection, read_line};
+use super::InheritedFds;
+use crate::control::{Connection, Response, read_line};
 use crate::directory::Directory;
 use jobc_sys::error::{Error, Kind, Result};
-use jobc_sys::own_program::{Environment, keep_read_only};
+use jobc_sys::own_program::{Environment, ensure_read_only};
 
 /// The hidden command that becomes a supervisor: `jobc supervise STATE RECORD LOCK CLIENT [TERMINAL]`, directories and
 /// numbers of file descriptors.
@@ -23,7 +23,7 @@ pub const COMMAND: &str = "supervise";
 
 /// A supervisor that was started.
 #[derive(Debug)]
-pub struct Started {
+pub struct StartedSupervisor {
     /// A connection that is attached to the job, if the submission requests it.
     pub connection: Connection,
     /// The supervisor's process, a child of this process.
@@ -39,7 +39,7 @@ pub struct Started {
 ///
 /// The supervisor's error if it cannot start.
 #[allow(clippy::needless_pass_by_value)] // the terminal's end here is to be closed once it is handed over
-pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Result<Started> {
+pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Result<StartedSupervisor> {
     let log = directory.record.join("supervisor.log");
     let log = OpenOptions::new()
         .create(true)
@@ -55,16 +55,16 @@ pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Re
     let inherited = [Some(lock.as_fd()), Some(theirs.as_fd()), terminal];
     for fd in inherited.into_iter().flatten() {
         // This process starts no other program meanwhile.
-        fcntl_setfd(fd, FdFlags::empty()).map_err(|errno| Error::machine("pass a file descriptor", errno))?;
+        fcntl_setfd(fd, FdFlags::empty()).map_err(|errno| Error::system("pass a file descriptor", errno))?;
         command.arg(fd.as_raw_fd().to_string());
     }
     command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
     let child = command.spawn().map_err(|error| failed(&error))?;
     drop((lock, theirs));
-    let answer: Option<Answer> = read_line(&ours).map_err(|error| failed(&error))?;
+    let answer: Option<Response> = read_line(&ours).map_err(|error| failed(&error))?;
     match answer {
-        Some(Answer::Done {}) => Ok(Started { connection: Connection::over(ours), child }),
-        Some(Answer::Refused { message, help }) => {
+        Some(Response::Done {}) => Ok(StartedSupervisor { connection: Connection::from_stream(ours), child }),
+        Some(Response::Refused { message, help }) => {
             let error = Error::new(Kind::State, message);
             Err(if let Some(help) = help { error.help(help) } else { error })
         }
@@ -75,42 +75,45 @@ pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Re
 
 /// Becomes the supervisor that [`start`] starts: `words` follow [`COMMAND`]. Returns the exit code of `jobc run`.
 pub fn become_supervisor(words: &[OsString]) -> Result<u8> {
-    let [state, record, descriptors @ ..] = words else { return Err(misused()) };
+    let [state, record, descriptors @ ..] = words else { return Err(internal_command_error()) };
     let (state, record) = (PathBuf::from(state), PathBuf::from(record));
-    let id = state.file_name().and_then(|name| name.to_str()).ok_or_else(misused)?.parse()?;
+    let id = state.file_name().and_then(|name| name.to_str()).ok_or_else(internal_command_error)?.parse()?;
     let directory = Directory { id, state, record };
     if super::readiness::enters_containers(&super::read(&directory.plan_file())?) {
         // Before file descriptors are set to close-on-exec, because this program may execute itself again.
-        keep_read_only(Environment::Whole)?;
+        ensure_read_only(Environment::Whole)?;
     }
-    let mut descriptors = descriptors.iter().map(inherited);
+    let mut descriptors = descriptors.iter().map(inherited_fd);
     let mut next = || descriptors.next().transpose();
-    let lock = next()?.ok_or_else(misused)?.into();
-    let client = next()?.ok_or_else(misused)?.into();
+    let lock = next()?.ok_or_else(internal_command_error)?.into();
+    let client = next()?.ok_or_else(internal_command_error)?.into();
     let terminal = next()?;
-    super::run(directory, Inherited { lock, client, terminal })
+    super::run(directory, InheritedFds { lock, client, terminal })
 }
 
 /// A file descriptor by its number, which nothing else in this process uses; this process owns it from now on.
-fn inherited(word: &OsString) -> Result<OwnedFd> {
-    let number: RawFd =
-        word.to_str().and_then(|word| word.parse().ok()).filter(|&fd| fd > 2).ok_or_else(misused)?;
+fn inherited_fd(word: &OsString) -> Result<OwnedFd> {
+    let number: RawFd = word
+        .to_str()
+        .and_then(|word| word.parse().ok())
+        .filter(|&fd| fd > 2)
+        .ok_or_else(internal_command_error)?;
     if std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err() {
-        return Err(misused());
+        return Err(internal_command_error());
     }
     // SAFETY: it is open, and this process has just started: its parent has left the file descriptor for this.
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     fcntl_setfd(&fd, FdFlags::CLOEXEC)
-        .map_err(|errno| Error::machine("take over a file descriptor", errno))?;
+        .map_err(|errno| Error::system("take over a file descriptor", errno))?;
     Ok(fd)
 }
 
-fn misused() -> Error {
+fn internal_command_error() -> Error {
     Error::new(Kind::State, "this command is internal: only `jobc run` starts it")
         .help("run a job with `jobc run job.yaml`")
 }
 
 fn failed(error: &std::io::Error) -> Error {
     let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
-    Error::machine("start the job's supervisor", errno)
+    Error::system("start the job's supervisor", errno)
 }

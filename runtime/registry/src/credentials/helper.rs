@@ -13,35 +13,35 @@ use serde::Deserialize;
 use super::Credential;
 
 /// A helper may prompt for a password, so the timeout is long; one that hangs must not block forever.
-const TIME: Duration = Duration::from_mins(1);
+const HELPER_TIMEOUT: Duration = Duration::from_mins(1);
 /// No answer is longer.
-const LONGEST: u64 = 1 << 20;
+const MAX_RESPONSE_SIZE: u64 = 1 << 20;
 /// The user name that marks a token instead of a password.
-const TOKEN: &str = "<token>";
+const TOKEN_USER: &str = "<token>";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct HelperResponse {
     username: String,
     secret: String,
 }
 
 /// Asks a program for a registry's credentials; nothing if it has none.
-pub(super) fn ask(name: &str, server: &str) -> Result<Option<Credential>> {
+pub(super) fn query(name: &str, server: &str) -> Result<Option<Credential>> {
     let program = format!("docker-credential-{name}");
     if name.is_empty() || name.contains('/') {
         return Err(failed(Path::new(&program), server, "is not the name of a program"));
     }
-    ask_program(Path::new(&program), server, TIME)
+    query_program(Path::new(&program), server, HELPER_TIMEOUT)
 }
 
 fn failed(program: &Path, server: &str, what: &str) -> Error {
     let program = program.display();
-    Error::new(Kind::Machine, format!("`{program}`, which has the credentials of `{server}`, {what}"))
+    Error::new(Kind::System, format!("`{program}`, which has the credentials of `{server}`, {what}"))
         .help("repair the program, or remove its name from `credsStore` and `credHelpers`")
 }
 
-pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Result<Option<Credential>> {
+pub(super) fn query_program(program: &Path, server: &str, time: Duration) -> Result<Option<Credential>> {
     let failed = |what: &str| failed(program, server, what);
     let mut child = Command::new(program)
         .arg("get")
@@ -60,7 +60,7 @@ pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Resul
         }
         drop(stdin);
         let mut text = Vec::new();
-        let read = stdout.map(|stdout| stdout.take(LONGEST).read_to_end(&mut text));
+        let read = stdout.map(|stdout| stdout.take(MAX_RESPONSE_SIZE).read_to_end(&mut text));
         let _ = sender.send(read.transpose().map(|_| text));
     });
     let answer = receiver.recv_timeout(time);
@@ -80,9 +80,9 @@ pub(super) fn ask_program(program: &Path, server: &str, time: Duration) -> Resul
         let said = said.trim().chars().filter(|c| !c.is_control()).take(200).collect::<String>();
         return Err(failed(&format!("failed: {}", if said.is_empty() { status.to_string() } else { said })));
     }
-    let Answer { username, secret } =
+    let HelperResponse { username, secret } =
         serde_json::from_slice(&text).map_err(|_| failed("returned an invalid response"))?;
-    Ok(Some(if username == TOKEN {
+    Ok(Some(if username == TOKEN_USER {
         Credential::Identity(secret)
     } else {
         Credential::Password { user: username, password: secret }

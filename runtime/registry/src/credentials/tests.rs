@@ -72,7 +72,7 @@ fn ask(script: &str, time: Duration) -> String {
         .status();
     assert!(written.unwrap().success());
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let answer = helper::ask_program(&path, "registry.example", time);
+    let answer = helper::query_program(&path, "registry.example", time);
     match answer {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(Credential::Password { user, password })) => format!("{user} with {password}"),
@@ -83,7 +83,7 @@ fn ask(script: &str, time: Duration) -> String {
 
 #[test]
 fn a_program_is_asked_by_its_protocol() {
-    assert!(helper::ask("../evil", "registry.example").is_err(), "a path is no name");
+    assert!(helper::query("../evil", "registry.example").is_err(), "a path is no name");
     let long = Duration::from_secs(20);
     let echo =
         r#"read server; printf '{"ServerURL":"%s","Username":"me","Secret":"%s"}' "$server" "$server-$1""#;

@@ -13,17 +13,17 @@ use ureq::Body;
 use ureq::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use ureq::http::{Response, StatusCode};
 
-use super::{Session, Trouble, wait, words};
+use super::{RequestError, Session, errors, wait_for_retry};
 use crate::challenge::{self, Challenge};
 use crate::credentials::Credential;
 use crate::retry::Backoff;
 
 /// How long a token is valid if the service does not set it.
-const USUAL: Duration = Duration::from_mins(1);
+const DEFAULT_TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 /// A token is taken for old so long before its end.
-const MARGIN: Duration = Duration::from_secs(10);
+const EXPIRY_MARGIN: Duration = Duration::from_secs(10);
 /// No answer of a service is longer.
-const LONGEST: u64 = 1 << 20;
+const MAX_RESPONSE_SIZE: u64 = 1 << 20;
 
 /// What a request carries to be let in.
 pub(super) struct Authorization {
@@ -33,7 +33,7 @@ pub(super) struct Authorization {
 
 /// The answer of a service that gives tokens.
 #[derive(Deserialize)]
-struct Given {
+struct TokenResponse {
     #[serde(default)]
     token: String,
     #[serde(default)]
@@ -62,7 +62,7 @@ impl Session {
         answer: &Response<Body>,
         scope: &str,
         refused: Option<&str>,
-    ) -> std::result::Result<String, Trouble> {
+    ) -> std::result::Result<String, RequestError> {
         // Locked while the service is queried, so that several blobs query it once.
         let mut known = self.lock();
         if let Some(newer) = known.get(scope)
@@ -85,10 +85,10 @@ impl Session {
             }
             (Some(challenge), _, credential) => self.token(challenge, scope, credential)?,
             (None, Some(_), Some(Credential::Password { user, password })) => {
-                Authorization { header: basic(user, password), until: None }
+                Authorization { header: basic_authorization(user, password), until: None }
             }
-            (None, Some(_), _) => return Err(Trouble::Final(words::nobody(self))),
-            (None, None, _) => return Err(Trouble::Final(words::unknown_challenge(self, &challenges))),
+            (None, Some(_), _) => return Err(RequestError::Final(errors::login_required(self))),
+            (None, None, _) => return Err(RequestError::Final(errors::unknown_challenge(self, &challenges))),
         };
         let header = authorization.header.clone();
         known.insert(scope.to_owned(), authorization);
@@ -114,10 +114,10 @@ impl Session {
         credential: Option<&Credential>,
     ) -> Result<Authorization> {
         let realm = challenge.get("realm").ok_or_else(|| {
-            Error::new(Kind::Machine, format!("the registry `{}` names no token service", self.endpoint.name))
+            Error::new(Kind::System, format!("the registry `{}` names no token service", self.endpoint.name))
         })?;
         if credential.is_some() {
-            self.refuse_open(realm)?;
+            self.refuse_plaintext(realm)?;
         }
         let mut scopes = vec![scope];
         scopes.extend(
@@ -140,56 +140,64 @@ impl Session {
                 ]);
                 fields.push(("refresh_token", token));
                 let request = self.agent.post(realm).content_type("application/x-www-form-urlencoded");
-                request.send(form(&fields).as_bytes())
+                request.send(form_encode(&fields).as_bytes())
             } else {
                 fields.extend(scopes.iter().map(|scope| ("scope", *scope)));
                 let separator = if realm.contains('?') { '&' } else { '?' };
-                let mut request = self.agent.get(format!("{realm}{separator}{}", form(&fields)));
+                let mut request = self.agent.get(format!("{realm}{separator}{}", form_encode(&fields)));
                 if let Some(Credential::Password { user, password }) = credential {
-                    request = request.header(AUTHORIZATION, basic(user, password));
+                    request = request.header(AUTHORIZATION, basic_authorization(user, password));
                 }
                 request.call()
             };
             match answer
-                .map_err(|error| words::unanswered(self, &error))
-                .and_then(|answer| self.read(answer, scope))
+                .map_err(|error| errors::no_response(self, &error))
+                .and_then(|answer| self.read_token(answer, scope))
             {
                 Ok(given) => break given,
-                Err(trouble) => wait(&mut backoff, trouble)?,
+                Err(trouble) => wait_for_retry(&mut backoff, trouble)?,
             }
         };
         let token = if given.token.is_empty() { given.access_token } else { given.token };
         if token.is_empty() || token.chars().any(char::is_control) {
-            return Err(words::no_token(self));
+            return Err(errors::no_token(self));
         }
-        let holds = given.expires_in.map_or(USUAL, Duration::from_secs).saturating_sub(MARGIN).max(MARGIN);
+        let holds = given
+            .expires_in
+            .map_or(DEFAULT_TOKEN_LIFETIME, Duration::from_secs)
+            .saturating_sub(EXPIRY_MARGIN)
+            .max(EXPIRY_MARGIN);
         // An age of centuries overflows the clock: then it does not end.
         Ok(Authorization { header: format!("Bearer {token}"), until: Instant::now().checked_add(holds) })
     }
 
-    fn read(&self, answer: Response<Body>, scope: &str) -> std::result::Result<Given, Trouble> {
+    fn read_token(
+        &self,
+        answer: Response<Body>,
+        scope: &str,
+    ) -> std::result::Result<TokenResponse, RequestError> {
         if matches!(
             answer.status(),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST
         ) {
-            return Err(Trouble::Final(words::denied(self, scope, answer)));
+            return Err(RequestError::Final(errors::denied(self, scope, answer)));
         }
-        let mut answer = self.judge(answer)?;
+        let mut answer = self.classify_response(answer)?;
         if !answer.status().is_success() {
-            return Err(Trouble::Final(super::unexpected(self, answer)));
+            return Err(RequestError::Final(super::unexpected_response(self, answer)));
         }
-        let text = answer.body_mut().with_config().limit(LONGEST).read_to_vec();
-        let text = text.map_err(|error| words::unanswered(self, &error))?;
-        serde_json::from_slice(&text).map_err(|_| Trouble::Final(words::no_token(self)))
+        let text = answer.body_mut().with_config().limit(MAX_RESPONSE_SIZE).read_to_vec();
+        let text = text.map_err(|error| errors::no_response(self, &error))?;
+        serde_json::from_slice(&text).map_err(|_| RequestError::Final(errors::no_token(self)))
     }
 
     /// Refuses to send a password in clear text to a service on another host, where the registry itself speaks TLS.
-    fn refuse_open(&self, realm: &str) -> Result<()> {
+    fn refuse_plaintext(&self, realm: &str) -> Result<()> {
         let open = realm.strip_prefix("http://").filter(|_| self.endpoint.address.starts_with("https://"));
         match open {
             None => Ok(()),
             Some(_) => Err(Error::new(
-                Kind::Machine,
+                Kind::System,
                 format!(
                     "the registry `{}` wants your password sent to `{realm}` in clear text",
                     self.endpoint.name
@@ -200,17 +208,21 @@ impl Session {
     }
 }
 
-fn basic(user: &str, password: &str) -> String {
+fn basic_authorization(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
 /// Fields as a query or a form.
-fn form(fields: &[(&str, &str)]) -> String {
-    fields.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect::<Vec<_>>().join("&")
+fn form_encode(fields: &[(&str, &str)]) -> String {
+    fields
+        .iter()
+        .map(|(name, value)| format!("{name}={}", percent_encode(value)))
+        .collect::<Vec<_>>()
+        .join("&")
 }
 
 /// A value in a query: everything but unreserved characters as `%XX` (RFC 3986, section 2).
-pub(crate) fn escaped(value: &str) -> String {
+pub(crate) fn percent_encode(value: &str) -> String {
     let one = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
         byte => format!("%{byte:02X}"),

@@ -61,25 +61,25 @@ fn ids_are_found_in_either_direction() {
 #[test]
 fn granted_ranges_stand_behind_the_user_s_own_id() {
     let range = |first, length| subordinate::Range { first, length };
-    assert_eq!(IdMap::behind(1000, &[]).text(), "0 1000 1\n");
-    let map = IdMap::behind(1000, &[range(100_000, 65536), range(500_000, 10)]);
+    assert_eq!(IdMap::with_granted(1000, &[]).text(), "0 1000 1\n");
+    let map = IdMap::with_granted(1000, &[range(100_000, 65536), range(500_000, 10)]);
     assert_eq!(map.text(), "0 1000 1\n1 100000 65536\n65537 500000 10\n");
-    let map = IdMap::behind(1000, &[range(1, u32::MAX - 5), range(u32::MAX - 4, 4)]);
+    let map = IdMap::with_granted(1000, &[range(1, u32::MAX - 5), range(u32::MAX - 4, 4)]);
     assert_eq!(map.text(), "0 1000 1\n1 1 4294967290\n4294967291 4294967291 4\n");
-    let map = IdMap::behind(1000, &[range(2000, u32::MAX - 2000), range(5, 100), range(500, 100)]);
+    let map = IdMap::with_granted(1000, &[range(2000, u32::MAX - 2000), range(5, 100), range(500, 100)]);
     assert!(map.extents().iter().all(|extent| extent.inside.checked_add(extent.length).is_some()));
 }
 
 #[test]
 fn who_writes_the_maps() {
-    let maps = |id| IdMaps { users: IdMap::behind(id, &[]), groups: IdMap::behind(id, &[]) };
+    let maps = |id| IdMaps { users: IdMap::with_granted(id, &[]), groups: IdMap::with_granted(id, &[]) };
     let writer = |maps: &IdMaps, id| maps.writer(Uid::from_raw(id), Gid::from_raw(id));
     assert_eq!(writer(&maps(1000), 1000), Ok(Writer::Child));
     assert_eq!(writer(&maps(1000), 0), Ok(Writer::Parent));
     assert_eq!(writer(&maps(0), 0), Ok(Writer::Parent), "root may map itself");
     assert_ne!(writer(&maps(1001), 1000), Ok(Writer::Child), "not its own id");
 
-    let root = IdMaps { users: IdMap::behind(1000, &[]), groups: IdMap::behind(0, &[]) };
+    let root = IdMaps { users: IdMap::with_granted(1000, &[]), groups: IdMap::with_granted(0, &[]) };
     let error = writer(&root, 1000).expect_err("root of the host");
     assert_eq!(
         error.to_string(),
@@ -101,7 +101,8 @@ fn a_program_that_refuses_is_quoted() {
     let path = directory.path().join("newuidmap");
     std::fs::write(&path, "#!/bin/sh\necho \"newuidmap: $*: not allowed\" >&2\nexit 1\n").expect("a program");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("executable");
-    let error = run(&path, &IdMap::behind(5, &[]).arguments(42), "/linux/uidMappings").expect_err("refused");
+    let error =
+        run(&path, &IdMap::with_granted(5, &[]).arguments(42), "/linux/uidMappings").expect_err("refused");
     assert_eq!(
         error.to_string(),
         "config.json: /linux/uidMappings: cannot map ids: newuidmap: 42 0 5 1: not allowed"

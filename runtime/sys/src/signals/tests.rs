@@ -57,14 +57,14 @@ fn what_a_program_does_about_a_signal_is_read_from_its_status() {
         "it may wait for what it blocks"
     );
     let first = status.replace("4711", "4711\t1");
-    assert_eq!(Disposition::parse(&first, Signal::by_number(10).expect("USR1")), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, Signal::by_number(10).expect("USR1")), Some(Disposition::Exempt));
     assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
     let nested = status.replace("4711", "4711\t1\t9");
     assert_eq!(Disposition::parse(&nested, Signal::by_number(10).expect("USR1")), Some(Disposition::Default));
     let first = status.replace("4711", "4711\t1");
     let usr1 = Signal::by_number(10).expect("USR1");
     assert_eq!(of(usr1), Some(Disposition::Default));
-    assert_eq!(Disposition::parse(&first, usr1), Some(Disposition::Spared));
+    assert_eq!(Disposition::parse(&first, usr1), Some(Disposition::Exempt));
     assert_eq!(Disposition::parse(&first, Signal::TERM), Some(Disposition::Caught));
     assert_eq!(Disposition::parse(&status.replace("4711", "4711\t1\t9"), usr1), Some(Disposition::Default));
     assert_eq!(Disposition::parse("Name:\tsh\n", Signal::INT), None);
@@ -73,7 +73,7 @@ fn what_a_program_does_about_a_signal_is_read_from_its_status() {
 
 #[test]
 fn signals_are_read_and_not_died_of() {
-    let signals = Signals::take().expect("taken");
+    let signals = Signals::block_forwarded().expect("taken");
     assert_eq!(signals.next(), None);
     // To this thread only: the tests' other thread blocks nothing.
     raise(Signal::TERM);

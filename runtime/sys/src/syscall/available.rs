@@ -8,7 +8,7 @@ use super::raw;
 
 /// The syscalls containers are made with that are younger than Linux 5.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Call {
+pub enum Syscall {
     /// clone3(2).
     Clone3,
     /// close_range(2).
@@ -33,7 +33,7 @@ pub enum Call {
     PidfdSendSignal,
 }
 
-impl Call {
+impl Syscall {
     /// All of them with their names and the Linux release that brought them.
     pub const TABLE: [(Self, &'static str, &'static str); 11] = [
         (Self::Clone3, "clone3", "5.3"),
@@ -69,7 +69,7 @@ impl Call {
 /// Whether the kernel has a syscall, and no filter hides it.
 ///
 /// The call is made with arguments that no call accepts, so it fails; only `ENOSYS` means that it does not exist.
-pub fn available(call: Call) -> bool {
+pub fn available(call: Syscall) -> bool {
     // SAFETY: every pointer and file descriptor is -1, an address that is never mapped and a number that is never open:
     // each of these calls reads its arguments before it does anything, and fails.
     let result = unsafe { raw::syscall(call.number(), [usize::MAX; 6]) };
@@ -84,14 +84,14 @@ mod tests {
     fn what_a_process_can_do_is_available() {
         let pid = rustix::process::getpid();
         let has = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).is_ok();
-        assert_eq!(available(Call::PidfdOpen), has);
+        assert_eq!(available(Syscall::PidfdOpen), has);
     }
 
     #[test]
     fn asking_does_nothing_and_an_unknown_number_is_seen() {
         let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
         let before = open();
-        for (call, name, _) in Call::TABLE {
+        for (call, name, _) in Syscall::TABLE {
             let result = unsafe { raw::syscall(call.number(), [usize::MAX; 6]) };
             assert!(result.is_err(), "{name} did something");
         }

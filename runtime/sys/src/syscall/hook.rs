@@ -29,14 +29,14 @@ pub struct HookProgram {
     /// What is executed instead of `path`, where that is a file of the image's.
     pub image: Option<OwnedFd>,
     /// When it is killed, in milliseconds.
-    pub time_out: i32,
+    pub timeout_ms: i32,
     /// The stack that it begins on.
     pub stack: Stack,
 }
 
 impl HookProgram {
     /// What a signal's number is added to in the place of an exit code, none of which is as large.
-    pub const SIGNAL: u32 = 256;
+    pub const SIGNAL_BASE: u32 = 256;
 }
 
 /// Executes a hook in a process of its own and waits for its end; called in the container's first process.
@@ -64,8 +64,8 @@ pub fn run_hook(hook: &HookProgram) -> std::result::Result<u32, Errno> {
     // SAFETY: the kernel has just made this file descriptor for us.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     let wait = Timespec {
-        tv_sec: i64::from(hook.time_out / 1000),
-        tv_nsec: i64::from(hook.time_out % 1000) * 1_000_000,
+        tv_sec: i64::from(hook.timeout_ms / 1000),
+        tv_nsec: i64::from(hook.timeout_ms % 1000) * 1_000_000,
     };
     let ready = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&wait)));
     let in_time = ready != Ok(0);
@@ -78,7 +78,7 @@ pub fn run_hook(hook: &HookProgram) -> std::result::Result<u32, Errno> {
     }
     Ok(status.map_or(125, |status| match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code.unsigned_abs(),
-        (None, signal) => HookProgram::SIGNAL + signal.unwrap_or_default().unsigned_abs(),
+        (None, signal) => HookProgram::SIGNAL_BASE + signal.unwrap_or_default().unsigned_abs(),
     }))
 }
 
@@ -88,7 +88,7 @@ extern "C" fn become_hook(data: *mut c_void) -> ! {
     let hook = unsafe { &*data.cast::<HookProgram>() };
     let ready = Linux
         .dup_to(hook.state.as_raw_fd(), 0)
-        .and_then(|()| close_but(hook))
+        .and_then(|()| close_other_fds(hook))
         .and_then(|()| Linux.default_signals(1 << (general::SIGPIPE - 1)));
     if ready.is_ok() {
         let (arguments, environment) = (hook.arguments.address(), hook.environment.address());
@@ -107,7 +107,7 @@ extern "C" fn become_hook(data: *mut c_void) -> ! {
 }
 
 /// Closes every file descriptor from 3 on, but for the two that an image needs; it closes them by its own `execve`.
-fn close_but(hook: &HookProgram) -> std::result::Result<(), Errno> {
+fn close_other_fds(hook: &HookProgram) -> std::result::Result<(), Errno> {
     let Some(image) = hook.image.as_ref().map(AsRawFd::as_raw_fd) else {
         return Linux.close_range(3, Fd::MAX);
     };

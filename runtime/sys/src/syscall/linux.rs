@@ -12,7 +12,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, O
 
 use super::hook::{HookProgram, run_hook};
 use super::raw::syscall;
-use super::{CWD, CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, Status, of_fd};
+use super::{CWD, CapabilityBits, Fd, FileStatus, Kernel, MountAttributes, NewMount, Prctl, of_fd};
 
 /// The kernel this program runs on.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,17 +21,17 @@ pub struct Linux;
 /// File descriptors below this number stay open until [`jobc_container::operation::Operation::CloseFrom`] closes all of
 /// them in one call, and the program's start what that one leaves: 60 calls fewer a start. Above it each is closed when
 /// it is done with, so that a bundle of a thousand mounts stays far below the usual limit of open files.
-const CLOSED_LATER: Fd = 256;
+const FIRST_CLOSED_FD: Fd = 256;
 
 /// A file descriptor of the new process, borrowed for a call.
-fn lend(fd: Fd) -> BorrowedFd<'static> {
+fn borrow_fd(fd: Fd) -> BorrowedFd<'static> {
     // SAFETY: -1 is the only forbidden number, and no operation keeps one: file descriptors come from calls that
     // succeeded.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 /// Keeps a file descriptor open beyond its owner: the new process ends in `execve`, which closes it.
-fn keep(fd: OwnedFd) -> Fd {
+fn leak_fd(fd: OwnedFd) -> Fd {
     fd.into_raw_fd()
 }
 
@@ -91,16 +91,16 @@ impl Kernel for Linux {
     ) -> Result<Fd, Errno> {
         // A rename elsewhere on the host makes a resolution that must not escape give up with EAGAIN (openat2(2)).
         for _ in 0..128 {
-            match rustix::fs::openat2(lend(directory), path, flags | OFlags::CLOEXEC, mode, resolve) {
+            match rustix::fs::openat2(borrow_fd(directory), path, flags | OFlags::CLOEXEC, mode, resolve) {
                 Err(Errno::AGAIN) => {}
-                other => return other.map(keep),
+                other => return other.map(leak_fd),
             }
         }
         Err(Errno::AGAIN)
     }
 
     fn close(&self, fd: Fd) {
-        if fd < CLOSED_LATER {
+        if fd < FIRST_CLOSED_FD {
             return;
         }
         // A close that fails has closed all the same (close(2)).
@@ -108,17 +108,17 @@ impl Kernel for Linux {
     }
 
     fn read(&self, fd: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        rustix::io::retry_on_intr(|| rustix::io::read(lend(fd), &mut *buffer))
+        rustix::io::retry_on_intr(|| rustix::io::read(borrow_fd(fd), &mut *buffer))
     }
 
     fn write(&self, fd: Fd, bytes: &[u8]) -> Result<(), Errno> {
-        let written = rustix::io::retry_on_intr(|| rustix::io::write(lend(fd), bytes))?;
+        let written = rustix::io::retry_on_intr(|| rustix::io::write(borrow_fd(fd), bytes))?;
         if written == bytes.len() { Ok(()) } else { Err(Errno::IO) }
     }
 
-    fn stat(&self, fd: Fd) -> Result<Status, Errno> {
-        let stat = rustix::fs::fstat(lend(fd))?;
-        Ok(Status {
+    fn stat(&self, fd: Fd) -> Result<FileStatus, Errno> {
+        let stat = rustix::fs::fstat(borrow_fd(fd))?;
+        Ok(FileStatus {
             mode: stat.st_mode,
             device: stat.st_rdev,
             uid: stat.st_uid,
@@ -128,29 +128,29 @@ impl Kernel for Linux {
     }
 
     fn file_system(&self, fd: Fd) -> Result<u64, Errno> {
-        Ok(u64::try_from(rustix::fs::fstatfs(lend(fd))?.f_type).unwrap_or_default())
+        Ok(u64::try_from(rustix::fs::fstatfs(borrow_fd(fd))?.f_type).unwrap_or_default())
     }
 
     fn mkdir(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno> {
-        rustix::fs::mkdirat(lend(directory), name, mode)
+        rustix::fs::mkdirat(borrow_fd(directory), name, mode)
     }
 
     fn mknod(&self, directory: Fd, name: &CStr, mode: u32, device: u64) -> Result<(), Errno> {
         let kind = FileType::from_raw_mode(mode);
-        rustix::fs::mknodat(lend(directory), name, kind, Mode::from_raw_mode(mode), Dev::from(device))
+        rustix::fs::mknodat(borrow_fd(directory), name, kind, Mode::from_raw_mode(mode), Dev::from(device))
     }
 
     fn symlink(&self, target: &CStr, directory: Fd, name: &CStr) -> Result<(), Errno> {
-        rustix::fs::symlinkat(target, lend(directory), name)
+        rustix::fs::symlinkat(target, borrow_fd(directory), name)
     }
 
     fn chown(&self, directory: Fd, name: &CStr, uid: u32, gid: u32) -> Result<(), Errno> {
         let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
-        rustix::fs::chownat(lend(directory), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
+        rustix::fs::chownat(borrow_fd(directory), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)
     }
 
     fn chmod(&self, directory: Fd, name: &CStr, mode: Mode) -> Result<(), Errno> {
-        rustix::fs::chmodat(lend(directory), name, mode, AtFlags::empty())
+        rustix::fs::chmodat(borrow_fd(directory), name, mode, AtFlags::empty())
     }
 
     fn read_names(&self, directory: Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
@@ -171,20 +171,20 @@ impl Kernel for Linux {
     }
 
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno> {
-        rustix::mount::fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC).map(keep)
+        rustix::mount::fsopen(file_system, FsOpenFlags::FSOPEN_CLOEXEC).map(leak_fd)
     }
 
     fn fsconfig(&self, fs: Fd, key: &CStr, value: Option<&CStr>) -> Result<(), Errno> {
         match value {
-            Some(value) => rustix::mount::fsconfig_set_string(lend(fs), key, value),
-            None => rustix::mount::fsconfig_set_flag(lend(fs), key),
+            Some(value) => rustix::mount::fsconfig_set_string(borrow_fd(fs), key, value),
+            None => rustix::mount::fsconfig_set_flag(borrow_fd(fs), key),
         }
     }
 
     fn fsmount(&self, fs: Fd, attributes: u64) -> Result<Fd, Errno> {
-        rustix::mount::fsconfig_create(lend(fs))?;
+        rustix::mount::fsconfig_create(borrow_fd(fs))?;
         let attributes = MountAttrFlags::from_bits_retain(u32::try_from(attributes).unwrap_or_default());
-        rustix::mount::fsmount(lend(fs), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map(keep)
+        rustix::mount::fsmount(borrow_fd(fs), FsMountFlags::FSMOUNT_CLOEXEC, attributes).map(leak_fd)
     }
 
     fn clone_tree(&self, directory: Fd, path: &CStr, recursive: bool) -> Result<Fd, Errno> {
@@ -193,7 +193,7 @@ impl Kernel for Linux {
         if recursive {
             flags |= OpenTreeFlags::AT_RECURSIVE;
         }
-        rustix::mount::open_tree(lend(directory), path, flags).map(keep)
+        rustix::mount::open_tree(borrow_fd(directory), path, flags).map(leak_fd)
     }
 
     fn clone_tree_changed(&self, directory: Fd, attributes: MountAttributes) -> Result<Fd, Errno> {
@@ -214,12 +214,12 @@ impl Kernel for Linux {
 
     fn attach(&self, mount: Fd, target: Fd) -> Result<(), Errno> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-        rustix::mount::move_mount(lend(mount), c"", lend(target), c"", flags)
+        rustix::mount::move_mount(borrow_fd(mount), c"", borrow_fd(target), c"", flags)
     }
 
     fn attach_in(&self, mount: Fd, directory: Fd, name: &CStr) -> Result<(), Errno> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        rustix::mount::move_mount(lend(mount), c"", lend(directory), name, flags)
+        rustix::mount::move_mount(borrow_fd(mount), c"", borrow_fd(directory), name, flags)
     }
 
     fn mount_setattr(&self, mount: Fd, recursive: bool, attributes: MountAttributes) -> Result<(), Errno> {
@@ -247,7 +247,7 @@ impl Kernel for Linux {
     }
 
     fn fchdir(&self, fd: Fd) -> Result<(), Errno> {
-        rustix::process::fchdir(lend(fd))
+        rustix::process::fchdir(borrow_fd(fd))
     }
 
     fn chdir(&self, path: &CStr) -> Result<(), Errno> {
@@ -397,7 +397,7 @@ impl Kernel for Linux {
     }
 
     fn fchown(&self, fd: Fd, uid: u32, gid: u32) -> Result<(), Errno> {
-        rustix::fs::fchown(lend(fd), Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
+        rustix::fs::fchown(borrow_fd(fd), Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
     }
 
     fn replace(&self, fd: Fd, to: Fd) -> Result<(), Errno> {
@@ -433,7 +433,7 @@ impl Kernel for Linux {
     }
 
     fn keep_on_exec(&self, fd: Fd) -> Result<(), Errno> {
-        rustix::io::fcntl_setfd(lend(fd), rustix::io::FdFlags::empty())
+        rustix::io::fcntl_setfd(borrow_fd(fd), rustix::io::FdFlags::empty())
     }
 
     fn may_execute(&self, path: &CStr) -> Result<(), Errno> {
@@ -445,7 +445,7 @@ impl Kernel for Linux {
     }
 
     fn write_at(&self, fd: Fd, bytes: &[u8], offset: u64) -> Result<(), Errno> {
-        let written = rustix::io::pwrite(lend(fd), bytes, offset)?;
+        let written = rustix::io::pwrite(borrow_fd(fd), bytes, offset)?;
         if written == bytes.len() { Ok(()) } else { Err(Errno::IO) }
     }
 

@@ -9,7 +9,7 @@ use rustix::process::{Signal, set_parent_process_death_signal, umask};
 
 /// Has a program killed when the thread that starts it ends, also where this process is killed (prctl(2),
 /// `PR_SET_PDEATHSIG`), and lets others read what it makes.
-pub fn works_for_this(command: &mut Command) -> &mut Command {
+pub fn kill_with_parent(command: &mut Command) -> &mut Command {
     let settle = || {
         umask(Mode::WGRP | Mode::WOTH);
         Ok(set_parent_process_death_signal(Some(Signal::KILL))?)

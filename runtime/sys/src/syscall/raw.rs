@@ -44,7 +44,7 @@ pub unsafe fn syscall(number: u32, arguments: [usize; 6]) -> Result<usize, Errno
 }
 
 /// What the new process runs on its own stack; never returns.
-pub type Entry = extern "C" fn(*mut std::ffi::c_void) -> !;
+pub type EntryPoint = extern "C" fn(*mut std::ffi::c_void) -> !;
 
 /// Makes a process by clone3(2); the new one calls `entry(data)` on the stack named in `arguments`.
 ///
@@ -58,7 +58,7 @@ pub type Entry = extern "C" fn(*mut std::ffi::c_void) -> !;
 #[cfg(target_arch = "x86_64")]
 pub unsafe fn clone3(
     arguments: *const linux_raw_sys::general::clone_args,
-    entry: Entry,
+    entry: EntryPoint,
     data: *mut std::ffi::c_void,
 ) -> Result<u32, Errno> {
     let result: isize;
@@ -95,7 +95,7 @@ pub unsafe fn clone3(
 #[cfg(target_arch = "aarch64")]
 pub unsafe fn clone3(
     arguments: *const linux_raw_sys::general::clone_args,
-    entry: Entry,
+    entry: EntryPoint,
     data: *mut std::ffi::c_void,
 ) -> Result<u32, Errno> {
     let result: isize;

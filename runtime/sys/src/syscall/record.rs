@@ -9,13 +9,13 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::hook::HookProgram;
-use super::{CapabilityBits, Fd, Kernel, MountAttributes, NewMount, Prctl, Status};
+use super::{CapabilityBits, Fd, FileStatus, Kernel, MountAttributes, NewMount, Prctl};
 
 /// A kernel for tests: calls are lines of text, file descriptors are numbers from 100 on.
 ///
-/// Every path is there and is a directory, but for those that [`Record::missing`] and [`Record::file`] name.
+/// Every path is there and is a directory, but for those that [`RecordingKernel::missing`] and [`RecordingKernel::file`] name.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct RecordingKernel {
     lines: RefCell<Vec<String>>,
     opened: RefCell<Vec<String>>,
     missing: Vec<&'static str>,
@@ -24,9 +24,9 @@ pub struct Record {
     calls: Cell<usize>,
 }
 
-impl Record {
+impl RecordingKernel {
     /// The first file descriptor that a call answers with.
-    pub const FIRST: Fd = 100;
+    pub const FIRST_FD: Fd = 100;
 
     /// A path that no open finds, until it is made.
     #[must_use]
@@ -67,11 +67,11 @@ impl Record {
     fn answer(&self, what: &str) -> Fd {
         let mut opened = self.opened.borrow_mut();
         opened.push(what.to_owned());
-        Self::FIRST + Fd::try_from(opened.len() - 1).unwrap_or_default()
+        Self::FIRST_FD + Fd::try_from(opened.len() - 1).unwrap_or_default()
     }
 
     fn path_of(&self, fd: Fd) -> String {
-        let index = usize::try_from(fd - Self::FIRST).unwrap_or(usize::MAX);
+        let index = usize::try_from(fd - Self::FIRST_FD).unwrap_or(usize::MAX);
         self.opened.borrow().get(index).cloned().unwrap_or_default()
     }
 }
@@ -86,7 +86,7 @@ macro_rules! plain {
     };
 }
 
-impl Kernel for Record {
+impl Kernel for RecordingKernel {
     fn open(
         &self,
         directory: Fd,
@@ -123,7 +123,7 @@ impl Kernel for Record {
         Ok(0)
     }
 
-    fn stat(&self, fd: Fd) -> Result<Status, Errno> {
+    fn stat(&self, fd: Fd) -> Result<FileStatus, Errno> {
         self.call("stat", &[&fd])?;
         let path = self.path_of(fd);
         let (mode, device) = match path.rsplit('/').next() {
@@ -133,7 +133,7 @@ impl Kernel for Record {
             _ if self.files.contains(&&*path) => (0o100_644, 0),
             _ => (0o040_755, 0),
         };
-        Ok(Status { mode, device, uid: 0, gid: 0, size: 0 })
+        Ok(FileStatus { mode, device, uid: 0, gid: 0, size: 0 })
     }
 
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno> {

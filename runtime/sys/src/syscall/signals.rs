@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::raw::syscall;
 
 /// The kernel's size of a set of signals, in bytes.
-const SET: usize = size_of::<u64>();
+const SIGSET_SIZE: usize = size_of::<u64>();
 
 /// The handler for `SIG_IGN`.
-const IGNORED: usize = 1;
+const SIG_IGN: usize = 1;
 
 /// Blocks these signals besides those that are blocked, in this thread; returns what was blocked before.
 pub fn block(set: u64) -> Result<u64, Errno> {
@@ -30,14 +30,15 @@ fn change_mask(how: u32, set: u64) -> Result<u64, Errno> {
     let mut before = 0_u64;
     let (new, old) = (&raw const set as usize, &raw mut before as usize);
     // SAFETY: both point to eight bytes that live until the call is over.
-    unsafe { syscall(general::__NR_rt_sigprocmask, [how as usize, new, old, SET, 0, 0]) }.map(|_| before)
+    unsafe { syscall(general::__NR_rt_sigprocmask, [how as usize, new, old, SIGSET_SIZE, 0, 0]) }
+        .map(|_| before)
 }
 
 /// A file descriptor from which these signals, once blocked, are read; reading never waits.
 pub fn signalfd(set: u64) -> Result<OwnedFd, Errno> {
     // SFD_CLOEXEC and SFD_NONBLOCK are these bits.
     let flags = (general::O_CLOEXEC | general::O_NONBLOCK) as usize;
-    let arguments = [usize::MAX, &raw const set as usize, SET, flags, 0, 0];
+    let arguments = [usize::MAX, &raw const set as usize, SIGSET_SIZE, flags, 0, 0];
     // SAFETY: -1 asks for a new file descriptor; the set lives until the call is over.
     let fd = unsafe { syscall(general::__NR_signalfd4, arguments) }?;
     let fd = i32::try_from(fd).map_err(|_| Errno::BADF)?;
@@ -54,8 +55,8 @@ pub fn send(pidfd: BorrowedFd<'_>, number: i32) -> Result<(), Errno> {
 
 /// Ignores SIGPIPE: who writes to a reader that went away gets an error, as in every program of the standard library's.
 pub fn ignore_broken_pipes() -> Result<(), Errno> {
-    let action = [IGNORED, 0, 0, 0];
-    let arguments = [general::SIGPIPE as usize, &raw const action as usize, 0, SET, 0, 0];
+    let action = [SIG_IGN, 0, 0, 0];
+    let arguments = [general::SIGPIPE as usize, &raw const action as usize, 0, SIGSET_SIZE, 0, 0];
     // SAFETY: a sigaction of the kernel's, which is at most four words long and holds no pointer but the handler's.
     unsafe { syscall(general::__NR_rt_sigaction, arguments) }.map(drop)
 }

@@ -26,7 +26,7 @@ impl Stack {
     pub fn new() -> Result<Self> {
         use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
         let length = Self::GUARD + Self::SIZE;
-        let machine = |errno| Error::machine("map a stack for the new process", errno);
+        let machine = |errno| Error::system("map a stack for the new process", errno);
         // SAFETY: a new mapping at an address of the kernel's choice overlaps no other mapping.
         let mapping = unsafe {
             rustix::mm::mmap_anonymous(
@@ -51,9 +51,9 @@ impl Drop for Stack {
 }
 
 /// All signals blocked on this thread, so that none is delivered to a child on a foreign stack.
-pub struct SignalsBlocked(u64);
+pub struct SignalBlocker(u64);
 
-impl SignalsBlocked {
+impl SignalBlocker {
     /// Blocks them until this is dropped.
     #[allow(clippy::new_without_default)] // it changes the thread
     pub fn new() -> Self {
@@ -72,7 +72,7 @@ impl SignalsBlocked {
     }
 }
 
-impl Drop for SignalsBlocked {
+impl Drop for SignalBlocker {
     fn drop(&mut self) {
         let mask =
             [general::SIG_SETMASK as usize, std::ptr::from_ref(&self.0) as usize, 0, size_of::<u64>(), 0, 0];

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use crate::model::{Card, Machine};
+use crate::model::{Card, FakeHost};
 use crate::pci;
 use crate::tree::Tree;
 
-pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
+pub(crate) fn write(tree: &Tree, machine: &FakeHost) -> io::Result<()> {
     if machine.amd.is_empty() {
         return Ok(());
     }

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use crate::model::Machine;
+use crate::model::FakeHost;
 use crate::pci;
 use crate::tree::Tree;
 
-pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
+pub(crate) fn write(tree: &Tree, machine: &FakeHost) -> io::Result<()> {
     for (number, card) in (32..).zip(&machine.intel) {
         let device = pci::device(tree, card, "0x8086", "0x038000", "i915", Some(number))?;
         let text = format!("{}\n", card.memory << 20);

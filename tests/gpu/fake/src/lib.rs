@@ -1,9 +1,8 @@
-//! Made-up machines with GPUs, for tests.
+//! Simulated hosts with GPUs, for tests.
 //!
-//! [`make`] writes the files by which the drivers of a [`model::Machine`] show themselves, /proc, /sys, /dev, libraries
-//! and programs, into a directory that `JOBC_DRIVER_ROOT` may name. [`nvml::build`] puts a library there that answers
-//! as NVML does. The formats were written down from the drivers' sources and from machines that people have shown; no
-//! driver made them.
+//! [`make`] writes the files of the drivers of a [`model::Machine`] in /proc, /sys and /dev, their libraries and
+//! programs, to a directory for `JOBC_DRIVER_ROOT`. [`nvml::build`] adds a library that answers like NVML. The formats
+//! are from the drivers' sources and from published outputs; no driver wrote them.
 #![forbid(unsafe_code)]
 
 mod amd;
@@ -18,11 +17,11 @@ mod tree;
 use std::io;
 use std::path::Path;
 
-pub use model::Machine;
+pub use model::FakeHost;
 pub use tree::{Nodes, Tree};
 
-/// Writes the files of a made-up machine into a directory that is empty or not there, without NVML.
-pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()> {
+/// Writes the files of a simulated host into a directory that is empty or not there, without NVML.
+pub fn write_host(machine: &FakeHost, directory: &Path, nodes: Nodes) -> io::Result<()> {
     let tree = Tree::new(directory, nodes);
     tree.file("proc/devices", &devices(machine))?;
     tree.directory("sys/bus/pci/devices")?;
@@ -33,7 +32,7 @@ pub fn make(machine: &Machine, directory: &Path, nodes: Nodes) -> io::Result<()>
 }
 
 /// The majors of /proc/devices. Those of NVIDIA's that are not 195 are given out when its modules are loaded.
-fn devices(machine: &Machine) -> String {
+fn devices(machine: &FakeHost) -> String {
     let nvidia = if machine.nvidia.is_empty() {
         ""
     } else {

@@ -1,11 +1,11 @@
-//! `fake-gpus NAME DIRECTORY [--no-nvml] [--nodes real|null|files]`: writes a made-up machine with GPUs.
+//! `fake-gpus NAME DIRECTORY [--no-nvml] [--nodes real|null|files]`: writes a simulated host with GPUs.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use jobc_fake_gpus::model::{NAMES, named};
-use jobc_fake_gpus::{Nodes, make, nvml};
+use jobc_fake_gpus::{Nodes, nvml, write_host};
 
 fn main() -> ExitCode {
     match run() {
@@ -40,7 +40,7 @@ fn run() -> Result<(), String> {
     let machine = named(name).ok_or_else(|| format!("`{name}` is none of {}", NAMES.join(", ")))?;
     let directory = PathBuf::from(directory);
     let failed = |error: std::io::Error| format!("cannot write `{}`: {error}", directory.display());
-    make(&machine, &directory, nodes).map_err(failed)?;
+    write_host(&machine, &directory, nodes).map_err(failed)?;
     if with_nvml && !machine.nvidia.is_empty() {
         nvml::build(&directory).map_err(failed)?;
     }

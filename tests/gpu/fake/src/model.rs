@@ -1,8 +1,8 @@
-//! The machines there are: three generations of NVIDIA's cards, AMD's, Intel's, and a mixture.
+//! The simulated hosts: three generations of NVIDIA's cards, AMD's, Intel's, and a mixture.
 
-/// A made-up machine.
+/// A simulated host.
 #[derive(Clone, Debug, Default)]
-pub struct Machine {
+pub struct FakeHost {
     /// The release of NVIDIA's driver.
     pub driver: &'static str,
     /// The newest CUDA it runs, as NVML counts: 12040 for 12.4.
@@ -28,7 +28,7 @@ pub struct Nvidia {
     pub compute: (u32, u32),
     /// NVML's number of the brand: 2 Tesla, 14 NVIDIA, 5 GeForce.
     pub brand: u32,
-    /// Whether it is cut up; nothing for a card that cannot be.
+    /// Whether it is partitioned by MIG; `None` for a card without MIG.
     pub mig: Option<bool>,
     /// Its MIG instances: the profile, its memory in MiB, the GPU instance.
     pub instances: Vec<(&'static str, u64, u32)>,
@@ -78,23 +78,23 @@ impl Nvidia {
 /// Their names.
 pub const NAMES: [&str; 8] = ["v100", "a100", "h100", "h200", "amd", "intel", "mixed", "none"];
 
-/// The machine of that name.
-pub fn named(name: &str) -> Option<Machine> {
+/// The host of that name.
+pub fn named(name: &str) -> Option<FakeHost> {
     Some(match name {
         "v100" => v100(),
         "a100" => a100(),
         "h100" => h100(),
         "h200" => h200(),
-        "amd" => Machine { amd: (0..4).map(|n| mi300x(n / 2, n % 2)).collect(), ..Machine::default() },
-        "intel" => Machine { intel: (0..2).map(|n| flex170(0, n)).collect(), ..Machine::default() },
+        "amd" => FakeHost { amd: (0..4).map(|n| mi300x(n / 2, n % 2)).collect(), ..FakeHost::default() },
+        "intel" => FakeHost { intel: (0..2).map(|n| flex170(0, n)).collect(), ..FakeHost::default() },
         "mixed" => mixed(),
-        "none" => Machine::default(),
+        "none" => FakeHost::default(),
         _ => return None,
     })
 }
 
 /// Eight V100 as in a DGX-1: two at a switch, six NVLinks each in the mesh of its two halves.
-fn v100() -> Machine {
+fn v100() -> FakeHost {
     let card = |n: u32| Nvidia {
         card: Card {
             name: "Tesla V100-SXM2-32GB",
@@ -112,17 +112,17 @@ fn v100() -> Machine {
     let half = [(0, 1, 1), (0, 2, 1), (0, 3, 2), (1, 2, 2), (1, 3, 1), (2, 3, 2)];
     let other = [(4, 5, 1), (4, 6, 1), (4, 7, 2), (5, 6, 2), (5, 7, 1), (6, 7, 2)];
     let across = [(0, 4, 2), (1, 5, 2), (2, 6, 1), (3, 7, 1)];
-    Machine {
+    FakeHost {
         driver: "470.223.02",
         cuda: 11040,
         nvidia: (0..8).map(card).collect(),
         nvlinks: [&half[..], &other, &across].concat(),
-        ..Machine::default()
+        ..FakeHost::default()
     }
 }
 
-/// Four A100 linked to each other, of which the last two are cut up.
-fn a100() -> Machine {
+/// Four A100 linked to each other, of which the last two are partitioned.
+fn a100() -> FakeHost {
     let card = |n: u32, instances: Vec<(&'static str, u64, u32)>| Nvidia {
         card: Card {
             name: "NVIDIA A100-SXM4-80GB",
@@ -141,17 +141,17 @@ fn a100() -> Machine {
         vec![("3g.40gb", 40192, 2), ("2g.20gb", 19968, 3), ("1g.10gb", 9856, 9), ("1g.10gb", 9856, 10)];
     let seventh = (7..14).map(|instance| ("1g.10gb", 9856, instance)).collect();
     let pairs = (0..4).flat_map(|one| (one + 1..4).map(move |other| (one, other, 4)));
-    Machine {
+    FakeHost {
         driver: "535.104.05",
         cuda: 12020,
         nvidia: vec![card(0, vec![]), card(1, vec![]), card(2, parts), card(3, seventh)],
         nvlinks: pairs.collect(),
-        ..Machine::default()
+        ..FakeHost::default()
     }
 }
 
 /// Eight H100 behind NVSwitches.
-fn h100() -> Machine {
+fn h100() -> FakeHost {
     let card = |n: u32| Nvidia {
         card: Card {
             name: "NVIDIA H100 80GB HBM3",
@@ -166,35 +166,35 @@ fn h100() -> Machine {
         mig: Some(false),
         instances: vec![],
     };
-    Machine {
+    FakeHost {
         driver: "550.54.15",
         cuda: 12040,
         nvidia: (0..8).map(card).collect(),
         to_switches: 18,
-        ..Machine::default()
+        ..FakeHost::default()
     }
 }
 
 /// One H200.
-fn h200() -> Machine {
+fn h200() -> FakeHost {
     let card = Card { name: "NVIDIA H200", device: "0x2335", memory: 143_771, node: 0, switch: 0, port: 0 };
     let card = Nvidia { card, compute: (9, 0), brand: 14, mig: Some(false), instances: vec![] };
-    Machine { driver: "570.124.06", cuda: 12080, nvidia: vec![card], ..Machine::default() }
+    FakeHost { driver: "570.124.06", cuda: 12080, nvidia: vec![card], ..FakeHost::default() }
 }
 
 /// A T4, an MI210 and a Flex 170.
-fn mixed() -> Machine {
+fn mixed() -> FakeHost {
     let card = Card { name: "Tesla T4", device: "0x1eb8", memory: 15360, node: 0, switch: 0, port: 0 };
     let card = Nvidia { card, compute: (7, 5), brand: 2, mig: None, instances: vec![] };
     let mi210 =
         Card { name: "AMD Instinct MI210", device: "0x740f", memory: 65520, node: 0, switch: 1, port: 0 };
-    Machine {
+    FakeHost {
         driver: "550.54.15",
         cuda: 12040,
         nvidia: vec![card],
         amd: vec![mi210],
         intel: vec![flex170(0, 2)],
-        ..Machine::default()
+        ..FakeHost::default()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::model::{Machine, Nvidia};
+use crate::model::{FakeHost, Nvidia};
 use crate::tree::Tree;
 use crate::{nvml, pci};
 
@@ -11,7 +11,7 @@ fn cap(gpu: usize, gi: u32, ci: Option<u32>) -> u32 {
     3 + u32::try_from(gpu).unwrap_or(0) * 135 + gi * 9 + ci.map_or(0, |ci| ci + 1)
 }
 
-pub(crate) fn write(tree: &Tree, machine: &Machine) -> io::Result<()> {
+pub(crate) fn write(tree: &Tree, machine: &FakeHost) -> io::Result<()> {
     if machine.nvidia.is_empty() {
         return Ok(());
     }

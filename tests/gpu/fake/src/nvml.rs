@@ -1,14 +1,13 @@
-//! A library that answers as NVML does, out of a file.
+//! A library that answers like NVML, from a file.
 //!
-//! The file stands beside the library, or where `FAKE_NVML` says; it has a line `name=answer` for each thing that can
-//! be asked. In place of an answer stands `!3` for an error by its number, `~` for one that never comes, `^` for a
-//! crash.
+//! The file is next to the library, or named by `FAKE_NVML`. It has a line `name=answer` for each query. Instead of an
+//! answer, `!3` is an error by its number, `~` never answers, `^` crashes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::model::{Machine, Nvidia};
+use crate::model::{FakeHost, Nvidia};
 
 /// The file of the answers in a tree.
 pub const ANSWERS: &str = "usr/lib/x86_64-linux-gnu/nvml.answers";
@@ -39,8 +38,8 @@ pub fn build(root: &Path) -> io::Result<PathBuf> {
     if status.success() { Ok(library) } else { Err(io::Error::other(format!("cc ended with {status}"))) }
 }
 
-/// What the library answers for a machine.
-pub fn answers(machine: &Machine) -> String {
+/// The library's answers for a host.
+pub fn answers(machine: &FakeHost) -> String {
     let mut out =
         format!("driver={}\ncuda={}\ncount={}\n", machine.driver, machine.cuda, machine.nvidia.len());
     for (number, gpu) in machine.nvidia.iter().enumerate() {

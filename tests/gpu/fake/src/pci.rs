@@ -1,4 +1,4 @@
-//! The PCI bus of a made-up machine: a bridge a NUMA node, switches below it, cards below those.
+//! The PCI bus of a simulated host: a bridge a NUMA node, switches below it, cards below those.
 
 use std::io;
 

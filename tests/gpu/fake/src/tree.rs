@@ -53,7 +53,7 @@ impl Tree {
     pub fn program(&self, name: &str) -> io::Result<()> {
         use std::os::unix::fs::PermissionsExt as _;
         let path = self.place(name)?;
-        std::fs::write(&path, format!("#!/bin/sh\necho \"the made-up /{name}\"\n"))?;
+        std::fs::write(&path, format!("#!/bin/sh\necho \"the simulated /{name}\"\n"))?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
     }
 

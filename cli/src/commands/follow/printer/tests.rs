@@ -2,17 +2,17 @@ use super::*;
 
 /// Prints lines of the tasks `ps-0` (0) and `worker-10` (1); returns what a pipe or a terminal gets, with escapes
 /// visible. With `wait`, no line comes soon after another.
-fn shown(look: Look, terminal: bool, wait: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
-    let (outputs, memory) = Outputs::in_memory(terminal);
+fn shown(look: LineFormat, terminal: bool, wait: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
+    let (outputs, memory) = OutputStreams::in_memory(terminal);
     let mut printer = Printer::new(look, outputs);
-    printer.add("train.1", "ps-0", false, 0);
-    printer.add("train.1", "worker-10", false, 1);
+    printer.add_task("train.1", "ps-0", false, 0);
+    printer.add_task("train.1", "worker-10", false, 1);
     for &(number, stream, ends, text) in lines {
         let line =
             Line { time: "2026-11-21T13:31:53.250123Z", stream, ends, attempt: 1, text: text.as_bytes() };
         printer.line(number, &line).unwrap();
-        for held in printer.held.values_mut().filter(|_| wait) {
-            held.since = held.since.checked_sub(PATIENCE).unwrap();
+        for held in printer.partial_lines.values_mut().filter(|_| wait) {
+            held.since = held.since.checked_sub(PARTIAL_LINE_TIMEOUT).unwrap();
         }
         printer.flush().unwrap();
     }
@@ -21,11 +21,11 @@ fn shown(look: Look, terminal: bool, wait: bool, lines: &[(usize, Stream, bool, 
     text.replace('\x1b', "^").replace('\r', "<")
 }
 
-fn printed(look: Look, terminal: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
+fn printed(look: LineFormat, terminal: bool, lines: &[(usize, Stream, bool, &str)]) -> String {
     shown(look, terminal, false, lines)
 }
 
-const PREFIX: Look = Look { prefix: true, timestamps: false, json: false };
+const PREFIX: LineFormat = LineFormat { prefix: true, timestamps: false, json: false };
 const OUT: Stream = Stream::Stdout;
 const ERR: Stream = Stream::Stderr;
 
@@ -33,8 +33,8 @@ const ERR: Stream = Stream::Stderr;
 fn a_task_alone_is_printed_as_it_printed() {
     let lines =
         [(0, OUT, true, "one"), (0, OUT, false, "10%\r"), (0, OUT, false, "20%\r"), (0, OUT, true, "")];
-    assert_eq!(printed(Look::default(), true, &lines), "one\n10%<20%<\n");
-    let look = Look { timestamps: true, ..Look::default() };
+    assert_eq!(printed(LineFormat::default(), true, &lines), "one\n10%<20%<\n");
+    let look = LineFormat { timestamps: true, ..LineFormat::default() };
     assert_eq!(printed(look, false, &lines[..1]), "2026-11-21T13:31:53.250123Z one\n");
 }
 
@@ -61,9 +61,9 @@ fn half_a_line_waits_for_its_end() {
         printed(PREFIX, false, &lines),
         "worker-10 | hello\nps-0      | loading done\nworker-10 | no end\n"
     );
-    let json = printed(Look { json: true, ..PREFIX }, false, &lines[..4]);
+    let json = printed(LineFormat { json: true, ..PREFIX }, false, &lines[..4]);
     assert!(json.ends_with("\"text\":\"loading done\",\"ends\":true}\n"), "{json}");
-    let long = "x".repeat(LONGEST);
+    let long = "x".repeat(MAX_LINE_BYTES);
     let text = printed(PREFIX, false, &[(0, OUT, false, &long), (0, OUT, true, "y")]);
     assert_eq!(text, format!("ps-0      | {long}y\n"));
 }
@@ -108,7 +108,7 @@ fn colors_of_a_task_end_with_its_line() {
 
 #[test]
 fn programs_get_objects() {
-    let look = Look { json: true, ..PREFIX };
+    let look = LineFormat { json: true, ..PREFIX };
     assert_eq!(
         printed(
             look,

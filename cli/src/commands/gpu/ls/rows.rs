@@ -1,13 +1,13 @@
 //! The rows of `jobc gpu ls`: one per card, followed by one per MIG instance.
 
-use jobc_gpu::{DeviceId, Gpu, Inventory, MigDevice, Way};
+use jobc_gpu::{DeviceId, Gpu, Inventory, LinkType, MigDevice};
 use jobc_job::admission::overview::Lease;
 
 use crate::quantity::bytes;
 use crate::table::Table;
 
 /// Shown for unknown or absent values.
-const NOTHING: &str = "-";
+const PLACEHOLDER: &str = "-";
 
 /// The columns that identify cards.
 pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
@@ -20,13 +20,13 @@ pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
             memory(gpu),
             compute(gpu),
             node(gpu),
-            jobs(leases, whole(gpu)),
+            jobs(leases, device_id(gpu)),
             processes(gpu),
         ]);
         for instance in instances(gpu) {
             let mut row = [const { String::new() }; 8];
             row[..4].clone_from_slice(&of_instance(gpu, instance, true));
-            row[6] = jobs(leases, DeviceId { mig: Some(instance.index), ..whole(gpu) });
+            row[6] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
             table.row(row);
         }
     }
@@ -40,20 +40,20 @@ pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
     for gpu in &inventory.gpus {
         table.row([
             number(inventory, gpu),
-            gpu.uuid.clone().unwrap_or_else(|| NOTHING.to_owned()),
+            gpu.uuid.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
             name(gpu),
             memory(gpu),
             compute(gpu),
             node(gpu),
-            gpu.pci.clone().unwrap_or_else(|| NOTHING.to_owned()),
+            gpu.pci.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
             links(gpu),
-            jobs(leases, whole(gpu)),
+            jobs(leases, device_id(gpu)),
             processes(gpu),
         ]);
         for instance in instances(gpu) {
             let mut row = [const { String::new() }; 10];
             row[..4].clone_from_slice(&of_instance(gpu, instance, false));
-            row[8] = jobs(leases, DeviceId { mig: Some(instance.index), ..whole(gpu) });
+            row[8] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
             table.row(row);
         }
     }
@@ -75,7 +75,7 @@ fn name(gpu: &Gpu) -> String {
 
 /// The first part of a UUID, which is unique for the cards of a host.
 fn uuid(uuid: Option<&str>) -> String {
-    let Some(uuid) = uuid else { return NOTHING.to_owned() };
+    let Some(uuid) = uuid else { return PLACEHOLDER.to_owned() };
     let mut parts = uuid.splitn(3, '-');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(kind), Some(first), Some(_)) => format!("{kind}-{first}…"),
@@ -88,21 +88,21 @@ fn memory(gpu: &Gpu) -> String {
     match (gpu.memory_used, gpu.memory_bytes) {
         (Some(used), Some(all)) => format!("{} / {}", bytes(used), bytes(all)),
         (None, Some(all)) => bytes(all),
-        _ => NOTHING.to_owned(),
+        _ => PLACEHOLDER.to_owned(),
     }
 }
 
 fn compute(gpu: &Gpu) -> String {
-    gpu.compute_capability.map_or_else(|| NOTHING.to_owned(), |(major, minor)| format!("{major}.{minor}"))
+    gpu.compute_capability.map_or_else(|| PLACEHOLDER.to_owned(), |(major, minor)| format!("{major}.{minor}"))
 }
 
 fn node(gpu: &Gpu) -> String {
-    gpu.numa_node.map_or_else(|| NOTHING.to_owned(), |node| node.to_string())
+    gpu.numa_node.map_or_else(|| PLACEHOLDER.to_owned(), |node| node.to_string())
 }
 
 /// The nearest links to other cards, with their numbers: `NVLink×18 1-7`.
 fn links(gpu: &Gpu) -> String {
-    let mut ways: Vec<(Way, Vec<u32>)> = vec![];
+    let mut ways: Vec<(LinkType, Vec<u32>)> = vec![];
     for link in &gpu.links {
         match ways.iter_mut().find(|(way, _)| *way == link.by) {
             Some((_, cards)) => cards.push(link.to),
@@ -111,22 +111,22 @@ fn links(gpu: &Gpu) -> String {
     }
     // More NVLinks are nearer.
     ways.sort_by_key(|(way, _)| match way {
-        Way::Nvlink(count) => (Way::Nvlink(0), u32::MAX - count),
+        LinkType::Nvlink(count) => (LinkType::Nvlink(0), u32::MAX - count),
         way => (*way, 0),
     });
     let words: Vec<String> =
-        ways.iter().map(|(way, cards)| format!("{} {}", word(*way), ranges(cards))).collect();
-    if words.is_empty() { NOTHING.to_owned() } else { words.join(", ") }
+        ways.iter().map(|(way, cards)| format!("{} {}", link_name(*way), ranges(cards))).collect();
+    if words.is_empty() { PLACEHOLDER.to_owned() } else { words.join(", ") }
 }
 
-fn word(way: Way) -> String {
+fn link_name(way: LinkType) -> String {
     match way {
-        Way::Nvlink(count) => return format!("link×{count}"),
-        Way::Switch => "switch",
-        Way::Switches => "switches",
-        Way::Bridge => "bridge",
-        Way::Node => "node",
-        Way::System => "system",
+        LinkType::Nvlink(count) => return format!("link×{count}"),
+        LinkType::Switch => "switch",
+        LinkType::Switches => "switches",
+        LinkType::Bridge => "bridge",
+        LinkType::Node => "node",
+        LinkType::System => "system",
     }
     .to_owned()
 }
@@ -147,7 +147,7 @@ fn ranges(numbers: &[u32]) -> String {
 }
 
 /// A card as a device that can be assigned.
-fn whole(gpu: &Gpu) -> DeviceId {
+fn device_id(gpu: &Gpu) -> DeviceId {
     DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None }
 }
 
@@ -156,7 +156,7 @@ fn jobs(leases: &[Lease], device: DeviceId) -> String {
     let mut jobs: Vec<&str> =
         leases.iter().filter(|lease| lease.device == device).map(|lease| lease.job.as_str()).collect();
     jobs.dedup();
-    if jobs.is_empty() { NOTHING.to_owned() } else { jobs.join(", ") }
+    if jobs.is_empty() { PLACEHOLDER.to_owned() } else { jobs.join(", ") }
 }
 
 /// The processes that use it: `python3 (4711), ollama (99)`.
@@ -166,7 +166,7 @@ fn processes(gpu: &Gpu) -> String {
         None => process.pid.to_string(),
     };
     let words: Vec<String> = gpu.processes.iter().map(word).collect();
-    if words.is_empty() { NOTHING.to_owned() } else { words.join(", ") }
+    if words.is_empty() { PLACEHOLDER.to_owned() } else { words.join(", ") }
 }
 
 fn instances(gpu: &Gpu) -> &[MigDevice] {
@@ -175,7 +175,7 @@ fn instances(gpu: &Gpu) -> &[MigDevice] {
 
 /// The first columns of a MIG instance.
 fn of_instance(gpu: &Gpu, instance: &MigDevice, is_short: bool) -> [String; 4] {
-    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.to_owned());
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| PLACEHOLDER.to_owned());
     let whole = instance.uuid.as_deref();
     [
         format!("  {}:{}", gpu.index, instance.index),
@@ -199,10 +199,10 @@ mod tests {
     fn the_nearest_way_comes_first() {
         let link = |to, by| jobc_gpu::Link { to, by };
         let links_ = vec![
-            link(1, Way::Bridge),
-            link(2, Way::Nvlink(1)),
-            link(3, Way::Nvlink(2)),
-            link(4, Way::Nvlink(2)),
+            link(1, LinkType::Bridge),
+            link(2, LinkType::Nvlink(1)),
+            link(3, LinkType::Nvlink(2)),
+            link(4, LinkType::Nvlink(2)),
         ];
         let gpu = Gpu { links: links_, ..Gpu::default() };
         assert_eq!(links(&gpu), "link×2 3-4, link×1 2, bridge 1");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jobc_sys::error::Result;
 use jobc_sys::signals::{Signal, Signals};
 
-use crate::interruptible::{self, end_by};
+use crate::interruptible::{self, exit_by_signal};
 
 /// Runs the work in a thread. A signal that ends a program ends this one and removes `directory`, where the work is
 /// done.
@@ -15,11 +15,11 @@ pub(super) fn run<T: Send>(
     directory: &Path,
     work: impl FnOnce() -> T + Send,
 ) -> Result<T> {
-    interruptible::run(signals, work, |signal| give_up(directory, signal))
+    interruptible::run(signals, work, |signal| remove_and_exit(directory, signal))
 }
 
 /// Removes a directory that a thread still uses, and ends the program as the signal would have.
-fn give_up(directory: &Path, signal: Signal) {
+fn remove_and_exit(directory: &Path, signal: Signal) {
     // New files of the thread keep the directory from being empty; without its directory the thread soon stops.
     for _ in 0..200 {
         if std::fs::remove_dir_all(directory).is_ok() || !directory.exists() {
@@ -27,5 +27,5 @@ fn give_up(directory: &Path, signal: Signal) {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    end_by(signal)
+    exit_by_signal(signal)
 }

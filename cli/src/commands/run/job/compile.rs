@@ -6,17 +6,17 @@ use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
-use jobc_gpu::{Inventory, Machine};
+use jobc_gpu::{Host, Inventory};
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
 use jobc_schema::BackendName;
 use jobc_schema::plan::ImageSource;
 use jobc_sys::error::{Error, Kind, Result};
 
-use super::built::{Built, BuiltJob};
+use super::built_plan::{BuiltJob, BuiltPlan};
 use crate::args::run::RunArgs;
 use crate::args::{FormatArg, JobArgs};
-use crate::input::{Input, Unusable};
+use crate::input::{Input, InputError};
 use crate::outcome::Outcome;
 use crate::report;
 
@@ -26,7 +26,7 @@ pub(super) fn compile(
     path: Option<Utf8PathBuf>,
     format: FormatArg,
     ledger: &Ledger,
-) -> Result<Option<Built>> {
+) -> Result<Option<BuiltPlan>> {
     let job = JobArgs {
         job: path,
         set: args.set.clone(),
@@ -39,7 +39,7 @@ pub(super) fn compile(
         locked: args.locked,
         gpu_injection: None,
     };
-    let mut input = Input::read(&job).map_err(|Unusable(why)| Error::new(Kind::Config, why))?;
+    let mut input = Input::read(&job).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
     let mut sink = Sink::new();
     let mut sources = std::mem::take(&mut input.sources);
     // The bundles are not run next to the job file, so paths to it are absolute.
@@ -48,7 +48,7 @@ pub(super) fn compile(
     request.run_here = true;
     // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
     let found = OnceCell::new();
-    let look = || found.get_or_init(|| Inventory::take(&Machine::here()).declared()).clone();
+    let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();
     request.gpus_here = Some(&look);
     request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu };
     let mut planned = plan(&mut sources, &request, &mut sink);
@@ -66,11 +66,11 @@ pub(super) fn compile(
         }
     }
     let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
-    if report::findings(&sources, sink, format, true) != Outcome::Fine {
+    if report::findings(&sources, sink, format, true) != Outcome::Success {
         return Ok(None);
     }
     let jobs = outputs.into_iter().map(|output| BuiltJob { plan: output.job, files: output.artifacts });
-    Ok(Some(Built {
+    Ok(Some(BuiltPlan {
         jobs: jobs.collect(),
         source: input.path().into(),
         directory: input.directory.clone().into(),

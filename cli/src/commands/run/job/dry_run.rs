@@ -7,17 +7,17 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use jobc_container::container::make::{self, Request};
+use jobc_container::container::create::{self, CreateRequest};
 use jobc_container::options::Options;
 use jobc_container::root::Root;
-use jobc_container::scope::{Holder, Scope};
+use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_container::state::Id;
 use jobc_gpu::demand::Demands;
-use jobc_gpu::{Inventory, Machine};
+use jobc_gpu::{Host, Inventory};
 use jobc_job::admission;
 use jobc_job::admission::capacity::Capacity;
 use jobc_job::admission::claim;
-use jobc_job::directory::{Directory, Places};
+use jobc_job::directory::{Directory, JobDirectories};
 use jobc_job::provision;
 use jobc_job::secrets::Secrets;
 use jobc_schema::Bytes;
@@ -27,33 +27,33 @@ use jobc_schema::role::NeedState;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::{JobId, TaskId};
 
-use super::built::{Built, BuiltJob};
+use super::built_plan::{BuiltJob, BuiltPlan};
 use super::{images, submit};
 use crate::args::run::RunArgs;
 use crate::commands::inspect;
-use crate::commands::run::bundle::numbered;
+use crate::commands::run::bundle::number_lines;
 use crate::report::cpus;
 use crate::terminal;
 
 /// Prints the steps of each job; with `scope`, its cgroups would be in a scope of this user's systemd.
-pub(super) fn show(args: &RunArgs, built: &Built, places: &Places, scope: bool) -> Result<()> {
+pub(super) fn show(args: &RunArgs, built: &BuiltPlan, places: &JobDirectories, scope: bool) -> Result<()> {
     for job in &built.jobs {
-        let scratch = Scratch::make(places, &job.plan.name)?;
-        let holder = scope.then(|| Holder::Job(scratch.directory.id.clone()));
-        let unit = holder.as_ref().map(Scope::of).transpose()?;
-        terminal::print(&described(&job.plan, &scratch.directory, unit.as_ref().map(Scope::name))?);
-        rehearsed(args, built, job, &scratch.directory, holder.as_ref())?;
+        let scratch = ScratchDirectory::create(places, &job.plan.name)?;
+        let holder = scope.then(|| ScopeOwner::Job(scratch.directory.id.clone()));
+        let unit = holder.as_ref().map(Scope::find).transpose()?;
+        terminal::print(&describe_job(&job.plan, &scratch.directory, unit.as_ref().map(Scope::name))?);
+        print_steps(args, built, job, &scratch.directory, holder.as_ref())?;
     }
     Ok(())
 }
 
 /// Directories of a job that does not run, removed at the end.
-struct Scratch {
+struct ScratchDirectory {
     directory: Directory,
 }
 
-impl Scratch {
-    fn make(places: &Places, name: &str) -> Result<Self> {
+impl ScratchDirectory {
+    fn create(places: &JobDirectories, name: &str) -> Result<Self> {
         let taken = places.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max();
         let id = JobId { name: name.to_owned(), run: taken.unwrap_or(0) + 1 };
         // Job ids never begin with a dot, so commands ignore it.
@@ -62,13 +62,13 @@ impl Scratch {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&record);
         made.map_err(|error| {
             let why = crate::input::reason(&error);
-            Error::new(Kind::Machine, format!("cannot make the directory `{}`: {why}", record.display()))
+            Error::new(Kind::System, format!("cannot make the directory `{}`: {why}", record.display()))
         })?;
         Ok(Self { directory: Directory { id, state, record } })
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         // A leftover only uses space.
         let _ = provision::release(&self.directory).and_then(|()| self.directory.remove());
@@ -76,8 +76,8 @@ impl Drop for Scratch {
 }
 
 /// The job as a whole: its resources and its order. `scope` is the systemd unit of its supervisor, if any.
-pub(super) fn described(plan: &JobPlan, directory: &Directory, scope: Option<&str>) -> Result<String> {
-    let capacity = Capacity::of_machine(&directory.state)?.with_gpus(Inventory::take(&Machine::here()));
+pub(super) fn describe_job(plan: &JobPlan, directory: &Directory, scope: Option<&str>) -> Result<String> {
+    let capacity = Capacity::of_host(&directory.state)?.with_gpus(Inventory::discover(&Host::here()));
     let network = match plan.network {
         Network::Auto | Network::Host => "host",
         Network::Job => "job network, with an address for each task",
@@ -99,7 +99,7 @@ pub(super) fn described(plan: &JobPlan, directory: &Directory, scope: Option<&st
     if let Some(seconds) = plan.timeout_seconds {
         out += &format!("timeout: {seconds} s\n");
     }
-    out += &format!("takes at most: {}\n", inspect::claim(&claim::of(plan)));
+    out += &format!("takes at most: {}\n", inspect::describe_claim(&claim::of(plan)));
     let memory = Bytes(capacity.memory_bytes).measured();
     out += &format!(
         "this host has: {}, {memory} of memory, {} GPUs\n",
@@ -109,14 +109,14 @@ pub(super) fn described(plan: &JobPlan, directory: &Directory, scope: Option<&st
     out += "order:\n";
     for (number, stage) in (1..).zip(&plan.stages) {
         for role in stage.iter().filter_map(|name| plan.role(name)) {
-            out += &format!("  {number}  {}\n", in_order(role));
+            out += &format!("  {number}  {}\n", describe_role(role));
         }
     }
     Ok(out)
 }
 
 /// A role in the order of the job: `train, 2 instances, after prepare has succeeded`.
-fn in_order(role: &RolePlan) -> String {
+fn describe_role(role: &RolePlan) -> String {
     let mut out =
         format!("{}, {} instance{}", role.name, role.instances, if role.instances == 1 { "" } else { "s" });
     if let Some(parallel) = role.parallel {
@@ -137,32 +137,32 @@ fn in_order(role: &RolePlan) -> String {
 }
 
 /// Resolves the first task of each role as a supervisor does, and prints the operations.
-fn rehearsed(
+fn print_steps(
     args: &RunArgs,
-    built: &Built,
+    built: &BuiltPlan,
     job: &BuiltJob,
     directory: &Directory,
-    scope: Option<&Holder>,
+    scope: Option<&ScopeOwner>,
 ) -> Result<()> {
-    let (images, missing) = images::at_hand(args, built, job)?;
+    let (images, missing) = images::find_local(args, built, job)?;
     if !missing.is_empty() {
         let lines: String = missing.iter().map(|line| format!("{line}\n")).collect();
         terminal::print(&format!("images:\n{lines}the steps of tasks are known only then\n"));
         return Ok(());
     }
     let submission = submit::submission(args, &job.plan, built, &images)?;
-    submit::write(directory, &first_of_each_role(job), &submission)?;
+    submit::write_files(directory, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.directory)?;
     let of_job = provision::Job { directory, plan: &job.plan, submission: &submission, secrets: &secrets };
-    let mut provided = provision::rehearse(&of_job)?;
-    if Demands::any(&job.plan) {
-        let inventory = Inventory::take(&Machine::here());
-        provided.with_gpus(admission::rehearse(&job.plan, &submission, inventory)?);
+    let mut provided = provision::dry_run(&of_job)?;
+    if Demands::requests_gpus(&job.plan) {
+        let inventory = Inventory::discover(&Host::here());
+        provided.with_gpus(admission::dry_run_gpus(&job.plan, &submission, inventory)?);
     }
     for role in &job.plan.roles {
         let task = TaskId::new(&role.name, 0);
-        let begun = make::begin(&directory.containers(), &Id::new(&format!("{}.{task}", directory.id))?)?;
-        let given = provision::task(&provided, &task, begun.directory())?;
+        let begun = create::reserve(&directory.containers(), &Id::new(&format!("{}.{task}", directory.id))?)?;
+        let given = provision::prepare_task(&provided, &task, begun.directory())?;
         let root = match &given.root {
             Root::Directory(path) => path.display().to_string(),
             Root::Overlay { lowers, .. } => match &lowers[..] {
@@ -170,8 +170,8 @@ fn rehearsed(
                 lowers => format!("{} layers under a writable layer in memory", lowers.len()),
             },
         };
-        let changed: String = given.said.iter().map(|line| format!("changed: {line}\n")).collect();
-        let request = Request {
+        let changed: String = given.notes.iter().map(|line| format!("changed: {line}\n")).collect();
+        let request = CreateRequest {
             options: Options {
                 allow_unenforced: args.allow_unenforced,
                 scope: scope.cloned(),
@@ -179,9 +179,9 @@ fn rehearsed(
                 ..Options::default()
             },
             root: Some(given.root),
-            ..Request::default()
+            ..CreateRequest::default()
         };
-        let steps = numbered(&begun.plan(&given.bundle, request)?);
+        let steps = number_lines(&begun.plan(&given.bundle, request)?);
         terminal::print(&format!("\n{}\nroot: {root}\n{changed}{steps}", heading(role)));
     }
     Ok(())

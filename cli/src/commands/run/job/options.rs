@@ -17,7 +17,7 @@ pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Str
         let (role, root) = match word.split_once('=') {
             // The part before `=` is a role, unless it looks like a path.
             Some((role, root)) if !role.is_empty() && !role.contains(['/', '.']) => {
-                (found_role(plan, role)?.name.as_str(), root)
+                (find_role(plan, role)?.name.as_str(), root)
             }
             _ => (EVERY_ROLE, word.as_str()),
         };
@@ -36,7 +36,7 @@ pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, V
     let mut devices: Vec<(String, Vec<String>)> = Vec::new();
     for word in words {
         let (role, list) = match word.split_once('=') {
-            Some((role, list)) => (found_role(plan, role)?.name.as_str(), list),
+            Some((role, list)) => (find_role(plan, role)?.name.as_str(), list),
             None => (EVERY_ROLE, word.as_str()),
         };
         let names: Vec<String> =
@@ -103,7 +103,7 @@ pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
     };
     let port = port.parse().map_err(|_| wrong(format!("invalid port `{port}`")))?;
     let task = task(name, plan)?;
-    let role = found_role(plan, &task.role)?;
+    let role = find_role(plan, &task.role)?;
     if role.port(label).is_none() {
         let known = suggest::list(role.ports.iter().map(|port| port.label.as_str()));
         return Err(wrong(format!("`{}` has no port `{label}`; it has {known}", role.name)));
@@ -117,7 +117,7 @@ pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
         return Ok(TaskId::new(&role.name, 0));
     }
     let task: TaskId = word.parse()?;
-    let role = found_role(plan, &task.role)?;
+    let role = find_role(plan, &task.role)?;
     if task.index >= role.instances {
         let last = role.instances - 1;
         let message = format!("unknown task `{task}`: `{}` has {}", role.name, instances(role.instances));
@@ -130,7 +130,7 @@ fn instances(count: u32) -> String {
     if count == 1 { "1 instance".to_owned() } else { format!("{count} instances") }
 }
 
-fn found_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {
+fn find_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {
     plan.role(name).ok_or_else(|| {
         let roles = || plan.roles.iter().map(|role| role.name.as_str());
         let near = suggest::nearest(name, roles()).map(|near| format!("; did you mean `{near}`?"));

@@ -4,23 +4,23 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use jobc_job::admission::turn;
-use jobc_job::directory::{Directory, Places, replace};
-use jobc_job::submission::{Submission, Turn};
+use jobc_job::admission::job_queue;
+use jobc_job::directory::{Directory, JobDirectories, replace};
+use jobc_job::submission::{QueuePosition, Submission};
 use jobc_job::supervisor::start;
 use jobc_schema::plan::JobPlan;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::write_atomic::Durability;
 
-use super::attend::Running;
-use super::built::{Built, BuiltJob};
+use super::attach::RunningJob;
+use super::built_plan::{BuiltJob, BuiltPlan};
 use super::images::Images;
 use super::options;
 use crate::args::run::RunArgs;
-use crate::output::fill_new;
+use crate::output::write_new_directory;
 
 /// Jobs that have directories and no supervisors yet. Dropping them removes the directories.
-pub(super) struct Submitted {
+pub(super) struct PreparedJobs {
     jobs: Vec<(Directory, File)>,
 }
 
@@ -29,16 +29,16 @@ pub(super) struct Submitted {
 /// With `scope`, each supervisor requests a scope of this user's systemd.
 pub(super) fn submit(
     args: &RunArgs,
-    built: &Built,
+    built: &BuiltPlan,
     images: &Images,
-    places: &Places,
+    places: &JobDirectories,
     scope: bool,
-) -> Result<Submitted> {
+) -> Result<PreparedJobs> {
     let submissions =
         built.jobs.iter().map(|job| Ok(Submission { scope, ..submission(args, &job.plan, built, images)? }));
     let submissions = submissions.collect::<Result<Vec<_>>>()?;
     let slots = args.parallel.or(built.jobs.first().and_then(|job| job.plan.max_parallel)).unwrap_or(1);
-    let mut submitted = Submitted { jobs: Vec::with_capacity(built.jobs.len()) };
+    let mut submitted = PreparedJobs { jobs: Vec::with_capacity(built.jobs.len()) };
     let mut turns = None;
     for (number, (job, mut submission)) in (0_u32..).zip(built.jobs.iter().zip(submissions)) {
         let directory = places.create(&job.plan.name)?;
@@ -49,32 +49,32 @@ pub(super) fn submit(
         if built.jobs.len() > 1 {
             let turns = match &turns {
                 Some(turns) => turns,
-                None => turns.insert(make_turns(places, &directory, built.jobs.len())?),
+                None => turns.insert(create_queue_directory(places, &directory, built.jobs.len())?),
             };
-            submission.turn = Some(Turn { directory: turns.clone(), slots, number });
+            submission.turn = Some(QueuePosition { directory: turns.clone(), slots, number });
         }
-        write(&directory, job, &submission)?;
+        write_files(&directory, job, &submission)?;
     }
     Ok(submitted)
 }
 
-impl Submitted {
+impl PreparedJobs {
     /// Starts the supervisor of each job. `terminal` gets the master of the terminal of the submission's task.
     ///
     /// If one cannot start, the others end, since no command is attached to them.
-    pub(super) fn start(mut self, mut terminal: Option<OwnedFd>) -> Result<Vec<Running>> {
+    pub(super) fn start(mut self, mut terminal: Option<OwnedFd>) -> Result<Vec<RunningJob>> {
         let mut running = Vec::with_capacity(self.jobs.len());
         self.jobs.reverse();
         while let Some((directory, lock)) = self.jobs.pop() {
             // Its error may be in its directory, which is removed later.
             let started = start::start(&directory, lock, terminal.take())?;
-            running.push(Running::new(directory, started)?);
+            running.push(RunningJob::new(directory, started)?);
         }
         Ok(running)
     }
 }
 
-impl Drop for Submitted {
+impl Drop for PreparedJobs {
     fn drop(&mut self) {
         for (directory, _lock) in &self.jobs {
             // The user gets the error that caused this.
@@ -83,18 +83,18 @@ impl Drop for Submitted {
     }
 }
 
-/// The directory in which the jobs of a matrix take turns. It is next to the jobs, since no job exists as long as all
+/// The directory of the queue of the jobs of a matrix. It is next to the jobs, since no job exists as long as all
 /// of them.
-fn make_turns(places: &Places, first: &Directory, jobs: usize) -> Result<PathBuf> {
+fn create_queue_directory(places: &JobDirectories, first: &Directory, jobs: usize) -> Result<PathBuf> {
     let directory = places.state.with_file_name("turns").join(first.id.to_string());
-    turn::prepare(&directory, u32::try_from(jobs).unwrap_or(u32::MAX))?;
+    job_queue::prepare(&directory, u32::try_from(jobs).unwrap_or(u32::MAX))?;
     Ok(directory)
 }
 
 pub(super) fn submission(
     args: &RunArgs,
     plan: &JobPlan,
-    built: &Built,
+    built: &BuiltPlan,
     images: &Images,
 ) -> Result<Submission> {
     let roots = options::roots(&args.root, plan)?.into_iter().chain(images.roots(plan));
@@ -106,7 +106,7 @@ pub(super) fn submission(
         without_gpus: args.no_gpu,
         allow_unenforced: args.allow_unenforced,
         roots: roots.collect(),
-        images: images.of(plan),
+        images: images.for_job(plan),
         gpu_injection: args.gpu_injection,
         publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
         terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
@@ -118,13 +118,13 @@ pub(super) fn submission(
     })
 }
 
-pub(super) fn write(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
+pub(super) fn write_files(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
     let cannot = |path: &Path, error: &std::io::Error| {
         let why = crate::input::reason(error);
-        Error::new(Kind::Machine, format!("cannot write `{}`: {why}", path.display()))
+        Error::new(Kind::System, format!("cannot write `{}`: {why}", path.display()))
     };
     let build = directory.build();
-    fill_new(&build, &job.files).map_err(|error| cannot(&build, &error))?;
+    write_new_directory(&build, &job.files).map_err(|error| cannot(&build, &error))?;
     let text = |value: serde_json::Result<Vec<u8>>| value.expect("plans and submissions are plain JSON");
     replace(&directory.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
     replace(&directory.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)

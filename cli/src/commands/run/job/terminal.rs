@@ -11,38 +11,39 @@ use jobc_sys::signals::{Signal, Signals};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::attend::{Asked, Running};
+use super::attach::{RunningJob, StopRequest};
 
 /// How often to check whether the task has ended, in milliseconds.
-const LOOK: u32 = 250;
+const POLL_INTERVAL_MS: u32 = 250;
 
 /// Both ends of the socket that transfers the master of the terminal: ours, and the supervisor's.
 pub(super) fn socket_pair() -> Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair().map_err(|error| {
-        Error::machine("make a socket for the terminal", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+        Error::system("make a socket for the terminal", Errno::from_io_error(&error).unwrap_or(Errno::IO))
     })?;
     Ok((ours.into(), theirs.into()))
 }
 
 /// Relays between our terminal and the task's, from its start to its end, or to that of the job.
-pub(super) fn lend(
+pub(super) fn attach_terminal(
     socket: &OwnedFd,
     task: &TaskId,
-    jobs: &mut [Running],
+    jobs: &mut [RunningJob],
     signals: &Signals,
-    asked: &mut Asked,
+    asked: &mut StopRequest,
 ) -> Result<()> {
     let mut relay: Option<Relay> = None;
     loop {
         let [job] = &*jobs else { return Ok(()) };
         let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
         polled.push(PollFd::from_borrowed_fd(job.pidfd(), PollFlags::IN));
-        let patience = relay.as_ref().and_then(Relay::patience);
+        let patience = relay.as_ref().and_then(Relay::reminder_timeout);
         match &relay {
-            Some(relay) => polled.extend(relay.interests()),
+            Some(relay) => polled.extend(relay.poll_fds()),
             None => polled.push(PollFd::new(socket, PollFlags::IN)),
         }
-        let over = sleep(&mut polled, patience.map_or(LOOK, |patience| patience.min(LOOK)))?;
+        let over =
+            sleep(&mut polled, patience.map_or(POLL_INTERVAL_MS, |patience| patience.min(POLL_INTERVAL_MS)))?;
         let is_ready = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
         let (signal, ended, sent) = (is_ready(0), is_ready(1), is_ready(2));
         let ready = relay.as_ref().map(|relay| relay.ready(&polled[2..]));
@@ -50,7 +51,7 @@ pub(super) fn lend(
         match relay.as_mut().zip(ready) {
             Some((relay, ready)) => {
                 if over && patience.is_some() {
-                    relay.remind();
+                    relay.resend_end_of_input();
                 }
                 relay.step(ready);
             }
@@ -65,7 +66,7 @@ pub(super) fn lend(
             while let Some(signal) = signals.next() {
                 match &relay {
                     Some(relay) if signal == Signal::WINCH => relay.resize(),
-                    _ => asked.pass_on(signal, jobs),
+                    _ => asked.forward(signal, jobs),
                 }
             }
         }
@@ -74,20 +75,20 @@ pub(super) fn lend(
         }
     }
     let Some(mut relay) = relay else { return Ok(()) };
-    relay.end();
+    relay.finish();
     while !relay.is_done() {
-        let mut polled = relay.interests();
-        sleep(&mut polled, LOOK)?;
+        let mut polled = relay.poll_fds();
+        sleep(&mut polled, POLL_INTERVAL_MS)?;
         let ready = relay.ready(&polled);
         drop(polled);
         relay.step(ready);
-        relay.end();
+        relay.finish();
     }
     Ok(())
 }
 
 /// Whether the attempt of the task that has the terminal is over.
-fn has_ended(task: &TaskId, jobs: &[Running]) -> Result<bool> {
+fn has_ended(task: &TaskId, jobs: &[RunningJob]) -> Result<bool> {
     let [job] = jobs else { return Ok(true) };
     let record = Record::read(&job.directory)?;
     let task = record.as_ref().and_then(|record| record.task(task));
@@ -103,6 +104,6 @@ fn sleep(polled: &mut [PollFd<'_>], milliseconds: u32) -> Result<bool> {
     match poll(polled, Some(&time)) {
         Ok(ready) => Ok(ready == 0),
         Err(Errno::INTR) => Ok(false),
-        Err(errno) => Err(Error::machine("wait for a task's terminal", errno)),
+        Err(errno) => Err(Error::system("wait for a task's terminal", errno)),
     }
 }

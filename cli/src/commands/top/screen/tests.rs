@@ -1,7 +1,7 @@
 use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::super::super::stats::Rows;
+use super::super::super::stats::UsageRows;
 use super::*;
 
 /// A view of a job of `count` workers, of which the third is the busiest.
@@ -26,10 +26,10 @@ fn view(count: u64) -> View {
         });
         vec![(record.clone(), samples.collect())]
     };
-    let mut rows = Rows::default();
-    rows.take(look(1000));
+    let mut rows = UsageRows::default();
+    rows.update(look(1000));
     let mut view = View::default();
-    view.take(vec![record.clone()], rows.take(look(2000)));
+    view.set_sample(vec![record.clone()], rows.update(look(2000)));
     view
 }
 
@@ -65,20 +65,20 @@ fn many_tasks_are_scrolled_and_sorted() {
     let mut view = view(200);
     let first = |lines: &[String]| lines[3].split_whitespace().nth(1).unwrap().to_owned();
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-0");
-    view.press(Key::Down);
+    view.handle_key(Key::Down);
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-1");
-    view.press(Key::PageDown);
+    view.handle_key(Key::PageDown);
     let lines = shown(&mut view, 100, 24);
     assert_eq!(first(&lines), "worker-21");
     assert!(lines[23].starts_with("22-41 of 200  q quit"), "{}", lines[23]);
-    (0..30).for_each(|_| view.press(Key::PageDown));
+    (0..30).for_each(|_| view.handle_key(Key::PageDown));
     let lines = shown(&mut view, 100, 24);
     assert!(lines[22].contains("worker-199"), "the last row is the last task: {}", lines[22]);
-    view.press(Key::Sort(Order::Cpu));
+    view.handle_key(Key::Sort(Order::Cpu));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-2");
-    view.press(Key::Sort(Order::Memory));
+    view.handle_key(Key::Sort(Order::Memory));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-199");
-    view.press(Key::Sort(Order::Plan));
+    view.handle_key(Key::Sort(Order::Plan));
     assert_eq!(first(&shown(&mut view, 100, 24)), "worker-0");
 }
 

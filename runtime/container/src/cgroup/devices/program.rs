@@ -35,7 +35,7 @@ pub(crate) const JUMP_UNLESS: u8 = 0x55;
 pub(crate) const EXIT: u8 = 0x95;
 
 // The registers: r0 is the answer, r1 the context at the start.
-const ANSWER: u8 = 0;
+const RESULT: u8 = 0;
 const CONTEXT: u8 = 1;
 const ACCESS: u8 = 2;
 const KIND: u8 = 3;
@@ -50,28 +50,28 @@ pub(crate) fn assemble(rules: &[Rule]) -> Vec<Instruction> {
         Instruction { code: LOAD, registers: MAJOR | CONTEXT << 4, offset: 4, immediate: 0 },
         Instruction { code: LOAD, registers: MINOR | CONTEXT << 4, offset: 8, immediate: 0 },
         copy(KIND, ACCESS),
-        with(AND, KIND, 0xffff),
-        with(SHIFT_RIGHT, ACCESS, 16),
+        instruction(AND, KIND, 0xffff),
+        instruction(SHIFT_RIGHT, ACCESS, 16),
     ];
     for rule in rules.iter().rev() {
-        program.extend(one(rule));
-        if rule.is_about_all() {
+        program.extend(rule_instructions(rule));
+        if rule.matches_all() {
             // Nothing after it is ever reached, which the kernel's verifier would refuse.
             return program;
         }
     }
-    program.extend([with(SET, ANSWER, 0), EXITING]);
+    program.extend([instruction(SET, RESULT, 0), EXIT_INSTRUCTION]);
     program
 }
 
-const EXITING: Instruction = Instruction { code: EXIT, registers: 0, offset: 0, immediate: 0 };
+const EXIT_INSTRUCTION: Instruction = Instruction { code: EXIT, registers: 0, offset: 0, immediate: 0 };
 
 /// The instructions of one rule; a jump over the rest of it where it is about other devices.
-fn one(rule: &Rule) -> Vec<Instruction> {
+fn rule_instructions(rule: &Rule) -> Vec<Instruction> {
     let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
     let mut list = vec![];
     if let Some(kind) = rule.kind {
-        list.push(with(
+        list.push(instruction(
             JUMP_UNLESS,
             KIND,
             match kind {
@@ -80,23 +80,23 @@ fn one(rule: &Rule) -> Vec<Instruction> {
             },
         ));
     }
-    list.extend(rule.major.map(|major| with(JUMP_UNLESS, MAJOR, number(major))));
-    list.extend(rule.minor.map(|minor| with(JUMP_UNLESS, MINOR, number(minor))));
+    list.extend(rule.major.map(|major| instruction(JUMP_UNLESS, MAJOR, number(major))));
+    list.extend(rule.minor.map(|minor| instruction(JUMP_UNLESS, MINOR, number(minor))));
     match (rule.allow, rule.access == ALL) {
-        (true, true) => list.extend([with(SET, ANSWER, 1), EXITING]),
+        (true, true) => list.extend([instruction(SET, RESULT, 1), EXIT_INSTRUCTION]),
         (true, false) => list.extend([
-            with(AND, ACCESS, number(ALL & !rule.access)),
-            with(JUMP_UNLESS, ACCESS, 0),
-            with(SET, ANSWER, 1),
-            EXITING,
+            instruction(AND, ACCESS, number(ALL & !rule.access)),
+            instruction(JUMP_UNLESS, ACCESS, 0),
+            instruction(SET, RESULT, 1),
+            EXIT_INSTRUCTION,
         ]),
-        (false, true) => list.extend([with(SET, ANSWER, 0), EXITING]),
+        (false, true) => list.extend([instruction(SET, RESULT, 0), EXIT_INSTRUCTION]),
         (false, false) => list.extend([
             copy(SCRATCH, ACCESS),
-            with(AND, SCRATCH, number(rule.access)),
-            with(JUMP_IF, SCRATCH, 0),
-            with(SET, ANSWER, 0),
-            EXITING,
+            instruction(AND, SCRATCH, number(rule.access)),
+            instruction(JUMP_IF, SCRATCH, 0),
+            instruction(SET, RESULT, 0),
+            EXIT_INSTRUCTION,
         ]),
     }
     let end = list.len();
@@ -108,7 +108,7 @@ fn one(rule: &Rule) -> Vec<Instruction> {
     list
 }
 
-fn with(code: u8, register: u8, immediate: i32) -> Instruction {
+fn instruction(code: u8, register: u8, immediate: i32) -> Instruction {
     Instruction { code, registers: register, offset: 0, immediate }
 }
 

@@ -3,7 +3,7 @@
 //! The kernel keeps one list of exceptions (security/device_cgroup.c): taking a device out of a rule about many has no
 //! form there. A type of `a` is understood for everything only, so a rule about both types is written twice.
 
-use super::{ALL, DeviceKind, PLACE, Rule};
+use super::{ALL, DEVICES_POINTER, DeviceKind, Rule};
 use jobc_sys::error::{Error, Kind, Result};
 
 /// What is written to `devices.deny` and `devices.allow`, in order: the file's name and one line.
@@ -15,11 +15,11 @@ pub(crate) fn writes(rules: &[Rule]) -> Result<Vec<(&'static str, String)>> {
     let mut all_allowed = false;
     let mut exceptions: Vec<Rule> = vec![];
     for rule in rules.iter().flat_map(by_kind) {
-        if rule.is_about_all() {
+        if rule.matches_all() {
             all_allowed = rule.allow;
             exceptions.clear();
         } else if rule.allow == all_allowed {
-            take(&mut exceptions, &rule)?;
+            exclude(&mut exceptions, &rule)?;
         } else if let Some(same) = exceptions.iter_mut().find(|one| one.same_devices(&rule)) {
             same.access |= rule.access;
         } else {
@@ -35,24 +35,24 @@ pub(crate) fn writes(rules: &[Rule]) -> Result<Vec<(&'static str, String)>> {
 
 /// The rule once for character and once for block devices, unless it is about one of them or about everything.
 fn by_kind(rule: &Rule) -> Vec<Rule> {
-    if rule.kind.is_some() || rule.is_about_all() {
+    if rule.kind.is_some() || rule.matches_all() {
         return vec![*rule];
     }
     [DeviceKind::Character, DeviceKind::Block].map(|kind| Rule { kind: Some(kind), ..*rule }).into()
 }
 
 /// Takes what `rule` speaks of out of the exceptions.
-fn take(exceptions: &mut Vec<Rule>, rule: &Rule) -> Result<()> {
+fn exclude(exceptions: &mut Vec<Rule>, rule: &Rule) -> Result<()> {
     for exception in exceptions.iter_mut() {
         if exception.access & rule.access == 0 {
             continue;
         }
         if rule.covers(exception) {
             exception.access &= ALL & !rule.access;
-        } else if rule.meets(exception) {
+        } else if rule.overlaps(exception) {
             let message = format!("cgroup v1 cannot exclude `{rule}` from `{exception}`");
             return Err(Error::new(Kind::Unenforceable, message)
-                .at(PLACE)
+                .at(DEVICES_POINTER)
                 .help("list the devices one by one, or run on a host with cgroup v2"));
         }
     }

@@ -15,11 +15,11 @@ fn check(mountinfo: &str, own: &str) -> String {
             "v1 {} {:?} at {place}, {}",
             hierarchy.name,
             hierarchy.controllers,
-            own(&hierarchy.own)
+            own(&hierarchy.own_group)
         ));
     }
     if let Some(unified) = &layout.unified {
-        lines.push(format!("v2 at {}, {}", unified.mount.display(), own(&unified.own)));
+        lines.push(format!("v2 at {}, {}", unified.mount.display(), own(&unified.own_group)));
     }
     lines.join("\n")
 }
@@ -123,7 +123,7 @@ fn mount_options_of_a_hierarchy() {
         mount: PathBuf::new(),
         name: name.to_owned(),
         controllers: vec![],
-        own: None,
+        own_group: None,
         writable: true,
     };
     assert_eq!(hierarchy("cpu,cpuacct").options(), ["cpu", "cpuacct"]);

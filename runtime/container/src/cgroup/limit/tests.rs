@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cgroup::{Hierarchy, Unified, Version};
+use crate::cgroup::{Hierarchy, UnifiedHierarchy, Version};
 
 /// A host with every controller in that version.
 fn layout(version: Version) -> Layout {
@@ -15,21 +15,21 @@ fn layout(version: Version) -> Layout {
                 mount: PathBuf::from("/cg"),
                 name: "all".to_owned(),
                 controllers: Controller::ALL.into(),
-                own: None,
+                own_group: None,
                 writable: true,
             }],
             unified: None,
         },
         Version::V2 => Layout {
             hierarchies: vec![],
-            unified: Some(Unified {
+            unified: Some(UnifiedHierarchy {
                 mount: PathBuf::from("/cg"),
                 controllers: Controller::ALL
                     .into_iter()
                     .filter(|one| !matches!(one, Controller::NetCls | Controller::NetPrio))
                     .collect::<Vec<_>>()
                     .into(),
-                own: None,
+                own_group: None,
                 writable: true,
             }),
         },
@@ -50,11 +50,11 @@ fn check_by(json: &Value, of: fn(&LinuxResources, &Layout) -> Result<Limits>) ->
                 for limit in limits.writable {
                     let files: Vec<String> =
                         limit.files.iter().map(|(file, text)| format!("{file} = {text}")).collect();
-                    let field = limit.place.replace("/linux/resources/", "");
+                    let field = limit.pointer.replace("/linux/resources/", "");
                     text += &format!("{name} {field}: {}\n", files.join(" | "));
                 }
-                for error in limits.impossible {
-                    let field = error.place.unwrap_or_default().replace("/linux/resources/", "");
+                for error in limits.unsupported {
+                    let field = error.pointer.unwrap_or_default().replace("/linux/resources/", "");
                     text += &format!("{name} {field}: impossible: {}\n", error.message);
                 }
             }
@@ -123,7 +123,7 @@ fn without_a_hierarchy_for_it_the_network_is_told_of_this_machine() {
     hybrid.unified = layout(Version::V2).unified;
     let resources = json!({"network": {"classID": 7, "priorities": [{"name": "eth0", "priority": 500}]}});
     let limits = Limits::of(&serde_json::from_value(resources).expect("resources"), &hybrid).expect("sound");
-    let told: Vec<&str> = limits.impossible.iter().map(|error| error.message.as_str()).collect();
+    let told: Vec<&str> = limits.unsupported.iter().map(|error| error.message.as_str()).collect();
     assert_eq!(
         told,
         [
@@ -157,11 +157,11 @@ fn what_limits_nothing_is_not_written() {
     for version in [Version::V1, Version::V2] {
         let resources = serde_json::from_value(nothing.clone()).expect("resources");
         let limits = Limits::of(&resources, &layout(version)).expect("fine");
-        assert_eq!((limits.writable, limits.impossible), (vec![], vec![]));
+        assert_eq!((limits.writable, limits.unsupported), (vec![], vec![]));
     }
     // So they need no controller either.
     let resources = serde_json::from_value(nothing).expect("resources");
-    assert!(Limits::of(&resources, &Layout::default()).expect("fine").impossible.is_empty());
+    assert!(Limits::of(&resources, &Layout::default()).expect("fine").unsupported.is_empty());
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_limit_without_its_controller_is_impossible() {
     let limits = Limits::of(&resources, &layout).expect("fine");
     assert_eq!(limits.writable.len(), 1);
     assert_eq!(
-        limits.impossible[0].to_string(),
+        limits.unsupported[0].to_string(),
         "config.json: /linux/resources/memory/limit: this kernel has no controller `memory`, or it is disabled"
     );
 }
@@ -191,5 +191,5 @@ fn a_change_takes_limits_away_too() {
         json!({"pids": {"limit": -1}}),
         json!({"blockIO": {"throttleReadBpsDevice": [{"major": 8, "minor": 0, "rate": 0}]}}),
     ];
-    insta::assert_snapshot!(cases.iter().map(|json| check_by(json, Limits::of_change)).collect::<String>());
+    insta::assert_snapshot!(cases.iter().map(|json| check_by(json, Limits::of_update)).collect::<String>());
 }

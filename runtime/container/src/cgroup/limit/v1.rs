@@ -1,11 +1,11 @@
 //! The files of the cgroup v1 hierarchies.
 
 use super::super::controller::Controller;
-use super::{Absent, Asked, Limits};
+use super::{LimitRequest, Limits, OptionalResource};
 use jobc_sys::error::Result;
 
 /// Lists what a controller's files take.
-pub(super) fn list(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+pub(super) fn list(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     match controller {
         Controller::Cpuset => cpuset(asked, limits),
         Controller::Cpu => cpu(asked, limits),
@@ -27,7 +27,7 @@ pub(super) fn list(controller: Controller, asked: &Asked<'_>, limits: &mut Limit
 }
 
 /// CPUs and nodes of memory, the same in both versions.
-pub(super) fn cpuset(asked: &Asked<'_>, limits: &mut Limits) {
+pub(super) fn cpuset(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(cpu) = asked.resources.cpu() else { return };
     for (place, file, list) in
         [("cpu/cpus", "cpuset.cpus", cpu.cpus()), ("cpu/mems", "cpuset.mems", cpu.mems())]
@@ -38,14 +38,14 @@ pub(super) fn cpuset(asked: &Asked<'_>, limits: &mut Limits) {
     }
 }
 
-fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
+fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(cpu) = asked.resources.cpu() else { return };
     let (quota, period) = asked.bandwidth();
     // The kernel checks a quota against the period that is there, so the period comes first.
-    if let Some(period) = period.filter(|_| asked.changing || quota.is_some()) {
+    if let Some(period) = period.filter(|_| asked.is_update || quota.is_some()) {
         limits.push(Controller::Cpu, "cpu/period", "cpu.cfs_period_us", &period);
     }
-    if let Some(quota) = asked.bound(cpu.quota(), "-1") {
+    if let Some(quota) = asked.limit_text(cpu.quota(), "-1") {
         limits.push(Controller::Cpu, "cpu/quota", "cpu.cfs_quota_us", &quota);
     }
     if let Some(burst) = cpu.burst().filter(|burst| *burst > 0) {
@@ -54,7 +54,7 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.shares", &shares);
     }
-    if let Some(idle) = cpu.idle().filter(|idle| asked.changing || *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| asked.is_update || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if let Some(period) = cpu.realtime_period().filter(|period| *period != 0) {
@@ -65,21 +65,21 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     }
 }
 
-fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     let Some(memory) = asked.resources.memory() else { return Ok(()) };
     // Memory first: the kernel refuses memory and swap together below it.
-    if let Some(limit) = asked.bound(memory.limit(), "-1") {
+    if let Some(limit) = asked.limit_text(memory.limit(), "-1") {
         limits.push(Controller::Memory, "memory/limit", "memory.limit_in_bytes", &limit);
     }
     if asked.frees_swap() {
         limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &"-1");
-        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+        limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
     if let Some(both) = asked.memory_and_swap()? {
         limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &both);
-        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+        limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(low) = asked.bound(memory.reservation(), "-1") {
+    if let Some(low) = asked.limit_text(memory.reservation(), "-1") {
         limits.push(Controller::Memory, "memory/reservation", "memory.soft_limit_in_bytes", &low);
     }
     #[allow(deprecated)]
@@ -104,22 +104,22 @@ fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
 }
 
 /// The number of processes, the same in both versions.
-pub(super) fn pids(asked: &Asked<'_>, limits: &mut Limits) {
+pub(super) fn pids(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let limit = asked.resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit);
-    if let Some(limit) = asked.bound(limit, "max") {
+    if let Some(limit) = asked.limit_text(limit, "max") {
         limits.push(Controller::Pids, "pids/limit", "pids.max", &limit);
     }
 }
 
 /// RDMA handles and objects, the same in both versions.
-pub(super) fn rdma(asked: &Asked<'_>, limits: &mut Limits) {
+pub(super) fn rdma(asked: &LimitRequest<'_>, limits: &mut Limits) {
     for (name, text) in asked.rdma() {
         let place = format!("rdma/{}", name.replace('~', "~0").replace('/', "~1"));
         limits.push(Controller::Rdma, &place, "rdma.max", &text);
     }
 }
 
-fn io(asked: &Asked<'_>, limits: &mut Limits) {
+fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(block) = asked.resources.block_io() else { return };
     // Kernels before 5.0 weigh in the scheduler CFQ, later ones in BFQ.
     let files = |file: &str, text: &str| {
@@ -157,7 +157,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
     }
 }
 
-fn network(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) {
+fn network(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(network) = asked.resources.network() else { return };
     if controller == Controller::NetCls {
         if let Some(class) = network.class_id().filter(|class| *class != 0) {

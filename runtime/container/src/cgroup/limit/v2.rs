@@ -1,7 +1,7 @@
 //! The files of the cgroup v2 hierarchy.
 
 use super::super::controller::Controller;
-use super::{Absent, Asked, Limits};
+use super::{LimitRequest, Limits, OptionalResource};
 use jobc_sys::error::Result;
 
 /// The weight of cgroup v2 for shares of cgroup v1: the ends of one scale meet those of the other.
@@ -17,7 +17,7 @@ fn io_weight(weight: u16) -> u64 {
 }
 
 /// Lists what a controller's files take.
-pub(super) fn list(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+pub(super) fn list(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     match controller {
         Controller::Cpuset => super::v1::cpuset(asked, limits),
         Controller::Cpu => cpu(asked, limits),
@@ -39,7 +39,7 @@ pub(super) fn list(controller: Controller, asked: &Asked<'_>, limits: &mut Limit
     Ok(())
 }
 
-fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
+fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(cpu) = asked.resources.cpu() else { return };
     match asked.bandwidth() {
         (Some(quota), Some(period)) => {
@@ -47,7 +47,7 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
         }
         (Some(quota), None) => limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &quota),
         (None, period)
-            if asked.changing && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
+            if asked.is_update && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
         {
             let period = period.map(|period| format!(" {period}")).unwrap_or_default();
             limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("max{period}"));
@@ -61,54 +61,54 @@ fn cpu(asked: &Asked<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.weight", &weight(shares));
     }
-    if let Some(idle) = cpu.idle().filter(|idle| asked.changing || *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| asked.is_update || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if cpu.realtime_runtime().is_some_and(|runtime| runtime != 0) {
-        limits.lacks("cpu/realtimeRuntime", "real-time CPU limit", "2");
+        limits.push_unsupported("cpu/realtimeRuntime", "real-time CPU limit", "2");
     }
     if cpu.realtime_period().is_some_and(|period| period != 0) {
-        limits.lacks("cpu/realtimePeriod", "real-time CPU limit", "2");
+        limits.push_unsupported("cpu/realtimePeriod", "real-time CPU limit", "2");
     }
 }
 
-fn memory(asked: &Asked<'_>, limits: &mut Limits) -> Result<()> {
+fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     let Some(memory) = asked.resources.memory() else { return Ok(()) };
-    if let Some(limit) = asked.bound(memory.limit(), "max") {
+    if let Some(limit) = asked.limit_text(memory.limit(), "max") {
         limits.push(Controller::Memory, "memory/limit", "memory.max", &limit);
     }
     if asked.frees_swap() {
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &"max");
-        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+        limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
     if let Some(both) = asked.memory_and_swap()? {
         // cgroup v2 counts swap separately.
         let swap = both - asked.memory().unwrap_or(both);
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &swap);
-        limits.writable.last_mut().expect("pushed above").kept_without = Some(Absent::Swap);
+        limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(low) = asked.bound(memory.reservation(), "0") {
+    if let Some(low) = asked.limit_text(memory.reservation(), "0") {
         limits.push(Controller::Memory, "memory/reservation", "memory.low", &low);
     }
     #[allow(deprecated)]
     let kernel = memory.kernel();
     if kernel.is_some_and(|bytes| bytes > 0) {
-        limits.lacks("memory/kernel", "separate kernel memory limit", "2");
+        limits.push_unsupported("memory/kernel", "separate kernel memory limit", "2");
     }
     if memory.kernel_tcp().is_some_and(|bytes| bytes > 0) {
-        limits.lacks("memory/kernelTCP", "separate TCP memory limit", "2");
+        limits.push_unsupported("memory/kernelTCP", "separate TCP memory limit", "2");
     }
     if memory.swappiness().is_some() {
-        limits.lacks("memory/swappiness", "swappiness per cgroup", "2");
+        limits.push_unsupported("memory/swappiness", "swappiness per cgroup", "2");
     }
     if memory.disable_oom_killer() == Some(true) {
-        limits.lacks("memory/disableOOMKiller", "switch for the OOM killer", "2");
+        limits.push_unsupported("memory/disableOOMKiller", "switch for the OOM killer", "2");
     }
     // `useHierarchy` is so in cgroup v2, and `checkBeforeUpdate` holds for a new, empty group.
     Ok(())
 }
 
-fn io(asked: &Asked<'_>, limits: &mut Limits) {
+fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(block) = asked.resources.block_io() else { return };
     // `io.weight` is of the io.cost model, `io.bfq.weight` of the disk scheduler BFQ; a kernel may have both.
     let files = |prefix: &str, weight: u16| {
@@ -121,7 +121,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
         limits.push_files(Controller::Io, "blockIO/weight", files("", weight));
     }
     if block.leaf_weight().is_some_and(|weight| weight > 0) {
-        limits.lacks("blockIO/leafWeight", "leaf weight", "2");
+        limits.push_unsupported("blockIO/leafWeight", "leaf weight", "2");
     }
     for (index, device) in block.weight_device().iter().flatten().enumerate() {
         let place = format!("blockIO/weightDevice/{index}");
@@ -130,7 +130,7 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
             limits.push_files(Controller::Io, &format!("{place}/weight"), files(&prefix, weight));
         }
         if device.leaf_weight().is_some() {
-            limits.lacks(&format!("{place}/leafWeight"), "leaf weight", "2");
+            limits.push_unsupported(&format!("{place}/leafWeight"), "leaf weight", "2");
         }
     }
     for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
@@ -142,13 +142,13 @@ fn io(asked: &Asked<'_>, limits: &mut Limits) {
     }
 }
 
-fn network(controller: Controller, asked: &Asked<'_>, limits: &mut Limits) {
+fn network(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(network) = asked.resources.network() else { return };
     if controller == Controller::NetCls && network.class_id().is_some_and(|class| class != 0) {
-        limits.lacks("network/classID", "network class", "2");
+        limits.push_unsupported("network/classID", "network class", "2");
     }
     if controller == Controller::NetPrio && network.priorities().as_ref().is_some_and(|list| !list.is_empty())
     {
-        limits.lacks("network/priorities", "network priority", "2");
+        limits.push_unsupported("network/priorities", "network priority", "2");
     }
 }

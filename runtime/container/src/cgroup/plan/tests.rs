@@ -8,7 +8,7 @@ use rustix::fs::Uid;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cgroup::{ScopeGroup, Unified, Version};
+use crate::cgroup::{ScopeGroup, UnifiedHierarchy, Version};
 use crate::systemd::Unit;
 
 /// A simulated cgroup v2 hierarchy: a line a group, its path, then what it has.
@@ -73,10 +73,10 @@ fn check_in(
 /// The cgroup v2 hierarchy there, in which this process is in the group `own`.
 fn on(root: &Path, own: &str) -> Layout {
     let all = [Controller::Cpu, Controller::Memory, Controller::Pids];
-    let tree = Unified {
+    let tree = UnifiedHierarchy {
         mount: root.to_owned(),
         controllers: Vec::from(all).into(),
-        own: Some(own.into()),
+        own_group: Some(own.into()),
         // Then permissions are checked, for the user of the test.
         writable: false,
     };
@@ -89,14 +89,14 @@ fn told(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
 
 fn told_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, resources: &Value) -> String {
     let resources = serde_json::from_value(resources.clone()).expect("resources");
-    let request = Request {
+    let request = CgroupRequest {
         id: "demo",
         path,
         scope,
         resources: Some(&resources),
         counts_io: true,
         user_namespace: true,
-        ..Request::default()
+        ..CgroupRequest::default()
     };
     match Plan::of(layout, &request) {
         Ok(plan) => plan.describe().join("\n"),
@@ -196,12 +196,12 @@ fn what_a_given_group_has_is_kept_where_another_controller_is_lacking() {
     let layout = on(root.path(), "a/b");
     let plan = as_nobody(|| {
         let resources = serde_json::from_value(resources).expect("resources");
-        let request = Request {
+        let request = CgroupRequest {
             id: "demo",
             resources: Some(&resources),
             allow_unenforced: true,
             user_namespace: true,
-            ..Request::default()
+            ..CgroupRequest::default()
         };
         Plan::of(&layout, &request).expect("allowed")
     });
@@ -273,12 +273,12 @@ fn without_any_control_groups_every_limit_has_the_same_reason() {
 fn limits_that_cannot_be_enforced_pass_where_that_is_allowed() {
     let resources =
         serde_json::from_value(json!({"memory": {"limit": 4096}, "pids": {"limit": 1}})).expect("resources");
-    let request = Request {
+    let request = CgroupRequest {
         id: "demo",
         resources: Some(&resources),
         allow_unenforced: true,
         user_namespace: true,
-        ..Request::default()
+        ..CgroupRequest::default()
     };
     let plan = Plan::of(&Layout::default(), &request).expect("allowed");
     let told: Vec<String> = plan.unenforced.iter().map(ToString::to_string).collect();
@@ -295,8 +295,8 @@ fn limits_that_cannot_be_enforced_pass_where_that_is_allowed() {
 fn hierarchy(root: &Path, name: &str) -> Hierarchy {
     let mount = root.join(name);
     fs::create_dir_all(&mount).expect("a directory");
-    let controllers = name.split(',').filter_map(Controller::named).collect();
-    Hierarchy { mount, name: name.to_owned(), controllers, own: Some("".into()), writable: false }
+    let controllers = name.split(',').filter_map(Controller::from_name).collect();
+    Hierarchy { mount, name: name.to_owned(), controllers, own_group: Some("".into()), writable: false }
 }
 
 #[test]
@@ -338,8 +338,12 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     let mount = root.path().join("unified");
     fs::create_dir(&mount).expect("a directory");
     fs::write(mount.join("cgroup.procs"), "").expect("a file");
-    layout.unified =
-        Some(Unified { mount, controllers: vec![].into(), own: Some("".into()), writable: false });
+    layout.unified = Some(UnifiedHierarchy {
+        mount,
+        controllers: vec![].into(),
+        own_group: Some("".into()),
+        writable: false,
+    });
     let told = shown(&layout);
     assert!(!told.contains("/cg/freezer"), "{told}");
     // And where its time is counted, but for disks and memory.

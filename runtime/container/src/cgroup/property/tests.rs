@@ -10,12 +10,13 @@ fn check(version: Version, systemd: u32, files: &[&str]) -> String {
         Limit {
             controller: Controller::Misc,
             files: vec![(file.to_owned(), text.to_owned())],
-            place: String::new(),
-            kept_without: None,
+            pointer: String::new(),
+            satisfied_without: None,
         }
     };
     let limits: Vec<Limit> = files.iter().map(limit).collect();
-    let lines = of(&limits, version, systemd).into_iter().map(|(name, value)| format!("{name} {value:?}"));
+    let lines =
+        from_limits(&limits, version, systemd).into_iter().map(|(name, value)| format!("{name} {value:?}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::cgroup::{Controller, Hierarchy, Unified, UnitGroup};
+use crate::cgroup::{Controller, Hierarchy, UnifiedHierarchy, UnitGroup};
 use crate::systemd::Unit;
 
 /// The groups of a container's unit and the properties that systemd 252 gets for them.
@@ -11,9 +11,10 @@ fn check(layout: &Layout, base: &str, resources: &Json) -> String {
     let resources = serde_json::from_value(resources.clone()).expect("resources");
     let unit = Unit::of(Some("a-b.slice:jobc:demo"), "demo", false).expect("a unit");
     let group = UnitGroup::of(&unit, base.into());
-    let request = Request { unit: Some(&group), resources: Some(&resources), ..Request::default() };
+    let request =
+        CgroupRequest { unit: Some(&group), resources: Some(&resources), ..CgroupRequest::default() };
     let plan = Plan::of(layout, &request).expect("a plan");
-    assert!(plan.groups.iter().all(|group| group.given));
+    assert!(plan.groups.iter().all(|group| group.made_by_systemd));
     let mut lines = plan.describe();
     lines.retain(|line| line.starts_with("make"));
     lines.extend(plan.properties(252).into_iter().map(|(name, value)| format!("{name} {value:?}")));
@@ -27,10 +28,10 @@ fn limits() -> Json {
 #[test]
 fn on_version_2_the_unit_is_below_its_systemd() {
     let controllers = vec![Controller::Memory, Controller::Pids];
-    let unified = Some(Unified {
+    let unified = Some(UnifiedHierarchy {
         mount: "/cg".into(),
         controllers: controllers.into(),
-        own: Some("elsewhere".into()),
+        own_group: Some("elsewhere".into()),
         writable: true,
     });
     let layout = Layout { hierarchies: vec![], unified };
@@ -49,7 +50,7 @@ fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
         mount: format!("/cg/{name}").into(),
         name: name.to_owned(),
         controllers: controllers.to_vec(),
-        own: None,
+        own_group: None,
         writable: true,
     };
     let hierarchies = vec![
@@ -75,7 +76,7 @@ fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
 fn devices_by_number_and_by_driver() {
     let majors = "Character devices:\n  1 mem\n136 pts\n\nBlock devices:\n  8 sd\n";
     let rule = |kind, major, minor| Rule { allow: true, kind, major, minor, access: READ | WRITE };
-    let of = |kind, major, minor| names(&rule(kind, major, minor), majors).join(" ");
+    let of = |kind, major, minor| device_names(&rule(kind, major, minor), majors).join(" ");
     let (character, block) = (Some(DeviceKind::Character), Some(DeviceKind::Block));
     assert_eq!(of(character, Some(1), Some(3)), "/dev/char/1:3");
     assert_eq!(of(character, Some(136), None), "char-pts");
@@ -86,6 +87,6 @@ fn devices_by_number_and_by_driver() {
     assert_eq!(access(&rule(None, None, None)), "rw");
     // What takes away, and what allows all, has no form.
     let taken = Rule { allow: false, ..rule(character, Some(1), Some(3)) };
-    assert!(allowed(&[devices::ANY]).is_empty());
-    assert!(allowed(&[rule(character, Some(1), None), taken]).is_empty());
+    assert!(device_allow_properties(&[devices::ALLOW_ALL]).is_empty());
+    assert!(device_allow_properties(&[rule(character, Some(1), None), taken]).is_empty());
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use oci_spec::runtime::{Linux, LinuxDevice, LinuxDeviceType, LinuxNamespaceType, Spec};
 
 use super::findings::Findings;
-use super::process::has;
+use super::process::has_own_namespace;
 use crate::config::mount_options::Propagation;
 use crate::config::{escaped, scheduling, sysctl};
 use crate::namespaces::Namespace;
@@ -14,15 +14,15 @@ use jobc_sys::error::{Error, Kind};
 use jobc_sys::id_map::{self, IdMaps};
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
-    if !has(spec, LinuxNamespaceType::Mount) {
+    if !has_own_namespace(spec, LinuxNamespaceType::Mount) {
         let message = "the container shares the host's mounts, so its root would become the host's";
-        findings.wrong("/linux/namespaces", message, "write `{\"type\": \"mount\"}` there");
+        findings.error("/linux/namespaces", message, "write `{\"type\": \"mount\"}` there");
     }
     let Some(linux) = spec.linux() else { return };
     namespaces(linux, findings);
-    ids(spec, linux, findings);
+    check_id_mappings(spec, linux, findings);
     time(spec, linux, findings);
-    if let Err(errors) = sysctl::of(linux) {
+    if let Err(errors) = sysctl::from_config(linux) {
         findings.0.extend(errors);
     }
     let mut paths = HashSet::new();
@@ -30,28 +30,28 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
         let place = format!("/linux/devices/{index}");
         if !paths.insert(device.path()) {
             let message = format!("duplicate `{}`", device.path().display());
-            findings.wrong(format!("{place}/path"), message, "keep one of the two");
+            findings.error(format!("{place}/path"), message, "keep one of the two");
         }
-        node(device, &place, findings);
+        check_device(device, &place, findings);
     }
     rules(linux, findings);
-    amounts(linux, findings);
+    check_limits(linux, findings);
     propagation(linux, findings);
     for (place, list) in [("maskedPaths", linux.masked_paths()), ("readonlyPaths", linux.readonly_paths())] {
         for (index, path) in list.iter().flatten().enumerate() {
-            findings.inside(format!("/linux/{place}/{index}"), Path::new(path));
-            findings.text(format!("/linux/{place}/{index}"), path);
+            findings.check_container_path(format!("/linux/{place}/{index}"), Path::new(path));
+            findings.check_text(format!("/linux/{place}/{index}"), path);
         }
     }
     if let Some(path) = linux.cgroups_path() {
-        findings.text("/linux/cgroupsPath", &path.to_string_lossy());
+        findings.check_text("/linux/cgroupsPath", &path.to_string_lossy());
         if path.components().any(|component| component == Component::ParentDir) {
             let message = format!("`{}` leaves the cgroup directory", path.display());
-            findings.wrong("/linux/cgroupsPath", message, "write it without `..`");
+            findings.error("/linux/cgroupsPath", message, "write it without `..`");
         }
     }
     if let Some(personality) = linux.personality() {
-        findings.take(scheduling::personality(personality));
+        findings.push_result(scheduling::personality(personality));
     }
 }
 
@@ -61,19 +61,19 @@ fn namespaces(linux: &Linux, findings: &mut Findings) {
         let (kind, place) = (namespace.typ(), format!("/linux/namespaces/{index}"));
         if !seen.insert(kind) {
             let message = format!("duplicate {} namespace", Namespace::of(kind));
-            findings.wrong(&place, message, "keep one of the two");
+            findings.error(&place, message, "keep one of the two");
         }
         let Some(path) = namespace.path().as_deref().filter(|path| !path.as_os_str().is_empty()) else {
             continue;
         };
-        findings.text(format!("{place}/path"), &path.to_string_lossy());
+        findings.check_text(format!("{place}/path"), &path.to_string_lossy());
         if !path.is_absolute() {
             let message = format!("`{}` is not an absolute path", path.display());
-            findings.wrong(format!("{place}/path"), message, "write a path such as `/proc/PID/ns/net`");
+            findings.error(format!("{place}/path"), message, "write a path such as `/proc/PID/ns/net`");
         }
         if kind == LinuxNamespaceType::Mount {
             let message = "a container's root cannot be set up in an existing mount namespace";
-            findings.wrong(
+            findings.error(
                 format!("{place}/path"),
                 message,
                 "remove the path; `jobc oci exec` enters a container",
@@ -82,7 +82,7 @@ fn namespaces(linux: &Linux, findings: &mut Findings) {
     }
 }
 
-fn ids(spec: &Spec, linux: &Linux, findings: &mut Findings) {
+fn check_id_mappings(spec: &Spec, linux: &Linux, findings: &mut Findings) {
     let user =
         linux.namespaces().iter().flatten().find(|namespace| namespace.typ() == LinuxNamespaceType::User);
     let new = user.is_some_and(|user| user.path().as_ref().is_none_or(|path| path.as_os_str().is_empty()));
@@ -91,10 +91,10 @@ fn ids(spec: &Spec, linux: &Linux, findings: &mut Findings) {
         Err(error) => return findings.0.push(error),
     };
     match (&maps, new) {
-        (None, true) => findings.0.push(id_map::missing("/linux/uidMappings")),
+        (None, true) => findings.0.push(id_map::missing_maps("/linux/uidMappings")),
         (Some(_), _) if user.is_none() => {
             let message = "ids are mapped, but the container has no user namespace";
-            findings.wrong(
+            findings.error(
                 "/linux/uidMappings",
                 message,
                 "write `{\"type\": \"user\"}` in `linux.namespaces`",
@@ -113,7 +113,7 @@ fn ids(spec: &Spec, linux: &Linux, findings: &mut Findings) {
             for (field, map, id) in mapped {
                 if map.outside(id).is_none() {
                     let message = format!("{id} is not mapped in the container's user namespace");
-                    findings.wrong(format!("/process/user/{field}"), message, "map it, or use another id");
+                    findings.error(format!("/process/user/{field}"), message, "map it, or use another id");
                 }
             }
         }
@@ -129,21 +129,21 @@ fn time(spec: &Spec, linux: &Linux, findings: &mut Findings) {
             && namespace.path().as_ref().is_none_or(|path| path.as_os_str().is_empty())
     });
     if !offsets.is_empty() && !own {
-        let message = if has(spec, LinuxNamespaceType::Time) {
+        let message = if has_own_namespace(spec, LinuxNamespaceType::Time) {
             "the clocks of an existing time namespace cannot be changed"
         } else {
             "clock offsets need a time namespace"
         };
-        findings.wrong("/linux/timeOffsets", message, "write `{\"type\": \"time\"}` in `linux.namespaces`");
+        findings.error("/linux/timeOffsets", message, "write `{\"type\": \"time\"}` in `linux.namespaces`");
     }
     for (clock, offset) in offsets {
         let place = format!("/linux/timeOffsets/{}", escaped(clock));
         if !matches!(clock.as_str(), "monotonic" | "boottime") {
             let message = format!("the clock `{clock}` cannot have an offset");
-            findings.wrong(&place, message, "use `monotonic` or `boottime`");
+            findings.error(&place, message, "use `monotonic` or `boottime`");
         }
         if offset.nanosecs().is_some_and(|nanoseconds| nanoseconds > 999_999_999) {
-            findings.wrong(
+            findings.error(
                 place + "/nanosecs",
                 "more than a second",
                 "write 0 to 999999999, and whole seconds in `secs`",
@@ -153,11 +153,11 @@ fn time(spec: &Spec, linux: &Linux, findings: &mut Findings) {
 }
 
 /// A device number has 12 bits for the major part and 20 for the minor one (`MAJOR`, `MINOR` of linux/kdev_t.h).
-fn node(device: &LinuxDevice, place: &str, findings: &mut Findings) {
-    findings.inside(format!("{place}/path"), device.path());
-    findings.text(format!("{place}/path"), &device.path().to_string_lossy());
+fn check_device(device: &LinuxDevice, place: &str, findings: &mut Findings) {
+    findings.check_container_path(format!("{place}/path"), device.path());
+    findings.check_text(format!("{place}/path"), &device.path().to_string_lossy());
     if device.typ() == LinuxDeviceType::A {
-        findings.wrong(
+        findings.error(
             format!("{place}/type"),
             "`a` matches all devices and is not a device type",
             "write `c`, `b`, `u` or `p`",
@@ -167,13 +167,13 @@ fn node(device: &LinuxDevice, place: &str, findings: &mut Findings) {
         for (field, number, bits) in [("major", device.major(), 12), ("minor", device.minor(), 20)] {
             if !(0..1 << bits).contains(&number) {
                 let help = format!("write a number from 0 to {}", (1 << bits) - 1);
-                findings.wrong(format!("{place}/{field}"), format!("{number} is not a device number"), &help);
+                findings.error(format!("{place}/{field}"), format!("{number} is not a device number"), &help);
             }
         }
     }
     for (field, id) in [("uid", device.uid()), ("gid", device.gid())] {
         if id == Some(u32::MAX) {
-            findings.wrong(
+            findings.error(
                 format!("{place}/{field}"),
                 "4294967295 is not a valid id",
                 "ids go from 0 to 4294967294",
@@ -191,10 +191,10 @@ fn rules(linux: &Linux, findings: &mut Findings) {
             rule.access().as_deref().filter(|access| access.chars().any(|letter| !"rwm".contains(letter)))
         {
             let message = format!("invalid access `{access}`");
-            findings.wrong(format!("{place}/access"), message, "write one or more of `r`, `w` and `m`");
+            findings.error(format!("{place}/access"), message, "write one or more of `r`, `w` and `m`");
         }
         if matches!(rule.typ(), Some(LinuxDeviceType::P | LinuxDeviceType::U)) {
-            findings.wrong(
+            findings.error(
                 format!("{place}/type"),
                 "a rule is for `a`, `b` or `c`",
                 "write `c` for an unbuffered device",
@@ -203,14 +203,14 @@ fn rules(linux: &Linux, findings: &mut Findings) {
         for (field, number) in [("major", rule.major()), ("minor", rule.minor())] {
             // -1 is what other runtimes take for "all".
             if number.is_some_and(|number| !(-1..=i64::from(u32::MAX)).contains(&number)) {
-                findings.wrong(format!("{place}/{field}"), "not a device number", "omit it to match all");
+                findings.error(format!("{place}/{field}"), "not a device number", "omit it to match all");
             }
         }
     }
 }
 
 /// Limits below -1, which means no limit.
-fn amounts(linux: &Linux, findings: &mut Findings) {
+fn check_limits(linux: &Linux, findings: &mut Findings) {
     let Some(resources) = linux.resources() else { return };
     let memory = resources.memory().as_ref();
     let asked = [
@@ -223,7 +223,7 @@ fn amounts(linux: &Linux, findings: &mut Findings) {
     for (place, amount) in asked {
         if let Some(amount) = amount.filter(|amount| *amount < -1) {
             let message = format!("invalid limit `{amount}`");
-            findings.wrong(
+            findings.error(
                 format!("/linux/resources/{place}"),
                 message,
                 "write a number from 0 on, or -1 for no limit",
@@ -242,7 +242,7 @@ fn propagation(linux: &Linux, findings: &mut Findings) {
                 .help("write `slave`: new mounts propagate from the host to the container"),
         ),
         Some(_) => {}
-        None => findings.wrong(
+        None => findings.error(
             place,
             format!("unknown propagation `{word}`"),
             "write `private`, `slave` or `unbindable`",

@@ -3,27 +3,27 @@
 use oci_spec::runtime::{LinuxNamespaceType, Process, Spec};
 
 use super::findings::Findings;
-use crate::capabilities::Sets;
-use crate::config::own::own;
+use crate::capabilities::CapabilitySets;
+use crate::config::namespace_ownership::check_own_namespace;
 use crate::config::scheduling;
 use crate::config::user::User;
 use crate::rlimits;
 
 /// The most characters of a host name or a NIS domain name (`__NEW_UTS_LEN`).
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
     let names = [("/hostname", spec.hostname()), ("/domainname", spec.domainname())];
     for (place, name) in names {
         let Some(name) = name.as_deref().filter(|name| !name.is_empty()) else { continue };
-        findings.text(place, name);
-        if name.len() > LONGEST_NAME {
+        findings.check_text(place, name);
+        if name.len() > MAX_NAME_LEN {
             let message =
-                format!("a name of {} bytes, but the kernel allows at most {LONGEST_NAME}", name.len());
-            findings.wrong(place, message, "write a shorter name");
+                format!("a name of {} bytes, but the kernel allows at most {MAX_NAME_LEN}", name.len());
+            findings.error(place, message, "write a shorter name");
         }
-        if let Err(because) = own(spec.linux().as_ref(), LinuxNamespaceType::Uts) {
-            findings.wrong(
+        if let Err(because) = check_own_namespace(spec.linux().as_ref(), LinuxNamespaceType::Uts) {
+            findings.error(
                 place,
                 format!("setting the name would change the host's: {because}"),
                 "write `{\"type\": \"uts\"}` in `linux.namespaces`, or remove the name",
@@ -31,8 +31,8 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
         }
     }
     match spec.process() {
-        Some(process) => of(process, findings),
-        None => findings.wrong(
+        Some(process) => check_process(process, findings),
+        None => findings.error(
             "/process",
             "`process` is missing, so no program can be started",
             "write the program to start",
@@ -41,52 +41,52 @@ pub(super) fn check(spec: &Spec, findings: &mut Findings) {
 }
 
 /// Whether the container has a namespace of its own, new or joined.
-pub(super) fn has(spec: &Spec, kind: LinuxNamespaceType) -> bool {
+pub(super) fn has_own_namespace(spec: &Spec, kind: LinuxNamespaceType) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     namespaces.is_some_and(|list| list.iter().any(|namespace| namespace.typ() == kind))
 }
 
-fn of(process: &Process, findings: &mut Findings) {
+fn check_process(process: &Process, findings: &mut Findings) {
     let arguments = process.args().as_deref().unwrap_or_default();
     if arguments.first().is_none_or(String::is_empty) {
         let message = "no program to start";
-        findings.wrong(
+        findings.error(
             "/process/args",
             message,
             "write the program and its arguments, such as `[\"/bin/sh\"]`",
         );
     }
     for (index, argument) in arguments.iter().enumerate() {
-        findings.argument(format!("/process/args/{index}"), argument, "an argument");
+        findings.check_argument(format!("/process/args/{index}"), argument, "an argument");
     }
-    findings.environment("/process/env", process.env().as_deref().unwrap_or_default());
-    findings.inside("/process/cwd", process.cwd());
-    findings.text("/process/cwd", &process.cwd().to_string_lossy());
+    findings.check_environment("/process/env", process.env().as_deref().unwrap_or_default());
+    findings.check_container_path("/process/cwd", process.cwd());
+    findings.check_text("/process/cwd", &process.cwd().to_string_lossy());
     if let Some(size) = process.console_size()
         && [size.height(), size.width()].iter().any(|side| *side > u64::from(u16::MAX))
     {
-        findings.wrong(
+        findings.error(
             "/process/consoleSize",
             "a side of more than 65535 characters",
             "write the terminal's size",
         );
     }
-    findings.take(User::of(process.user()));
-    findings.take(rlimits::of(process.rlimits().as_deref().unwrap_or_default()));
+    findings.push_result(User::of(process.user()));
+    findings.push_result(rlimits::from_config(process.rlimits().as_deref().unwrap_or_default()));
     if let Some(score) = process.oom_score_adj().filter(|score| !(-1000..=1000).contains(score)) {
-        findings.wrong(
+        findings.error(
             "/process/oomScoreAdj",
             format!("{score} is out of range"),
             "write a number from -1000 to 1000",
         );
     }
     if let Some(scheduler) = process.scheduler() {
-        findings.take(scheduling::scheduler(scheduler));
+        findings.push_result(scheduling::scheduler(scheduler));
     }
     if let Some(priority) = process.io_priority() {
-        findings.take(scheduling::io_priority(*priority));
+        findings.push_result(scheduling::io_priority(*priority));
     }
     if let Some(capabilities) = process.capabilities() {
-        findings.take(Sets::of(capabilities));
+        findings.push_result(CapabilitySets::of(capabilities));
     }
 }

@@ -72,7 +72,7 @@ fn attributes(bits: u64) -> String {
 fn the_words_are_sorted_for_the_search() {
     assert!(WORDS.is_sorted_by_key(|(word, _)| word));
     for (word, _) in WORDS {
-        assert!(meaning(word).is_some(), "{word} is found");
+        assert!(lookup(word).is_some(), "{word} is found");
     }
 }
 
@@ -125,8 +125,8 @@ fn options_that_are_refused() {
 fn every_word_that_is_listed_as_supported_is_taken() {
     for word in supported() {
         for (kind, also) in [("tmpfs", ""), ("none", "bind")] {
-            let only_new = word == "tmpcopyup" || matches!(meaning(word), Some(Word::FileSystem));
-            let only_bind = matches!(meaning(word), Some(Word::IdMap(_)));
+            let only_new = word == "tmpcopyup" || matches!(lookup(word), Some(Word::FileSystem));
+            let only_bind = matches!(lookup(word), Some(Word::IdMap(_)));
             if kind == "none" && only_new || kind == "tmpfs" && only_bind {
                 continue;
             }

@@ -29,15 +29,16 @@ impl Schema {
         let text = std::fs::read(directory.join(file)).expect("a schema");
         let whole: Value = serde_json::from_slice(&text).expect("JSON");
         let value = whole.pointer(pointer).expect("what is referred to").clone();
-        Self { directory: directory.to_owned(), file: file.to_owned(), value }.followed()
+        Self { directory: directory.to_owned(), file: file.to_owned(), value }.resolve_reference()
     }
 
     /// A part of this schema, or what it refers to.
     fn part(&self, value: &Value) -> Self {
-        Self { directory: self.directory.clone(), file: self.file.clone(), value: value.clone() }.followed()
+        Self { directory: self.directory.clone(), file: self.file.clone(), value: value.clone() }
+            .resolve_reference()
     }
 
-    fn followed(self) -> Self {
+    fn resolve_reference(self) -> Self {
         let Some((file, pointer)) =
             self.value["$ref"].as_str().and_then(|reference| reference.split_once('#'))
         else {
@@ -82,7 +83,7 @@ impl Schema {
     }
 
     /// What is wrong with a value: types, unknown words, missing properties, unknown properties.
-    pub(crate) fn judge(&self, value: &Value, at: &str) -> Vec<String> {
+    pub(crate) fn validate(&self, value: &Value, at: &str) -> Vec<String> {
         let mut wrong = Vec::new();
         let fits = match self.value["type"].as_str() {
             Some("object") => value.is_object(),
@@ -106,13 +107,13 @@ impl Schema {
         let listed = self.parts("properties");
         for (name, field) in value.as_object().into_iter().flatten().filter(|_| !listed.is_empty()) {
             match listed.iter().find(|(known, _)| known == name) {
-                Some((_, schema)) => wrong.extend(schema.judge(field, &format!("{at}/{name}"))),
+                Some((_, schema)) => wrong.extend(schema.validate(field, &format!("{at}/{name}"))),
                 None => wrong.push(format!("{at}/{name}: unknown property")),
             }
         }
         if let Some(items) = self.items() {
             for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                wrong.extend(items.judge(item, &format!("{at}/{index}")));
+                wrong.extend(items.validate(item, &format!("{at}/{index}")));
             }
         }
         wrong

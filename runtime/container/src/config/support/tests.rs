@@ -9,7 +9,7 @@ use super::*;
 fn check(config: &Value) -> String {
     let read = Config::read(config.to_string().as_bytes()).expect("a configuration");
     let said: String = read
-        .refused()
+        .unsupported_properties()
         .iter()
         .map(|error| {
             assert_eq!(error.kind, Kind::Unsupported);

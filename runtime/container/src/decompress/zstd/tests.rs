@@ -23,7 +23,7 @@ fn content(count: u32) -> Vec<u8> {
     (0..count / 4).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
 }
 
-fn read(bytes: &[u8], budget: &Budget) -> io::Result<Vec<u8>> {
+fn read(bytes: &[u8], budget: &MemoryBudget) -> io::Result<Vec<u8>> {
     let mut all = Vec::new();
     Frames::new(bytes, budget).read_to_end(&mut all).map(|_| all)
 }
@@ -50,7 +50,7 @@ fn how_far_a_frame_looks_back() {
 
 #[test]
 fn no_frame_looks_further_back_than_there_is_memory() {
-    let (budget, large) = (Budget::new(1 << 20), content(3 << 20));
+    let (budget, large) = (MemoryBudget::new(1 << 20), content(3 << 20));
     assert!(read(&packed(&large, 20), &budget).expect("as much as there is") == large);
     let error = read(&packed(&large, 21), &budget).expect_err("twice as much");
     assert_eq!(error.kind(), io::ErrorKind::Unsupported);
@@ -68,7 +68,7 @@ fn no_frame_looks_further_back_than_there_is_memory() {
 
 #[test]
 fn frames_that_are_read_at_once_share_the_memory() {
-    let (budget, content) = (Budget::new(1 << 20), content(3 << 20));
+    let (budget, content) = (MemoryBudget::new(1 << 20), content(3 << 20));
     let packed = packed(&content, 20);
     let mut first = Frames::new(&packed[..], &budget);
     let mut some = [0; 100];
@@ -84,7 +84,7 @@ fn frames_that_are_read_at_once_share_the_memory() {
 
 #[test]
 fn a_larger_frame_may_follow_a_smaller_one() {
-    let (budget, content) = (Budget::new(1 << 20), content(3 << 20));
+    let (budget, content) = (MemoryBudget::new(1 << 20), content(3 << 20));
     let frames = [packed(&content, 12), packed(&content, 20), packed(&content, 12)].concat();
     assert!(read(&frames, &budget).expect("read") == content.repeat(3));
 }

@@ -8,37 +8,37 @@ use std::path::{Path, PathBuf};
 use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
 
 use crate::cgroup::{Hierarchy, Interface};
-use crate::child::place::{Last, Place};
+use crate::child::path::{ContainerPath, TargetKind};
 use crate::mounts::cgroups::MountCgroups;
 use crate::mounts::{Mount, Source};
 use crate::operation::Operation;
-use crate::prepare::control_groups::ControlGroups;
+use crate::prepare::cgroups::CgroupView;
 use jobc_sys::syscall::MountAttributes;
 
 /// The step for a mount of type `cgroup` or `cgroup2`; nothing where there is nothing to show.
 ///
 /// On a host with cgroup v2 alone both mean its tree; elsewhere `cgroup` means the cgroup v1 hierarchies.
-pub(super) fn mount(
-    place: &Place,
+pub(super) fn mount_operation(
+    place: &ContainerPath,
     kind: &str,
     attributes: u64,
     own_namespace: bool,
-    groups: &ControlGroups<'_>,
+    groups: &CgroupView<'_>,
 ) -> Option<Operation> {
     if kind == "cgroup2" || groups.layout.is_unified() {
         let unified = groups.layout.unified.as_ref()?;
         let directory = || {
             let made = groups.plan.groups.iter().find(|group| group.interface == Interface::V2);
             made.map(crate::cgroup::Group::directory)
-                .or_else(|| Some(unified.mount.join(unified.own.as_ref()?)))
+                .or_else(|| Some(unified.mount.join(unified.own_group.as_ref()?)))
         };
-        let source = if own_namespace { new(c"cgroup2", &[])? } else { bind(&directory()?)? };
+        let source = if own_namespace { new_hierarchy(c"cgroup2", &[])? } else { bind(&directory()?)? };
         return Some(Operation::Mount(Mount {
-            place: place.clone(),
-            last: Last::Directory,
+            target: place.clone(),
+            target_kind: TargetKind::Directory,
             source,
             attributes: MountAttributes { set: attributes, ..MountAttributes::default() },
-            below: None,
+            recursive_attributes: None,
             propagation: vec![],
         }));
     }
@@ -46,7 +46,7 @@ pub(super) fn mount(
     let mut links = Vec::new();
     for hierarchy in &groups.layout.hierarchies {
         let source = if own_namespace {
-            new(c"cgroup", &hierarchy.options())
+            new_hierarchy(c"cgroup", &hierarchy.options())
         } else {
             group(hierarchy, groups).and_then(|directory| bind(&directory))
         };
@@ -63,7 +63,7 @@ pub(super) fn mount(
     let read_only = attributes & u64::from(MOUNT_ATTR_RDONLY) != 0;
     (!hierarchies.is_empty()).then(|| {
         Operation::MountCgroups(MountCgroups {
-            place: place.clone(),
+            target: place.clone(),
             hierarchies,
             links,
             read_only,
@@ -73,12 +73,13 @@ pub(super) fn mount(
 }
 
 /// The container's group in a hierarchy: one that is made for it, or the one that this process is in.
-fn group(hierarchy: &Hierarchy, groups: &ControlGroups<'_>) -> Option<PathBuf> {
+fn group(hierarchy: &Hierarchy, groups: &CgroupView<'_>) -> Option<PathBuf> {
     let made = groups.plan.groups.iter().find(|group| group.mount == hierarchy.mount);
-    made.map(crate::cgroup::Group::directory).or_else(|| Some(hierarchy.mount.join(hierarchy.own.as_ref()?)))
+    made.map(crate::cgroup::Group::directory)
+        .or_else(|| Some(hierarchy.mount.join(hierarchy.own_group.as_ref()?)))
 }
 
-fn new(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
+fn new_hierarchy(kind: &std::ffi::CStr, options: &[&str]) -> Option<Source> {
     let parameters = options
         .iter()
         .map(|option| match option.split_once('=') {

@@ -7,12 +7,12 @@ use linux_raw_sys::general::MOUNT_ATTR_RDONLY;
 use oci_spec::runtime::Spec;
 use rustix::fs::Mode;
 
-use super::{c_path, place};
-use crate::child::place::{Last, Place};
+use super::{c_path, container_path};
+use crate::child::path::{ContainerPath, TargetKind};
 use crate::mounts::{Mount, Source};
 use crate::operation::Operation;
 use crate::prepare::steps::{Steps, c_string};
-use crate::root::{MOST_LOWERS, Parts, Root, Upper};
+use crate::root::{MAX_LOWER_LAYERS, Root, RootParts, UpperLayer};
 use crate::rootfs::EnterRoot;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::MountAttributes;
@@ -22,25 +22,25 @@ const READ_ONLY: MountAttributes =
 
 /// Lists the steps that put the root together and enter it.
 pub(super) fn list(steps: &mut Steps, root: &Root, in_user_namespace: bool) -> Result<()> {
-    steps.at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
+    steps.push_at("/root/path", Operation::EnterRoot(enter(root, in_user_namespace)?));
     if let Root::Overlay { binds, parts, .. } = root {
         for (index, (directory, _)) in parts.iter().flat_map(|parts| &parts.overlays).enumerate() {
-            steps.at("/root/path", Operation::Mount(overlay(directory, index)?));
+            steps.push_at("/root/path", Operation::Mount(overlay(directory, index)?));
         }
         for bind in binds {
-            steps.at("/root/path", Operation::Mount(machine_directory(bind, parts.is_some())?));
+            steps.push_at("/root/path", Operation::Mount(host_directory(bind, parts.is_some())?));
         }
     }
     Ok(())
 }
 
 /// The directories of a root in parts that are written to, but for those that a mount of config.json covers.
-pub(super) fn writable(root: &Root, spec: &Spec) -> Result<Vec<Place>> {
+pub(super) fn writable_parts(root: &Root, spec: &Spec) -> Result<Vec<ContainerPath>> {
     let Root::Overlay { parts: Some(parts), .. } = root else { return Ok(vec![]) };
-    let covers = spec.mounts().iter().flatten().map(|mount| place(mount.destination(), "/mounts"));
-    let covers = covers.collect::<Result<Vec<Place>>>()?;
-    let directories = parts.overlays.iter().map(|(directory, _)| place(directory, "/root/path"));
-    let directories = directories.collect::<Result<Vec<Place>>>()?;
+    let covers = spec.mounts().iter().flatten().map(|mount| container_path(mount.destination(), "/mounts"));
+    let covers = covers.collect::<Result<Vec<ContainerPath>>>()?;
+    let directories = parts.overlays.iter().map(|(directory, _)| container_path(directory, "/root/path"));
+    let directories = directories.collect::<Result<Vec<ContainerPath>>>()?;
     Ok(directories
         .into_iter()
         .filter(|directory| !covers.iter().any(|cover| cover.path == directory.path))
@@ -53,13 +53,13 @@ fn enter(root: &Root, in_user_namespace: bool) -> Result<EnterRoot> {
         Root::Overlay { lowers, upper, on, parts, .. } => (lowers, upper, c_path(on, "/root/path")?, parts),
     };
     let size = match upper {
-        Upper::Memory { size } => *size,
-        Upper::Directory(_) => None,
+        UpperLayer::Memory { size } => *size,
+        UpperLayer::Directory(_) => None,
     };
     let size = size.map(|size| c_string(size.to_string(), "/root/path")).transpose()?;
     match (parts, &lowers[..], upper) {
         (Some(parts), _, _) => enter_parts(parts, on, size),
-        (None, [lower], Upper::Memory { .. }) => {
+        (None, [lower], UpperLayer::Memory { .. }) => {
             Ok(EnterRoot::Overlay { lower: c_path(lower, "/root/path")?, on, size })
         }
         (None, lowers, _) => enter_layers(lowers, upper, on, size, in_user_namespace),
@@ -69,13 +69,13 @@ fn enter(root: &Root, in_user_namespace: bool) -> Result<EnterRoot> {
 /// An overlay of layers that are linked to by short names: the options of a mount are a page, and one is 255 bytes.
 fn enter_layers(
     lowers: &[PathBuf],
-    upper: &Upper,
+    upper: &UpperLayer,
     on: CString,
     size: Option<CString>,
     in_user_namespace: bool,
 ) -> Result<EnterRoot> {
-    if lowers.is_empty() || lowers.len() > MOST_LOWERS {
-        let message = format!("{} layers, but the kernel allows 1 to {MOST_LOWERS}", lowers.len());
+    if lowers.is_empty() || lowers.len() > MAX_LOWER_LAYERS {
+        let message = format!("{} layers, but the kernel allows 1 to {MAX_LOWER_LAYERS}", lowers.len());
         return Err(Error::new(Kind::Unsupported, message).at("/root/path"));
     }
     let name = |index: usize| c_string(index.to_string(), "/root/path");
@@ -85,7 +85,7 @@ fn enter_layers(
     }
     let names: Vec<String> = (0..lowers.len()).rev().map(|index| index.to_string()).collect();
     let mut options = format!("lowerdir={},upperdir=upper,workdir=work", names.join(":"));
-    if let Upper::Directory(directory) = upper {
+    if let UpperLayer::Directory(directory) = upper {
         for name in ["upper", "work"] {
             links.push((c_path(&directory.join(name), "/root/path")?, c_string(name, "/root/path")?));
         }
@@ -99,7 +99,7 @@ fn enter_layers(
 }
 
 /// The names of a root in parts: below `root` what is seen, beside it two layers for each overlay.
-fn enter_parts(parts: &Parts, on: CString, size: Option<CString>) -> Result<EnterRoot> {
+fn enter_parts(parts: &RootParts, on: CString, size: Option<CString>) -> Result<EnterRoot> {
     let below =
         |path: &Path| c_path(&Path::new("root").join(path.strip_prefix("/").unwrap_or(path)), "/root/path");
     let mut directories = vec![(c"root".to_owned(), Mode::from_raw_mode(0o755))];
@@ -130,24 +130,24 @@ fn overlay(directory: &Path, index: usize) -> Result<Mount> {
         (c"userxattr".to_owned(), None),
     ];
     Ok(Mount {
-        place: place(directory, "/root/path")?,
-        last: Last::Directory,
+        target: container_path(directory, "/root/path")?,
+        target_kind: TargetKind::Directory,
         source: Source::New { kind: c"overlay".to_owned(), parameters, copy_up: false },
         attributes: MountAttributes::default(),
-        below: None,
+        recursive_attributes: None,
         propagation: vec![],
     })
 }
 
 /// A mount of the host below its root, shown read-only in the overlay; with all below it where it is `locked` to
 /// them.
-fn machine_directory(path: &Path, locked: bool) -> Result<Mount> {
+fn host_directory(path: &Path, locked: bool) -> Result<Mount> {
     Ok(Mount {
-        place: place(path, "/root/path")?,
-        last: if path.is_dir() { Last::Directory } else { Last::File },
+        target: container_path(path, "/root/path")?,
+        target_kind: if path.is_dir() { TargetKind::Directory } else { TargetKind::File },
         source: Source::Bind { path: c_path(path, "/root/path")?, recursive: locked, id_mapped: None },
         attributes: READ_ONLY,
-        below: locked.then_some(READ_ONLY),
+        recursive_attributes: locked.then_some(READ_ONLY),
         propagation: vec![],
     })
 }

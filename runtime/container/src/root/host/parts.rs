@@ -7,29 +7,32 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::{Kept, NOT_SHOWN};
-use crate::root::Parts;
+use super::{HIDDEN_DIRECTORIES, MountVisibility};
+use crate::root::RootParts;
 
 /// Up to how many entries a directory with mounts below is taken apart; one with more is shown read-only, as a whole.
-const MOST: usize = 64;
+const MAX_ENTRIES: usize = 64;
 
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
-const LONGEST: usize = 255;
+const MAX_LAYER_PATH_LEN: usize = 255;
 
 /// The parts of a root, and what is shown of it read-only.
 ///
 /// What this user cannot read is an empty directory, and so is /tmp: what other users have there is theirs.
-pub(super) fn of(root: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> (Parts, Vec<PathBuf>) {
-    let (mut parts, mut shown) = (Parts::default(), Vec::new());
-    split(root, root, mounts, &mut parts, &mut shown);
+pub(super) fn split_root(
+    root: &Path,
+    mounts: &BTreeMap<PathBuf, MountVisibility>,
+) -> (RootParts, Vec<PathBuf>) {
+    let (mut parts, mut shown) = (RootParts::default(), Vec::new());
+    split_directory(root, root, mounts, &mut parts, &mut shown);
     (parts, shown)
 }
 
-fn split(
+fn split_directory(
     root: &Path,
     directory: &Path,
-    mounts: &BTreeMap<PathBuf, Kept>,
-    parts: &mut Parts,
+    mounts: &BTreeMap<PathBuf, MountVisibility>,
+    parts: &mut RootParts,
     shown: &mut Vec<PathBuf>,
 ) {
     for path in entries(directory) {
@@ -40,14 +43,14 @@ fn split(
             shown.push(path);
         } else if data.is_dir() {
             let bits = data.mode() & 0o7777;
-            match manner(root, &path, mounts) {
-                Manner::Closed => parts.directories.push((path, 0o755)),
-                Manner::Empty => parts.directories.push((path, bits)),
-                Manner::Overlay => parts.overlays.push((path, bits)),
-                Manner::Shown => shown.push(path),
-                Manner::Apart => {
+            match part_kind(root, &path, mounts) {
+                PartKind::Closed => parts.directories.push((path, 0o755)),
+                PartKind::Empty => parts.directories.push((path, bits)),
+                PartKind::Overlay => parts.overlays.push((path, bits)),
+                PartKind::ReadOnly => shown.push(path),
+                PartKind::Split => {
                     parts.directories.push((path.clone(), bits));
-                    split(root, &path, mounts, parts, shown);
+                    split_directory(root, &path, mounts, parts, shown);
                 }
             }
         }
@@ -55,39 +58,40 @@ fn split(
 }
 
 /// How a directory becomes part of the root.
-enum Manner {
+enum PartKind {
     /// Empty, for what is in it cannot be read.
     Closed,
     Empty,
     /// Under a writable layer.
     Overlay,
     /// Read-only.
-    Shown,
+    ReadOnly,
     /// Empty at first; its content is handled separately.
-    Apart,
+    Split,
 }
 
-fn manner(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, Kept>) -> Manner {
+fn part_kind(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, MountVisibility>) -> PartKind {
     let place = Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
-    let hidden = place == Path::new("/tmp") || NOT_SHOWN.iter().any(|hidden| place == Path::new(hidden));
+    let hidden =
+        place == Path::new("/tmp") || HIDDEN_DIRECTORIES.iter().any(|hidden| place == Path::new(hidden));
     let mount = mounts.get(path);
-    if hidden || mount == Some(&Kept::Hidden) {
-        return Manner::Empty;
+    if hidden || mount == Some(&MountVisibility::Hidden) {
+        return PartKind::Empty;
     }
     if access(path, Access::READ_OK | Access::EXEC_OK).is_err() {
-        return Manner::Closed;
+        return PartKind::Closed;
     }
-    if mount == Some(&Kept::Shown) {
-        return Manner::Shown;
+    if mount == Some(&MountVisibility::Shown) {
+        return PartKind::ReadOnly;
     }
     let name = path.as_os_str().as_encoded_bytes();
     match entries(path).len() {
-        0 => Manner::Empty,
-        1..=MOST if mounts.keys().any(|mount| mount.starts_with(path)) => Manner::Apart,
-        _ if mounts.keys().any(|mount| mount.starts_with(path)) => Manner::Shown,
+        0 => PartKind::Empty,
+        1..=MAX_ENTRIES if mounts.keys().any(|mount| mount.starts_with(path)) => PartKind::Split,
+        _ if mounts.keys().any(|mount| mount.starts_with(path)) => PartKind::ReadOnly,
         // A colon parts layers.
-        _ if name.len() > LONGEST || name.contains(&b':') => Manner::Shown,
-        _ => Manner::Overlay,
+        _ if name.len() > MAX_LAYER_PATH_LEN || name.contains(&b':') => PartKind::ReadOnly,
+        _ => PartKind::Overlay,
     }
 }
 
@@ -121,21 +125,21 @@ mod tests {
         ] {
             fs::create_dir_all(root.join(name)).expect("a directory");
         }
-        for name in 0..=MOST {
+        for name in 0..=MAX_ENTRIES {
             fs::create_dir(root.join(format!("full/{name}"))).expect("a directory");
         }
         fs::write(root.join("vmlinuz"), "").expect("a file");
         std::os::unix::fs::symlink("usr/bin", root.join("bin")).expect("a link");
         let mounts = [
-            ("", Kept::Shown),
-            ("proc", Kept::Hidden),
-            ("home/bob", Kept::Shown),
-            ("mnt/disk", Kept::Shown),
-            ("full/7", Kept::Shown),
-            ("var/lib/net/far", Kept::Hidden),
+            ("", MountVisibility::Shown),
+            ("proc", MountVisibility::Hidden),
+            ("home/bob", MountVisibility::Shown),
+            ("mnt/disk", MountVisibility::Shown),
+            ("full/7", MountVisibility::Shown),
+            ("var/lib/net/far", MountVisibility::Hidden),
         ];
         let mounts = mounts.map(|(path, kept)| (root.join(path), kept)).into_iter().collect();
-        let (parts, shown) = of(root, &mounts);
+        let (parts, shown) = split_root(root, &mounts);
         let names = |paths: Vec<&PathBuf>| -> String {
             paths
                 .iter()

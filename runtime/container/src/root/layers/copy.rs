@@ -13,8 +13,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Layers, Seen};
-use crate::archive::tree::is_given;
+use super::{LayerEntry, Layers};
+use crate::archive::tree::is_supported_attribute;
 
 impl Layers {
     /// Copies the merged tree into a directory that is empty: what an overlay of the layers would show.
@@ -30,7 +30,7 @@ impl Layers {
     ) -> io::Result<()> {
         let stack = self.stack(names, 0..self.0.len())?;
         let mut inner = BTreeSet::new();
-        for seen in &stack.seen {
+        for seen in &stack.entries {
             let directory = self.open_in(seen.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
             for entry in Dir::read_from(&directory)? {
                 inner.insert(entry?.file_name().to_bytes().to_vec());
@@ -39,7 +39,7 @@ impl Layers {
         for name in inner.into_iter().filter(|name| !matches!(&name[..], b"." | b"..")) {
             let path = to.join(OsStr::from_bytes(&name));
             names.push(name);
-            if let Some(seen) = self.see(names, self.0.len())? {
+            if let Some(seen) = self.lookup(names, self.0.len())? {
                 if FileType::from_raw_mode(seen.stat.st_mode) == FileType::Directory {
                     fs::create_dir(&path)?;
                     self.copy_directory(names, &path, linked)?;
@@ -54,13 +54,13 @@ impl Layers {
             }
             names.pop();
         }
-        let Some(top) = stack.seen.first() else { return Ok(()) };
+        let Some(top) = stack.entries.first() else { return Ok(()) };
         let directory = self.open_in(top.layer, names, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        alike(&File::open(to)?, &directory, &top.stat)
+        copy_attributes(&File::open(to)?, &directory, &top.stat)
     }
 
     /// Copies a file that is not a directory to a path that does not exist.
-    pub fn copy_file(&self, seen: &Seen, from: &[Vec<u8>], to: &Path) -> io::Result<()> {
+    pub fn copy_file(&self, seen: &LayerEntry, from: &[Vec<u8>], to: &Path) -> io::Result<()> {
         let stat = &seen.stat;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         match FileType::from_raw_mode(stat.st_mode) {
@@ -68,7 +68,7 @@ impl Layers {
                 let mut source = File::from(self.open_in(seen.layer, from, OFlags::RDONLY)?);
                 let mut made = File::create_new(to)?;
                 io::copy(&mut source, &mut made)?;
-                return alike(&made, &OwnedFd::from(source), stat);
+                return copy_attributes(&made, &OwnedFd::from(source), stat);
             }
             FileType::Symlink => rustix::fs::symlinkat(self.read_link(seen.layer, from)?, CWD, to)?,
             kind => rustix::fs::mknodat(CWD, to, kind, mode, stat.st_rdev)?,
@@ -83,7 +83,7 @@ impl Layers {
 }
 
 /// Gives a file or directory the owner, bits, attributes and times of another.
-pub fn alike(made: &File, other: &OwnedFd, stat: &Stat) -> io::Result<()> {
+pub fn copy_attributes(made: &File, other: &OwnedFd, stat: &Stat) -> io::Result<()> {
     let (uid, gid) = owner(stat);
     rustix::fs::fchown(made, uid, gid)?;
     for name in attribute_names(other)? {
@@ -105,7 +105,7 @@ pub fn attribute_names(file: impl AsFd) -> io::Result<Vec<CString>> {
     let mut found: Vec<CString> = names[..count]
         .split_inclusive(|&byte| byte == 0)
         .filter_map(|name| CStr::from_bytes_with_nul(name).ok())
-        .filter(|name| is_given(name.to_bytes()))
+        .filter(|name| is_supported_attribute(name.to_bytes()))
         .map(CStr::to_owned)
         .collect();
     found.sort();

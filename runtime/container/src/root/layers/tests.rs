@@ -25,7 +25,7 @@ fn layers(dir: &Path, layers: &[&[&str]]) -> Layers {
                     .expect("a whiteout");
             } else if name.ends_with('!') {
                 fs::create_dir(&path).expect("a directory");
-                rustix::fs::setxattr(&path, OPAQUE[1], b"y", rustix::fs::XattrFlags::empty())
+                rustix::fs::setxattr(&path, OPAQUE_ATTRIBUTES[1], b"y", rustix::fs::XattrFlags::empty())
                     .expect("an attribute");
             } else {
                 fs::write(path, format!("{index}:{name}")).expect("a file");

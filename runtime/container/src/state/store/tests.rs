@@ -73,7 +73,7 @@ fn one_command_at_a_time_changes_a_container() {
     };
     assert!(receiver.recv_timeout(Duration::from_millis(100)).is_err(), "the lock is held");
     entry.unlock();
-    receiver.recv_timeout(PATIENCE).expect("an answer").expect("the lock is free");
+    receiver.recv_timeout(LOCK_TIMEOUT).expect("an answer").expect("the lock is free");
     waiting.join().expect("no panic");
     // Who waited while the container was removed finds none, even where there is a new one of that name.
     entry.lock().expect("free");

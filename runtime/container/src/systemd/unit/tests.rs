@@ -70,7 +70,7 @@ fn the_scope_of_an_application() {
 #[test]
 fn the_unit_that_a_group_lies_in() {
     let of = |group: &str| {
-        Unit::holding(Path::new(group), true)
+        Unit::containing(Path::new(group), true)
             .map(|(unit, below)| format!("{} in {}: {below}", unit.name, unit.slice))
     };
     let scope = "app.slice/jobc-train.1.scope";

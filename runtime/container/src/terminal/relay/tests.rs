@@ -41,18 +41,18 @@ impl Session {
         while began.elapsed() < time {
             let gone = self.child.try_wait().expect("ours").is_some();
             if gone {
-                self.relay.end();
+                self.relay.finish();
                 if self.relay.is_done() {
                     return true;
                 }
             }
-            let mut interests = self.relay.interests();
+            let mut interests = self.relay.poll_fds();
             let time = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             let over = poll(&mut interests, Some(&time)).expect("poll") == 0;
             let ready = self.relay.ready(&interests);
             drop(interests);
-            if over && self.relay.patience().is_some() {
-                self.relay.remind();
+            if over && self.relay.reminder_timeout().is_some() {
+                self.relay.resend_end_of_input();
             }
             self.relay.step(ready);
         }
@@ -68,12 +68,12 @@ impl Session {
     }
 }
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn what_the_program_writes_last_arrives() {
     let mut session = Session::of("echo first; tty >/dev/null && echo a terminal; printf last");
-    assert!(session.relay(LONG));
+    assert!(session.relay(LONG_TIMEOUT));
     assert_eq!(session.output(), "first\r\na terminal\r\nlast");
 }
 
@@ -86,7 +86,7 @@ fn the_end_of_our_input_is_read_as_an_end() {
         let mut input = session.input.take().expect("open");
         input.write_all(typed.as_bytes()).expect("room");
         drop(input);
-        assert!(session.relay(LONG), "{typed:?}");
+        assert!(session.relay(LONG_TIMEOUT), "{typed:?}");
         let output = session.output();
         let (_, after) = output.split_once("ready\r\n").expect("it was ready");
         assert_eq!(after, read, "{typed:?}");
@@ -99,7 +99,7 @@ fn the_end_of_our_input_lasts() {
     let mut session =
         Session::of("cat; cat; stty raw -echo; head -c 1 | od -An -tx1; sleep 0.1; head -c 1 | od -An -tx1");
     session.input = None;
-    assert!(session.relay(LONG));
+    assert!(session.relay(LONG_TIMEOUT));
     let output = session.output();
     let read: Vec<&str> = output.split_whitespace().collect();
     // An end that came before the mode changed is shown as a zero.
@@ -127,7 +127,7 @@ fn much_goes_through_in_both_directions() {
         drop(writer.join().expect("no panic").expect("all taken"));
         rest
     });
-    assert!(session.relay(LONG));
+    assert!(session.relay(LONG_TIMEOUT));
     let rest = reader.join().expect("no panic");
     assert_eq!(&rest[..7], b"300000\n");
     assert_eq!(rest.len(), 7 + 300_000);
@@ -137,7 +137,7 @@ fn much_goes_through_in_both_directions() {
 fn a_reader_that_left_hangs_the_terminal_up() {
     let mut session = Session::of("trap 'exit 3' HUP; while :; do echo line; sleep 0.01; done");
     session.output = std::io::pipe().expect("a pipe").0;
-    assert!(session.relay(LONG));
+    assert!(session.relay(LONG_TIMEOUT));
     assert_eq!(session.child.wait().expect("ours").code(), Some(3));
 }
 
@@ -157,6 +157,6 @@ fn a_reader_that_waits_holds_nothing_else_up() {
         }
         all.len()
     });
-    assert!(session.relay(LONG));
+    assert!(session.relay(LONG_TIMEOUT));
     assert_eq!(reader.join().expect("no panic"), 500_000);
 }

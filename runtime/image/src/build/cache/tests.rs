@@ -20,20 +20,21 @@ fn a_result_is_known_as_long_as_its_layer_is_there() {
     let store = Store::open(directory.path()).unwrap();
     let cache = Cache::new(&store, false).unwrap();
     let (with, without) = (Digest::of(b"with"), Digest::of(b"without"));
-    assert_eq!(cache.known(&with), None);
+    assert_eq!(cache.get(&with), None);
     let blob = store.put(b"layer", media::LAYER).unwrap();
-    let made = Packed { layer: Some(Layer { diff_id: Digest::of(b"diff"), blob: blob.clone() }), created: 7 };
-    cache.keep(&with, &made).unwrap();
-    cache.keep(&without, &Packed { layer: None, created: 8 }).unwrap();
-    assert_eq!(cache.known(&with), Some(made));
-    assert_eq!(cache.known(&without), Some(Packed { layer: None, created: 8 }));
+    let made =
+        StepResult { layer: Some(Layer { diff_id: Digest::of(b"diff"), blob: blob.clone() }), created: 7 };
+    cache.put(&with, &made).unwrap();
+    cache.put(&without, &StepResult { layer: None, created: 8 }).unwrap();
+    assert_eq!(cache.get(&with), Some(made));
+    assert_eq!(cache.get(&without), Some(StepResult { layer: None, created: 8 }));
     assert_eq!(
-        Cache::new(&store, true).unwrap().known(&with),
+        Cache::new(&store, true).unwrap().get(&with),
         None,
         "whoever wants nothing of the cache gets nothing"
     );
     std::fs::remove_file(store.path(&blob.digest)).unwrap();
-    assert_eq!(cache.known(&with), None);
+    assert_eq!(cache.get(&with), None);
 }
 
 #[test]
@@ -44,6 +45,6 @@ fn what_is_half_there_is_not_known() {
     let key = Digest::of(b"key");
     for text in ["", "nothing", "nothing x", "sha256:abc", "nothing 1 2"] {
         std::fs::write(store.root().join("cache/layers").join(key.hex()), text).unwrap();
-        assert_eq!(cache.known(&key), None, "{text}");
+        assert_eq!(cache.get(&key), None, "{text}");
     }
 }

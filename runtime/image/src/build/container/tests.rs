@@ -2,8 +2,8 @@ use serde_json::Value;
 
 use super::*;
 
-fn setting() -> Setting {
-    Setting {
+fn setting() -> CommandConfig {
+    CommandConfig {
         arguments: vec!["/bin/sh".into(), "-c".into(), "make".into()],
         environment: vec!["PATH=/bin".into()],
         cwd: "/work".into(),
@@ -20,7 +20,7 @@ const TASK: &str = "../../examples/dag/out/pipeline/local/oci/prepare-0/config.j
 fn a_command_is_confined_as_a_task_is() {
     let task: Value =
         serde_json::from_str(&std::fs::read_to_string(TASK).expect("an example")).expect("JSON");
-    let ours: Value = serde_json::from_str(COMMON).expect("JSON");
+    let ours: Value = serde_json::from_str(TEMPLATE).expect("JSON");
     for place in [
         "/linux/seccomp",
         "/linux/maskedPaths",
@@ -38,7 +38,8 @@ fn a_command_is_confined_as_a_task_is() {
 
 #[test]
 fn a_user_has_what_root_could_have_only_through_set_user_id_programs() {
-    let setting = Setting { account: Account { uid: 1000, gid: 1000, additional: vec![44] }, ..setting() };
+    let setting =
+        CommandConfig { account: Account { uid: 1000, gid: 1000, additional: vec![44] }, ..setting() };
     let spec = spec(&setting, Path::new("/root"), true).expect("a configuration");
     let process = spec.process().clone().expect("a process");
     let capabilities = process.capabilities().clone().expect("capabilities");
@@ -60,7 +61,7 @@ fn without_a_control_group_nobody_makes_devices() {
 fn a_network_of_its_own_is_a_namespace_more() {
     let count = |network| {
         let spec =
-            spec(&Setting { network, ..setting() }, Path::new("/root"), true).expect("a configuration");
+            spec(&CommandConfig { network, ..setting() }, Path::new("/root"), true).expect("a configuration");
         let kinds = spec.linux().as_ref().and_then(|linux| linux.namespaces().clone()).unwrap_or_default();
         kinds.iter().filter(|namespace| namespace.typ() == LinuxNamespaceType::Network).count()
     };

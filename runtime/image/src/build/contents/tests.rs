@@ -1,21 +1,21 @@
 use std::time::Duration;
 
 use super::*;
-use crate::build::found::find;
-use crate::build::mounted::tree;
+use crate::build::overlay::mount_layers;
+use crate::build::source_listing::find;
 use jobc_dockerfile::ignore::Ignore;
 
 /// The key of all files of a context, and how many digests a store keeps then.
 fn key(store: &Store, context: &Path) -> (Digest, usize) {
-    let contents = Contents::of(store, context);
-    let tree = tree(&[context.to_owned()], None).unwrap();
+    let contents = ContentDigests::of(store, context);
+    let tree = mount_layers(&[context.to_owned()], None).unwrap();
     let mut key = Key::of("test");
     for found in find(&tree, ".", &Ignore::default()).unwrap() {
-        contents.tell(&mut key, &tree, &found, &AtomicBool::new(false)).unwrap();
+        contents.add_to_key(&mut key, &tree, &found, &AtomicBool::new(false)).unwrap();
     }
     let path = contents.path.clone();
-    contents.keep();
-    (key.finish(), fs::read(path).map_or(0, |bytes| bytes.len() / RECORD))
+    contents.save();
+    (key.finish(), fs::read(path).map_or(0, |bytes| bytes.len() / RECORD_SIZE))
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_settled_file_is_read_once() {
     }
     let (first, kept) = key(&store, context);
     assert!(kept > 0);
-    let contents = Contents::of(&store, context);
+    let contents = ContentDigests::of(&store, context);
     assert_eq!(contents.before.len(), kept);
     assert_eq!(key(&store, context), (first, kept));
 }

@@ -1,9 +1,9 @@
 //! The base of a stage, and the sources of files: another stage, an image, or `scratch`.
 
-use super::{Outcome, Taking};
+use super::{FileOrigin, StepOutcome};
 use crate::build::cache::{Key, Layer};
 use crate::build::settings::Settings;
-use crate::build::{Builder, Done};
+use crate::build::{Builder, StageResult};
 use crate::config::{Execution, History};
 use crate::platform::Platform;
 use crate::store::Image;
@@ -12,19 +12,23 @@ use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind};
 
 /// The initial state of a stage, and the ONBUILD triggers of its base.
-pub(super) fn done(builder: &Builder<'_>, written: &Written) -> Outcome<(Done, Vec<String>)> {
+pub(super) fn initial_result(
+    builder: &Builder<'_>,
+    written: &Written,
+) -> StepOutcome<(StageResult, Vec<String>)> {
     Ok(match &written.from {
         From::Scratch => {
             let (settings, _) = Settings::of_base(Execution::default(), None);
             let platform = builder.request.platform.clone();
-            let done = Done { settings, platform, key: Key::of("scratch").finish(), ..Done::nothing() };
+            let done =
+                StageResult { settings, platform, key: Key::of("scratch").finish(), ..StageResult::empty() };
             (done, Vec::new())
         }
         From::Stage(index) => {
-            let below = builder.stage(*index)?;
+            let below = builder.wait_for_stage(*index)?;
             let Settings { execution, author, .. } = below.settings.clone();
             let (settings, triggers) = Settings::of_base(execution, author);
-            (Done { settings, ..(*below).clone() }, triggers)
+            (StageResult { settings, ..(*below).clone() }, triggers)
         }
         From::Image { reference, platform, .. } => {
             let image = image(builder, reference, platform.as_deref())?;
@@ -35,9 +39,9 @@ pub(super) fn done(builder: &Builder<'_>, written: &Written) -> Outcome<(Done, V
             let (settings, triggers) = Settings::of_base(config.config, config.author);
             let created = config.created.as_deref().and_then(|time| humantime::parse_rfc3339(time).ok());
             let created = created.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
-            let history = complete(config.history, layers.len());
+            let history = complete_history(config.history, layers.len());
             let created = created.map(|created| created.as_secs());
-            (Done { settings, platform, layers, key, created, history }, triggers)
+            (StageResult { settings, platform, layers, key, created, history }, triggers)
         }
     })
 }
@@ -55,30 +59,30 @@ pub(super) fn name(build: &Build, from: &From) -> String {
 }
 
 /// The files of a stage or an image.
-pub(super) fn taking(builder: &Builder<'_>, from: &From) -> Outcome<Taking> {
+pub(super) fn file_origin(builder: &Builder<'_>, from: &From) -> StepOutcome<FileOrigin> {
     Ok(match from {
-        From::Scratch => Taking { layers: Vec::new(), key: Key::of("scratch").finish() },
+        From::Scratch => FileOrigin { layers: Vec::new(), key: Key::of("scratch").finish() },
         From::Stage(index) => {
-            let stage = builder.stage(*index)?;
-            Taking { layers: stage.layers.clone(), key: stage.key.clone() }
+            let stage = builder.wait_for_stage(*index)?;
+            FileOrigin { layers: stage.layers.clone(), key: stage.key.clone() }
         }
         From::Image { reference, platform, .. } => {
             let image = image(builder, reference, platform.as_deref())?;
-            Taking { key: key(&image), layers: layers(&image) }
+            FileOrigin { key: key(&image), layers: layers(&image) }
         }
     })
 }
 
 /// An image of the store; if it is missing, it is fetched.
-fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outcome<Image> {
+fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> StepOutcome<Image> {
     let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
     let mut name: Reference = reference.parse().map_err(Error::from)?;
     name.digest = builder.request.locked.get(reference).cloned().or(name.digest);
     let there = builder.store.find(&name)?;
-    let there = there.filter(|there| !builder.request.pull && builder.store.is_whole(there, &platform));
+    let there = there.filter(|there| !builder.request.pull && builder.store.is_complete(there, &platform));
     let descriptor = match (there, builder.request.fetch) {
         (Some(descriptor), _) => descriptor,
-        (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.told)?,
+        (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.progress)?,
         (None, None) => {
             let error =
                 Error::new(Kind::Config, format!("the image `{}` is not in the store", name.familiar()));
@@ -86,7 +90,7 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Outc
         }
     };
     let image = builder.store.image(&descriptor, &platform)?;
-    builder.hold(&image.descriptor.digest)?;
+    builder.pin(&image.descriptor.digest)?;
     Ok(image)
 }
 
@@ -104,7 +108,7 @@ fn layers(image: &Image) -> Vec<Layer> {
 }
 
 /// A history must have an entry for each layer, or none at all (image-spec, config.md); a base without any gets them.
-fn complete(mut history: Vec<History>, layers: usize) -> Vec<History> {
+fn complete_history(mut history: Vec<History>, layers: usize) -> Vec<History> {
     let told = history.iter().filter(|entry| !entry.empty_layer).count();
     let missing = (told..layers).map(|_| History {
         comment: Some("a layer of the base, which does not tell how it was made".to_owned()),

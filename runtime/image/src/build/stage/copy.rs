@@ -1,7 +1,7 @@
 //! `COPY` and `ADD`.
 
-use super::{Outcome, Stage, base};
-use crate::build::files::{Copy, Files, Taken};
+use super::{Stage, StepOutcome, base};
+use crate::build::files::{CopyOrigin, CopyRequest, CopySource};
 use jobc_container::root::layers::Layers;
 use jobc_container::user;
 use jobc_dockerfile::ignore::Ignore;
@@ -10,15 +10,15 @@ use jobc_sys::error::Error;
 
 impl Stage<'_> {
     /// Carries it out; `add` unpacks archives.
-    pub(super) fn copy(&mut self, copy: &Written, add: bool, text: &str) -> Outcome<()> {
+    pub(super) fn copy(&mut self, copy: &Written, add: bool, text: &str) -> StepOutcome<()> {
         let target = self.target(&copy.target)?;
         let mut sources = Vec::new();
         for source in &copy.sources {
             sources.push(match source {
-                Source::Path(word) => Taken::Path(self.variables.expand(word)?),
+                Source::Path(word) => CopySource::Path(self.variables.expand(word)?),
                 Source::Heredoc(heredoc) => {
                     let name = heredoc.name.clone();
-                    Taken::Text { name, content: self.variables.expand_heredoc(heredoc)? }
+                    CopySource::Text { name, content: self.variables.expand_heredoc(heredoc)? }
                 }
             });
         }
@@ -38,15 +38,15 @@ impl Stage<'_> {
         for source in &sources {
             match source {
                 // Where a file of the context is does not matter, but for `--parents`.
-                Taken::Path(_) if copy.from.is_none() && !copy.parents => {}
-                Taken::Path(path) => key.add(path),
-                Taken::Text { name, content } => {
+                CopySource::Path(_) if copy.from.is_none() && !copy.parents => {}
+                CopySource::Path(path) => key.add(path),
+                CopySource::Text { name, content } => {
                     key.add(name);
                     key.add(content);
                 }
             }
         }
-        let mut order = Copy {
+        let mut order = CopyRequest {
             sources,
             target,
             mode,
@@ -55,20 +55,24 @@ impl Stage<'_> {
             exclude: patterns,
             // The owner of the context owns its files.
             owner: if copy.from.is_none() { Some((0, 0)) } else { None },
-            ..Copy::default()
+            ..CopyRequest::default()
         };
         let taking = match &copy.from {
             None => {
-                order.from = Files::Context {
+                order.from = CopyOrigin::Context {
                     directory: self.builder.context()?,
                     ignore: self.builder.request.ignore.clone(),
                 };
-                order.listing =
-                    Some(self.builder.tell(&mut key, &order.from, &order.sources, &order.exclude)?);
+                order.listing = Some(self.builder.add_sources_to_key(
+                    &mut key,
+                    &order.from,
+                    &order.sources,
+                    &order.exclude,
+                )?);
                 None
             }
             Some(from) => {
-                let taking = base::taking(self.builder, from)?;
+                let taking = base::file_origin(self.builder, from)?;
                 key.add(taking.key.hex());
                 Some(taking)
             }
@@ -79,31 +83,31 @@ impl Stage<'_> {
                 order.owned = true;
             }
             if let Some(taking) = taking {
-                order.from = Files::Layers(stage.builder.directories(&taking.layers)?);
+                order.from = CopyOrigin::Layers(stage.builder.directories(&taking.layers)?);
             }
             // With `--link` a layer is the same on any base.
             order.lowers = if copy.link { Vec::new() } else { lowers };
             step.path().clone_into(&mut order.step);
-            stage.order_copy(&order)
+            stage.copy_files(&order)
         })
     }
 
     /// The target: an absolute path, with a trailing slash if it is written as a directory.
-    fn target(&self, word: &Word) -> Outcome<String> {
+    fn target(&self, word: &Word) -> StepOutcome<String> {
         let text = self.variables.expand(word)?;
         if text.is_empty() {
             return Err(Refusal::new(word.span.clone(), "the target is empty").into());
         }
         let directory =
             text.ends_with('/') || text.rsplit('/').next().is_some_and(|last| matches!(last, "." | ".."));
-        let path = self.done.settings.absolute(&text);
+        let path = self.result.settings.absolute(&text);
         Ok(if directory && !path.ends_with('/') { format!("{path}/") } else { path })
     }
 }
 
 /// The user of `--chown`, by the image's own /etc/passwd and /etc/group. A number without a group is used for both, as
 /// with BuildKit.
-fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> Outcome<(u32, u32)> {
+fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> StepOutcome<(u32, u32)> {
     let numbers = chown.parse::<u32>().map(|id| (id, id)).ok().or_else(|| {
         let (uid, gid) = chown.split_once(':')?;
         Some((uid.parse().ok()?, gid.parse().ok()?))
@@ -111,7 +115,7 @@ fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> Outcome<(u3
     if let Some(numbers) = numbers {
         return Ok(numbers);
     }
-    let layers = Layers::open(lowers).map_err(|errno| Error::machine("open the layers", errno))?;
+    let layers = Layers::open(lowers).map_err(|errno| Error::system("open the layers", errno))?;
     let account = user::lookup(&layers, chown).map_err(|error| {
         let refusal = Refusal::new(word.span.clone(), error.message.replace("the container", "the image"));
         refusal.help(error.help.unwrap_or_default())

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Outcome, Stage, Taking, base, given_up};
+use super::{FileOrigin, Stage, StepOutcome, base, canceled};
 use crate::build::cache::Key;
-use crate::build::container::{Bound, What};
-use crate::build::files::{Copy, Files, Taken};
-use crate::build::work::Step;
-use jobc_container::secret::Variables;
+use crate::build::container::{CommandMount, MountSource};
+use crate::build::files::{CopyOrigin, CopyRequest, CopySource};
+use crate::build::work::StepDirectory;
+use jobc_container::secret::SecretEnvironment;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Mount as Written, MountKind, Refusal, Sharing, Span};
 use jobc_schema::digest::Digest;
@@ -21,11 +21,11 @@ use jobc_sys::error::Error;
 pub(super) struct Mounts(Vec<Mount>);
 
 /// Mounts that are ready.
-pub(super) struct Made {
+pub(super) struct ReadyMounts {
     /// What config.json gets.
-    pub(super) bounds: Vec<Bound>,
+    pub(super) mounts: Vec<CommandMount>,
     /// Variables with secrets.
-    pub(super) secrets: Variables,
+    pub(super) secrets: SecretEnvironment,
     /// Locks of caches, held while the command runs.
     pub(super) locks: Vec<File>,
 }
@@ -34,18 +34,18 @@ struct Mount {
     span: Span,
     target: Option<String>,
     read_only: bool,
-    what: Kinds,
+    details: MountDetails,
 }
 
-enum Kinds {
-    Bind { files: Copied },
-    Cache { id: String, sharing: Sharing, seed: Option<Copied>, mode: Option<u32>, owner: (u32, u32) },
+enum MountDetails {
+    Bind { files: MountFiles },
+    Cache { id: String, sharing: Sharing, seed: Option<MountFiles>, mode: Option<u32>, owner: (u32, u32) },
     Tmpfs { size: Option<u64> },
     Secret { id: String, env: Option<String>, required: bool, mode: u32, owner: (u32, u32) },
 }
 
 /// Files that are copied to where they are mounted from.
-struct Copied {
+struct MountFiles {
     source: String,
     from: Origin,
     /// What distinguishes them from others.
@@ -54,26 +54,26 @@ struct Copied {
 
 enum Origin {
     Context { listing: Digest },
-    Other(Taking),
+    Other(FileOrigin),
 }
 
 impl Mounts {
     /// Reads what a command wants mounted.
-    pub(super) fn of(stage: &Stage<'_>, written: &[Written]) -> Outcome<Self> {
-        written.iter().map(|mount| Mount::of(stage, mount)).collect::<Outcome<_>>().map(Self)
+    pub(super) fn of(stage: &Stage<'_>, written: &[Written]) -> StepOutcome<Self> {
+        written.iter().map(|mount| Mount::of(stage, mount)).collect::<StepOutcome<_>>().map(Self)
     }
 
     /// Adds to a key what a command may see of them. A secret's value is not in it, and neither is what a cache holds.
-    pub(super) fn tell(&self, key: &mut Key) {
-        for Mount { target, read_only, what, .. } in &self.0 {
+    pub(super) fn add_to_key(&self, key: &mut Key) {
+        for Mount { target, read_only, details: what, .. } in &self.0 {
             key.add(target.as_deref().unwrap_or_default());
             match what {
-                Kinds::Bind { files } => key.add_all(["bind", files.key.hex(), &files.source]),
-                Kinds::Cache { id, seed, .. } => {
+                MountDetails::Bind { files } => key.add_all(["bind", files.key.hex(), &files.source]),
+                MountDetails::Cache { id, seed, .. } => {
                     key.add_all(["cache", id, seed.as_ref().map_or("", |seed| seed.key.hex())]);
                 }
-                Kinds::Tmpfs { size } => key.add(format!("tmpfs {size:?}")),
-                Kinds::Secret { id, env, mode, owner, .. } => {
+                MountDetails::Tmpfs { size } => key.add(format!("tmpfs {size:?}")),
+                MountDetails::Secret { id, env, mode, owner, .. } => {
                     key.add(format!("secret {id} {env:?} {mode:o} {owner:?} {read_only}"));
                 }
             }
@@ -81,38 +81,42 @@ impl Mounts {
     }
 
     /// Makes them, in a step's directory or where caches are.
-    pub(super) fn make(&self, stage: &Stage<'_>, step: &Step) -> Outcome<Made> {
-        let mut made = Made { bounds: Vec::new(), secrets: Variables::default(), locks: Vec::new() };
+    pub(super) fn create(&self, stage: &Stage<'_>, step: &StepDirectory) -> StepOutcome<ReadyMounts> {
+        let mut made =
+            ReadyMounts { mounts: Vec::new(), secrets: SecretEnvironment::default(), locks: Vec::new() };
         for (number, mount) in self.0.iter().enumerate() {
-            mount.make(stage, step, number, &mut made)?;
+            mount.create(stage, step, number, &mut made)?;
         }
         // A mount hides what was mounted below it before, so outer ones come first.
-        made.bounds.sort_by_key(|bound| bound.target.split('/').filter(|name| !name.is_empty()).count());
+        made.mounts.sort_by_key(|bound| bound.target.split('/').filter(|name| !name.is_empty()).count());
         Ok(made)
     }
 }
 
 impl Mount {
-    fn of(stage: &Stage<'_>, written: &Written) -> Outcome<Self> {
+    fn of(stage: &Stage<'_>, written: &Written) -> StepOutcome<Self> {
         let expand = |word: &Option<_>| word.as_ref().map(|word| stage.variables.expand(word)).transpose();
-        let target = expand(&written.target)?.map(|target| stage.done.settings.absolute(&target));
+        let target = expand(&written.target)?.map(|target| stage.result.settings.absolute(&target));
         if target.as_deref() == Some("/") {
             return Err(Refusal::new(written.span.clone(), "a mount target cannot be the root").into());
         }
         let source = |source: &Option<_>| Ok::<_, Refusal>(expand(source)?.unwrap_or_else(|| "/".to_owned()));
         let what = match &written.kind {
             MountKind::Bind { from, source: path } => {
-                Kinds::Bind { files: Copied::of(stage, from.as_ref(), source(path)?)? }
+                MountDetails::Bind { files: MountFiles::of(stage, from.as_ref(), source(path)?)? }
             }
-            MountKind::Cache { id, sharing, from, source: path, mode, uid, gid } => Kinds::Cache {
+            MountKind::Cache { id, sharing, from, source: path, mode, uid, gid } => MountDetails::Cache {
                 id: expand(id)?.or_else(|| target.clone()).unwrap_or_default(),
                 sharing: *sharing,
-                seed: from.as_ref().map(|from| Copied::of(stage, Some(from), source(path)?)).transpose()?,
+                seed: from
+                    .as_ref()
+                    .map(|from| MountFiles::of(stage, Some(from), source(path)?))
+                    .transpose()?,
                 mode: *mode,
                 owner: (uid.unwrap_or(0), gid.unwrap_or(0)),
             },
-            MountKind::Tmpfs { size } => Kinds::Tmpfs { size: *size },
-            MountKind::Secret { id, env, required, mode, uid, gid } => Kinds::Secret {
+            MountKind::Tmpfs { size } => MountDetails::Tmpfs { size: *size },
+            MountKind::Secret { id, env, required, mode, uid, gid } => MountDetails::Secret {
                 id: stage.variables.expand(id)?,
                 env: env.clone(),
                 required: *required,
@@ -120,33 +124,43 @@ impl Mount {
                 owner: (uid.unwrap_or(0), gid.unwrap_or(0)),
             },
         };
-        Ok(Self { span: written.span.clone(), target, read_only: written.read_only, what })
+        Ok(Self { span: written.span.clone(), target, read_only: written.read_only, details: what })
     }
 
-    fn make(&self, stage: &Stage<'_>, step: &Step, number: usize, made: &mut Made) -> Outcome<()> {
-        let bound = |target: &str, what| Bound { target: target.to_owned(), what, read_only: self.read_only };
+    fn create(
+        &self,
+        stage: &Stage<'_>,
+        step: &StepDirectory,
+        number: usize,
+        made: &mut ReadyMounts,
+    ) -> StepOutcome<()> {
+        let bound = |target: &str, what| CommandMount {
+            target: target.to_owned(),
+            source: what,
+            read_only: self.read_only,
+        };
         let target = self.target.as_deref();
-        match &self.what {
-            Kinds::Tmpfs { size } => {
-                made.bounds.extend(target.map(|target| bound(target, What::Memory(*size))));
+        match &self.details {
+            MountDetails::Tmpfs { size } => {
+                made.mounts.extend(target.map(|target| bound(target, MountSource::Memory(*size))));
             }
-            Kinds::Bind { files } => {
+            MountDetails::Bind { files } => {
                 let path = files.copy(stage, &step.path().join(format!("bind-{number}")))?;
-                made.bounds.extend(target.map(|target| bound(target, What::Path(path))));
+                made.mounts.extend(target.map(|target| bound(target, MountSource::Path(path))));
             }
-            Kinds::Cache { id, sharing, seed, mode, owner } => {
-                let (path, lock) = cache(stage, id, *sharing)?;
+            MountDetails::Cache { id, sharing, seed, mode, owner } => {
+                let (path, lock) = lock_cache(stage, id, *sharing)?;
                 if !path.exists() {
-                    begin_cache(stage, step, number, &path, seed.as_ref(), mode.unwrap_or(0o755), *owner)?;
+                    create_cache(stage, step, number, &path, seed.as_ref(), mode.unwrap_or(0o755), *owner)?;
                 }
                 if *sharing == Sharing::Shared {
                     let _ = flock(&lock, FlockOperation::LockShared);
                 }
                 made.locks.push(lock);
                 let path = path.join("upper/it");
-                made.bounds.extend(target.map(|target| bound(target, What::Path(path))));
+                made.mounts.extend(target.map(|target| bound(target, MountSource::Path(path))));
             }
-            Kinds::Secret { id, env, required, mode, owner } => {
+            MountDetails::Secret { id, env, required, mode, owner } => {
                 let Some(secret) = stage.builder.request.secrets.get(id) else {
                     if *required {
                         let refusal =
@@ -163,9 +177,9 @@ impl Mount {
                 if let Some(target) = target {
                     let name = format!("{}-{number}", step.id());
                     let path = stage.builder.work()?.secret(&name, secret, *mode, *owner)?;
-                    made.bounds.push(Bound {
+                    made.mounts.push(CommandMount {
                         target: target.to_owned(),
-                        what: What::Path(path),
+                        source: MountSource::Path(path),
                         read_only: true,
                     });
                 }
@@ -175,49 +189,59 @@ impl Mount {
     }
 }
 
-impl Copied {
-    fn of(stage: &Stage<'_>, from: Option<&jobc_dockerfile::From>, source: String) -> Outcome<Self> {
+impl MountFiles {
+    fn of(stage: &Stage<'_>, from: Option<&jobc_dockerfile::From>, source: String) -> StepOutcome<Self> {
         if let Some(from) = from {
-            let taking = base::taking(stage.builder, from)?;
+            let taking = base::file_origin(stage.builder, from)?;
             return Ok(Self { source, key: taking.key.clone(), from: Origin::Other(taking) });
         }
         let mut key = Key::of("bind");
-        let sources = [Taken::Path(source.clone())];
-        let listing = stage.builder.tell(&mut key, &context(stage)?, &sources, &Ignore::default())?;
+        let sources = [CopySource::Path(source.clone())];
+        let listing = stage.builder.add_sources_to_key(
+            &mut key,
+            &context_origin(stage)?,
+            &sources,
+            &Ignore::default(),
+        )?;
         Ok(Self { source, key: key.finish(), from: Origin::Context { listing } })
     }
 
     /// Copies the files into a new directory; returns what is to be mounted: the directory, or the file in it.
-    fn copy(&self, stage: &Stage<'_>, directory: &std::path::Path) -> Outcome<PathBuf> {
+    fn copy(&self, stage: &Stage<'_>, directory: &std::path::Path) -> StepOutcome<PathBuf> {
         let upper = directory.join("upper");
         for directory in [directory, &upper, &directory.join("work")] {
-            fs::create_dir(directory).map_err(|error| stage.builder.store.full("write to", &error))?;
+            fs::create_dir(directory).map_err(|error| stage.builder.store.write_error("write to", &error))?;
         }
         let (from, listing, owner) = match &self.from {
-            Origin::Context { listing } => (context(stage)?, Some(listing.clone()), Some((0, 0))),
-            Origin::Other(taking) => (Files::Layers(stage.builder.directories(&taking.layers)?), None, None),
+            Origin::Context { listing } => (context_origin(stage)?, Some(listing.clone()), Some((0, 0))),
+            Origin::Other(taking) => {
+                (CopyOrigin::Layers(stage.builder.directories(&taking.layers)?), None, None)
+            }
         };
-        stage.order_copy(&Copy {
+        stage.copy_files(&CopyRequest {
             step: directory.to_owned(),
             from,
-            sources: vec![Taken::Path(self.source.clone())],
+            sources: vec![CopySource::Path(self.source.clone())],
             target: "/it".to_owned(),
             owner,
             listing,
-            ..Copy::default()
+            ..CopyRequest::default()
         })?;
         Ok(upper.join("it"))
     }
 }
 
-fn context(stage: &Stage<'_>) -> Outcome<Files> {
-    Ok(Files::Context { directory: stage.builder.context()?, ignore: stage.builder.request.ignore.clone() })
+fn context_origin(stage: &Stage<'_>) -> StepOutcome<CopyOrigin> {
+    Ok(CopyOrigin::Context {
+        directory: stage.builder.context()?,
+        ignore: stage.builder.request.ignore.clone(),
+    })
 }
 
 /// The directory of a cache, which may not be there yet, and its lock, held alone.
-fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, File)> {
+fn lock_cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> StepOutcome<(PathBuf, File)> {
     let all = stage.builder.store.root().join("cache/mounts");
-    let full = |error: std::io::Error| stage.builder.store.full("write to", &error);
+    let full = |error: std::io::Error| stage.builder.store.write_error("write to", &error);
     fs::create_dir_all(&all).map_err(full)?;
     let name = Digest::of(id.as_bytes());
     for number in 0_u32.. {
@@ -236,10 +260,10 @@ fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, Fil
                     }
                 }
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(errno) => return Err(Error::machine("lock a cache", errno).into()),
+                Err(errno) => return Err(Error::system("lock a cache", errno).into()),
             }
-            if stage.builder.is_given_up() {
-                return Err(given_up().into());
+            if stage.builder.is_canceled() {
+                return Err(canceled().into());
             }
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
@@ -248,16 +272,16 @@ fn cache(stage: &Stage<'_>, id: &str, sharing: Sharing) -> Outcome<(PathBuf, Fil
 }
 
 /// Creates the directory of a cache, with its initial content.
-fn begin_cache(
+fn create_cache(
     stage: &Stage<'_>,
-    step: &Step,
+    step: &StepDirectory,
     number: usize,
     path: &std::path::Path,
-    seed: Option<&Copied>,
+    seed: Option<&MountFiles>,
     mode: u32,
     owner: (u32, u32),
-) -> Outcome<()> {
-    let full = |error: std::io::Error| stage.builder.store.full("write to", &error);
+) -> StepOutcome<()> {
+    let full = |error: std::io::Error| stage.builder.store.write_error("write to", &error);
     let directory = step.path().join(format!("cache-{number}"));
     if let Some(seed) = seed {
         seed.copy(stage, &directory)?;
@@ -265,12 +289,12 @@ fn begin_cache(
         for directory in [&directory, &directory.join("upper"), &directory.join("work")] {
             fs::create_dir(directory).map_err(full)?;
         }
-        stage.order_copy(&Copy {
+        stage.copy_files(&CopyRequest {
             step: directory.clone(),
             target: "/it".to_owned(),
             owner: Some(owner),
             mode: Some(mode),
-            ..Copy::default()
+            ..CopyRequest::default()
         })?;
     }
     // The whole directory, which is this user's own: another id's could not be moved.

@@ -5,35 +5,35 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Mutex, PoisonError};
 
 use super::mounts::Mounts;
-use super::{Outcome, Stage, Wrong, given_up};
-use crate::build::container::{Bound, Setting, What};
-use crate::build::run::{Stand, run, stubs};
-use crate::build::work::Step;
+use super::{Stage, StepError, StepOutcome, canceled};
+use crate::build::container::{CommandConfig, CommandMount, MountSource};
+use crate::build::run::{CommandContext, create_stubs, run};
+use crate::build::work::StepDirectory;
 use crate::progress::Progress;
 use jobc_container::process::Exit;
 use jobc_container::root::layers::Layers;
 use jobc_container::user::{self, Account};
 use jobc_dockerfile::{Run, Runs};
-use jobc_sys::error::{Error, Kind, Result, because};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How many of a command's last lines are reported if it fails.
-const LAST: usize = 20;
+const MAX_REPORTED_LINES: usize = 20;
 
 /// The path of a heredoc's file that begins with `#!`, as with BuildKit.
-const SCRIPTS: &str = "/dev/pipes";
+const SCRIPT_DIRECTORY: &str = "/dev/pipes";
 
-/// What every container has mounted, as [`stubs`] takes it.
-const COVERED: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/etc/resolv.conf"];
+/// What every container has mounted, as [`create_stubs`] takes it.
+const COVERED_PATHS: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/etc/resolv.conf"];
 
 impl Stage<'_> {
     /// Carries it out.
-    pub(super) fn run(&mut self, written: &Run, text: &str) -> Outcome<()> {
-        let execution = &self.done.settings.execution;
+    pub(super) fn run(&mut self, written: &Run, text: &str) -> StepOutcome<()> {
+        let execution = &self.result.settings.execution;
         let (user, cwd) = (execution.user.clone(), execution.working_dir.clone());
         let arguments = match &written.command {
-            Runs::Shell(text) => self.done.settings.shell_form(text),
+            Runs::Shell(text) => self.result.settings.shell_form(text),
             Runs::Exec(arguments) => arguments.clone(),
-            Runs::Script { name, .. } => vec![format!("{SCRIPTS}/{name}")],
+            Runs::Script { name, .. } => vec![format!("{SCRIPT_DIRECTORY}/{name}")],
         };
         let mounts = Mounts::of(self, &written.mounts)?;
         let mut key = self.key("run").with(&user).with(&cwd).with(format!("{:?}", written.network));
@@ -45,38 +45,38 @@ impl Stage<'_> {
         for variables in [self.variables.args(), self.variables.env()] {
             key.add_all(variables.iter().map(|(name, value)| format!("{name}={value}")));
         }
-        mounts.tell(&mut key);
+        mounts.add_to_key(&mut key);
         let environment: Vec<String> =
             self.variables.of_command().iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.layer(key.finish(), text, |stage, step, lowers| {
             let account = account(&lowers, &user)?;
-            if let Some(help) = one_id().filter(|_| (account.uid, account.gid) != (0, 0)) {
+            if let Some(help) = single_id_hint().filter(|_| (account.uid, account.gid) != (0, 0)) {
                 return Err(Error::new(Kind::Unenforceable, format!("the command cannot run as `{user}`"))
                     .help(help)
                     .into());
             }
-            let made = mounts.make(stage, step)?;
-            let mut setting = Setting {
+            let made = mounts.create(stage, step)?;
+            let mut setting = CommandConfig {
                 arguments,
                 environment,
                 cwd,
                 account,
                 network: written.network,
-                mounts: made.bounds,
+                mounts: made.mounts,
             };
             setting.mounts.splice(0..0, network_files(step)?);
             if let Runs::Script { name, content } = &written.command {
                 setting.mounts.push(script(step, name, content)?);
             }
-            let covered = setting.mounts.iter().map(|bound| match &bound.what {
-                What::Path(path) if !path.is_dir() => bound.target.clone(),
+            let covered = setting.mounts.iter().map(|bound| match &bound.source {
+                MountSource::Path(path) if !path.is_dir() => bound.target.clone(),
                 _ => format!("{}/", bound.target.trim_end_matches('/')),
             });
             let covered: Vec<String> = covered.collect();
             let below = step.path().join("stubs");
             std::fs::create_dir(&below).map_err(|error| failed(&below, &error))?;
-            stubs(&below, COVERED.into_iter().chain(covered.iter().map(String::as_str)))?;
-            let stand = Stand {
+            create_stubs(&below, COVERED_PATHS.into_iter().chain(covered.iter().map(String::as_str)))?;
+            let stand = CommandContext {
                 lowers: std::iter::once(below).chain(lowers).collect(),
                 directory: step.path(),
                 containers: &stage.builder.work()?.containers(),
@@ -85,24 +85,24 @@ impl Stage<'_> {
             let last = Mutex::new(VecDeque::new());
             let tell = |line: Vec<u8>| {
                 let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if last.len() == LAST {
+                if last.len() == MAX_REPORTED_LINES {
                     last.pop_front();
                 }
                 last.push_back(line.clone());
                 drop(last);
-                (stage.builder.told)(Progress::Output { stage: stage.name(), number: stage.step, line });
+                (stage.builder.progress)(Progress::Output { stage: stage.name(), number: stage.step, line });
             };
-            let exit = run(&stand, &setting, made.secrets, &tell, &stage.builder.ended)?;
+            let exit = run(&stand, &setting, made.secrets, &tell, &stage.builder.canceled)?;
             // What is kept locked is so until here.
             drop(made.locks);
             let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
-            judge(exit, stage.builder.is_given_up(), one_id(), last.into())
+            check_exit(exit, stage.builder.is_canceled(), single_id_hint(), last.into())
         })
     }
 }
 
 /// The hint for a failure if this user has only one id.
-fn one_id() -> Option<&'static str> {
+fn single_id_hint() -> Option<&'static str> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if uid.is_root() {
         return None;
@@ -113,20 +113,20 @@ fn one_id() -> Option<&'static str> {
     })
 }
 
-fn judge(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>>) -> Outcome<()> {
+fn check_exit(exit: Exit, stopped: bool, one_id: Option<&str>, last: Vec<Vec<u8>>) -> StepOutcome<()> {
     if stopped {
-        return Err(given_up().into());
+        return Err(canceled().into());
     }
     let message = match exit {
         Exit::Code(0) => return Ok(()),
         Exit::Code(code) => format!("the command failed with exit code {code}"),
         Exit::Signal(signal) => format!("the command was killed by signal {signal}"),
     };
-    let mut error = Error::new(Kind::Machine, message);
+    let mut error = Error::new(Kind::System, message);
     if let Some(help) = one_id {
         error = error.help(help);
     }
-    Err(Wrong::Command(error, last))
+    Err(StepError::Command(error, last))
 }
 
 /// The user of a command; root if none is named.
@@ -134,29 +134,37 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
     if user.is_empty() {
         return Ok(Account::default());
     }
-    let layers = Layers::open(lowers).map_err(|errno| Error::machine("open the layers", errno))?;
+    let layers = Layers::open(lowers).map_err(|errno| Error::system("open the layers", errno))?;
     user::lookup(&layers, user)
         .map_err(|error| Error { message: error.message.replace("the container", "the image"), ..error })
 }
 
 /// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing.
-fn network_files(step: &Step) -> Result<Vec<Bound>> {
+fn network_files(step: &StepDirectory) -> Result<Vec<CommandMount>> {
     ["hosts", "resolv.conf"]
         .map(|name| {
             let text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
             let path = step.path().join(name);
             write(&path, &text, 0o644)?;
-            Ok(Bound { target: format!("/etc/{name}"), what: What::Path(path), read_only: false })
+            Ok(CommandMount {
+                target: format!("/etc/{name}"),
+                source: MountSource::Path(path),
+                read_only: false,
+            })
         })
         .into_iter()
         .collect()
 }
 
 /// The file of a heredoc, to be executed.
-fn script(step: &Step, name: &str, content: &str) -> Result<Bound> {
+fn script(step: &StepDirectory, name: &str, content: &str) -> Result<CommandMount> {
     let path = step.path().join("script");
     write(&path, content.as_bytes(), 0o755)?;
-    Ok(Bound { target: format!("{SCRIPTS}/{name}"), what: What::Path(path), read_only: true })
+    Ok(CommandMount {
+        target: format!("{SCRIPT_DIRECTORY}/{name}"),
+        source: MountSource::Path(path),
+        read_only: true,
+    })
 }
 
 fn write(path: &std::path::Path, content: &[u8], mode: u32) -> Result<()> {
@@ -166,5 +174,5 @@ fn write(path: &std::path::Path, content: &[u8], mode: u32) -> Result<()> {
 }
 
 fn failed(path: &std::path::Path, error: &std::io::Error) -> Error {
-    Error::new(Kind::Machine, format!("cannot write `{}`: {}", path.display(), because(error)))
+    Error::new(Kind::System, format!("cannot write `{}`: {}", path.display(), describe_io(error)))
 }

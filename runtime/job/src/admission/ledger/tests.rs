@@ -17,7 +17,7 @@ fn ledger() -> (tempfile::TempDir, Ledger) {
 }
 
 fn names(ledger: &Ledger) -> Vec<String> {
-    ledger.names().into_iter().map(|(name, _)| name).collect()
+    ledger.file_names().into_iter().map(|(name, _)| name).collect()
 }
 
 #[test]
@@ -28,22 +28,22 @@ fn an_entry_is_there_as_long_as_who_made_it() {
     let (two, others) = ledger.enter(&id("two"), &claim(2)).unwrap();
     assert_eq!(others.len(), 1);
     assert_eq!(
-        (others[0].id.as_str(), others[0].standing, &others[0].claim),
-        ("one.1", Standing::Entered, &claim(1))
+        (others[0].id.as_str(), others[0].state, &others[0].claim),
+        ("one.1", EntryState::Entered, &claim(1))
     );
     assert!(one.is_before(&two) && !two.is_before(&one));
     ledger
-        .settle(&mut one, &Demands::default(), |_, others| {
+        .decide_entry(&mut one, &Demands::default(), |_, others| {
             // The other has made no request.
             assert_eq!(others.len(), 0);
-            Decision { standing: Standing::Admitted, leased: None, answer: Ok(()) }
+            Decision { state: EntryState::Admitted, leased: None, answer: Ok(()) }
         })
         .unwrap();
     let standings: Vec<_> =
-        ledger.entries().unwrap().into_iter().map(|entry| (entry.id, entry.standing)).collect();
+        ledger.entries().unwrap().into_iter().map(|entry| (entry.id, entry.state)).collect();
     assert_eq!(
         standings,
-        [("one.1".to_owned(), Standing::Admitted), ("two.1".to_owned(), Standing::Entered)]
+        [("one.1".to_owned(), EntryState::Admitted), ("two.1".to_owned(), EntryState::Entered)]
     );
     drop(one);
     drop(two);
@@ -99,7 +99,7 @@ fn a_lock_that_somebody_keeps_delays_and_does_no_more() {
     rustix::fs::flock(&held, FlockOperation::LockExclusive).unwrap();
     let begun = Instant::now();
     let (_entry, _) = ledger.enter(&id("one"), &claim(1)).unwrap();
-    assert!(begun.elapsed() >= PATIENCE && begun.elapsed() < 3 * PATIENCE, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() >= LOCK_TIMEOUT && begun.elapsed() < 3 * LOCK_TIMEOUT, "{:?}", begun.elapsed());
 }
 
 #[test]
@@ -147,13 +147,13 @@ fn chosen_ports_are_kept_for_a_while() {
 fn the_directory_is_everybodys() {
     let dir = tempfile::tempdir().unwrap();
     let directory = dir.path().join("jobc");
-    make_for_all(&directory).unwrap();
+    create_world_writable(&directory).unwrap();
     assert_eq!(std::fs::metadata(&directory).unwrap().permissions().mode() & 0o7777, 0o1777);
-    make_for_all(&directory).unwrap();
-    assert_eq!(make_for_all(&dir.path().join("absent/jobc")), Err(Errno::NOENT));
+    create_world_writable(&directory).unwrap();
+    assert_eq!(create_world_writable(&dir.path().join("absent/jobc")), Err(Errno::NOENT));
     std::fs::remove_dir(&directory).unwrap();
     std::os::unix::fs::symlink("/tmp", &directory).unwrap();
-    assert_eq!(make_for_all(&directory), Err(Errno::NOTDIR));
+    assert_eq!(create_world_writable(&directory), Err(Errno::NOTDIR));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn plan(ports: &[serde_json::Value], instances: u32) -> JobPlan {
 }
 
 fn numbers(plan: &JobPlan) -> Vec<Vec<u16>> {
-    plan.roles[0].ports.iter().map(|port| of(port, plan.roles[0].instances).collect()).collect()
+    plan.roles[0].ports.iter().map(|port| numbers_of(port, plan.roles[0].instances).collect()).collect()
 }
 
 #[test]

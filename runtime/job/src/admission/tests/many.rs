@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::{GIB, JobId, JobPlan, sample};
 use crate::admission::capacity::Capacity;
-use crate::admission::ledger::{Ledger, Standing};
-use crate::admission::{Admission, Answer, claim};
+use crate::admission::ledger::{EntryState, Ledger};
+use crate::admission::{Admission, AdmissionOutcome, claim};
 use crate::submission::Submission;
 use jobc_gpu::demand::Demands;
-use jobc_gpu::sharing::Means;
+use jobc_gpu::sharing::SharingSupport;
 
 const PROCESSES: u32 = 200;
 
@@ -66,7 +66,7 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
     // Nobody has anything any more, the dead included.
     let (id, plan) = job(0, 8);
     let mut all = Admission::enter(Ledger::at(&ledger), &id, &claim::of(&plan)).unwrap();
-    assert_eq!(ask(&mut all, &plan, false), Some(Answer::Admitted));
+    assert_eq!(ask(&mut all, &plan, false), Some(AdmissionOutcome::Admitted));
     assert_eq!(Ledger::at(&ledger).entries().unwrap().len(), 1);
 }
 
@@ -81,7 +81,7 @@ fn one_of_many() {
     let (id, plan) = job(number, if number % 10 == 1 { 3 } else { 1 });
     let mut admission = Admission::enter(Ledger::at(dir.join("ledger")), &id, &claim::of(&plan)).unwrap();
     // Some keep their place, the others try their luck.
-    while ask(&mut admission, &plan, number.is_multiple_of(4)) != Some(Answer::Admitted) {
+    while ask(&mut admission, &plan, number.is_multiple_of(4)) != Some(AdmissionOutcome::Admitted) {
         if number % 6 == 3 {
             die();
         }
@@ -120,11 +120,12 @@ fn job(number: u32, gpus: u32) -> (JobId, JobPlan) {
 }
 
 /// Asks for a job's cards of a host of eight; nothing if it is refused.
-fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Option<Answer> {
-    let gpus = jobc_gpu::testing::machine(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]);
-    let demands = Demands::of(plan, Submission::default().gpu_choices(), &gpus, &Means::default()).unwrap();
+fn ask(admission: &mut Admission, plan: &JobPlan, queue: bool) -> Option<AdmissionOutcome> {
+    let gpus = jobc_gpu::testing::host(&[&[0, 1, 2, 3], &[4, 5, 6, 7]]);
+    let demands =
+        Demands::of(plan, Submission::default().gpu_choices(), &gpus, &SharingSupport::default()).unwrap();
     let machine = Capacity { cpu_millis: 1, memory_bytes: GIB, gpus, disk_bytes: 1 };
-    admission.ask(plan, &demands, &machine, queue).ok()
+    admission.request(plan, &demands, &machine, queue).ok()
 }
 
 #[test]
@@ -135,15 +136,15 @@ fn a_device_belongs_to_its_holder_whatever_the_ledger_says() {
         (Admission::enter(Ledger::at(dir.path()), &id, &claim::of(&plan)).unwrap(), plan)
     };
     let ((mut one, plan), (mut other, _)) = (enter(1), enter(2));
-    assert_eq!(ask(&mut one, &plan, false), Some(Answer::Admitted));
+    assert_eq!(ask(&mut one, &plan, false), Some(AdmissionOutcome::Admitted));
     // As if another user had removed its claim from the world-writable directory.
     let claims = || std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     let admitted = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("admitted");
     std::fs::remove_file(claims().find(admitted).unwrap()).unwrap();
     assert!(
-        Ledger::at(dir.path()).entries().unwrap().iter().all(|entry| entry.standing != Standing::Admitted)
+        Ledger::at(dir.path()).entries().unwrap().iter().all(|entry| entry.state != EntryState::Admitted)
     );
-    assert_eq!(ask(&mut other, &plan, false), Some(Answer::Admitted));
+    assert_eq!(ask(&mut other, &plan, false), Some(AdmissionOutcome::Admitted));
     let cards = |admission: &Admission| -> Vec<u32> {
         admission.claim().leased.slots.iter().map(|slot| slot.device.gpu).collect()
     };
@@ -151,5 +152,5 @@ fn a_device_belongs_to_its_holder_whatever_the_ledger_says() {
     let (mut third, _) = enter(3);
     assert_eq!(ask(&mut third, &plan, false), None);
     drop(one);
-    assert_eq!(ask(&mut third, &plan, false), Some(Answer::Admitted));
+    assert_eq!(ask(&mut third, &plan, false), Some(AdmissionOutcome::Admitted));
 }

@@ -36,7 +36,7 @@ fn applied(left: &str) -> String {
     let mut process = bundle.config.spec.process().clone().unwrap();
     image().apply(&bundle, &mut process, |name| name == "TOKEN");
     let user = user(&bundle, Some(&image()), &[bundle.dir.join("rootfs")]).unwrap();
-    let user = user.map(|user| (user.uid, user.gid, user.further));
+    let user = user.map(|user| (user.uid, user.gid, user.additional_gids));
     format!(
         "{left} => {} in {}, {}, {user:?}",
         process.args().as_ref().unwrap().join(" "),
@@ -135,6 +135,6 @@ fn what_umoci_unpacks_is_an_image() {
     let image = Image::of_bundle(&Bundle::open(&dir.path().join("unpacked")).unwrap());
     assert_eq!(image.command, ["/entry", "serve"]);
     assert_eq!(image.cwd.as_deref(), Some(std::path::Path::new("/workspace")));
-    assert_eq!(image.user, Some(ImageUser::Numbers(1001, 1002, vec![44])));
+    assert_eq!(image.user, Some(ImageUser::Ids(1001, 1002, vec![44])));
     assert!(image.env.contains(&"LANG=C.UTF-8".to_owned()), "{:?}", image.env);
 }

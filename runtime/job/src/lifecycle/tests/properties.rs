@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::lifecycle::task::Purpose;
+use crate::lifecycle::task::EndReason;
 use jobc_sys::signals::Signal;
 
 /// What a host knows of a task.
@@ -129,7 +129,7 @@ impl Machine {
                 let tasks = (0..self.seen.len()).filter(|task| self.job.tasks()[*task].id.role == need.role);
                 // One that serves and never ran has served well enough.
                 let served = |task: TaskNumber| {
-                    self.job.courses[task].serves && self.job.tasks()[task].state == TaskState::Succeeded
+                    self.job.progress[task].serves && self.job.tasks()[task].state == TaskState::Succeeded
                 };
                 let there = tasks.filter(|task| self.reached[*task][at] || at == 2 && served(*task)).count();
                 there >= need.min as usize
@@ -191,7 +191,7 @@ impl Machine {
             let count =
                 |counts: &dyn Fn(TaskNumber) -> bool| role.tasks.clone().filter(|task| counts(*task)).count();
             let state = |task: TaskNumber| self.job.tasks()[task].state;
-            let course = |task: TaskNumber| &self.job.courses[task];
+            let course = |task: TaskNumber| &self.job.progress[task];
             let counts = role.counts;
             assert_eq!(counts.alive, count(&|task| self.seen[task] != Seen::Nothing));
             assert_eq!(counts.succeeded, count(&|task| state(task) == TaskState::Succeeded));
@@ -207,7 +207,7 @@ impl Machine {
         let tasks = self.job.tasks();
         assert_eq!(self.job.ended, tasks.iter().filter(|task| task.state.is_final()).count());
         assert_eq!(self.job.alive, self.seen.iter().filter(|seen| **seen != Seen::Nothing).count());
-        let launching = tasks.iter().zip(&self.job.courses);
+        let launching = tasks.iter().zip(&self.job.progress);
         let launching = launching.filter(|(task, course)| course.launches && !task.state.is_final()).count();
         assert_eq!(self.job.launching, launching);
     }
@@ -253,12 +253,13 @@ impl Machine {
     }
 
     fn end(&mut self, task: TaskNumber, exit: Exit) {
-        let (seen, course) = (self.seen[task], self.job.courses[task].clone());
+        let (seen, course) = (self.seen[task], self.job.progress[task].clone());
         self.seen[task] = Seen::Nothing;
         self.reached[task][0] |= seen == Seen::LetGo;
-        let failed = matches!(course.ending, Some(Purpose::Failed(_) | Purpose::Restart | Purpose::Over));
-        let well =
-            exit == Exit::Code(0) && !failed && seen != Seen::Held || course.ending == Some(Purpose::Served);
+        let failed =
+            matches!(course.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
+        let well = exit == Exit::Code(0) && !failed && seen != Seen::Held
+            || course.ending == Some(EndReason::Served);
         self.reached[task][2] |= well;
         self.step(Input::Ended { task, exit, note: None });
     }
@@ -277,7 +278,7 @@ impl Machine {
             }) {
                 Some(task) if self.seen[task] == Seen::Runs && self.signalled[task].is_none() => {
                     if self.plan.roles[self.job.tasks()[task].role].ready.is_some()
-                        && !self.job.courses[task].ready
+                        && !self.job.progress[task].ready
                     {
                         self.happen(task, 1);
                     } else {

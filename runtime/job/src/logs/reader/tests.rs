@@ -4,8 +4,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::logs::line::stamp;
-use crate::logs::{Limits, Masks, Watch, Writer, part};
+use crate::logs::line::format_time;
+use crate::logs::{Limits, Redactor, Watch, Writer, part};
 use crate::time::Time;
 
 /// Writes a part of a log: a second, a tag, an attempt and a text in each line.
@@ -13,7 +13,7 @@ fn part(directory: &Path, number: u64, lines: &[(u64, &str)]) {
     std::fs::create_dir_all(directory).unwrap();
     let text: String = lines
         .iter()
-        .map(|(second, rest)| format!("{} {rest}\n", stamp(Time::from_millis(second * 1000).into())))
+        .map(|(second, rest)| format!("{} {rest}\n", format_time(Time::from_millis(second * 1000).into())))
         .collect();
     std::fs::write(part::path(directory, number), text).unwrap();
 }
@@ -31,14 +31,14 @@ fn read(reader: &mut Reader) -> Vec<String> {
     lines
 }
 
-fn check(directories: &[&Path], choice: Choice, expected: &[&str]) {
+fn check(directories: &[&Path], choice: LineFilter, expected: &[&str]) {
     let mut reader = Reader::new(directories.iter().map(|&directory| directory.to_owned()), choice);
     assert_eq!(read(&mut reader), expected);
     assert_eq!(read(&mut reader), [""; 0]);
 }
 
-fn since(second: u64) -> Choice {
-    Choice::default().since(Some(Time::from_millis(second * 1000)))
+fn since(second: u64) -> LineFilter {
+    LineFilter::default().since(Some(Time::from_millis(second * 1000)))
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn logs_are_merged_by_time() {
     // The clock went back: the order within a task stays.
     part(&b, 1, &[(2, "stdout F 1 b2"), (4, "stdout F 2 b4"), (1, "stdout F 2 b1")]);
     let all = ["0: a1", "1: b2", "0: a3+", "1: b4", "1: b1", "0: a5"];
-    check(&[&a, &b, &none], Choice::default(), &all);
-    check(&[&b], Choice::default().attempt(Some(2)), &["0: b4", "0: b1"]);
+    check(&[&a, &b, &none], LineFilter::default(), &all);
+    check(&[&b], LineFilter::default().attempt(Some(2)), &["0: b4", "0: b1"]);
     check(&[&a, &b], since(4), &["1: b4", "0: a5"]);
 }
 
@@ -61,7 +61,7 @@ fn the_last_lines_of_each_task_are_found_from_the_end() {
     part(&a, 1, &[(1, "stdout F 1 one"), (2, "stdout F 1 two")]);
     part(&a, 2, &[(3, "stdout P 1 thr"), (4, "stdout F 1 ee"), (5, "stdout F 2 four")]);
     part(&b, 1, &[(1, "stdout F 1 b")]);
-    let tail = |count| Choice::default().tail(Some(count));
+    let tail = |count| LineFilter::default().tail(Some(count));
     check(&[&a, &b], tail(0), &[]);
     check(&[&a], tail(1), &["0: four"]);
     check(&[&a], tail(2), &["0: thr+", "0: ee", "0: four"]);
@@ -95,8 +95,8 @@ fn what_is_no_line_is_left_out() {
         b"\n1970-01-01T00:00:09.000000Z stdout F 1 good\n1970-01-01T00:00:09.000000Z stdout F 1 torn",
     );
     std::fs::write(&path, text).unwrap();
-    check(&[dir.path()], Choice::default(), &["0: good", "0: good"]);
-    check(&[dir.path()], Choice::default().tail(Some(1)), &["0: good"]);
+    check(&[dir.path()], LineFilter::default(), &["0: good", "0: good"]);
+    check(&[dir.path()], LineFilter::default().tail(Some(1)), &["0: good"]);
 }
 
 #[test]
@@ -105,18 +105,18 @@ fn a_log_whose_beginning_is_gone_says_so() {
     part(dir.path(), 7, &[(1, "stdout F 1 seven")]);
     check(
         &[dir.path()],
-        Choice::default(),
+        LineFilter::default(),
         &["0: #the log starts here, older lines were deleted", "0: seven"],
     );
-    check(&[dir.path()], Choice::default().tail(Some(5)), &["0: seven"]);
+    check(&[dir.path()], LineFilter::default().tail(Some(5)), &["0: seven"]);
 }
 
 /// A writer with small parts, and a reader that follows it.
 fn followed(limits: Limits) -> (tempfile::TempDir, Writer, Reader) {
     let dir = tempfile::tempdir().unwrap();
     let directory = dir.path().join("logs/a-0");
-    let writer = Writer::open(&directory, limits, Arc::new(Masks::default()));
-    (dir, writer, Reader::new([directory], Choice::default()))
+    let writer = Writer::open(&directory, limits, Arc::new(Redactor::default()));
+    (dir, writer, Reader::new([directory], LineFilter::default()))
 }
 
 fn write(writer: &mut Writer, text: &str) {
@@ -153,7 +153,7 @@ fn a_reader_that_is_too_slow_is_told_what_it_missed() {
 fn half_a_line_is_shown_when_it_is_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = part::path(dir.path(), 1);
-    let mut reader = Reader::new([dir.path().to_owned()], Choice::default());
+    let mut reader = Reader::new([dir.path().to_owned()], LineFilter::default());
     std::fs::write(&path, "1970-01-01T00:00:01.000000Z stdout F 1 torn by a full di").unwrap();
     assert_eq!(read(&mut reader), [""; 0]);
     // The writer took it back and wrote another.
@@ -164,7 +164,7 @@ fn half_a_line_is_shown_when_it_is_whole() {
 #[test]
 fn a_flood_is_passed_on_in_portions() {
     let (_dir, mut writer, mut reader) = followed(Limits::default());
-    write(&mut writer, &"x\n".repeat(MOST + 5));
+    write(&mut writer, &"x\n".repeat(MAX_LINES_PER_READ + 5));
     let mut count = 0;
     let mut each = |_: usize, _: &Line<'_>| {
         count += 1;
@@ -172,7 +172,7 @@ fn a_flood_is_passed_on_in_portions() {
     };
     assert!(reader.read(&mut each).unwrap());
     assert!(!reader.read(&mut each).unwrap());
-    assert_eq!(count, MOST + 5);
+    assert_eq!(count, MAX_LINES_PER_READ + 5);
 }
 
 #[test]

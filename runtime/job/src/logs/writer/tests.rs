@@ -12,7 +12,7 @@ struct Written {
 impl Written {
     fn new(limits: Limits, secrets: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let masks = Masks::new(secrets.iter().map(|secret| secret.as_bytes()));
+        let masks = Redactor::new(secrets.iter().map(|secret| secret.as_bytes()));
         let writer = Writer::open(&directory.path().join("logs/worker-0"), limits, Arc::new(masks));
         Self { directory, writer, seen: vec![], results: vec![] }
     }
@@ -105,10 +105,10 @@ fn a_line_of_exactly_a_piece_ends_too() {
 fn a_prompt_is_shown_before_its_line_ends() {
     let mut log = Written::new(Limits::default(), &["hunter22"]);
     log.write("password: hunt");
-    log.writer.settle().unwrap();
-    log.writer.settle().unwrap();
+    log.writer.flush_partial_lines().unwrap();
+    log.writer.flush_partial_lines().unwrap();
     assert_eq!(log.lines(), ["stdout P 1 password: "]);
-    log.write("er22, yes").writer.settle().unwrap();
+    log.write("er22, yes").writer.flush_partial_lines().unwrap();
     log.write("\n");
     assert_eq!(log.lines(), ["stdout P 1 password: ", "stdout P 1 ***, yes", "stdout F 1 "]);
     assert_eq!(log.seen, ["password: hunter22, yes"]);
@@ -149,9 +149,9 @@ fn a_line_without_end_stays_small_in_memory() {
     );
     for _ in 0..1000 {
         log.write("x".repeat(1000));
-        let held = &log.writer.unfinished[0];
+        let held = &log.writer.partial_lines[0];
         assert!(held.raw.len() <= 5000 + 1024 && held.raw.capacity() < 1 << 14);
-        assert!(log.writer.out.capacity() <= KEPT);
+        assert!(log.writer.out.capacity() <= MAX_IDLE_BUFFER_BYTES);
     }
     log.seen.clear();
     log.writer.end(1, Stream::Stdout).unwrap();
@@ -201,12 +201,12 @@ fn a_full_disk_loses_lines_and_says_how_many() {
     log.write("lost 1\nlost 2\n").write("lost 3\n");
     assert_eq!(log.writer.lost(), 3);
     // Another try fails as well.
-    log.writer.trouble.as_mut().unwrap().retry = Instant::now();
+    log.writer.failure.as_mut().unwrap().retry = Instant::now();
     log.write("lost 4\n");
     assert_eq!(log.writer.lost(), 4);
     log.writer.part = good;
     log.write("lost 5\n");
-    log.writer.trouble.as_mut().unwrap().retry = Instant::now();
+    log.writer.failure.as_mut().unwrap().retry = Instant::now();
     log.write("kept again\n");
     assert_eq!(log.writer.lost(), 0);
     assert_eq!(
@@ -229,12 +229,12 @@ fn a_directory_that_cannot_be_made_is_tried_again() {
     log.write("lost\n");
     assert!(log.results[0].is_err());
     std::fs::remove_file(&logs).unwrap();
-    log.writer.trouble.as_mut().unwrap().retry = Instant::now();
+    log.writer.failure.as_mut().unwrap().retry = Instant::now();
     log.write("kept\n");
     assert_eq!(log.lines(), ["jobc F 0 1 line lost: not a directory (ENOTDIR)", "stdout F 1 kept"]);
 }
 
 #[test]
 fn numbers_are_grouped() {
-    assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    assert_eq!([0, 999, 1000, 1_234_567].map(format_grouped), ["0", "999", "1,000", "1,234,567"]);
 }

@@ -7,54 +7,57 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::{Keeper, Started, Tool};
-use crate::network::news::{Change, tell};
+use super::{StartResult, Tool, UplinkProcess};
+use crate::network::events::{NetworkEvent, send_event};
 
 /// How often a program that ended is started again before the job has to do without: after none, one, two, four and
 /// eight seconds.
-const TRIES: u32 = 5;
+const MAX_RESTARTS: u32 = 5;
 
 /// One that has run so long starts as often again.
-const LONG: Duration = Duration::from_mins(10);
+const STABLE_TIME: Duration = Duration::from_mins(10);
 
 /// An uplink, as long as there is one. It is stopped when this is dropped.
 #[derive(Debug)]
 pub(in crate::network) struct Uplink {
     /// Dropped, it wakes the thread that waits between two tries.
-    given_up: Option<Sender<()>>,
-    running: Arc<Mutex<Running>>,
+    stop: Option<Sender<()>>,
+    state: Arc<Mutex<UplinkState>>,
     watch: Option<JoinHandle<()>>,
 }
 
 /// The state that the watching thread shares with the one that stops it.
 #[derive(Debug)]
-struct Running {
+struct UplinkState {
     /// The standard input of the program's keeper, which ends when this is closed.
-    line: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
     /// The uplink is not needed any more.
-    over: bool,
+    stopped: bool,
 }
 
 impl Uplink {
     /// Watches a running program and restarts it when it exits; the caller's thread is in the host's network.
-    pub(super) fn new((tool, keeper): (Tool, Keeper), start: impl Fn() -> Started + Send + 'static) -> Self {
+    pub(super) fn new(
+        (tool, keeper): (Tool, UplinkProcess),
+        start: impl Fn() -> StartResult + Send + 'static,
+    ) -> Self {
         let (given_up, wanted) = channel();
         let mut keeper = keeper;
         let line = keeper.process.stdin.take();
-        let running = Arc::new(Mutex::new(Running { line, over: false }));
+        let running = Arc::new(Mutex::new(UplinkState { stdin: line, stopped: false }));
         let watched = Arc::clone(&running);
         let watch = std::thread::spawn(move || watch(tool, keeper, &watched, &wanted, start));
-        Self { given_up: Some(given_up), running, watch: Some(watch) }
+        Self { stop: Some(given_up), state: running, watch: Some(watch) }
     }
 }
 
 impl Drop for Uplink {
     fn drop(&mut self) {
-        drop(self.given_up.take());
+        drop(self.stop.take());
         let line = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.over = true;
-            running.line.take()
+            let mut running = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            running.stopped = true;
+            running.stdin.take()
         };
         drop(line);
         if let Some(watch) = self.watch.take() {
@@ -66,12 +69,12 @@ impl Drop for Uplink {
 /// Waits for the program's exit, reports it, and restarts it, until the uplink is not needed or exits too often.
 fn watch(
     mut tool: Tool,
-    mut keeper: Keeper,
-    running: &Mutex<Running>,
+    mut keeper: UplinkProcess,
+    running: &Mutex<UplinkState>,
     wanted: &Receiver<()>,
-    start: impl Fn() -> Started,
+    start: impl Fn() -> StartResult,
 ) {
-    let is_over = || running.lock().unwrap_or_else(PoisonError::into_inner).over;
+    let is_over = || running.lock().unwrap_or_else(PoisonError::into_inner).stopped;
     let mut tries = 0;
     loop {
         let began = Instant::now();
@@ -79,18 +82,18 @@ fn watch(
         if is_over() {
             return;
         }
-        let why = match keeper.last_words() {
+        let why = match keeper.error_line() {
             Some(words) => format!("{} has ended: `{words}`", tool.name()),
             None => format!("{} has ended", tool.name()),
         };
-        tell(&Change::WayOutLost { why });
-        if began.elapsed() > LONG {
+        send_event(&NetworkEvent::WayOutLost { why });
+        if began.elapsed() > STABLE_TIME {
             tries = 0;
         }
         keeper = loop {
             tries += 1;
-            if tries > TRIES {
-                tell(&Change::WayOutGone { why: format!("it has ended {TRIES} times") });
+            if tries > MAX_RESTARTS {
+                send_event(&NetworkEvent::WayOutGone { why: format!("it has ended {MAX_RESTARTS} times") });
                 return;
             }
             let pause = if tries == 1 { Duration::ZERO } else { Duration::from_secs(1 << (tries - 2)) };
@@ -100,20 +103,20 @@ fn watch(
             match start() {
                 Ok((by, mut begun)) => {
                     let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-                    if running.over {
+                    if running.stopped {
                         return;
                     }
-                    running.line = begun.process.stdin.take();
+                    running.stdin = begun.process.stdin.take();
                     tool = by;
                     break begun;
                 }
-                Err(why) if tries == TRIES => {
-                    tell(&Change::WayOutGone { why });
+                Err(why) if tries == MAX_RESTARTS => {
+                    send_event(&NetworkEvent::WayOutGone { why });
                     return;
                 }
                 Err(_) => {}
             }
         };
-        tell(&Change::WayOutRestored { by: tool.name().to_owned() });
+        send_event(&NetworkEvent::WayOutRestored { by: tool.name().to_owned() });
     }
 }

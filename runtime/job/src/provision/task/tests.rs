@@ -17,7 +17,7 @@ use crate::submission::Submission;
 /// A job of one role `a` whose tasks have this config.json.
 struct Case {
     dir: TempDir,
-    provided: Provided,
+    provided: ProvisionedJob,
 }
 
 fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
@@ -55,10 +55,10 @@ fn case(config: &Value, more: &Value, root: Option<&str>) -> Case {
 }
 
 impl Case {
-    fn task(&self, index: u32) -> Given {
+    fn task(&self, index: u32) -> TaskBundle {
         let container = self.dir.path().join(format!("container-{index}"));
         let _ = std::fs::create_dir(&container);
-        task(&self.provided, &TaskId::new("a", index), &container).unwrap()
+        prepare_task(&self.provided, &TaskId::new("a", index), &container).unwrap()
     }
 
     fn told(&self, text: &str) -> String {
@@ -75,7 +75,7 @@ impl Drop for Case {
 }
 
 /// What of a configuration these tests are about, in the order of keys.
-fn shown(given: &Given) -> String {
+fn shown(given: &TaskBundle) -> String {
     let value: Value = serde_json::from_slice(&given.bundle.text).unwrap();
     let spec = serde_json::to_value(&given.bundle.config.spec).unwrap();
     assert_eq!(value, spec, "the text is what the types say");
@@ -195,7 +195,7 @@ fn a_task_gets_what_only_this_run_knows() {
     assert!(
         lowers == others
             && on != beside
-            && upper == jobc_container::root::Upper::Memory { size: Some(1 << 20) }
+            && upper == jobc_container::root::UpperLayer::Memory { size: Some(1 << 20) }
     );
     // A second attempt, whose directory is there.
     case.task(0);

@@ -3,8 +3,8 @@ use regex::bytes::Regex;
 use super::*;
 
 /// A server at a port that is probed every 5 seconds from second 2 on, and must be ready after 30.
-fn server() -> Watched {
-    Watched {
+fn server() -> ReadinessCheck {
+    ReadinessCheck {
         task: 7,
         attempt: 1,
         probe: Probe::Port(80),
@@ -19,7 +19,12 @@ fn server() -> Watched {
 /// Follows a task from second 1 on until a time, where each probe takes half a second, and shows the schedule's steps.
 ///
 /// `answers` gives the result of a try by its time. `frozen` is when the tasks are frozen, and when they go on.
-fn check(watched: Watched, until: u64, answers: impl Fn(u64) -> bool, frozen: Option<(u64, u64)>) -> String {
+fn check(
+    watched: ReadinessCheck,
+    until: u64,
+    answers: impl Fn(u64) -> bool,
+    frozen: Option<(u64, u64)>,
+) -> String {
     let mut schedule = Schedule::default();
     let mut text = String::new();
     let mut now = Duration::from_secs(1);
@@ -35,17 +40,17 @@ fn check(watched: Watched, until: u64, answers: impl Fn(u64) -> bool, frozen: Op
         }
         let mut told = |what: String| text += &format!("{:>5}s {what}\n", now.as_secs_f64());
         match schedule.next(now) {
-            Next::Try(due) => {
+            NextStep::Probe(due) => {
                 let good = answers(now.as_secs());
                 told(format!("try for {}s: {}", due.within.as_secs_f64(), if good { "good" } else { "bad" }));
                 let result = if good { Ok(()) } else { Err("connection refused".to_owned()) };
-                if let Some(report) = schedule.done(now + half, &due, result) {
+                if let Some(report) = schedule.record_result(now + half, &due, result) {
                     told(format!("report {:?}", report.ready));
                 }
             }
-            Next::Tell(report) => told(format!("report {:?}", report.ready)),
-            Next::Wait(None) => {}
-            Next::Wait(Some(at)) => assert!(at > now, "it waits for {at:?}"),
+            NextStep::Report(report) => told(format!("report {:?}", report.ready)),
+            NextStep::Wait(None) => {}
+            NextStep::Wait(Some(at)) => assert!(at > now, "it waits for {at:?}"),
         }
         now += half;
     }
@@ -66,7 +71,7 @@ fn it_is_not_ready_in_time() {
 fn it_is_looked_at_for_ever() {
     // One miss and then another are none; three are.
     let answers = |time: u64| !(20..30).contains(&time) && !(40..60).contains(&time);
-    insta::assert_snapshot!(check(Watched { keep: true, ..server() }, 80, answers, None));
+    insta::assert_snapshot!(check(ReadinessCheck { keep: true, ..server() }, 80, answers, None));
 }
 
 #[test]
@@ -76,7 +81,7 @@ fn no_time_runs_out_while_it_is_frozen() {
 
 #[test]
 fn it_has_never_been_tried() {
-    let watched = Watched { delay: Duration::from_secs(40), ..server() };
+    let watched = ReadinessCheck { delay: Duration::from_secs(40), ..server() };
     insta::assert_snapshot!(check(watched, 60, |_| true, None));
 }
 
@@ -84,12 +89,12 @@ fn it_has_never_been_tried() {
 fn a_try_during_which_it_was_frozen_says_nothing() {
     let mut schedule = Schedule::default();
     let second = Duration::from_secs;
-    schedule.watch(second(0), Watched { keep: true, timeout: second(8), ..server() });
-    let Next::Try(first) = schedule.next(second(2)) else { panic!("it is due") };
+    schedule.watch(second(0), ReadinessCheck { keep: true, timeout: second(8), ..server() });
+    let NextStep::Probe(first) = schedule.next(second(2)) else { panic!("it is due") };
     schedule.pause(second(3));
     schedule.resume(second(4));
-    assert_eq!(schedule.done(second(5), &first, Ok(())), None);
-    let Next::Wait(Some(next)) = schedule.next(second(5)) else { panic!("it is tried again") };
+    assert_eq!(schedule.record_result(second(5), &first, Ok(())), None);
+    let NextStep::Wait(Some(next)) = schedule.next(second(5)) else { panic!("it is tried again") };
     assert_eq!(next, second(9));
 }
 
@@ -97,7 +102,7 @@ fn a_try_during_which_it_was_frozen_says_nothing() {
 fn a_line_makes_it_ready() {
     let log = || Probe::Log(Regex::new("listening on [0-9]+").expect("a pattern"));
     let mut schedule = Schedule::default();
-    schedule.watch(Duration::ZERO, Watched { probe: log(), keep: true, attempt: 2, ..server() });
+    schedule.watch(Duration::ZERO, ReadinessCheck { probe: log(), keep: true, attempt: 2, ..server() });
     assert!(schedule.wants_lines(7));
     assert_eq!(schedule.line(7, 2, b"listening on port 80"), None);
     assert_eq!(schedule.line(7, 1, b"listening on 80"), None, "another attempt's");
@@ -108,20 +113,20 @@ fn a_line_makes_it_ready() {
     );
     assert_eq!(schedule.line(7, 2, b"listening on 80"), None, "said before");
     assert!(!schedule.wants_lines(7));
-    insta::assert_snapshot!(check(Watched { probe: log(), ..server() }, 40, |_| true, None));
+    insta::assert_snapshot!(check(ReadinessCheck { probe: log(), ..server() }, 40, |_| true, None));
 }
 
 #[test]
 fn another_attempt_is_another_matter() {
     let mut schedule = Schedule::default();
     schedule.watch(Duration::ZERO, server());
-    let Next::Try(first) = schedule.next(Duration::from_secs(2)) else { panic!("it is due") };
-    schedule.watch(Duration::from_secs(3), Watched { attempt: 2, ..server() });
-    assert_eq!(schedule.done(Duration::from_secs(4), &first, Ok(())), None);
-    let Next::Try(second) = schedule.next(Duration::from_secs(5)) else { panic!("it is due") };
-    let report = schedule.done(Duration::from_secs(6), &second, Ok(()));
+    let NextStep::Probe(first) = schedule.next(Duration::from_secs(2)) else { panic!("it is due") };
+    schedule.watch(Duration::from_secs(3), ReadinessCheck { attempt: 2, ..server() });
+    assert_eq!(schedule.record_result(Duration::from_secs(4), &first, Ok(())), None);
+    let NextStep::Probe(second) = schedule.next(Duration::from_secs(5)) else { panic!("it is due") };
+    let report = schedule.record_result(Duration::from_secs(6), &second, Ok(()));
     assert_eq!(report, Some(Report { task: 7, attempt: 2, ready: Ok(()) }));
-    schedule.watch(Duration::from_secs(7), Watched { attempt: 3, ..server() });
-    schedule.forget(7);
-    assert!(matches!(schedule.next(Duration::from_mins(1)), Next::Wait(None)));
+    schedule.watch(Duration::from_secs(7), ReadinessCheck { attempt: 3, ..server() });
+    schedule.unwatch(7);
+    assert!(matches!(schedule.next(Duration::from_mins(1)), NextStep::Wait(None)));
 }

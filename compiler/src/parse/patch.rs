@@ -1,0 +1,232 @@
+//! The tree of a YAML text after an edit, without reading the whole text again.
+//!
+//! An entry of a block map is text of its own: its first line begins with its key, and the next line as little indented
+//! begins the next entry. So an edit below a key is read alone, with the lines of its entry, and put into the tree; what
+//! follows moves. Wherever that might not be what the whole text means, nothing is done and the caller reads it all.
+
+use std::ops::Range;
+
+use crate::diagnostic::Sink;
+use crate::document::{Document, Entry, Node, Value};
+
+use super::limits::{MAX_BYTES, MAX_DEPTH};
+use super::report::Report;
+use super::{begins_like_json, yaml};
+
+/// How many enclosing entries are tried before the whole text is read.
+const TRIED: usize = 3;
+
+/// How far below the root an edit is followed.
+const MAX_STEPS: usize = 16;
+
+/// A key that no text has: a private-use character.
+const NEXT: &str = "\u{e0f4}";
+
+/// The bytes in which two texts differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The first byte that differs.
+    pub start: usize,
+    /// The end of the difference in the old text.
+    pub old_end: usize,
+    /// The end of the difference in the new text.
+    pub new_end: usize,
+}
+
+impl Change {
+    /// Compares two texts; both ends are between characters.
+    pub fn between(old: &str, new: &str) -> Self {
+        let (a, b) = (old.as_bytes(), new.as_bytes());
+        let most = a.len().min(b.len());
+        let mut start = equal_chunks(a, b, most);
+        while start < most && a[start] == b[start] {
+            start += 1;
+        }
+        while !(old.is_char_boundary(start) && new.is_char_boundary(start)) {
+            start -= 1;
+        }
+        let most = most - start;
+        let mut tail = 0;
+        while tail + CHUNK <= most
+            && a[a.len() - tail - CHUNK..a.len() - tail] == b[b.len() - tail - CHUNK..b.len() - tail]
+        {
+            tail += CHUNK;
+        }
+        while tail < most && a[a.len() - tail - 1] == b[b.len() - tail - 1] {
+            tail += 1;
+        }
+        while !(old.is_char_boundary(a.len() - tail) && new.is_char_boundary(b.len() - tail)) {
+            tail -= 1;
+        }
+        let (old_end, new_end) = (a.len() - tail, b.len() - tail);
+        // Of whole lines that were put in or cut out, the line end before them is meant, not that of the last.
+        let ends_line = |text: &[u8], end: usize| end > 0 && text[end - 1] == b'\n';
+        let whole = (start == old_end || start == new_end) && ends_line(a, old_end) && ends_line(b, new_end);
+        let back = usize::from(whole);
+        Self { start: start - back, old_end: old_end - back, new_end: new_end - back }
+    }
+
+    /// By how many bytes the text after the difference moves.
+    pub fn by(self) -> i32 {
+        i32::try_from(self.new_end).unwrap_or(i32::MAX) - i32::try_from(self.old_end).unwrap_or(i32::MAX)
+    }
+}
+
+/// Texts are compared in pieces of this many bytes first.
+const CHUNK: usize = 256;
+
+fn equal_chunks(a: &[u8], b: &[u8], most: usize) -> usize {
+    let mut at = 0;
+    while at + CHUNK <= most && a[at..at + CHUNK] == b[at..at + CHUNK] {
+        at += CHUNK;
+    }
+    at
+}
+
+/// Makes the tree of `old` that of `new`; `false`, with the tree as it was, where the whole text must be read.
+///
+/// The tree must be what [`parse`](super::parse) made of `old` as YAML without a finding. Where this returns `true`, it
+/// is what `parse` makes of `new`, also without a finding.
+pub fn patch(document: &mut Document, old: &str, new: &str) -> bool {
+    if begins_like_json(old) || may_share(old) || new.len() > MAX_BYTES {
+        return false;
+    }
+    let change = Change::between(old, new);
+    let regions = regions(&document.root, old, change);
+    regions.iter().enumerate().rev().take(TRIED).any(|(depth, region)| {
+        let steps: Vec<usize> = regions[..=depth].iter().map(|region| region.index).collect();
+        let Some(entries) = read(document, region, &steps, new, change) else { return false };
+        put(&mut document.root, &steps, entries, change.by());
+        true
+    })
+}
+
+/// The lines of one entry of a block map.
+struct Region {
+    /// The number of the entry in its map.
+    index: usize,
+    /// Its bytes in the old text, from the start of a line to the start of one.
+    bytes: Range<usize>,
+}
+
+/// The entries that have all of an edit below their key, from the outermost to the innermost.
+fn regions(root: &Node, old: &str, change: Change) -> Vec<Region> {
+    let mut found: Vec<Region> = vec![];
+    let (mut node, mut end) = (root, old.len());
+    while found.len() < MAX_STEPS {
+        let entries = node.entries();
+        let flow = old.as_bytes().get(node.span.start as usize) == Some(&b'{');
+        let after = entries.partition_point(|entry| (entry.key_span.end as usize) < change.start);
+        let Some(index) = after.checked_sub(1).filter(|_| !flow) else { break };
+        let Some(start) = line_start(old, &entries[index]) else { break };
+        if let Some(next) = entries.get(index + 1) {
+            let Some(next) = line_start(old, next) else { break };
+            end = next;
+        }
+        // The line end that separates it from the next entry must stay.
+        if change.old_end >= end && end < old.len() {
+            break;
+        }
+        found.push(Region { index, bytes: start..end });
+        node = &entries[index].value;
+    }
+    found
+}
+
+/// Where the line of a key begins, if only spaces are before the key.
+fn line_start(text: &str, entry: &Entry) -> Option<usize> {
+    let key = entry.key_span.start as usize;
+    let before = text.get(..key)?;
+    let start = before.rfind(['\n', '\r']).map_or(0, |at| at + 1);
+    before[start..].bytes().all(|byte| byte == b' ').then_some(start)
+}
+
+/// What the lines of an entry are now; nothing where they cannot be read alone.
+fn read(
+    document: &Document,
+    region: &Region,
+    steps: &[usize],
+    new: &str,
+    change: Change,
+) -> Option<Vec<Entry>> {
+    let end = region.bytes.end.checked_add_signed(change.by() as isize)?;
+    let text = new.get(region.bytes.start..end)?;
+    let control = |byte: u8| (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0x7f;
+    if text.bytes().any(control) || may_share(text) {
+        return None;
+    }
+    let marker = |line: &str| line.starts_with("---") || line.starts_with("...") || line.starts_with('%');
+    if text.lines().any(marker) {
+        return None;
+    }
+    let siblings = steps[..steps.len() - 1]
+        .iter()
+        .try_fold(&document.root, |node, &step| node.entries().get(step).map(|entry| &entry.value))?;
+    let before = &siblings.entries()[region.index];
+    // What follows ends a text over several lines; a key in its place does so too.
+    let goes_on = end < new.len();
+    let column = before.key_span.start as usize - region.bytes.start;
+    let text = if goes_on { format!("{text}{}{NEXT}: 0\n", " ".repeat(column)) } else { text.to_owned() };
+    let mut sink = Sink::new();
+    let mut report = Report::new(document.root.span.source, &mut sink);
+    let root = yaml::load(&text, &mut report);
+    report.finish();
+    let mut root = root.filter(|_| sink.diagnostics().is_empty())?;
+    root.shift(i32::try_from(region.bytes.start).ok()?);
+    if height(&root) + steps.len() > MAX_DEPTH {
+        return None;
+    }
+    let Value::Mapping(mut entries) = root.value else { return None };
+    if goes_on {
+        entries.pop().filter(|entry| entry.key == NEXT)?;
+    }
+    let (first, last) = (entries.first()?, entries.last()?);
+    // An empty text in `|` goes up to what follows, wherever that begins.
+    if last.value.span.end as usize > end {
+        return None;
+    }
+    let same = first.key == before.key && first.key_span == before.key_span;
+    // A second entry is a new one, and must have a name of its own.
+    let others = siblings.entries().iter().enumerate().filter(|(index, _)| *index != region.index);
+    let twice = entries.len() > 1
+        && others.into_iter().any(|(_, other)| entries.iter().any(|entry| entry.key == other.key));
+    (same && !twice).then_some(entries)
+}
+
+/// Whether a text may have an anchor or an alias, which mean something beyond it.
+fn may_share(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let begins = |at: usize| {
+        let before = text[..at].trim_end_matches([' ', '\t']);
+        before.is_empty()
+            || before.ends_with([':', '-', '[', '{', ',', '?', '\n', '\r', '!'])
+            || before.rsplit(char::is_whitespace).next().is_some_and(|word| word.starts_with('!'))
+    };
+    let named = |at: usize| bytes.get(at + 1).is_some_and(|byte| !byte.is_ascii_whitespace());
+    bytes.iter().enumerate().any(|(at, byte)| matches!(byte, b'&' | b'*') && named(at) && begins(at))
+}
+
+fn height(node: &Node) -> usize {
+    let below =
+        node.entries().iter().map(|entry| height(&entry.value)).chain(node.items().iter().map(height));
+    match node.value {
+        Value::Mapping(_) | Value::Sequence(_) => 1 + below.max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Puts entries in the place of one, and moves what follows.
+fn put(node: &mut Node, steps: &[usize], new: Vec<Entry>, by: i32) {
+    let Value::Mapping(entries) = &mut node.value else { return };
+    let Some((&index, below)) = steps.split_first() else { return };
+    entries[index + 1..].iter_mut().for_each(|entry| entry.shift(by));
+    if below.is_empty() {
+        entries.splice(index..=index, new);
+    } else {
+        put(&mut entries[index].value, below, new, by);
+    }
+    // A block ends where its last child does.
+    if let Some(last) = entries.last() {
+        node.span.end = last.value.span.end;
+    }
+}

@@ -1,0 +1,92 @@
+//! The tree of an open text: after an edit only what has changed is parsed again.
+//!
+//! While a text has a syntax error, its tree is what can be read of it, so that every position is one of the current
+//! text.
+
+use std::cell::OnceCell;
+
+use camino::Utf8Path;
+use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::document::{Document, Node, Value};
+use jobc_compiler::parse::{self, Change, patch};
+use jobc_compiler::source::{Source, Sources};
+
+use crate::names::Mention;
+use crate::recover::{is_json, recover};
+use crate::text::Text;
+
+/// A text and its tree.
+pub(crate) struct Tree {
+    pub(crate) text: Text,
+    pub(crate) document: Document,
+    /// Whether the text parses; otherwise the tree is incomplete.
+    pub(crate) parses: bool,
+    /// Whether parsing it reported nothing.
+    pub(crate) is_clean: bool,
+    /// The names in it, once something has requested them.
+    pub(crate) mentions: OnceCell<Vec<Mention>>,
+}
+
+impl Tree {
+    /// The tree of a text, made from the tree of the text before it if there is one; none for a text that holds
+    /// nothing.
+    pub(crate) fn read(before: Option<Self>, path: Option<&Utf8Path>, text: &Text) -> Option<Self> {
+        let new = text.as_str();
+        let mut before = before;
+        if let Some(tree) = &mut before
+            && tree.text.as_str() == new
+        {
+            return before;
+        }
+        let yaml = !is_json(path, new);
+        if let Some(mut tree) = before.take_if(|tree| yaml && tree.parses && tree.is_clean) {
+            if patch(&mut tree.document, tree.text.as_str(), new) {
+                return Some(Self { text: text.clone(), mentions: OnceCell::new(), ..tree });
+            }
+            before = Some(tree);
+        }
+        let mut sources = Sources::new();
+        let id = sources.add(Source::new(path.unwrap_or("job.yaml".into()), new));
+        let mut sink = Sink::new();
+        let root = parse::parse(&sources, id, &mut sink);
+        let (parses, is_clean) = (root.is_some(), sink.diagnostics().is_empty());
+        let recovered = || if yaml { recover(new) } else { None };
+        let document = root.or_else(recovered).or_else(|| before.map(|tree| moved(tree, new)))?;
+        Some(Self { text: text.clone(), document, parses, is_clean, mentions: OnceCell::new() })
+    }
+}
+
+/// The tree of the last text, with its positions moved by the edits since.
+fn moved(tree: Tree, new: &str) -> Document {
+    let change = Change::between(tree.text.as_str(), new);
+    let mut document = tree.document;
+    move_node(&mut document.root, change);
+    document
+}
+
+fn move_node(node: &mut Node, change: Change) {
+    let to = |offset: u32| {
+        let at = offset as usize;
+        let moved = match at {
+            _ if at <= change.start => at,
+            _ if at >= change.old_end => at + change.new_end - change.old_end,
+            _ => change.start,
+        };
+        u32::try_from(moved).unwrap_or(u32::MAX)
+    };
+    (node.span.start, node.span.end) = (to(node.span.start), to(node.span.end));
+    match &mut node.value {
+        Value::Mapping(entries) => {
+            for entry in entries {
+                (entry.key_span.start, entry.key_span.end) =
+                    (to(entry.key_span.start), to(entry.key_span.end));
+                move_node(&mut entry.value, change);
+            }
+        }
+        Value::Sequence(items) => items.iter_mut().for_each(|item| move_node(item, change)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

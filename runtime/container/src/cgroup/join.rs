@@ -1,0 +1,72 @@
+//! The way into the groups of a container: they are made, or opened for an additional process.
+
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::layout::{Layout, Version};
+use super::plan::{self, Plan};
+use super::record::Cgroup;
+use super::request::CgroupRequest;
+use super::unenforced::Unenforced;
+use super::{create, lifecycle};
+use jobc_sys::error::Result;
+
+impl Cgroup {
+    /// Makes the groups of a container and writes its limits; returns those that nothing enforces.
+    ///
+    /// Where nothing is limited and no group can be made, there is none, and that is not an error. The group `jobc`
+    /// that holds all others stays when they are removed; it has no limits.
+    ///
+    /// # Errors
+    ///
+    /// A path or a limit that makes no sense, a limit that cannot be enforced (unless that is allowed), a group that is
+    /// in use. Whatever was made is removed again.
+    pub fn create(layout: &Layout, request: &CgroupRequest<'_>) -> Result<(Self, Vec<Unenforced>)> {
+        Plan::of(layout, request)?.carry_out(request)
+    }
+
+    /// Opens what an additional process enters the groups by: [`Self::into_fd`] and [`Self::join_fds`].
+    ///
+    /// `first` is the container's first process. Where the container has divided its cgroup v2 group itself, the
+    /// group takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes
+    /// where the first is.
+    pub fn open_entry_fds(&mut self, first: u32) -> Result<()> {
+        self.into_fd = None;
+        self.join_fds.clear();
+        for group in self.record.groups.iter().filter(|group| group.exists()) {
+            match group.version {
+                Version::V1 => {
+                    self.join_fds.push(create::open_entry_fd(&group.directory, "tasks", OFlags::WRONLY)?)
+                }
+                Version::V2 => {
+                    let directory = lifecycle::group_of_process(&group.directory, first)?;
+                    self.into_fd = Some(create::open_entry_fd(&directory, "", OFlags::DIRECTORY)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The cgroup v2 group that an additional process belongs in beside the container's `first`, relative to the root
+    /// of the tree; `None` if there is none, or none that can be seen from here.
+    pub(crate) fn entry_group(&self, first: u32) -> Result<Option<PathBuf>> {
+        let Some(unified) = Layout::detect()?.unified else { return Ok(None) };
+        let mut there = self.record.groups.iter().filter(|group| group.exists());
+        let Some(group) = there.find(|group| group.version == Version::V2) else { return Ok(None) };
+        let directory = lifecycle::group_of_process(&group.directory, first)?;
+        Ok(directory.strip_prefix(&unified.mount).ok().map(Path::to_owned))
+    }
+
+    /// Whether this process may make one in its cgroup v2 group, or has none to make one in.
+    pub(crate) fn can_join(&self, layout: &Layout) -> bool {
+        let Some(unified) = &layout.unified else { return true };
+        let mut there = self.record.groups.iter().filter(|group| group.version == Version::V2);
+        there.all(|group| {
+            group
+                .directory
+                .strip_prefix(&unified.mount)
+                .is_ok_and(|group| plan::can_move_process(unified, group))
+        })
+    }
+}

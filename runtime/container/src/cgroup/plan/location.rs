@@ -1,0 +1,255 @@
+//! Where in a hierarchy a group can be made.
+//!
+//! Whoever may write to the place that config.json names gets it there. Who may not (an unprivileged user) gets it
+//! under the nearest group of their own that was given to them (systemd calls it delegation), with the same names below
+//! it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linux_raw_sys::general::CAP_DAC_OVERRIDE;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+
+use super::super::controller::Controller;
+use super::super::layout::{Hierarchy, UnifiedHierarchy};
+use super::super::limit::{ALLOW_UNENFORCED_HELP, Limit};
+use super::super::path::GroupPath;
+use super::super::scope::ScopeGroup;
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::host::{ProcessStatus, in_user_namespace};
+
+/// How root has systemd give its users' systemds more controllers (systemd.resource-control(5), `Delegate=`).
+pub const DELEGATE_HELP: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
+     >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again";
+
+/// The group to make a group in, relative to the mount, and the names below it.
+pub(super) type GroupLocation = (PathBuf, Vec<String>);
+
+/// Why a group cannot be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// No cgroup hierarchy is mounted.
+    NotMounted,
+    /// This user was given none of the groups that this process is in.
+    NoDelegatedGroup { own: PathBuf },
+    /// The group that was given holds processes, so its controllers cannot be passed on.
+    HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
+    /// The group that was given does not have the controllers.
+    MissingControllers { group: PathBuf, controllers: Vec<Controller> },
+    /// The group of this user's systemd does not have the controllers, so no scope of its has.
+    ControllersNotDelegated { group: PathBuf, controllers: Vec<Controller> },
+    /// The group of this process cannot be seen from here.
+    NotVisible,
+}
+
+impl Refusal {
+    /// That a limit cannot be enforced for this reason.
+    pub(super) fn limit_error(&self, limit: &Limit) -> Error {
+        Error::new(Kind::Unenforceable, self.to_string()).at(&limit.pointer).help(self.help())
+    }
+
+    /// The controllers that are lacking where others can be had.
+    pub(super) fn missing_controllers(&self) -> &[Controller] {
+        match self {
+            Self::MissingControllers { controllers, .. }
+            | Self::ControllersNotDelegated { controllers, .. } => controllers,
+            _ => &[],
+        }
+    }
+
+    /// Whether a group that was given to this user would do.
+    pub(super) fn needs_delegated_group(&self) -> bool {
+        matches!(
+            self,
+            Self::NoDelegatedGroup { .. } | Self::HoldsProcesses { .. } | Self::MissingControllers { .. }
+        )
+    }
+
+    fn help(&self) -> String {
+        match self {
+            Self::NoDelegatedGroup { .. } => format!(
+                "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or {ALLOW_UNENFORCED_HELP}"
+            ),
+            Self::HoldsProcesses { group, .. } => format!(
+                "move its processes to a child: `mkdir {0}/main` and write their PIDs to `{0}/main/cgroup.procs`; or {ALLOW_UNENFORCED_HELP}",
+                group.display()
+            ),
+            Self::MissingControllers { group, controllers } => format!(
+                "have root enable them for it (`+{}` in `cgroup.subtree_control` of the parent of `{}`, or `Delegate=` of its unit); or {ALLOW_UNENFORCED_HELP}",
+                names(controllers, " +"),
+                group.display()
+            ),
+            Self::ControllersNotDelegated { .. } => format!("{DELEGATE_HELP}; or {ALLOW_UNENFORCED_HELP}"),
+            Self::NotMounted | Self::NotVisible => ALLOW_UNENFORCED_HELP.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMounted => f.write_str("no cgroups are available for the container"),
+            Self::NoDelegatedGroup { own } => {
+                write!(f, "this user cannot create cgroups in `{}` or above it", own.display())
+            }
+            Self::HoldsProcesses { group, controllers } => write!(
+                f,
+                "the cgroup `{}` holds processes, so it cannot enable `{}` for its children",
+                group.display(),
+                names(controllers, " ")
+            ),
+            Self::MissingControllers { group, controllers } => {
+                let names = names(controllers, " ");
+                write!(f, "the cgroup `{}` does not have the controllers `{names}`", group.display())
+            }
+            Self::ControllersNotDelegated { group, controllers } => write!(
+                f,
+                "the cgroup `{}` of the user's systemd does not have the controllers `{}`",
+                group.display(),
+                names(controllers, " ")
+            ),
+            Self::NotVisible => f.write_str("the cgroup of this process is not mounted here"),
+        }
+    }
+}
+
+/// The place in a cgroup v1 hierarchy.
+pub(super) fn locate_in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Result<GroupLocation, Refusal> {
+    let (mount, own) = (&hierarchy.mount, hierarchy.own_group.as_deref());
+    let start = if path.absolute { Path::new("") } else { own.ok_or(Refusal::NotVisible)? };
+    if hierarchy.writable && bypasses_permissions()
+        || can_create_group(&join_below(mount, start), &path.names)
+    {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = own.ok_or(Refusal::NotVisible)?;
+    let given = own.ancestors().find(|group| writable(&join_below(mount, group)));
+    let base = given.ok_or_else(|| Refusal::NoDelegatedGroup { own: join_below(mount, own) })?;
+    Ok((base.to_owned(), path.names.clone()))
+}
+
+/// The place in the cgroup v2 hierarchy, for a group with those controllers.
+///
+/// A process may move between groups only by who may write to `cgroup.procs` of the group above both, and a group that
+/// holds processes cannot pass controllers on (cgroup-v2.rst, "Delegation Containment", "No Internal Process
+/// Constraint"); other users' processes are not moved.
+pub(super) fn locate_in_unified(
+    unified: &UnifiedHierarchy,
+    path: &GroupPath,
+    needed: &[Controller],
+) -> Result<GroupLocation, Refusal> {
+    let mount = &unified.mount;
+    let start = if path.absolute {
+        Path::new("")
+    } else {
+        unified.own_group.as_deref().ok_or(Refusal::NotVisible)?
+    };
+    let may = unified.writable && bypasses_permissions();
+    if may
+        || can_create_group(&join_below(mount, start), &path.names)
+            && can_move_process(unified, &start.join(path.relative()))
+    {
+        return Ok((start.to_owned(), path.names.clone()));
+    }
+    let own = unified.own_group.as_deref().ok_or(Refusal::NotVisible)?;
+    let mut nearest = None;
+    for group in own.ancestors() {
+        let directory = join_below(mount, group);
+        if !writable(&directory) || !writable(&directory.join("cgroup.procs")) {
+            continue;
+        }
+        match check_delegation(&directory, needed) {
+            Ok(()) => return Ok((group.to_owned(), path.names.clone())),
+            Err(refusal) => nearest = nearest.or(Some(refusal)),
+        }
+    }
+    Err(nearest.unwrap_or_else(|| Refusal::NoDelegatedGroup { own: join_below(mount, own) }))
+}
+
+/// Whether groups below `directory` can have the controllers.
+fn check_delegation(directory: &Path, needed: &[Controller]) -> Result<(), Refusal> {
+    let list = |file: &str| {
+        let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+        text.split_whitespace().filter_map(Controller::from_name).collect::<Vec<_>>()
+    };
+    let off = missing(needed, &list("cgroup.subtree_control"));
+    if off.is_empty() {
+        return Ok(());
+    }
+    let lacking = missing(needed, &list("cgroup.controllers"));
+    if !lacking.is_empty() {
+        return Err(Refusal::MissingControllers { group: directory.to_owned(), controllers: lacking });
+    }
+    if fs::read_to_string(directory.join("cgroup.procs")).is_ok_and(|list| !list.is_empty()) {
+        return Err(Refusal::HoldsProcesses { group: directory.to_owned(), controllers: off });
+    }
+    Ok(())
+}
+
+/// The missing controllers, each once.
+fn missing(needed: &[Controller], there: &[Controller]) -> Vec<Controller> {
+    let lacks = |one: &Controller| !one.is_always_enabled() && !there.contains(one);
+    let mut missing: Vec<Controller> = needed.iter().copied().filter(lacks).collect();
+    missing.dedup();
+    missing
+}
+
+/// The place in a scope that this user's systemd would make: it has what the group of that systemd has.
+pub(super) fn locate_in_scope(
+    unified: &UnifiedHierarchy,
+    scope: &ScopeGroup,
+    path: &GroupPath,
+    needed: &[Controller],
+) -> Result<GroupLocation, Refusal> {
+    let lacking = missing(needed, &scope.controllers(unified));
+    if lacking.is_empty() {
+        Ok((scope.systemd.join(&scope.below), path.names.clone()))
+    } else {
+        let group = join_below(&unified.mount, &scope.systemd);
+        Err(Refusal::ControllersNotDelegated { group, controllers: lacking })
+    }
+}
+
+/// The names of controllers, with something between them.
+fn names(controllers: &[Controller], between: &str) -> String {
+    controllers.iter().map(|one| one.name()).collect::<Vec<_>>().join(between)
+}
+
+/// Whether a process of this group may be made in, or moved to, the group `to`.
+pub(in super::super) fn can_move_process(unified: &UnifiedHierarchy, to: &Path) -> bool {
+    let Some(own) = &unified.own_group else { return true };
+    let common: PathBuf =
+        own.components().zip(to.components()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    writable(&join_below(&unified.mount, &common).join("cgroup.procs"))
+}
+
+/// Whether no permissions of files keep this process from writing them: those of the host's root, as a rule.
+fn bypasses_permissions() -> bool {
+    let overrides = |status: ProcessStatus| status.effective & 1 << CAP_DAC_OVERRIDE != 0;
+    ProcessStatus::of_this_process().is_ok_and(overrides) && !in_user_namespace()
+}
+
+/// Whether this process may make a group of those names: whether it may write to the deepest directory that is there.
+fn can_create_group(base: &Path, names: &[String]) -> bool {
+    for depth in (0..names.len()).rev() {
+        let directory = base.join(names[..depth].iter().collect::<PathBuf>());
+        match accessat(CWD, &directory, Access::WRITE_OK, AtFlags::EACCESS) {
+            Ok(()) => return true,
+            Err(Errno::NOENT) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Whether this process may make directories there, or write to the file.
+fn writable(path: &Path) -> bool {
+    accessat(CWD, path, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
+}
+
+/// A directory below another, without a slash at its end where they are the same.
+pub(super) fn join_below(directory: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() { directory.to_owned() } else { directory.join(path) }
+}

@@ -1,0 +1,156 @@
+//! A path below the container's root, resolved and made without leaving the root.
+//!
+//! Everything below the root is found with openat2(2) `RESOLVE_IN_ROOT` and `RESOLVE_NO_MAGICLINKS`, to a file
+//! descriptor that is then used: a link in the image, or one swapped in meanwhile, leads somewhere inside the image or
+//! to an error, never to the host. What is missing is made below the file descriptor of its parent.
+
+use std::ffi::{CStr, CString};
+use std::path::{Component, Path};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::Child;
+use jobc_sys::syscall::{Fd, Kernel};
+
+/// Resolution that stays below the directory it begins at, as `chroot` would have it.
+pub const RESOLVE_IN_ROOT: ResolveFlags = ResolveFlags::IN_ROOT.union(ResolveFlags::NO_MAGICLINKS);
+
+/// A place below the root, cleaned of `.` and `..`, ready to be resolved and made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerPath {
+    /// Without a leading `/`; `.` for the root itself.
+    pub path: CString,
+    /// What leads there: each directory's path, and its last name.
+    steps: Vec<(CString, CString)>,
+    /// Whether a link on the way is refused rather than followed.
+    pub no_links: bool,
+}
+
+impl ContainerPath {
+    /// The place that a path in config.json names; `..` above the root stays at the root, as the kernel has it.
+    ///
+    /// Links are refused on the way to /proc, /sys and /dev: what is mounted there is what later steps rely on
+    /// (CVE-2019-19921, CVE-2026-41579).
+    ///
+    /// Returns nothing for a path with a NUL byte.
+    pub fn new(path: &Path) -> Option<Self> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(std::os::unix::ffi::OsStrExt::as_bytes(name)),
+                Component::ParentDir => {
+                    names.pop();
+                }
+                Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        let mut steps = Vec::with_capacity(names.len());
+        for (index, name) in names.iter().enumerate() {
+            steps.push((CString::new(names[..=index].join(&b'/')).ok()?, CString::new(*name).ok()?));
+        }
+        let path = steps.last().map_or_else(|| c".".to_owned(), |(path, _)| path.clone());
+        let no_links = matches!(names.first(), Some(&b"proc" | &b"sys" | &b"dev"));
+        Some(Self { path, steps, no_links })
+    }
+
+    /// Opens the place, without making anything.
+    pub fn open<K: Kernel>(&self, child: &Child<'_, K>) -> Result<Fd, Errno> {
+        let (base, path) = child.base(&self.path);
+        child.kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve())
+    }
+
+    /// Opens the place; makes directories, and a last file or directory, where they are missing.
+    pub fn create<K: Kernel>(&self, child: &Child<'_, K>, last: TargetKind) -> Result<Fd, Errno> {
+        match self.open(child) {
+            Err(Errno::NOENT) => self.walk(child, &self.steps, last),
+            other => other,
+        }
+    }
+
+    /// Opens the directory that the place is in, making directories where they are missing; with the place's last
+    /// name.
+    pub fn create_parent<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(Fd, &CStr), Errno> {
+        let ((_, name), directories) = self.steps.split_last().ok_or(Errno::ISDIR)?;
+        let (base, path) = child.base(directories.last().map_or(c".", |(path, _)| path));
+        let directory = match child.kernel.open(base, path, DIRECTORY_FLAGS, Mode::empty(), self.resolve()) {
+            Err(Errno::NOENT) => self.walk(child, directories, TargetKind::Directory),
+            other => other,
+        }?;
+        Ok((directory, name))
+    }
+
+    /// The place's last name, where it is in that directory.
+    pub fn name_in(&self, directory: &CStr) -> Option<&CStr> {
+        let ((_, name), directories) = self.steps.split_last()?;
+        directories.last().is_some_and(|(path, _)| path.as_c_str() == directory).then_some(name)
+    }
+
+    /// Makes what is missing on the way to a place that was looked for and does not exist.
+    fn walk<K: Kernel>(
+        &self,
+        child: &Child<'_, K>,
+        steps: &[(CString, CString)],
+        last: TargetKind,
+    ) -> Result<Fd, Errno> {
+        let kernel = child.kernel;
+        let mut parent = None;
+        for (index, (path, name)) in steps.iter().enumerate() {
+            let is_last = index + 1 == steps.len();
+            let (base, path) = child.base(path);
+            let within = parent.unwrap_or(base);
+            let next = if is_last {
+                match last {
+                    TargetKind::File => make_file(kernel, within, name),
+                    TargetKind::Directory => make_directory(kernel, within, name),
+                }
+            } else {
+                match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
+                    Err(Errno::NOENT) => make_directory(kernel, within, name),
+                    other => other,
+                }
+            };
+            if let Some(parent) = parent {
+                kernel.close(parent);
+            }
+            parent = Some(next?);
+        }
+        parent.ok_or(Errno::NOENT)
+    }
+
+    fn resolve(&self) -> ResolveFlags {
+        if self.no_links { RESOLVE_IN_ROOT | ResolveFlags::NO_SYMLINKS } else { RESOLVE_IN_ROOT }
+    }
+}
+
+/// What the last name of a place is made as, where it is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// An empty file, for a bind mount of a file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+fn make_directory<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+    match kernel.mkdir(parent, name, Mode::from_raw_mode(0o755)) {
+        // Somebody else made it, or a link without a target stands there, which the next open refuses.
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    kernel.open(parent, name, flags, Mode::empty(), ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS)
+}
+
+fn make_file<K: Kernel>(kernel: &K, parent: Fd, name: &CStr) -> Result<Fd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    kernel.open(
+        parent,
+        name,
+        flags,
+        Mode::from_raw_mode(0o644),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )
+}
+
+pub(crate) const DIRECTORY_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);

@@ -1,0 +1,107 @@
+//! Whether the trampoline has become the user's program.
+
+use std::os::fd::{AsFd, RawFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::{Failure, MEMFD_NAME};
+
+/// How long to wait without a report before the process itself is checked.
+const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// The reports of a process that is to become the user's program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrampolineReport {
+    /// It has.
+    Started,
+    /// It cannot.
+    Failed(Failure),
+    /// It has loaded a filter, whose listener has this number there; it waits until that is taken.
+    Listener(RawFd),
+}
+
+/// Waits until the process has executed the user's program, reports why it could not, or has a listener to be taken.
+///
+/// `report` is the reading end of the trampoline's pipe; usually its end-of-file means that the program runs. But where
+/// the process is a further one in a container, another process there can hold the writing end open by way of /proc. So
+/// without a report, the kernel is asked what the process executes.
+///
+/// # Errors
+///
+/// The kernel's error number where the pipe cannot be read.
+pub fn wait(report: impl AsFd, pid: u32) -> Result<TrampolineReport, Errno> {
+    loop {
+        let ready =
+            retry_on_intr(|| poll(&mut [PollFd::new(&report, PollFlags::IN)], Some(&CHECK_INTERVAL)))?;
+        if ready > 0 {
+            let mut bytes = [0; Failure::SIZE];
+            return match retry_on_intr(|| rustix::io::read(&report, &mut bytes)) {
+                Ok(read) if read < bytes.len() => Ok(TrampolineReport::Started),
+                Ok(_) => Ok(Failure::listener(bytes)
+                    .map_or(TrampolineReport::Failed(Failure::of(bytes)), TrampolineReport::Listener)),
+                Err(Errno::AGAIN) => continue,
+                Err(errno) => Err(errno),
+            };
+        }
+        if !is_before_exec(pid) {
+            return Ok(TrampolineReport::Started);
+        }
+    }
+}
+
+/// Whether a process is still to become the user's program; one that has ended is not.
+fn is_before_exec(pid: u32) -> bool {
+    let executable = |process: &str| rustix::fs::readlink(format!("/proc/{process}/exe"), Vec::new());
+    match executable(&pid.to_string()) {
+        // This program until the trampoline, and the trampoline's image until the user's program.
+        Ok(path) => {
+            path.to_bytes() == [b"/memfd:", MEMFD_NAME.to_bytes(), b" (deleted)"].concat()
+                || executable("self") == Ok(path)
+        }
+        // Nobody may look into a process that is still being set up (PR_SET_DUMPABLE).
+        Err(Errno::ACCESS | Errno::PERM) => true,
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::pipe;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_pipe_is_the_programs_start() {
+        let (report, writer) = pipe().unwrap();
+        drop(writer);
+        assert_eq!(wait(&report, std::process::id()), Ok(TrampolineReport::Started));
+    }
+
+    #[test]
+    fn four_bytes_are_a_failure() {
+        let (report, writer) = pipe().unwrap();
+        rustix::io::write(&writer, &2_u32.to_ne_bytes()).unwrap();
+        assert_eq!(
+            wait(&report, std::process::id()),
+            Ok(TrampolineReport::Failed(Failure::Exec(Errno::NOENT)))
+        );
+    }
+
+    #[test]
+    fn a_listener_is_no_failure() {
+        let (report, writer) = pipe().unwrap();
+        rustix::io::write(&writer, &(Failure::LISTENER | 7).to_ne_bytes()).unwrap();
+        assert_eq!(wait(&report, std::process::id()), Ok(TrampolineReport::Listener(7)));
+    }
+
+    #[test]
+    fn a_writing_end_that_somebody_keeps_does_not_keep_us() {
+        let (report, _kept) = pipe().unwrap();
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let heard = wait(&report, other.id());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(heard, Ok(TrampolineReport::Started));
+    }
+}

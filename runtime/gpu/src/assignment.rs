@@ -1,0 +1,114 @@
+//! Which task has which seat of a job's leased GPUs.
+//!
+//! Where all instances of a role run at once, task `i` has seat `i` for good, through every attempt. With `parallel`
+//! there are fewer seats than tasks: a task takes the one it had before, else the first that is free.
+
+use std::collections::BTreeMap;
+
+use super::lease::{DeviceSet, GpuLease, Slot};
+use jobc_sys::id::TaskId;
+
+/// The assignment of a job's seats to tasks.
+#[derive(Clone, Debug, Default)]
+pub struct Assignments {
+    lease: GpuLease,
+    /// The task that has a seat now, by its index in [`GpuLease::seats`].
+    current: BTreeMap<usize, TaskId>,
+    /// Where a task was last.
+    previous: BTreeMap<TaskId, usize>,
+}
+
+impl Assignments {
+    /// No task has devices yet.
+    pub fn new(leased: GpuLease) -> Self {
+        Self { lease: leased, current: BTreeMap::new(), previous: BTreeMap::new() }
+    }
+
+    /// All that the job has.
+    pub fn lease(&self) -> &GpuLease {
+        &self.lease
+    }
+
+    /// Gives a task its seat; nothing if its role has none. A task that has one keeps it.
+    pub fn assign(&mut self, task: &TaskId) -> Vec<Slot> {
+        let is_free = |seat: &usize| self.current.get(seat).is_none_or(|other| other == task);
+        let of_role: Vec<usize> = self.sets_of_role(&task.role).collect();
+        let own = of_role.iter().copied().find(|seat| self.current.get(seat) == Some(task));
+        let before = self.previous.get(task).copied().filter(is_free);
+        let numbered = of_role.iter().copied().find(|&seat| self.lease.seats[seat].number == task.index);
+        let any = || of_role.iter().copied().find(is_free);
+        let Some(seat) = own.or(before).or(numbered.filter(is_free)).or_else(any) else { return Vec::new() };
+        self.current.insert(seat, task.clone());
+        self.previous.insert(task.clone(), seat);
+        self.lease.slots_of(&self.lease.seats[seat]).cloned().collect()
+    }
+
+    /// What a task has now.
+    pub fn slots_of(&self, task: &TaskId) -> Vec<Slot> {
+        let own = self.current.iter().find(|(_, other)| *other == task);
+        own.map(|(&seat, _)| self.lease.slots_of(&self.lease.seats[seat]).cloned().collect())
+            .unwrap_or_default()
+    }
+
+    /// A task's attempt is over and all that it had is removed.
+    pub fn release(&mut self, task: &TaskId) {
+        self.current.retain(|_, other| other != task);
+    }
+
+    fn sets_of_role(&self, role: &str) -> impl Iterator<Item = usize> {
+        let is_of = move |(_, seat): &(usize, &DeviceSet)| seat.role == role;
+        self.lease.seats.iter().enumerate().filter(is_of).map(|(place, _)| place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inventory::DeviceId;
+
+    fn seating(seats: &[(&str, u32)]) -> Assignments {
+        let device = |gpu| DeviceId { vendor: jobc_schema::gpu::Vendor::Nvidia, gpu, mig: None };
+        let slots = (0..seats.len()).map(|n| u32::try_from(n).unwrap());
+        let slots = slots.map(|gpu| Slot { device: device(gpu), name: gpu.to_string(), slice: None });
+        let seats = seats.iter().enumerate().map(|(slot, (role, number))| DeviceSet {
+            role: (*role).to_owned(),
+            number: *number,
+            slots: vec![slot],
+        });
+        Assignments::new(GpuLease { slots: slots.collect(), seats: seats.collect() })
+    }
+
+    fn gpus(seating: &mut Assignments, task: &TaskId) -> Vec<u32> {
+        seating.assign(task).iter().map(|slot| slot.device.gpu).collect()
+    }
+
+    #[test]
+    fn tasks_have_the_seat_of_their_number_through_every_attempt() {
+        let mut seating = seating(&[("b", 0), ("a", 0), ("a", 1)]);
+        let (first, second) = (TaskId::new("a", 0), TaskId::new("a", 1));
+        assert_eq!(gpus(&mut seating, &second), [2]);
+        assert_eq!(gpus(&mut seating, &first), [1]);
+        seating.release(&first);
+        seating.release(&second);
+        assert_eq!(gpus(&mut seating, &first), [1]);
+        assert_eq!(gpus(&mut seating, &first), [1]);
+        assert!(gpus(&mut seating, &TaskId::new("c", 0)).is_empty());
+    }
+
+    #[test]
+    fn many_tasks_take_few_seats_in_turns() {
+        let mut seating = seating(&[("a", 0), ("a", 1)]);
+        let task = |index| TaskId::new("a", index);
+        assert_eq!(gpus(&mut seating, &task(5)), [0]);
+        assert_eq!(gpus(&mut seating, &task(0)), [1]);
+        // There is none: no other assignment is used.
+        assert!(gpus(&mut seating, &task(1)).is_empty());
+        seating.release(&task(5));
+        assert_eq!(gpus(&mut seating, &task(1)), [0]);
+        seating.release(&task(0));
+        seating.release(&task(1));
+        // Each is returned to its place.
+        assert_eq!(gpus(&mut seating, &task(0)), [1]);
+        assert_eq!(gpus(&mut seating, &task(1)), [0]);
+    }
+}

@@ -1,0 +1,51 @@
+//! Takes the inventory: combines the data of all sources.
+
+use super::host::Host;
+use super::inventory::{Driver, Inventory, Source};
+use super::{amd, intel, nvidia, nvml, pci};
+
+/// The node by which the driver is spoken to.
+const CONTROL_NODE: &str = "/dev/nvidiactl";
+
+impl Inventory {
+    /// Reads the host's GPUs now.
+    ///
+    /// NVML is queried only if NVIDIA's driver is loaded. It may take seconds to wake the cards up; if it times out,
+    /// the driver's files are used, with a note.
+    pub fn discover(machine: &Host) -> Self {
+        let shown = nvidia::discover(machine);
+        let mut inventory = Self { notes: shown.notes, ..Self::default() };
+        // If /proc is masked, as in some sandboxes, only the device nodes show the driver.
+        let had_nodes = machine.has(CONTROL_NODE);
+        if shown.release.is_some() || had_nodes {
+            inventory.source = Source::Proc;
+            inventory.driver = shown.release.map(|version| Driver { version, cuda: None });
+            inventory.gpus = shown.gpus;
+            let links = match nvml::query(machine) {
+                Ok(answer) => {
+                    inventory.source = Source::Nvml;
+                    inventory.asked_by = answer.program;
+                    // Of root, NVML has had the nodes made that were missing.
+                    if !had_nodes && machine.has(CONTROL_NODE) {
+                        inventory.notes = nvidia::discover(machine).notes;
+                    }
+                    nvml::merge_report(answer.report, machine, &mut inventory)
+                }
+                Err(nvml::NvmlUnavailable::Disabled) => nvml::NvLinks::default(),
+                Err(nvml::NvmlUnavailable::Failed(why)) => {
+                    inventory.notes.push(format!(
+                        "NVML is unavailable ({why}): memory, compute capability, MIG names, NVLink and the users of cards are unknown"
+                    ));
+                    nvml::NvLinks::default()
+                }
+            };
+            pci::set_links(machine, &mut inventory.gpus, &|one, other| links.between(one, other));
+        }
+        inventory.gpus.extend(amd::discover(machine));
+        inventory.gpus.extend(intel::discover(machine));
+        inventory
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,459 @@
+//! Puts files into an image's tree, as `COPY` does.
+//!
+//! The rules are those of BuildKit's file operation. A target with a trailing slash, or one that is a directory, takes
+//! files by their names; of a directory it takes the content. Missing parent directories are created with mode 0755. An
+//! existing directory gets the mode, owner and time of the one that is copied onto it; anything else is replaced. Links
+//! in the image are followed inside of it, except for the name of the file itself.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::overlay::path_of;
+use super::source_listing::{Entry, SourceListing, c_path, identity, with_path};
+use jobc_dockerfile::ignore::Ignore;
+use jobc_sys::open_inside::open_inside;
+
+/// Extended attributes: names and values.
+type Xattrs = Vec<(CString, Vec<u8>)>;
+
+/// What copied files get that is not their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FileAttributes {
+    /// Their owner; their own where absent.
+    pub(super) owner: Option<(u32, u32)>,
+    /// Their bits; their own where absent.
+    pub(super) mode: Option<u32>,
+    /// Whether directories' extended attributes are copied too.
+    pub(super) directory_xattrs: bool,
+}
+
+/// A tree that files are put into.
+pub(super) struct TreeWriter<'a> {
+    root: &'a OwnedFd,
+    file_attributes: FileAttributes,
+    stopped: &'a AtomicBool,
+    /// Files with several names, and the first of them here.
+    linked: HashMap<(u64, u64), PathBuf>,
+    /// What directories get at the end: until then their times change.
+    directories: Vec<(PathBuf, Stat, Xattrs)>,
+    /// The directory of the last entry, because most entries share it with the entry before.
+    last_directory: Option<(PathBuf, OwnedFd)>,
+    /// Whether an owner could not be given, for this user has only one id.
+    pub(super) owners_lost: bool,
+}
+
+impl<'a> TreeWriter<'a> {
+    /// The tree below a file descriptor.
+    pub(super) fn new(root: &'a OwnedFd, dress: FileAttributes, stopped: &'a AtomicBool) -> Self {
+        let (linked, directories) = (HashMap::new(), Vec::new());
+        Self {
+            root,
+            file_attributes: dress,
+            stopped,
+            linked,
+            directories,
+            last_directory: None,
+            owners_lost: false,
+        }
+    }
+
+    /// Copies a source's files to a target: an absolute path, with a trailing slash if it must be a directory.
+    pub(super) fn copy_source(
+        &mut self,
+        tree: &OwnedFd,
+        found: &SourceListing,
+        target: &str,
+    ) -> io::Result<()> {
+        if found.is_directory() {
+            let base = self.create_directories(Path::new(target))?;
+            for entry in &found.entries[1..] {
+                self.copy_entry(tree, found, entry, &base.join(&entry.path))?;
+            }
+            return Ok(());
+        }
+        let Some(entry) = found.entries.first() else { return Ok(()) };
+        let target = self.file_target(target, found.name().as_ref())?;
+        self.copy_entry(tree, found, entry, &target)
+    }
+
+    /// Copies the content of an archive: with its owners and all its attributes of directories.
+    pub(super) fn copy_archive(
+        &mut self,
+        directory: &Path,
+        owner: Option<(u32, u32)>,
+        target: &str,
+    ) -> io::Result<()> {
+        let tree = super::overlay::mount_layers(&[directory.to_owned()], None)
+            .map_err(|error| io::Error::other(error.message))?;
+        let before = self.file_attributes;
+        self.file_attributes = FileAttributes { owner, directory_xattrs: true, ..before };
+        let mut put = || -> io::Result<()> {
+            for found in super::source_listing::find(&tree, ".", &Ignore::default())? {
+                self.copy_source(&tree, &found, target)?;
+            }
+            self.finish()
+        };
+        let done = put();
+        self.file_attributes = before;
+        done
+    }
+
+    /// Writes a file with a content.
+    pub(super) fn write(&mut self, name: &str, content: &[u8], target: &str) -> io::Result<()> {
+        let path = self.file_target(target, Path::new(name))?;
+        let (parent, name) = self.open_parent(&path)?;
+        let mut file = File::from(self.create_file(&parent, &name)?);
+        file.write_all(content)?;
+        let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
+        self.chown(&file, uid, gid)?;
+        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(0o644)))?)
+    }
+
+    /// Creates a directory and its missing parents; returns its path without a trailing slash.
+    pub(super) fn create_directories(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let mut so_far = PathBuf::new();
+        for part in path.components().filter(|part| matches!(part, std::path::Component::Normal(_))) {
+            let parent = c_path(&so_far)?;
+            so_far.push(part);
+            let whole = c_path(&so_far)?;
+            let open = || open_inside(self.root, &whole, OFlags::PATH | OFlags::DIRECTORY);
+            match open() {
+                Ok(_) => {}
+                Err(Errno::NOENT) => {
+                    let parent = open_inside(self.root, &parent, OFlags::PATH | OFlags::DIRECTORY)?;
+                    let name = CString::new(part.as_os_str().as_bytes())?;
+                    match rustix::fs::mkdirat(&parent, &name, Mode::from_raw_mode(0o755)) {
+                        Err(Errno::EXIST) => {
+                            let error = io::Error::other("it is a dangling symbolic link in the image");
+                            return Err(with_path(error, &Path::new("/").join(&so_far)));
+                        }
+                        other => other?,
+                    }
+                    let made = open_inside(&parent, &name, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                    let (uid, gid) = self.file_attributes.owner.unwrap_or_default();
+                    self.chown(&made, uid, gid)?;
+                    // Whatever the umask is.
+                    rustix::fs::fchmod(&made, Mode::from_raw_mode(0o755))?;
+                }
+                Err(Errno::NOTDIR) => {
+                    let error = io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory");
+                    return Err(with_path(error, &Path::new("/").join(&so_far)));
+                }
+                Err(errno) => return Err(with_path(errno.into(), &Path::new("/").join(&so_far))),
+            }
+        }
+        Ok(so_far)
+    }
+
+    /// The same, and gives it its bits.
+    pub(super) fn create_directory_with_mode(&mut self, path: &Path, mode: Option<u32>) -> io::Result<()> {
+        let path = self.create_directories(path)?;
+        if let Some(mode) = mode {
+            let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the attributes of directories, inner ones first.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        for (path, status, attributes) in std::mem::take(&mut self.directories).into_iter().rev() {
+            let directory = open_inside(self.root, &c_path(&path)?, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            self.set_attributes(&directory, &status, &attributes)?;
+        }
+        Ok(())
+    }
+
+    /// The target of a file: its name in a directory, else the target itself.
+    fn file_target(&mut self, target: &str, name: &Path) -> io::Result<PathBuf> {
+        let path = Path::new(target);
+        let open = open_inside(self.root, &c_path(path)?, OFlags::PATH | OFlags::DIRECTORY);
+        let parent = if target.ends_with('/') || open.is_ok() { path } else { path.parent().unwrap_or(path) };
+        let base = self.create_directories(parent)?;
+        Ok(base.join(if parent == path { name } else { Path::new(path.file_name().unwrap_or_default()) }))
+    }
+
+    fn copy_entry(
+        &mut self,
+        tree: &OwnedFd,
+        found: &SourceListing,
+        entry: &Entry,
+        target: &Path,
+    ) -> io::Result<()> {
+        if self.stopped.load(Ordering::Relaxed) {
+            return Err(io::Error::other("canceled"));
+        }
+        self.copy_entry_content(tree, found, entry, target)
+            .map_err(|error| with_path(error, &Path::new("/").join(found.path.join(&entry.path))))
+    }
+
+    fn copy_entry_content(
+        &mut self,
+        tree: &OwnedFd,
+        found: &SourceListing,
+        entry: &Entry,
+        target: &Path,
+    ) -> io::Result<()> {
+        let status = &entry.status;
+        if entry.is_directory() {
+            let attributes = if self.file_attributes.directory_xattrs {
+                read_xattrs(&found.open(tree, entry)?)?
+            } else {
+                Vec::new()
+            };
+            self.create_subdirectory(target)?;
+            self.directories.push((target.to_owned(), *status, attributes));
+            return Ok(());
+        }
+        let (parent, name) = self.open_parent(target)?;
+        match entry.kind() {
+            FileType::RegularFile => {
+                let many = status.st_nlink > 1;
+                let key = (status.st_dev, status.st_ino);
+                if many && let Some(first) = self.linked.get(&key) {
+                    let (from, old) = (self.root, c_path(first)?);
+                    return self.replace_entry(&parent, &name, || {
+                        rustix::fs::linkat(from, &old, &parent, &name, AtFlags::empty())
+                    });
+                }
+                let from = File::from(found.open(tree, entry)?);
+                let before = rustix::fs::fstat(&from)?;
+                let to = File::from(self.create_file(&parent, &name)?);
+                copy_content(&from, &to, &before)?;
+                let after = rustix::fs::fstat(&from)?;
+                if identity(&after) != identity(status) || identity(&before) != identity(status) {
+                    return Err(io::Error::other("it changed while it was copied"));
+                }
+                self.set_attributes(&to, status, &read_xattrs(&from)?)?;
+                if many {
+                    self.linked.insert(key, target.to_owned());
+                }
+                Ok(())
+            }
+            FileType::Symlink => {
+                let link = read_link(tree, &found.path.join(&entry.path))?;
+                self.replace_entry(&parent, &name, || rustix::fs::symlinkat(&link, &parent, &name))?;
+                self.set_attributes_by_name(&parent, &name, status)
+            }
+            kind => {
+                let make =
+                    || rustix::fs::mknodat(&parent, &name, kind, Mode::RUSR | Mode::WUSR, status.st_rdev);
+                self.replace_entry(&parent, &name, make)?;
+                let mode = Mode::from_raw_mode(self.file_attributes.mode.unwrap_or(status.st_mode) & 0o7777);
+                self.set_attributes_by_name(&parent, &name, status)?;
+                Ok(rustix::fs::chmodat(&parent, &name, mode, AtFlags::empty())?)
+            }
+        }
+    }
+
+    /// A subdirectory of a directory that is copied; an existing entry that is not a directory is replaced, except a
+    /// link to a directory.
+    fn create_subdirectory(&mut self, target: &Path) -> io::Result<()> {
+        let path = c_path(target)?;
+        if open_inside(self.root, &path, OFlags::PATH | OFlags::DIRECTORY).is_ok() {
+            return Ok(());
+        }
+        let (parent, name) = self.open_parent(target)?;
+        self.replace_entry(&parent, &name, || rustix::fs::mkdirat(&parent, &name, Mode::RWXU))
+    }
+
+    /// The directory of a path, which is there, and the path's last name.
+    fn open_parent(&mut self, path: &Path) -> io::Result<(OwnedFd, CString)> {
+        let name = path.file_name().ok_or_else(|| io::Error::other("the root is not a directory"))?;
+        let name = CString::new(name.as_bytes())?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if let Some((_, open)) = self.last_directory.as_ref().filter(|(last, _)| last == directory) {
+            return Ok((open.try_clone()?, name));
+        }
+        let open = open_inside(self.root, &c_path(directory)?, OFlags::PATH | OFlags::DIRECTORY)?;
+        self.last_directory = Some((directory.to_owned(), open.try_clone()?));
+        Ok((open, name))
+    }
+
+    fn create_file(&mut self, parent: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        self.replace_entry(parent, name, || rustix::fs::openat(parent, name, flags, Mode::RUSR | Mode::WUSR))
+    }
+
+    /// Creates an entry, replacing an existing one; a directory is replaced only if it is empty.
+    fn replace_entry<T>(
+        &mut self,
+        parent: &OwnedFd,
+        name: &CStr,
+        make: impl Fn() -> rustix::io::Result<T>,
+    ) -> io::Result<T> {
+        match make() {
+            Err(Errno::EXIST) => {
+                self.last_directory = None;
+                match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+                    Err(Errno::ISDIR) => {
+                        return Err(io::Error::other("the image has a directory of that name"));
+                    }
+                    other => other?,
+                }
+                Ok(make()?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Gives an open file or directory owner, attributes, bits and time, in the order in which none undoes another.
+    fn set_attributes(
+        &mut self,
+        file: &impl std::os::fd::AsFd,
+        status: &Stat,
+        attributes: &[(CString, Vec<u8>)],
+    ) -> io::Result<()> {
+        let (uid, gid) = self.file_attributes.owner.unwrap_or((status.st_uid, status.st_gid));
+        self.chown(file, uid, gid)?;
+        for (name, value) in attributes {
+            match rustix::fs::fsetxattr(file.as_fd(), name, value, XattrFlags::empty()) {
+                // Not every file system supports them, and not every user can set capabilities.
+                Err(Errno::NOTSUP | Errno::PERM) => {}
+                other => other?,
+            }
+        }
+        let mode = match self.file_attributes.mode {
+            Some(mode) => mode,
+            None => status.st_mode & 0o7777,
+        };
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+        Ok(rustix::fs::futimens(file, &times(status))?)
+    }
+
+    /// Gives a link or a node, which is not opened, its owner and time.
+    fn set_attributes_by_name(&mut self, parent: &OwnedFd, name: &CStr, status: &Stat) -> io::Result<()> {
+        let (uid, gid) = self.file_attributes.owner.unwrap_or((status.st_uid, status.st_gid));
+        let ids = (Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        let given = rustix::fs::chownat(parent, name, ids.0, ids.1, AtFlags::SYMLINK_NOFOLLOW);
+        self.ignore_unmapped_owner(given)?;
+        Ok(rustix::fs::utimensat(parent, name, &times(status), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    fn chown(&mut self, file: &impl std::os::fd::AsFd, uid: u32, gid: u32) -> io::Result<()> {
+        let given = rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)));
+        self.ignore_unmapped_owner(given)
+    }
+
+    /// In a user namespace of one id all files are that user's (user_namespaces(7): other ids are invalid).
+    fn ignore_unmapped_owner(&mut self, given: rustix::io::Result<()>) -> io::Result<()> {
+        match given {
+            Err(Errno::INVAL) if jobc_sys::host::in_user_namespace() => self.owners_lost = true,
+            other => other?,
+        }
+        Ok(())
+    }
+}
+
+fn read_link(tree: &OwnedFd, path: &Path) -> io::Result<CString> {
+    let link = open_inside(tree, &c_path(path)?, OFlags::PATH | OFlags::NOFOLLOW)?;
+    Ok(rustix::fs::readlinkat(&link, c"", Vec::new())?)
+}
+
+/// Modification is kept; access is now.
+fn times(status: &Stat) -> Timestamps {
+    #[allow(clippy::cast_possible_wrap)] // The kernel's nanoseconds are below a billion.
+    let modified = Timespec { tv_sec: status.st_mtime, tv_nsec: status.st_mtime_nsec as i64 };
+    Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified }
+}
+
+/// Copies the content: as shared blocks where the file system can, else by the kernel, holes left out.
+fn copy_content(from: &File, to: &File, status: &Stat) -> io::Result<()> {
+    if status.st_size == 0 || rustix::fs::ioctl_ficlone(to, from).is_ok() {
+        return Ok(());
+    }
+    let size = u64::try_from(status.st_size).unwrap_or_default();
+    let sparse = u64::try_from(status.st_blocks).unwrap_or_default() * 512 < size;
+    let mut at = 0;
+    while at < size {
+        let (begin, end) = if sparse { next_data_range(from, at, size)? } else { (at, size) };
+        copy_range(from, to, begin, end)?;
+        at = end;
+    }
+    to.set_len(size)
+}
+
+/// The next run of data from a place on.
+fn next_data_range(file: &File, at: u64, size: u64) -> io::Result<(u64, u64)> {
+    use rustix::fs::{SeekFrom, seek};
+    let begin = match seek(file, SeekFrom::Data(at)) {
+        Err(Errno::NXIO) => return Ok((size, size)),
+        other => other?,
+    };
+    Ok((begin, seek(file, SeekFrom::Hole(begin))?.min(size)))
+}
+
+fn copy_range(mut from: &File, mut to: &File, begin: u64, end: u64) -> io::Result<()> {
+    use rustix::fs::{SeekFrom, seek};
+    let (mut input, mut output) = (begin, begin);
+    while input < end {
+        let rest = usize::try_from(end - input).unwrap_or(usize::MAX);
+        match rustix::fs::copy_file_range(from, Some(&mut input), to, Some(&mut output), rest) {
+            // It was truncated meanwhile, which its status shows.
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                seek(from, SeekFrom::Start(input))?;
+                seek(to, SeekFrom::Start(input))?;
+                let mut buffer = vec![0; 1 << 17];
+                let mut rest = end - input;
+                while rest > 0 {
+                    let most = usize::try_from(rest).unwrap_or(usize::MAX).min(buffer.len());
+                    match from.read(&mut buffer[..most])? {
+                        0 => return Ok(()),
+                        count => {
+                            to.write_all(&buffer[..count])?;
+                            rest -= count as u64;
+                        }
+                    }
+                }
+                return Ok(());
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The extended attributes that belong to the content: a user's own, and capabilities.
+pub(super) fn read_xattrs(file: &impl std::os::fd::AsRawFd) -> io::Result<Xattrs> {
+    let path = path_of(file);
+    let mut list = vec![0; 1 << 12];
+    let size = match rustix::fs::listxattr(&path, &mut list[..]) {
+        Ok(size) => size,
+        Err(Errno::NOTSUP) => return Ok(Vec::new()),
+        Err(Errno::RANGE) => {
+            list.resize(1 << 16, 0);
+            rustix::fs::listxattr(&path, &mut list[..])?
+        }
+        Err(errno) => return Err(errno.into()),
+    };
+    let mut attributes = Vec::new();
+    for name in list[..size].split(|byte| *byte == 0) {
+        let own = name.starts_with(b"user.") && !name.starts_with(b"user.overlay.");
+        if !own && name != b"security.capability" {
+            continue;
+        }
+        let name = CString::new(name)?;
+        let mut value = vec![0; 1 << 16];
+        let size = rustix::fs::getxattr(&path, &name, &mut value[..])?;
+        value.truncate(size);
+        attributes.push((name, value));
+    }
+    attributes.sort();
+    Ok(attributes)
+}
+
+#[cfg(test)]
+mod tests;

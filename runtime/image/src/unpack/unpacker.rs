@@ -1,0 +1,67 @@
+//! An image on its way to directories: which layers it has, and which of them are missing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use super::limits::Limits;
+use super::sync;
+use crate::manifest::Descriptor;
+use crate::progress::ProgressFn;
+use crate::store::{Image, Store};
+use jobc_schema::digest::Digest;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+
+/// An image whose layers are to become directories.
+pub(super) struct Unpacker<'a> {
+    pub(super) store: &'a Store,
+    pub(super) image: &'a Image,
+    /// Each layer once, the lowest first: its blob and its diff id.
+    pub(super) layers: Vec<(&'a Descriptor, &'a Digest)>,
+    pub(super) limits: &'a Limits,
+    pub(super) progress: ProgressFn<'a>,
+    pub(super) stopped: &'a AtomicBool,
+    /// Where the directories of layers are.
+    pub(super) directory: PathBuf,
+}
+
+impl<'a> Unpacker<'a> {
+    pub(super) fn new(
+        store: &'a Store,
+        image: &'a Image,
+        limits: &'a Limits,
+        told: ProgressFn<'a>,
+        stopped: &'a AtomicBool,
+        directory: PathBuf,
+    ) -> Result<Self> {
+        let diffs = &image.config.rootfs.diff_ids;
+        // Of a layer that occurs twice, the upper one is sufficient, and overlayfs refuses the same directory twice.
+        let last = |index: usize, diff: &Digest| !diffs[index + 1..].contains(diff);
+        let layers = image.manifest.layers.iter().zip(diffs).enumerate();
+        let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
+        fs::create_dir_all(&directory).map_err(|error| store.write_error("write to", &error))?;
+        Ok(Self { store, image, layers, limits, progress: told, stopped, directory })
+    }
+
+    /// The directory of a layer.
+    pub(super) fn layer_path(&self, diff_id: &Digest) -> PathBuf {
+        self.directory.join(diff_id.hex())
+    }
+
+    /// The layers that do not exist as a whole.
+    pub(super) fn missing(&self) -> Vec<(&'a Descriptor, &'a Digest)> {
+        self.layers
+            .iter()
+            .copied()
+            .filter(|(_, diff_id)| !sync::is_complete(&self.layer_path(diff_id)))
+            .collect()
+    }
+
+    /// The words for what cannot be done in the directory of layers.
+    pub(super) fn failed(&self, what: &str, path: &std::path::Path, error: &std::io::Error) -> Error {
+        if matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {
+            return self.store.write_error(what, error);
+        }
+        Error::new(Kind::System, format!("cannot {what} `{}`: {}", path.display(), describe_io(error)))
+    }
+}

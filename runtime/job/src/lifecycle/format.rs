@@ -1,0 +1,66 @@
+//! Events as text.
+
+use std::time::Duration;
+
+use jobc_schema::Seconds;
+use jobc_schema::role::NeedState;
+
+use super::role::Need;
+use super::task::Task;
+use jobc_container::process::Exit;
+
+/// `90s`, `12h`.
+pub(super) fn duration(duration: Duration) -> String {
+    Seconds(duration.as_secs()).to_string()
+}
+
+/// How a task's last attempt ended: `exit 137, memory limit 2 GiB reached`.
+pub(super) fn attempt_end(task: &Task) -> String {
+    match (task.exit, &task.reason) {
+        (None | Some(Exit::Code(0)), Some(reason)) => reason.clone(),
+        (Some(exit), Some(reason)) => format!("exit {}, {reason}", exit.code()),
+        (Some(exit), None) => format!("exit {}", exit.code()),
+        (None, None) => "it did not run".to_owned(),
+    }
+}
+
+/// A task with how it ended: `worker-3, attempt 2: exit 1`.
+pub(super) fn task(task: &Task) -> String {
+    let attempt = if task.attempt > 1 { format!(", attempt {}", task.attempt) } else { String::new() };
+    format!("{}{attempt}: {}", task.id, attempt_end(task))
+}
+
+/// `3 tasks were still running`.
+pub(super) fn still_running(tasks: usize) -> String {
+    match tasks {
+        0 => "no task was running".to_owned(),
+        1 => "1 task was still running".to_owned(),
+        _ => format!("{tasks} tasks were still running"),
+    }
+}
+
+/// The end of a job that no threshold ended.
+pub(super) fn all_ended(tasks: usize, failed: usize) -> String {
+    match (tasks, failed) {
+        (1, 0) => "succeeded: its task ended well".to_owned(),
+        (_, 0) => format!("succeeded: all {tasks} tasks ended well"),
+        (1, _) => "succeeded: its task ended, and was allowed to fail".to_owned(),
+        (_, 1) => format!("succeeded: all {tasks} tasks ended, and the one that failed was allowed to"),
+        _ => format!("succeeded: all {tasks} tasks ended, and the {failed} that failed were allowed to"),
+    }
+}
+
+/// A role's need that cannot be met: ``it needs 2 of 4 `train` tasks to have succeeded, and 3 failed``.
+pub(super) fn need(role: &str, instances: usize, need: Need, missed: usize) -> String {
+    let (to, short) = match need.state {
+        NeedState::Started => ("to have started", "never ran"),
+        NeedState::Ready => ("to be ready", "never became ready"),
+        NeedState::Succeeded => ("to have succeeded", "failed"),
+    };
+    let who = match (need.min, instances) {
+        (_, 1) => return format!("it needs `{role}` {to}, and it {short}"),
+        (min, all) if min == all => format!("all {all}"),
+        (min, all) => format!("{min} of {all}"),
+    };
+    format!("it needs {who} `{role}` tasks {to}, and {missed} {short}")
+}

@@ -1,0 +1,35 @@
+//! Which lines of logs are read.
+
+use super::line::format_time;
+use crate::time::Time;
+
+/// Which lines are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineFilter {
+    /// So many of the last lines of each task.
+    pub(super) tail: Option<u64>,
+    /// Those from a moment on, as lines write it.
+    pub(super) since: Option<String>,
+    /// Those of an attempt.
+    pub(super) attempt: Option<u32>,
+}
+
+impl LineFilter {
+    /// So many of the last lines of each task.
+    #[must_use]
+    pub fn tail(self, tail: Option<u64>) -> Self {
+        Self { tail, ..self }
+    }
+
+    /// Those from a moment on.
+    #[must_use]
+    pub fn since(self, since: Option<Time>) -> Self {
+        Self { since: since.map(|since| format_time(since.into())), ..self }
+    }
+
+    /// Those of an attempt.
+    #[must_use]
+    pub fn attempt(self, attempt: Option<u32>) -> Self {
+        Self { attempt, ..self }
+    }
+}

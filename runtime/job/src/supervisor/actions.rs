@@ -1,0 +1,320 @@
+//! Sends events to the job's lifecycle, and carries out its decisions.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::attempt::{Attempt, code_of};
+use super::message::{PendingContainer, PreparationEvent, Prepared};
+use super::spawner::SpawnerRequest;
+use super::{Supervisor, with_help};
+use crate::control::Request;
+use crate::event::Kind as EventKind;
+use crate::lifecycle::{Action, Input, TaskNumber};
+use crate::record::JobState;
+use crate::time::Time;
+use jobc_container::process::Exit;
+use jobc_container::state::process::Process;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::signals::Signal;
+
+impl Supervisor {
+    /// Sends an event to the lifecycle, and carries out the actions, until there are none left.
+    pub(super) fn step(&mut self, input: Input) {
+        match input {
+            Input::Paused => self.prober.pause(),
+            Input::Resumed => self.prober.resume(),
+            _ => {}
+        }
+        let mut inputs = std::collections::VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            let actions = self.lifecycle.step(self.now(), input);
+            // All of a gang are let go before the first is waited for.
+            for action in &actions {
+                if let Action::Start(task) = action
+                    && let Some(attempt) = self.attempts.get_mut(task)
+                {
+                    attempt.release();
+                }
+            }
+            for action in actions {
+                inputs.extend(self.carry_out(action));
+            }
+            self.journal.record_mut().state = self.lifecycle.state();
+        }
+    }
+
+    /// Carries an action out; returns what came of it at once.
+    fn carry_out(&mut self, action: Action) -> Option<Input> {
+        match action {
+            Action::Create { task, attempt } => {
+                self.journal.begin_attempt(task, attempt);
+                let id = self.lifecycle.tasks()[task].id.clone();
+                self.spawner.submit(SpawnerRequest::Create { task, id, attempt });
+                None
+            }
+            Action::Start(task) => self.handle_start(task),
+            Action::Watch(task) => self.watch(task),
+            Action::Signal(task, signal) => {
+                if let Some(attempt) = self.attempts.get_mut(&task)
+                    && let Err(error) = attempt.signal(signal)
+                {
+                    self.journal.note(format!("{}: {error}", self.lifecycle.tasks()[task].id));
+                }
+                None
+            }
+            Action::Retried { scope, task, attempt, backoff, why } => {
+                let detail = json!({
+                    "scope": scope, "attempt": attempt, "backoff_ms": millis(backoff), "why": why,
+                });
+                self.journal.task_event(task, EventKind::Retried, detail);
+                None
+            }
+            Action::Stopping { why } => {
+                self.journal.job_event(EventKind::Stopping, json!({ "why": why }));
+                // A frozen process does not handle signals.
+                for attempt in self.attempts.values().filter(|_| self.lifecycle.state() == JobState::Stopping)
+                {
+                    let cgroup = attempt.cgroup();
+                    if cgroup.is_frozen().unwrap_or(false) {
+                        let _ = cgroup.thaw();
+                    }
+                }
+                None
+            }
+            Action::End(state, end) => {
+                self.end = Some((state, end));
+                None
+            }
+        }
+    }
+
+    /// Data, roots and network are there.
+    pub(super) fn start_tasks(&mut self, prepared: Prepared) {
+        self.prepared = Some(prepared);
+        self.step(Input::Prepared);
+    }
+
+    pub(super) fn handle_preparation(&mut self, news: PreparationEvent) {
+        match news {
+            PreparationEvent::Event(kind, detail) => {
+                if kind == EventKind::Queued {
+                    self.journal.record_mut().state = JobState::Queued;
+                }
+                self.journal.job_event(kind, detail);
+            }
+            PreparationEvent::Note(text) => self.journal.note(text),
+            PreparationEvent::Claimed(claim) => {
+                let record = self.journal.record_mut();
+                record.claim = claim;
+                record.state = JobState::Preparing;
+            }
+            PreparationEvent::Addresses(addresses) => {
+                for (known, address) in self.journal.record_mut().tasks.iter_mut().zip(addresses) {
+                    known.address = address.map(|address| address.to_string());
+                }
+            }
+        }
+    }
+
+    /// A container is made, and waits to be let go.
+    pub(super) fn handle_created(&mut self, task: TaskNumber, attempt: u32, held: PendingContainer) {
+        for text in &held.notes {
+            self.journal.note(text.clone());
+        }
+        let mounts = held.mounts;
+        let taken = match Attempt::new(task, attempt, held, &self.poll) {
+            Ok(taken) => taken,
+            Err(error) => return self.not_started(task, &error),
+        };
+        let (pid, name) = (taken.pid(), taken.name().to_owned());
+        self.attempts.insert(task, taken);
+        let id = &self.lifecycle.tasks()[task].id;
+        let slots = self.context.gpus().map(|gpus| gpus.slots_of(id)).unwrap_or_default();
+        let gpus = slots.into_iter().map(|slot| slot.name).collect();
+        let known = self.journal.task_mut(task);
+        known.container = Some(name.clone());
+        known.process = Process::of_child(pid);
+        known.gpus = gpus;
+        self.journal.task_event(task, EventKind::Created, json!({ "container": name, "pid": pid }));
+        self.journal.task_event(task, EventKind::Mounted, json!({ "mounts": mounts }));
+        self.step(Input::Created(task));
+    }
+
+    /// A task was let go: its program runs, or could not be executed.
+    fn handle_start(&mut self, task: TaskNumber) -> Option<Input> {
+        let attempt = self.attempts.get_mut(&task)?;
+        match attempt.wait_started() {
+            Ok(()) => {
+                let (pid, number) = (attempt.pid(), attempt.number);
+                let id = &self.lifecycle.tasks()[task].id;
+                self.sampler.add_attempt(id, number, attempt.cgroup().record());
+                let now = Time::now();
+                self.journal.task_mut(task).started = Some(now);
+                self.journal.record_mut().started.get_or_insert(now);
+                self.journal.task_event(task, EventKind::Started, json!({ "pid": pid }));
+                Some(Input::Started(task))
+            }
+            Err(error) => {
+                // `started` has taken its end in; what it left is removed as after any end.
+                self.drain_output(task);
+                let attempt = self.attempts.remove(&task)?;
+                let container = attempt.into_container(&self.poll);
+                self.spawner.submit(SpawnerRequest::Remove { task, container });
+                self.failing.insert(task, (code_of(&error), with_help(&error)));
+                None
+            }
+        }
+    }
+
+    /// A container could not be made.
+    pub(super) fn not_started(&mut self, task: TaskNumber, error: &Error) {
+        let (code, why) = (code_of(error), with_help(error));
+        self.release_gpus(task);
+        let known = self.journal.task_mut(task);
+        known.ended = Some(Time::now());
+        known.exit_code = Some(code);
+        known.reason = Some(why.clone());
+        self.journal.task_event(task, EventKind::Ended, json!({ "exit_code": code, "explanation": why }));
+        self.step(Input::NotStarted { task, code, why });
+    }
+
+    /// A task's first process has ended.
+    pub(super) fn handle_exit(&mut self, task: TaskNumber) {
+        self.drain_output(task);
+        self.prober.unwatch(task);
+        let Some(attempt) = self.attempts.remove(&task) else { return };
+        let role = self.lifecycle.tasks()[task].role;
+        let limit = self.context.plan.roles[role].resources.memory_bytes;
+        let groups = attempt.cgroup();
+        if let Some(sample) = self.sampler.remove_attempt(&self.lifecycle.tasks()[task].id) {
+            self.journal.task_event(task, EventKind::Sampled, json!(sample));
+        }
+        match attempt.reap(&self.poll) {
+            Ok((exit, container)) => {
+                let note = super::attempt::exit_note(&groups, exit, limit);
+                self.ending.insert(task, (exit, note));
+                self.spawner.submit(SpawnerRequest::Remove { task, container });
+            }
+            Err(error) => self.not_started(task, &error),
+        }
+    }
+
+    /// What an ended attempt had is removed: now it has ended for the lifecycle, too.
+    pub(super) fn handle_removed(&mut self, task: TaskNumber, left: &[String]) {
+        for text in left {
+            self.journal.note(format!("{}: {text}", self.lifecycle.tasks()[task].id));
+        }
+        self.release_gpus(task);
+        if let Some((code, why)) = self.failing.remove(&task) {
+            self.not_started(task, &Error::new(kind_of(code), why));
+        } else if let Some((exit, note)) = self.ending.remove(&task) {
+            self.ended(task, exit, note);
+        }
+    }
+
+    /// Nothing of a task's attempt is there any more: another attempt may have its GPUs.
+    fn release_gpus(&self, task: TaskNumber) {
+        if let Some(gpus) = self.context.gpus() {
+            gpus.release(&self.lifecycle.tasks()[task].id);
+        }
+    }
+
+    fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>) {
+        let known = self.journal.task_mut(task);
+        known.ended = Some(Time::now());
+        known.process = None;
+        known.exit_code = Some(exit.code());
+        known.reason.clone_from(&note);
+        let detail = json!({ "exit_code": exit.code(), "explanation": note });
+        self.journal.task_event(task, EventKind::Ended, detail);
+        self.step(Input::Ended { task, exit, note });
+    }
+
+    /// Does what a command asks.
+    pub(super) fn carry_out_request(&mut self, request: Request) -> Result<()> {
+        match request {
+            Request::Attend {} | Request::Leave {} => {}
+            Request::Stop { grace_seconds } => {
+                let grace = grace_seconds.map(Duration::from_secs);
+                self.step(Input::Stop { grace, why: "stopped".to_owned() });
+            }
+            Request::Kill { signal, tasks } => return self.kill(signal, &tasks),
+            Request::Pause {} => return self.freeze(true),
+            Request::Resume {} => return self.freeze(false),
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self, signal: i32, tasks: &[jobc_sys::id::TaskId]) -> Result<()> {
+        let signal = Signal::by_number(signal)
+            .ok_or_else(|| Error::new(Kind::State, format!("unknown signal {signal}")))?;
+        if tasks.is_empty() && signal == Signal::KILL {
+            self.step(Input::Kill { why: "killed".to_owned() });
+            return Ok(());
+        }
+        let known = self.lifecycle.tasks();
+        if let Some(strange) = tasks.iter().find(|id| !known.iter().any(|task| task.id == **id)) {
+            return Err(Error::new(Kind::State, format!("the job has no task `{strange}`"))
+                .help(format!("`jobc ps {}` lists its tasks", self.directory.id)));
+        }
+        let mut sent = 0;
+        for (task, attempt) in &mut self.attempts {
+            if tasks.is_empty() || tasks.contains(&known[*task].id) {
+                attempt.signal(signal)?;
+                sent += 1;
+            }
+        }
+        if sent == 0 {
+            return Err(Error::new(Kind::State, "none of these tasks is running"));
+        }
+        Ok(())
+    }
+
+    fn freeze(&mut self, frozen: bool) -> Result<()> {
+        let state = self.lifecycle.state();
+        let (wanted, word) =
+            if frozen { (JobState::Running, "running") } else { (JobState::Paused, "paused") };
+        if state != wanted {
+            let message = format!("job `{}` is {}, not {word}", self.directory.id, state.as_str());
+            return Err(Error::new(Kind::State, message));
+        }
+        let mut done: Vec<TaskNumber> = Vec::new();
+        for (&task, attempt) in &self.attempts {
+            let cgroup = attempt.cgroup();
+            let result = match () {
+                () if cgroup.is_none() => Err(Error::new(
+                    Kind::Unenforceable,
+                    format!("task `{}` has no cgroup that can be frozen", self.lifecycle.tasks()[task].id),
+                )
+                .help("`jobc doctor` shows how to get cgroups as an unprivileged user")),
+                () if frozen => cgroup.freeze(),
+                () => cgroup.thaw(),
+            };
+            if let Err(error) = result {
+                // All or none.
+                for task in done {
+                    let cgroup = self.attempts[&task].cgroup();
+                    let _ = if frozen { cgroup.thaw() } else { cgroup.freeze() };
+                }
+                return Err(error);
+            }
+            done.push(task);
+        }
+        self.journal.job_event(if frozen { EventKind::Paused } else { EventKind::Resumed }, json!({}));
+        self.step(if frozen { Input::Paused } else { Input::Resumed });
+        Ok(())
+    }
+}
+
+fn kind_of(code: u8) -> Kind {
+    match code {
+        127 => Kind::NotFound,
+        126 => Kind::NotExecutable,
+        _ => Kind::System,
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,96 @@
+//! What every task of a job shares, and what each is given of it.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use jobc_schema::plan::JobPlan;
+
+use crate::directory::Directory;
+use crate::lifecycle::TaskNumber;
+use crate::network::Network;
+use crate::provision;
+use crate::provision::{ProvisionedJob, TaskBundle};
+use crate::secrets::Secrets;
+use crate::submission::Submission;
+use jobc_container::state::store::Store;
+use jobc_gpu::tasks::TaskGpus;
+use jobc_image::store::ContentPin;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::TaskId;
+
+/// What every task of a job shares.
+#[derive(Debug)]
+pub(super) struct JobContext {
+    /// The job's directories.
+    pub(super) directory: Directory,
+    /// Where its containers are.
+    pub(super) containers: Store,
+    /// The submission.
+    pub(super) submission: Submission,
+    /// The plan.
+    pub(super) plan: JobPlan,
+    /// The values of its secrets.
+    pub(super) secrets: Secrets,
+    /// How many files a process may open, soft and hard, as it was before the supervisor raised it for itself.
+    pub(super) open_files: (u64, u64),
+    /// The receiver of the terminal of the submission's task, until its first attempt takes it.
+    pub(super) terminal: Mutex<Option<OwnedFd>>,
+    /// The job's images, which stay as long as this is there.
+    pub(super) _images: Option<ContentPin>,
+    /// Data, roots and keys, once they are there.
+    pub(super) provided: OnceLock<ProvisionedJob>,
+    /// The network, once it is made.
+    pub(super) network: Mutex<Option<Network>>,
+    /// Nobody wants the job any more: what prepares it ends.
+    pub(super) stopped: AtomicBool,
+}
+
+impl JobContext {
+    /// The network, locked against changes.
+    pub(super) fn network(&self) -> MutexGuard<'_, Option<Network>> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The host's GPUs that the job has, once it is prepared; nothing if it has none.
+    pub(super) fn gpus(&self) -> Option<&TaskGpus> {
+        self.provided.get()?.gpus.as_deref()
+    }
+
+    /// Takes the network away.
+    pub(super) fn drop_network(&self) {
+        drop(self.network().take());
+    }
+
+    /// Allocates for a task what only this host knows, and the terminal, if the task gets one.
+    pub(super) fn allocate(
+        &self,
+        task: TaskNumber,
+        id: &TaskId,
+        directory: &Path,
+    ) -> Result<(TaskBundle, Option<OwnedFd>)> {
+        let provided =
+            self.provided.get().ok_or_else(|| Error::new(Kind::State, "the job is not prepared yet"))?;
+        let mut given = provision::prepare_task(provided, id, directory)?;
+        let spec = &mut given.bundle.config.spec;
+        let console = if self.submission.terminal.as_ref() == Some(id) {
+            self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take()
+        } else {
+            None
+        };
+        let mut changed = console.is_some();
+        if changed && let Some(process) = spec.process_mut() {
+            process.set_terminal(Some(true));
+        }
+        if let Some(network) = &*self.network() {
+            changed |= network.attach(task, spec)?;
+        }
+        if changed {
+            given.bundle.text = serde_json::to_vec(spec).map_err(|error| {
+                Error::new(Kind::Config, format!("the configuration of `{id}` cannot be written: {error}"))
+            })?;
+        }
+        Ok((given, console))
+    }
+}

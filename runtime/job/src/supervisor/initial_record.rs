@@ -1,0 +1,116 @@
+//! The part of a job's record that follows from its plan.
+
+use std::collections::BTreeMap;
+
+use jobc_schema::job::Network as NetworkChoice;
+use jobc_schema::plan::JobPlan;
+
+use crate::directory::Directory;
+use crate::lifecycle::Lifecycle;
+use crate::record::{JobState, Record, TaskRecord, TaskState};
+use crate::submission::Submission;
+use crate::time::Time;
+use jobc_container::state::process::Process;
+use jobc_sys::id::TaskId;
+
+/// What is known of a job before anything has happened.
+pub(super) fn first_record(
+    directory: &Directory,
+    submission: &Submission,
+    plan: &JobPlan,
+    lifecycle: &Lifecycle,
+) -> Record {
+    let tasks = lifecycle.tasks().iter().map(|task| TaskRecord {
+        task: task.id.clone(),
+        state: TaskState::Waiting,
+        attempt: 0,
+        container: None,
+        process: None,
+        address: None,
+        ports: ports(plan, &task.id, task.role),
+        gpus: Vec::new(),
+        limits: limits(plan, task.role),
+        started: None,
+        ready: None,
+        ended: None,
+        exit_code: None,
+        reason: None,
+        earlier: Vec::new(),
+    });
+    let mut notes: Vec<String> = submission
+        .scaled
+        .iter()
+        .map(|(role, before)| format!("`{role}` has fewer than the {before} instances of the job file"))
+        .collect();
+    if submission.without_gpus {
+        notes.push("every role runs without its GPUs".to_owned());
+    }
+    Record {
+        version: 1,
+        id: directory.id.clone(),
+        description: plan.description.clone(),
+        source: submission.source.clone(),
+        target: plan.target.name.clone(),
+        owner: rustix::process::getuid().as_raw(),
+        state: JobState::Preparing,
+        supervisor: Process::of(std::process::id()),
+        scope: None,
+        submitted: Time::now(),
+        started: None,
+        ended: None,
+        attempt: 1,
+        network: network_name(plan.network).to_owned(),
+        claim: crate::record::Claim::default(),
+        notes,
+        tasks: tasks.collect(),
+        end: None,
+    }
+}
+
+fn network_name(network: NetworkChoice) -> &'static str {
+    match network {
+        NetworkChoice::Auto | NetworkChoice::Host => "host",
+        NetworkChoice::Job => "job",
+        NetworkChoice::None => "none",
+    }
+}
+
+/// The numbers of a task's ports, by label.
+fn ports(plan: &JobPlan, task: &TaskId, role: usize) -> indexmap::IndexMap<String, u16> {
+    let shared = network_name(plan.network) == "host";
+    let number = |port: &jobc_schema::plan::PortPlan| {
+        if shared {
+            u16::try_from(port.shared_number(task.index)).unwrap_or(port.number)
+        } else {
+            port.number
+        }
+    };
+    plan.roles[role].ports.iter().map(|port| (port.label.clone(), number(port))).collect()
+}
+
+/// The limits of a role's tasks, for display.
+fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
+    let resources = &plan.roles[role].resources;
+    let all = [
+        ("cpu_millis", resources.cpu_millis),
+        ("memory_bytes", resources.memory_bytes),
+        ("shm_bytes", resources.shm_bytes),
+        ("disk_bytes", resources.disk_bytes),
+        ("pids", resources.pids.map(u64::from)),
+    ];
+    all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
+}
+
+/// The directories of the job's outputs, by name.
+pub(super) fn outputs(plan: &JobPlan) -> BTreeMap<&str, String> {
+    use jobc_schema::plan::{VolumeKind, VolumeSource};
+    let path = |source: &VolumeSource| match source {
+        VolumeSource::Path { path } => Some(path.clone()),
+        _ => None,
+    };
+    plan.volumes
+        .iter()
+        .filter(|(_, volume)| volume.kind == VolumeKind::Output)
+        .filter_map(|(name, volume)| Some((name.as_str(), path(&volume.source)?)))
+        .collect()
+}

@@ -1,0 +1,78 @@
+//! The messages of a supervisor's threads to its event loop.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use serde_json::Value;
+
+use crate::admission::Admission;
+use crate::admission::job_queue::Slot;
+use crate::event::Kind as EventKind;
+use crate::lifecycle::TaskNumber;
+use crate::ready::Report;
+use crate::record::Claim;
+use jobc_container::container::create::CreatedContainer;
+use jobc_sys::error::Result;
+
+/// A message of a thread to the event loop.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Something the preparation wants written down.
+    Preparation(PreparationEvent),
+    /// Data, roots and network are there, or why not.
+    Prepared(Result<Box<Prepared>>),
+    /// A container is made, or why not.
+    Created {
+        /// Whose.
+        task: TaskNumber,
+        /// Which attempt's.
+        attempt: u32,
+        /// It.
+        held: Result<Box<PendingContainer>>,
+    },
+    /// A task was found ready, or not.
+    Readiness(Report),
+    /// What an attempt had is removed.
+    Removed {
+        /// Whose.
+        task: TaskNumber,
+        /// What could not be.
+        left: Vec<String>,
+    },
+}
+
+/// What the preparation wants written down.
+#[derive(Debug)]
+pub(super) enum PreparationEvent {
+    /// Something happened.
+    Event(EventKind, Value),
+    /// A note for the user.
+    Note(String),
+    /// What the job has of the host now.
+    Claimed(Claim),
+    /// Where tasks are reached, by number.
+    Addresses(Vec<Option<IpAddr>>),
+}
+
+/// What the job has of the host while it runs. Dropping it gives all of it back.
+#[derive(Debug)]
+#[allow(dead_code)] // held, and given up
+pub(super) struct Prepared {
+    pub(super) admission: Admission,
+    pub(super) slot: Option<Slot>,
+}
+
+/// A created container that waits to be started.
+#[derive(Debug)]
+pub(super) struct PendingContainer {
+    /// The container and its process.
+    pub(super) made: CreatedContainer,
+    /// A byte here lets it go.
+    pub(super) start_pipe: OwnedFd,
+    /// What it writes to its standard output and error; nothing if it has a terminal.
+    pub(super) output: Option<[OwnedFd; 2]>,
+    /// Notes for the user.
+    pub(super) notes: Vec<String>,
+    /// What is mounted, for the event.
+    pub(super) mounts: usize,
+}

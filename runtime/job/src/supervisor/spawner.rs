@@ -1,0 +1,165 @@
+//! Threads that create and remove containers, so that the supervisor's event loop does not block.
+//!
+//! The kernel kills a container when the *thread* that made it ends (prctl(2), `PR_SET_PDEATHSIG`): these threads end
+//! with the supervisor's process and not before.
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use rustix::fs::OFlags;
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use super::context::JobContext;
+use super::mailbox::Sender;
+use super::message::{Message, PendingContainer};
+use crate::lifecycle::TaskNumber;
+use jobc_container::bundle::Bundle;
+use jobc_container::cgroup::Unenforced;
+use jobc_container::container::Container;
+use jobc_container::container::create::{self, CreateRequest, StartMode};
+use jobc_container::options::Options;
+use jobc_container::state::Id;
+use jobc_sys::error::{Error, Result};
+use jobc_sys::id::TaskId;
+
+/// More threads do not make a gang start sooner: they wait for each other in the kernel.
+const THREADS: usize = 4;
+
+/// Something to do that takes its time.
+#[derive(Debug)]
+pub(super) enum SpawnerRequest {
+    /// Make a container that waits to be let go.
+    Create {
+        /// The task's number.
+        task: TaskNumber,
+        /// The task.
+        id: TaskId,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Remove what an attempt has left.
+    Remove {
+        /// The task's number.
+        task: TaskNumber,
+        /// The container, whose first process has ended.
+        container: Box<Container>,
+    },
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(super) struct Spawner {
+    work: mpsc::Sender<SpawnerRequest>,
+}
+
+impl Spawner {
+    /// Starts the threads.
+    pub(super) fn start(share: &Arc<JobContext>, mail: &Sender<Message>) -> Self {
+        let (work, receiver) = mpsc::channel();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        for _ in 0..cores.clamp(1, THREADS) {
+            let (receiver, share, mail) = (Arc::clone(&receiver), Arc::clone(share), mail.clone());
+            std::thread::spawn(move || {
+                loop {
+                    let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok(work) = next else { break };
+                    mail.send(carry_out(&share, work));
+                }
+            });
+        }
+        Self { work }
+    }
+
+    /// Hands work to the threads.
+    pub(super) fn submit(&self, work: SpawnerRequest) {
+        // The threads live as long as the process.
+        let _ = self.work.send(work);
+    }
+}
+
+fn carry_out(share: &JobContext, work: SpawnerRequest) -> Message {
+    match work {
+        SpawnerRequest::Create { task, id, attempt } => Message::Created {
+            task,
+            attempt,
+            held: create_container(share, task, &id, attempt).map(Box::new),
+        },
+        SpawnerRequest::Remove { task, container } => {
+            let removed = container
+                .lock()
+                .and_then(|()| if share.submission.keep { Ok(vec![]) } else { container.delete(true) });
+            let left = match removed {
+                Ok(failed) => failed.iter().map(ToString::to_string).collect(),
+                Err(error) => vec![error.to_string()],
+            };
+            Message::Removed { task, left }
+        }
+    }
+}
+
+/// What the container of a task's attempt is called.
+pub(super) fn container_name(share: &JobContext, id: &TaskId, attempt: u32) -> Result<Id> {
+    let again = if attempt > 1 { format!(".{attempt}") } else { String::new() };
+    Id::new(&format!("{}.{id}{again}", share.directory.id))
+}
+
+/// Creates the container of a task's attempt, held before its program.
+fn create_container(
+    share: &JobContext,
+    task: TaskNumber,
+    id: &TaskId,
+    attempt: u32,
+) -> Result<PendingContainer> {
+    let name = container_name(share, id, attempt)?;
+    let begun = create::reserve(&share.containers, &name)?;
+    let (given, console) = share.allocate(task, id, begun.directory())?;
+    let machine = |what: &'static str| move |errno| Error::system(what, errno);
+    let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;
+    let (streams, output) = if console.is_some() {
+        (None, None)
+    } else {
+        let [out, error] = [output_pipe()?, output_pipe()?];
+        (Some([open_null()?, out.1, error.1]), Some([out.0, error.0]))
+    };
+    let request = CreateRequest {
+        options: Options {
+            allow_unenforced: share.submission.allow_unenforced,
+            hold: Some(held),
+            streams,
+            open_files: Some(share.open_files),
+            console,
+            secret_environment: given.secret_environment,
+            ..Options::default()
+        },
+        root: Some(given.root),
+        ..CreateRequest::default()
+    };
+    let mounts = mount_count(&given.bundle);
+    let made = begun.create(&given.bundle, request, StartMode::AttachHeld, None)?;
+    made.container.unlock();
+    let mut said = given.notes;
+    said.extend(made.container.warnings.iter().cloned());
+    said.extend(Unenforced::in_words(&made.container.unenforced));
+    Ok(PendingContainer { made, start_pipe: hold, output, notes: said, mounts })
+}
+
+fn mount_count(bundle: &Bundle) -> usize {
+    bundle.config.spec.mounts().iter().flatten().count()
+}
+
+/// A pipe for a container's output: the supervisor's end does not wait, the container's does.
+fn output_pipe() -> Result<(OwnedFd, OwnedFd)> {
+    let machine = |errno| Error::system("create a pipe for a task's output", errno);
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(machine)?;
+    rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK).map_err(machine)?;
+    Ok((ours, theirs))
+}
+
+fn open_null() -> Result<OwnedFd> {
+    OpenOptions::new().read(true).write(true).open("/dev/null").map(OwnedFd::from).map_err(|error| {
+        let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+        Error::system("open `/dev/null`", errno)
+    })
+}

@@ -1,0 +1,234 @@
+// Scenarios of using the extension.
+
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { JOBC, REPOSITORY, until } from "../check.mjs";
+import { printed } from "../compiler.mjs";
+import { OTHER_EXTENSION } from "./other_extension.mjs";
+import { NEWCOMER } from "./newcomer.mjs";
+import { problemsBecome, wantedProblems } from "./problems.mjs";
+import { README } from "./readme.mjs";
+
+const EXAMPLE = join(REPOSITORY, "examples", "torchrun-4x8");
+
+/** A job with four errors, each found by another pass of the compiler. */
+const INVALID_JOB = `version: 1
+name: demo
+image: python:3.12-slim
+roles:
+  prepare:
+    resources: {cpu: 1, memory: 8}
+    run: python prepare.py
+  train:
+    intances: 2
+    needs: [prepre]
+    run: python train.py --lr \${{ params.lr }}
+`;
+
+const write = (name, text) => (folder) => {
+    mkdirSync(join(folder, name, ".."), { recursive: true });
+    writeFileSync(join(folder, name), text);
+};
+const all = (...writers) => (folder) => writers.forEach((one) => one(folder));
+
+const FILES = {
+    files: all(
+        write("job.yaml", ""),
+        write("train.yaml", "version: 1\nname: x\nroles:\n  a: {run: x}\n"),
+        write("k8s/job.yaml", "apiVersion: batch/v1\nkind: Job\n"),
+        write("values.yaml", "replicas: 2\n"),
+        write("targets.yaml", ""),
+        write("job.json", "{}\n"),
+        write("package.json", "{}\n"),
+    ),
+    async run(editor, check) {
+        for (const [name, mode] of [
+            ["job.yaml", "jobc job"], ["train.yaml", "jobc job"], ["targets.yaml", "jobc job"], ["job.json", "jobc job (JSON)"],
+            ["k8s/job.yaml", "YAML"], ["values.yaml", "YAML"], ["package.json", "JSON"],
+        ]) {
+            await editor.openFile(name, mode);
+            check.expect(true, name);
+        }
+        // A mode chosen by hand is kept, and an empty job.yaml that becomes a Kubernetes manifest gets the mode YAML.
+        await editor.openFile("job.yaml");
+        await editor.type("apiVersion: batch/v1\n");
+        await editor.modeIs("YAML");
+        await editor.openFile("train.yaml");
+        await editor.pick("Change Language Mode", "YAML");
+        await editor.modeIs("YAML");
+        await editor.save();
+        await editor.page.waitForTimeout(500);
+        check.equal(await editor.mode(), "YAML", "the mode that was chosen by hand");
+        const rows = await editor.problems();
+        check.equal(rows.filter((row) => !/ jobc J\d{4} /.test(row)), [], "findings that are not jobc's");
+        check.equal(rows.filter((row) => row.includes("J0122")), [], "findings about a Kubernetes manifest");
+    },
+};
+
+const MISTAKES = {
+    files: write("job.yaml", INVALID_JOB),
+    async run(editor, check, folder) {
+        await editor.openFile("job.yaml");
+        const path = join(folder, "job.yaml");
+        check.equal(wantedProblems(path).length, 4, "errors in the sample");
+        await problemsBecome(editor, wantedProblems(path));
+        await editor.picture("problems");
+
+        await editor.focusEditor();
+        await editor.goTo(9, 6);
+        const fixes = await editor.quickFixes();
+        check.expect(fixes.includes("write `instances`") && fixes.includes("Explain J0101"), `quick fixes: ${fixes}`);
+        await editor.picture("fix");
+        await editor.takeFix("write `instances`");
+        await editor.goTo(6, 35);
+        const units = await editor.quickFixes();
+        check.expect(units.includes("write `8GiB`"), `quick fixes of an amount: ${units}`);
+        await editor.takeFix("write `8GiB`");
+        await editor.save();
+        check.expect(/instances: 2/.test(readFileSync(path, "utf8")) && /memory: 8GiB/.test(readFileSync(path, "utf8")), () => readFileSync(path, "utf8"));
+        const left = wantedProblems(path);
+        await problemsBecome(editor, left);
+        check.equal(left.length, 2, "the findings that are left");
+
+        await editor.focusEditor();
+        await editor.goTo(10, 14);
+        await editor.command("jobc: Explain This Error");
+        const page = await until("no page is shown", () => editor.webview("J0250"));
+        check.expect(page.includes(printed(JOBC, "explain", "J0250").split("\n")[0].replace(/^# /, "")), `the page of J0250: ${page.slice(0, 200)}`);
+        await editor.picture("explain");
+    },
+};
+
+/** JSON with a comment, which VS Code's own JSON mode reports as an error. */
+const JSON_JOB = `// a job
+{
+  "version": 1,
+  "name": "demo",
+  "image": "python:3.12-slim",
+  "roles": {
+    "train": {
+      "run": "python train.py",
+      "resources": {"cpu": 1, "memory": "1GiB"},
+      
+    }
+  }
+}
+`;
+
+const IN_JSON = {
+    files: all(write("job.json", JSON_JOB), write("valid/job.json", JSON_JOB.replace("},\n      \n", "}\n"))),
+    async run(editor, check, folder) {
+        await editor.openFile("valid/job.json", "jobc job (JSON)");
+        const expected = wantedProblems(join(folder, "valid", "job.json"));
+        await problemsBecome(editor, expected);
+        await editor.focusEditor();
+        await editor.goTo(9, 10);
+        await editor.hover("What each instance gets of the machine");
+        await editor.press("Escape");
+        await editor.command("View: Close All Editors");
+
+        await editor.openFile("job.json", "jobc job (JSON)");
+        await problemsBecome(editor, wantedProblems(join(folder, "job.json")));
+        await editor.focusEditor();
+        await editor.goTo(10, 7);
+        const offered = await editor.suggestions();
+        check.expect(offered.includes("env") && offered.includes("instances"), `offered in a role: ${offered}`);
+        check.equal(offered.filter((label, i) => offered.indexOf(label) !== i), [], "offered twice");
+        await editor.accept("instances");
+        await editor.type("2");
+        await editor.save();
+        const text = readFileSync(join(folder, "job.json"), "utf8");
+        check.equal(/"instances": 2\n/.test(text), true, `what completion has written:\n${text}`);
+        await problemsBecome(editor, expected);
+    },
+};
+
+const PLAN = {
+    files(folder) {
+        cpSync(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes("/out") });
+    },
+    async run(editor, check, folder) {
+        await editor.openFile("job.yaml");
+        const path = join(folder, "job.yaml");
+        await editor.goTo(24, 7);
+        // One from the schema, one from the compiler.
+        const hover = await editor.hover("What each instance gets of the machine", "32 GPUs");
+        check.equal(hover.length, 2, `the hover of \`resources\`: ${hover}`);
+        await editor.picture("hover");
+        await editor.press("Escape");
+
+        await editor.command("jobc: Show Plan Beside");
+        const plan = printed(JOBC, "plan", path).split("\n");
+        await until("the plan is not shown", async () => (await editor.textOf("job.plan.yaml")).includes(plan[1]));
+        const seen = (await editor.textOf("job.plan.yaml")).split("\n").filter((line) => line.trim() !== "");
+        check.equal(seen, plan.filter((line) => line.trim() !== "").slice(0, seen.length), "the plan beside");
+        await editor.picture("plan");
+
+        // The plan follows the text; while the text is invalid, the last plan is kept, with the reason.
+        await editor.focusEditor();
+        await editor.goTo(3, 7);
+        await editor.press("Shift+End");
+        await editor.type("gpt-large");
+        await until("the plan does not follow", async () => /name: gpt-large/.test(await editor.textOf("job.plan.yaml")));
+        await editor.type(": x");
+        await until("the plan does not say that the job is invalid", async () => /^# .*\n# what follows is from before/.test(await editor.textOf("job.plan.yaml")));
+        check.expect(/name: gpt-large/.test(await editor.textOf("job.plan.yaml")), "the last plan is gone");
+        await editor.press("Backspace", "Backspace", "Backspace");
+
+        await editor.command("jobc: Show Kubernetes Manifest Beside");
+        await until("no manifest is shown", async () => /kind: JobSet|kind: ConfigMap/.test(await editor.textOf("job.kubernetes.yaml")));
+        await editor.picture("kubernetes");
+
+        await editor.focusEditor();
+        await editor.save();
+        await editor.command("jobc: Build");
+        await until("nothing is built", () => exists(join(folder, "out", "gpt-large", "lab", "plan.json")), 60);
+        check.expect(true, "built");
+        await editor.picture("build");
+        check.equal(await editor.notifications(), [], "messages in the corner");
+    },
+};
+
+const TASKS = {
+    files: all(write("train/job.yaml", INVALID_JOB), write("README.md", "")),
+    async run(editor, check, folder) {
+        // A task that checks a closed file: its findings come from the terminal, through the problem matcher.
+        await editor.openFile("README.md", "Markdown");
+        await editor.pick("Tasks: Run Task", "jobc", "jobc: check train/job.yaml");
+        const path = join(folder, "train", "job.yaml");
+        await problemsBecome(editor, wantedProblems(path));
+        // When it is opened, it has only the language server's findings.
+        await editor.openFile("train/job.yaml");
+        await editor.page.waitForTimeout(2000);
+        await problemsBecome(editor, wantedProblems(path));
+        check.expect(true, "each finding once");
+    },
+};
+
+const ABSENT = {
+    files: write("job.yaml", "version: 1\nroles:\n  train:\n    run: x\n    "),
+    settings: { "jobc.path": "/nowhere/jobc" },
+    async run(editor, check) {
+        await editor.openFile("job.yaml");
+        const messages = await until("there is no notification", async () => (await editor.notifications()).length > 0 && (await editor.notifications()));
+        check.expect(/the program `jobc` was not found: there is no `\/nowhere\/jobc`\. Install jobc, or name it by `jobc\.path`/.test(messages[0]), `the message: ${messages}`);
+        await editor.picture("absent");
+        await editor.press("Control+End");
+        const offered = await editor.suggestions();
+        check.expect(offered.includes("env"), `offered without a program: ${offered}`);
+    },
+};
+
+function exists(path) {
+    try {
+        return readFileSync(path).length > 0;
+    } catch {
+        return false;
+    }
+}
+
+/** Scenarios that run only when they are named. */
+export const ON_DEMAND = { readme: README };
+
+export const SCENARIOS = { files: FILES, mistakes: MISTAKES, json: IN_JSON, plan: PLAN, tasks: TASKS, absent: ABSENT, newcomer: NEWCOMER, "other-extension": OTHER_EXTENSION };

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Tests the life cycle of jobs with real tasks: order, readiness, gangs, retries, timeouts, and how each end is reported.
+
+`--user range` and `--user single` run as an unprivileged user.
+"""
+
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "runtime"))
+
+from isolation import jobs_of, problems  # noqa: E402
+from harness import Harness  # noqa: E402
+
+FOREVER = "sleep 1000"
+SERVE = "python3 -m http.server $JOBC_PORT_HTTP >/dev/null 2>&1"
+HTTP = {"ports": {"http": "auto"}}
+
+
+def main():
+    harness = Harness("lifecycle", __doc__)
+    with jobs_of(harness) as jobs:
+        for case in (order, readiness, not_ready, keep_ready, retries, retry_scopes, timeouts, results, gang):
+            if harness.wants(case.__name__):
+                harness.check(case.__name__, problems(case, jobs))
+    harness.end()
+
+
+def run(jobs, name, roles, code, end, **more):
+    """Runs a job to its end, which must be `code` and `end`; returns its events and its record."""
+    roles = {role: {**({"shell": "sh"} if isinstance(what["run"], str) else {}), **what} for role, what in roles.items()}
+    path = jobs.directory / f"{name}.json"
+    path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles, **more}))
+    words = ["--allow-unenforced"] if jobs.account else []
+    answer = jobs.call("run", *words, str(path))
+    record = jobs.record(name)
+    assert record and record.get("end"), f"it did not end: exit {answer.returncode}\n{answer.stderr}"
+    explanation = record["end"]["explanation"]
+    assert answer.returncode == code and re.fullmatch(end, explanation), f"exit {answer.returncode}: {explanation}\n{answer.stderr}"
+    assert explanation in answer.stderr, f"not reported: {answer.stderr}"
+    lines = jobs.call("events", "--format", "json", name).stdout.splitlines()
+    return [json.loads(line) for line in lines], record
+
+
+def times(events, kind):
+    """The time of the first such event of each task, by the task's name."""
+    found = {}
+    for event in events:
+        if event["event"] == kind and "task" in event:
+            found.setdefault(event["task"], event["time"])
+    return found
+
+
+def order(jobs):
+    """Each role starts when its `needs` are met, and not before."""
+    roles = {
+        "last": {"run": "true", "needs": {"left": "succeeded", "right": "started"}},
+        "left": {"run": "sleep 0.3", "needs": ["first"]},
+        "right": {"run": FOREVER, "needs": ["first"]},
+        "first": {"run": "sleep 0.2", "instances": 2},
+    }
+    roles["last"]["completion"] = {"min_succeeded": 1}
+    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: `last` reached min_succeeded 1")
+    started, ended = times(events, "started"), times(events, "ended")
+    for later, sooner in (("left-0", ended["first-0"]), ("right-0", ended["first-1"]), ("last-0", ended["left-0"]),
+                          ("last-0", started["right-0"])):
+        if started[later] < sooner:
+            yield f"{later} started at {started[later]}, before {sooner}"
+    unreachable = {"a": {"run": "exit 3", "completion": {"min_failed": "none"}}, "b": {"run": "true", "needs": ["a"]}}
+    run(jobs, "tested-never", unreachable, 1, r"failed: `b` can never start: it needs `a` to have succeeded, and it failed \(a-0: exit 3\)")
+
+
+def readiness(jobs):
+    """Four kinds of readiness, each reached after a while."""
+    soon = {"every": "1s", "timeout": "20s"}
+    for network in ("host", "job", "none"):
+        name = f"tested-ready-{network}"
+        roles = {
+            "port": {"run": f"sleep 0.4; {SERVE}", "resources": HTTP, "ready": {"port": "http", **soon}},
+            "page": {"run": f"sleep 0.4; {SERVE}", "resources": HTTP, "ready": {"http": {"port": "http", "path": "/"}, **soon}},
+            "file": {"run": f"sleep 0.4; touch /tmp/there; {FOREVER}", "ready": {"exec": ["test", "-e", "/tmp/there"], **soon}},
+            "line": {"run": f"echo listening; sleep 0.4; echo listening on 80; {FOREVER}", "ready": {"log": "^listening on [0-9]+$", **soon}},
+        }
+        client = {"run": "true", "needs": {role: "ready" for role in roles}, "completion": {"min_succeeded": 1}}
+        events, record = run(jobs, name, {**roles, "client": client}, 0, "succeeded: .*", network=network)
+        ready, start_times = times(events, "ready"), times(events, "started")["client-0"]
+        if sorted(ready) != ["file-0", "line-0", "page-0", "port-0"] or max(ready.values()) > start_times:
+            yield f"{network}: ready at {ready}, started at {start_times}"
+        if sum("ready" in task for task in record["tasks"]) != 4:
+            yield f"{network}: {record['tasks']}"
+
+
+def not_ready(jobs):
+    """A task that is not ready in time has failed, with the reason."""
+    tries = {"every": "1s", "try_timeout": "1s", "timeout": "2s"}
+    for ready, why in (
+        ({"port": "http"}, r"cannot connect to port \d+: connection refused \(ECONNREFUSED\)"),
+        ({"exec": ["sleep", "100"]}, "`sleep` did not end within [0-9.]+s"),
+        ({"exec": ["false"]}, "`false` ended with exit code 1"),
+        ({"log": "never"}, "no line matches `never`"),
+    ):
+        roles = {"a": {"run": FOREVER, "resources": HTTP, "ready": {**ready, **tries}}}
+        run(jobs, "tested-late", roles, 1, rf"failed: `a` reached min_failed 1 \(a-0: exit \d+, not ready within 2s: {why}\)")
+    roles = {"a": {"run": f"{SERVE}", "resources": HTTP, "ready": {"http": {"port": "http", "path": "/nothing"}, **tries}}}
+    run(jobs, "tested-late", roles, 1, r"failed: .*`/nothing` of port \d+ answers with status 404\)")
+    yield from ()
+
+
+def keep_ready(jobs):
+    """With `keep`, a task that is not ready any more continues, and is reported."""
+    script = f"{SERVE} & sleep 2; kill $!; sleep 4; {SERVE} & sleep 3"
+    roles = {"a": {"run": script, "resources": HTTP, "ready": {"port": "http", "every": "1s", "keep": True}}}
+    events, _ = run(jobs, "tested-kept", roles, 0, "succeeded: its task ended well")
+    kinds = [event["event"] for event in events if event["event"] in ("ready", "not-ready")]
+    if kinds != ["ready", "not-ready", "ready"]:
+        yield kinds
+
+
+def retries(jobs):
+    """A task is retried in a new container, after a backoff that doubles."""
+    script = "echo $JOBC_INDEX; test ! -e /tmp/before || exit 9; touch /tmp/before; exit 7"
+    roles = {"a": {"run": script, "retry": {"max": 2, "backoff": "1s"}}, "b": {"run": FOREVER}}
+    started_at = time.monotonic()
+    events, record = run(jobs, "tested-again", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 3: exit 7\)")
+    if time.monotonic() - started_at < 3:
+        yield "it did not wait 1 and 2 seconds"
+    waits = [event["detail"]["backoff_ms"] for event in events if event["event"] == "retried"]
+    earlier = [attempt["exit_code"] for attempt in record["tasks"][0]["earlier"]]
+    if waits != [1000, 2000] or earlier != [7, 7]:
+        yield f"waits {waits}, exit codes {earlier}"
+    roles["a"]["retry"]["on_exit_codes"] = [8]
+    run(jobs, "tested-final", roles, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 7\)")
+
+
+def retry_scopes(jobs):
+    """A whole role, and a whole job, are retried; their output is kept."""
+    for scope, counts in (("role", {"first": 1, "a": 2}), ("job", {"first": 2, "a": 2})):
+        place = jobs.directory / f"again-{scope}"
+        place.mkdir()
+        place.chmod(0o777)
+        script = "echo x >> /output/a-$JOBC_INDEX; test $JOBC_INDEX = 0 || sleep 0.5; test $(wc -l < /output/a-0) = 2 || exit 1"
+        roles = {
+            "first": {"run": "echo x >> /output/first"},
+            "a": {"run": script, "instances": 2, "needs": ["first"], "retry": {"max": 1, "scope": scope, "backoff": "1s"}},
+        }
+        outputs = {"out": {"source": str(place), "mount": "/output"}}
+        run(jobs, f"tested-{scope}", roles, 0, "succeeded: all 3 tasks ended well", outputs=outputs)
+        wrote = {role: len((place / file).read_text().split()) for role, file in (("first", "first"), ("a", "a-0"))}
+        if wrote != counts:
+            yield f"{scope}: {wrote}"
+
+
+def timeouts(jobs):
+    """The timeout of an attempt, which is retried, and that of the job."""
+    roles = {"a": {"run": FOREVER, "timeout": "1s", "grace_period": "1s", "retry": {"max": 1, "backoff": "0s", "on_exit_codes": [124]}}}
+    run(jobs, "tested-timeout", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 2: exit \d+, time limit 1s reached\)")
+    # The job's time runs while its containers are made, which on a busy host may take a second.
+    roles = {"a": {"run": FOREVER, "instances": 2}, "b": {"run": "true"}}
+    run(jobs, "tested-deadline", roles, 124, "timed out after 5s: 2 tasks were still running", timeout="5s")
+    roles = {"a": {"run": "trap '' TERM; while :; do sleep 0.1; done", "grace_period": "2s"}}
+    started_at = time.monotonic()
+    run(jobs, "tested-grace", roles, 124, "timed out after 5s: 1 task was still running", timeout="5s")
+    if not 6.9 < time.monotonic() - started_at < 15:
+        yield f"TERM and KILL took {time.monotonic() - started_at:.1f} s"
+
+
+def results(jobs):
+    """Thresholds, and a program that cannot be executed."""
+    partial = {"a": {"run": "test $JOBC_INDEX = 0 || exit $JOBC_INDEX", "instances": 3, "completion": {"min_failed": "none"}}}
+    run(jobs, "tested-allowed", partial, 0, "succeeded: all 3 tasks ended, and the 2 that failed were allowed to")
+    partial["a"]["completion"] = {"min_failed": 2}
+    _, record = run(jobs, "tested-some", partial, 1, r"failed: `a` reached min_failed 2 \(a-[12]: exit [12]\)")
+    missing = {"a": {"run": ["nowhere-to-be-found"]}, "b": {"run": FOREVER}}
+    run(jobs, "tested-missing", missing, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*\)")
+    if record["end"].get("task", "")[:2] != "a-":
+        yield f"the deciding task: {record['end']}"
+
+
+def gang(jobs):
+    """No program of a gang starts before its last container is created."""
+    for value, together in (("required", True), ("auto", True)):
+        roles = {"a": {"run": "sleep 0.2", "instances": 10}, "b": {"run": "sleep 0.2", "instances": 5}}
+        events, _ = run(jobs, f"tested-gang-{value}", roles, 0, "succeeded: all 15 tasks ended well", gang=value)
+        made, start_times = times(events, "created"), times(events, "started")
+        if together and max(made.values()) > min(start_times.values()):
+            yield f"{value}: made until {max(made.values())}, begun from {min(start_times.values())}"
+        if len(made) != 15:
+            yield f"{value}: {len(made)} made"
+
+
+if __name__ == "__main__":
+    main()
