@@ -68,6 +68,8 @@ pub struct Planned {
     /// The images that the jobs name, as they name them, but for those with a digest.
     pub images: BTreeSet<String>,
     document: Document,
+    /// The format of another tool that the job file is in.
+    format: Option<import::Format>,
     targets: Option<Document>,
 }
 
@@ -111,6 +113,7 @@ pub fn plan_document(
 ) -> Option<Planned> {
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
+    let format = document.as_ref().and_then(import::format_of);
     let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
@@ -121,6 +124,9 @@ pub fn plan_document(
         .and_then(|document| decide(document, targets.as_ref(), &lock, sources, request, sink));
     if let Some(document) = &document {
         silence(document, sink);
+        if let Some(format) = format {
+            import::in_its_words(format, sink);
+        }
         sink.locate(DocumentId::Job, document);
     }
     if let Some(document) = &targets_document {
@@ -132,7 +138,7 @@ pub fn plan_document(
     }
     let Decided { jobs, on_refusal, scaled } = planned?;
     let images = lock.into_asked();
-    Some(Planned { jobs, on_refusal, scaled, images, document: document?, targets: targets_document })
+    Some(Planned { jobs, on_refusal, scaled, images, document: document?, format, targets: targets_document })
 }
 
 /// What passes 2 to 4 make of a document.
@@ -389,6 +395,9 @@ fn context<'a>(job: &JobPlan, request: &Request<'a>) -> Context<'a> {
 /// Takes out what the job allows, and finds the places of what is left.
 fn finish_lowering(planned: &Planned, sink: &mut Sink) {
     silence(&planned.document, sink);
+    if let Some(format) = planned.format {
+        import::in_its_words(format, sink);
+    }
     sink.locate(DocumentId::Job, &planned.document);
     if let Some(targets) = &planned.targets {
         sink.locate(DocumentId::Targets, targets);

@@ -7,10 +7,13 @@ mod fields;
 mod nodes;
 mod openpai_v1;
 mod openpai_v2;
+mod words;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Node};
 use crate::source::{Sources, Span};
+
+pub use words::in_its_words;
 
 /// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
 ///
@@ -24,6 +27,24 @@ pub fn import(document: Document, sources: &Sources, sink: &mut Sink) -> Option<
             let apart = second_document(sink);
             openpai_v2::import(&document, sources, apart, sink)
         }
+    }
+}
+
+/// A format of another tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// OpenPAI protocol v1, short or full.
+    V1,
+    /// OpenPAI protocol v2.
+    V2,
+}
+
+/// The format of another tool that a document is in; nothing for one of ours.
+pub fn format_of(document: &Document) -> Option<Format> {
+    match recognise(document) {
+        Form::Own => None,
+        Form::OpenpaiV1 => Some(Format::V1),
+        Form::OpenpaiV2 => Some(Format::V2),
     }
 }
 

@@ -53,6 +53,12 @@ pub(crate) const ROLE_FIELDS: [&str; 12] = [
 /// The key of `extras` that holds runtime plugins.
 pub const PLUGINS: &str = "com.microsoft.pai.runtimeplugin";
 
+/// What a prerequisite that is a runtime plugin has before the plugin's name.
+pub const PLUGIN_PREFIX: &str = "com.microsoft.pai.runtimeplugin.";
+
+/// The runtime plugins of OpenPAI (openpai-runtime, `src/plugins`).
+pub const KNOWN_PLUGINS: [&str; 5] = ["ssh", "cmd", "git", "teamwise_storage", "tensorboard"];
+
 /// The default size of `/dev/shm` in OpenPAI, in MiB (rest-server, `k8s.js`).
 pub const SHM_MIB: u64 = 512;
 
@@ -64,6 +70,11 @@ pub const SSH_CONFIG: &str = "/etc/jobc/openpai/ssh_config";
 
 /// The names of the tasks that must answer by ssh before the command runs.
 pub const SSH_BARRIER: &str = "/etc/jobc/openpai/barrier";
+
+/// Whether a parameter of a plugin is on: `true`, or the word in any case, as the runtime reads it.
+pub fn is_on(value: &Value) -> bool {
+    value.as_bool().unwrap_or_else(|| value.as_str().is_some_and(|text| text.eq_ignore_ascii_case("true")))
+}
 
 /// Whether a role's tasks log in to each other as OpenPAI's plugin `ssh` lets them.
 pub fn has_ssh(role: &RolePlan) -> bool {
@@ -90,7 +101,11 @@ pub fn without_commands(protocol: &mut IndexMap<String, Value>) {
         extras.shift_remove(PLUGINS);
     }
     if let Some(Value::Array(items)) = protocol.get_mut("prerequisites") {
-        items.retain(|item| item.get("callbacks").is_none());
+        let runs = |item: &Value| {
+            let name = item.get("plugin").and_then(Value::as_str);
+            matches!(name.and_then(|name| name.strip_prefix(PLUGIN_PREFIX)), Some("cmd" | "git"))
+        };
+        items.retain(|item| !runs(item));
     }
     protocol.retain(|_, value| !matches!(value, Value::Object(map) if map.is_empty()));
 }

@@ -54,6 +54,7 @@ use context::Context;
 use distributed::Rendezvous;
 use graph::Graph;
 
+pub(crate) use framework::framework_name;
 pub use listed::{LISTED_INSTANCES, LISTED_ROLES};
 pub(crate) use rendezvous::framework_names;
 

@@ -25,10 +25,11 @@ pub struct Distributed {
     #[schemars(schema_with = "forms::positive", extend("examples" = [8]))]
     pub processes_per_instance: Option<u32>,
     /// Instances that run the command: `all`, `first`, or those of a role. The others run an SSH server or stay idle.
+    /// Default: `first` for `mpi`, `horovod` and `deepspeed`, otherwise `all`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["first", "all"]))]
     pub launch: Option<String>,
-    /// Passwordless SSH between the instances. Default: `true` for `mpi` and `horovod`.
+    /// Passwordless SSH between the instances. Default: `true` where one instance starts the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [true, {"port": 2222}]))]
     pub ssh: Option<Ssh>,
@@ -102,7 +103,7 @@ pub enum Framework {
     Horovod,
     /// MPI: a host file and SSH.
     Mpi,
-    /// DeepSpeed: a host file, and the variables of torchrun.
+    /// DeepSpeed: a host file and SSH, and the variables of torchrun.
     Deepspeed,
     /// JAX: the coordinator's address and the process numbers.
     Jax,

@@ -75,7 +75,7 @@ roles:
     completion: {min_succeeded: 4, min_failed: 2}
     resources: {gpu: {count: 8, memory: 40GiB}}
     env: {ALL: '${{ roles.train.instances }} of ${{ distributed.world_size }}'}
-    run: python train.py --data ${{ hosts.data[0] }}
+    run: torchrun train.py --data ${{ hosts.data[0] }}
 gang: {min: 6}
 distributed: {framework: torchrun, roles: [train]}
 ";

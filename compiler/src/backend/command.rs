@@ -1,5 +1,6 @@
 //! The arguments an instance is started with: script, set-up, and what the instances do that do not launch.
 
+use jobc_schema::distributed::Framework;
 use jobc_schema::plan::{CommandPlan, JobPlan, Launch, Reference, RolePlan, SshPlan, Text};
 
 use crate::openpai::has_ssh;
@@ -58,14 +59,15 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
     match role.launch {
         Launch::All if ssh.is_some() => {
             let ssh = ssh?;
-            // A launcher outside the rank space waits for the others; ranked instances that all launch serve each
-            // other, and there is nothing to wait for.
-            let parts: &[&str] = if is_ranked(job, role) {
-                &[SSH_SERVER, SSH_SERVE_BESIDE, SSH_CLIENT]
-            } else {
-                &[SSH_CLIENT, SSH_BARRIER]
-            };
-            let prelude = ssh_script(parts, ssh, role);
+            // Ranked instances serve: where all launch they reach each other, and DeepSpeed reaches its own host by
+            // ssh too. One that launches for others waits for them; where all launch there is nothing to wait for.
+            let ranked = is_ranked(job, role);
+            let mut parts = if ranked { vec![SSH_SERVER, SSH_SERVE_BESIDE] } else { vec![] };
+            parts.push(SSH_CLIENT);
+            if !ranked || job.roles.iter().any(|role| role.launch == Launch::None) {
+                parts.push(SSH_BARRIER);
+            }
+            let prelude = ssh_script(&parts, ssh, role);
             own.map(|own| behind(prelude, own))
         }
         Launch::All if has_ssh(role) => own.map(|own| behind(Text::literal(SSH_OPENPAI), own)),
@@ -78,7 +80,13 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
             prelude.push_text(&serve());
             prelude.push_str("fi\n");
             if let Some(ssh) = ssh {
-                prelude.push_text(&ssh_script(&[SSH_CLIENT, SSH_BARRIER], ssh, role));
+                // mpirun starts the processes of its own host itself; DeepSpeed starts those too by ssh.
+                let parts: &[&str] = if is_deepspeed(job) {
+                    &[SSH_SERVER, SSH_SERVE_BESIDE, SSH_CLIENT, SSH_BARRIER]
+                } else {
+                    &[SSH_CLIENT, SSH_BARRIER]
+                };
+                prelude.push_text(&ssh_script(parts, ssh, role));
             }
             own.map(|own| behind(prelude, own))
         }
@@ -93,6 +101,10 @@ pub fn keeps_entrypoint(role: &RolePlan) -> bool {
 /// Whether a role takes part in the job's rendezvous.
 pub fn is_member(job: &JobPlan, role: &RolePlan) -> bool {
     job.distributed.as_ref().is_some_and(|d| d.members.iter().any(|m| m.role == role.name))
+}
+
+fn is_deepspeed(job: &JobPlan) -> bool {
+    job.distributed.as_ref().is_some_and(|d| d.framework == Framework::Deepspeed)
 }
 
 /// Whether a role is in the rank space of the job's rendezvous.

@@ -49,14 +49,16 @@ pub(super) fn never_ends(role: &RoleView<'_>) -> Option<String> {
     if role.member.is_some_and(|member| member.part == MemberPart::Ps) {
         return role.commands.last().map(|command| command.program().to_owned());
     }
-    role.commands.last().filter(|command| !command.background && serves(command)).map(|command| {
-        if let Some(module) = command.python_module() {
-            return format!("{} -m {module}", command.program());
-        }
-        let first = command.arguments().first().filter(|a| !a.starts_with('-') && a.len() < 20);
-        let argument = first.map(|a| format!(" {a}")).unwrap_or_default();
-        format!("{}{argument}", command.program())
-    })
+    role.commands.last().filter(|command| !command.background && !command.timed && serves(command)).map(
+        |command| {
+            if let Some(module) = command.python_module() {
+                return format!("{} -m {module}", command.program());
+            }
+            let first = command.arguments().first().filter(|a| !a.starts_with('-') && a.len() < 20);
+            let argument = first.map(|a| format!(" {a}")).unwrap_or_default();
+            format!("{}{argument}", command.program())
+        },
+    )
 }
 
 fn serves(command: &Command) -> bool {

@@ -6,6 +6,7 @@ mod cpu_image;
 mod cuda_for_card;
 mod ddp_processes;
 mod driver_for_cuda;
+mod env_literal;
 mod few_pids;
 mod gpu_without_memory;
 mod host_port;
@@ -13,15 +14,23 @@ mod idle_gpu_image;
 mod image_cuda;
 mod image_requires;
 mod job_never_ends;
+mod launcher_alone;
 mod launcher_disagrees;
+mod launcher_misfit;
 mod little_memory;
+mod local_rendezvous;
 mod many_cpus;
 mod mig_profile;
+mod mount;
 mod mutable_tag;
 mod needs_endless;
+mod no_cuda_compiler;
 mod no_shm;
+mod pipe_failure;
 mod rank_by_hand;
+mod read_only_write;
 mod retry_one_rank;
+mod same_rank;
 mod shared_write;
 mod shm_over_memory;
 mod sudo;
@@ -29,9 +38,9 @@ mod target_driver;
 mod target_models;
 mod threshold_in_gang;
 mod timeout_under_grace;
-mod torchrun_alone;
 mod unknown_model;
 mod unpinned_package;
+mod unset_variable;
 
 use super::view::View;
 use crate::diagnostic::Sink;
@@ -41,10 +50,13 @@ type Lint = fn(&View<'_>, &mut Sink);
 
 /// All of them.
 pub(super) const TABLE: &[Lint] = &[
-    torchrun_alone::check,
+    launcher_alone::check,
+    launcher_misfit::check,
     ddp_processes::check,
     rank_by_hand::check,
     launcher_disagrees::check,
+    local_rendezvous::check,
+    same_rank::check,
     threshold_in_gang::check,
     retry_one_rank::check,
     shm_over_memory::check,
@@ -55,6 +67,8 @@ pub(super) const TABLE: &[Lint] = &[
     gpu_without_memory::check,
     timeout_under_grace::check,
     shared_write::check,
+    read_only_write::check,
+    pipe_failure::check,
     image_cuda::check,
     image_requires::check,
     driver_for_cuda::check,
@@ -66,6 +80,7 @@ pub(super) const TABLE: &[Lint] = &[
     target_models::check,
     idle_gpu_image::check,
     cpu_image::check,
+    no_cuda_compiler::check,
     host_port::check,
     mutable_tag::check,
     unpinned_package::check,
@@ -73,4 +88,7 @@ pub(super) const TABLE: &[Lint] = &[
     job_never_ends::check,
     background::check,
     sudo::check,
+    env_literal::check,
+    unset_variable::check,
+    mount::check,
 ];

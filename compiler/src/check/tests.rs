@@ -2,6 +2,7 @@
 
 mod document;
 mod pages;
+mod rendezvous;
 mod whole;
 mod words;
 

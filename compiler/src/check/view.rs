@@ -1,7 +1,7 @@
 //! What lints look at: the job as written, the plan, and each role's command already split.
 
 use jobc_schema::image::{Image, ImageBlock};
-use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
+use jobc_schema::plan::{EnvPlan, ImagePlan, ImageSource, JobPlan, MemberPlan, RolePlan};
 use jobc_schema::role::Role;
 use jobc_schema::{BackendName, Job, Pointer};
 
@@ -99,6 +99,54 @@ impl RoleView<'_> {
     /// How many whole GPUs or slices each instance has: at least one of a host that is not known yet.
     pub(crate) fn gpus(&self) -> u32 {
         self.plan.resources.gpu.as_ref().map_or(0, |gpu| gpu.count.max(gpu.all.into()))
+    }
+
+    /// How many instances are in one rendezvous with those of this role, or else of the role.
+    pub(crate) fn peers(&self, view: &View<'_>) -> u32 {
+        let members = view.plan.distributed.as_ref().filter(|_| self.member.is_some());
+        members.map_or(self.plan.instances, |distributed| distributed.instances)
+    }
+
+    /// The place of a variable that the user sets: the role's own entry, else the job's.
+    pub(crate) fn env_at(&self, name: &str) -> Pointer {
+        let own = self.spec.is_some_and(|spec| spec.env.contains_key(name));
+        let at = if own { self.at() } else { Pointer::ROOT };
+        at.keys(["env", name])
+    }
+
+    /// Whether the command distinguishes the instances by their numbers.
+    pub(crate) fn knows_index(&self) -> bool {
+        ["JOBC_INDEX", "JOBC_RANK"].iter().any(|name| self.text.contains(name))
+    }
+
+    /// Whether the command uses a variable: `$NAME` or `${NAME…}`.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        command::variables(&self.text).any(|(used, _)| used == name)
+    }
+
+    /// Whether the command, or a variable of the user that may be part of it, holds one of these words.
+    pub(crate) fn mentions(&self, words: &[&str]) -> bool {
+        let has = |text: &str| words.iter().any(|word| text.contains(word));
+        let names = self.plan.env.keys().map(String::as_str);
+        let values = self.plan.env.keys().filter_map(|name| self.constant(name));
+        has(&self.text) || names.chain(values).any(has)
+    }
+
+    /// The text of a variable that the job file sets, where it is the same in every instance.
+    pub(crate) fn constant(&self, name: &str) -> Option<&str> {
+        let Some(EnvPlan::Text(text)) = self.plan.env.get(name) else { return None };
+        text.as_literal()
+    }
+
+    /// A word of the command, or the value of the variable that it names; nothing where that is not known.
+    pub(crate) fn value<'w>(&'w self, word: &'w str) -> Option<&'w str> {
+        let Some(name) = word.strip_prefix('$') else { return (!word.contains('$')).then_some(word) };
+        self.constant(name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name))
+    }
+
+    /// The number that a flag of a command has.
+    pub(crate) fn number(&self, command: &Command, flags: &[&str]) -> Option<u32> {
+        self.value(command.one_of(flags)?.1)?.parse().ok()
     }
 
     /// The variables that the framework's rendezvous reads from jobc, and those of the user.

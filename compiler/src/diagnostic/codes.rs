@@ -166,12 +166,15 @@ codes! {
 
     // ---- J03xx: check (lints) -------------------------------------------------------------------
     ALLOW "J0300" "`x-jobc-allow` contains an unknown code";
-    TORCHRUN_ALONE "J0301" "torchrun does not know its other instances";
+    LAUNCHER_ALONE "J0301" "a launcher does not know its other instances";
     DDP_PROCESSES "J0302" "one process for several GPUs";
     RANK_BY_HAND "J0303" "a variable of the rendezvous is set by hand";
-    LAUNCHER_DISAGREES "J0304" "the numbers of torchrun differ from those of the job";
+    LAUNCHER_DISAGREES "J0304" "the numbers of a launcher differ from those of the job";
     THRESHOLD_IN_GANG "J0305" "a threshold splits a group of ranks";
     RETRY_ONE_RANK "J0306" "one rank is retried without the others";
+    LOCAL_RENDEZVOUS "J0307" "the rendezvous is at each instance's own address";
+    SAME_RANK "J0308" "all instances have the same rank";
+    LAUNCHER_MISFIT "J0309" "the command does not fit the framework";
     SHM_OVER_MEMORY "J0310" "there is more shared memory than memory";
     NO_SHM "J0311" "a GPU role sets no shared memory";
     LITTLE_MEMORY "J0312" "there is too little memory to start";
@@ -180,6 +183,8 @@ codes! {
     GPU_WITHOUT_MEMORY "J0315" "a GPU role sets no memory";
     TIMEOUT_UNDER_GRACE "J0316" "a timeout is shorter than the grace period";
     SHARED_WRITE "J0317" "several instances write the same data";
+    READ_ONLY_WRITE "J0318" "a command writes to read-only data";
+    PIPE_FAILURE "J0319" "a pipe hides a failure";
     IMAGE_CUDA "J0320" "CUDA of the image is older than requested";
     DRIVER_FOR_CUDA "J0321" "a driver is too old for a CUDA version";
     TARGET_DRIVER "J0322" "the target's driver is older than requested";
@@ -206,6 +211,9 @@ codes! {
     ENDS_IN_BACKGROUND "J0344" "a script ends while its program runs";
     SUDO "J0345" "sudo without the privileges for it";
     IMAGE_REQUIRES "J0346" "driver requirements of an image are not met";
+    NO_CUDA_COMPILER "J0347" "the image has no CUDA compiler";
+    ENV_LITERAL "J0348" "a variable in `env` is not expanded";
+    UNSET_VARIABLE "J0349" "a variable may be unset";
 
     // ---- J04xx: lower, what a backend cannot express --------------------------------------------
     REFUSED "J0401" "a backend cannot express a setting of the job";
@@ -261,6 +269,8 @@ codes! {
     OPENPAI_SECRET "J0530" "the value of a secret is in an OpenPAI job";
     OPENPAI_THRESHOLD "J0531" "a threshold of an OpenPAI job that can never be reached";
     GPU_ALL_NONE "J0540" "all GPUs of a host that has none";
+    OPENPAI_CODE "J0550" "nothing copies the code of an OpenPAI job into its tasks";
+    OPENPAI_MOUNT "J0551" "a command of an OpenPAI job needs a capability that only OpenPAI gives";
 
     // ---- J06xx: a user's own Dockerfile ---------------------------------------------------------
     DOCKERFILE_SYNTAX "J0601" "invalid Dockerfile";

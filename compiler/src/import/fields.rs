@@ -28,21 +28,44 @@ impl<'a> Fields<'a> {
 
     /// Reports the fields that are not known.
     pub(super) fn refuse_others(&self, known: &[&str], sink: &mut Sink) {
+        self.refuse_others_but(known, &[], sink);
+    }
+
+    /// Reports the fields that are not known; of those in `elsewhere` it says what to write in their place.
+    pub(super) fn refuse_others_but(&self, known: &[&str], elsewhere: &[(&str, &str)], sink: &mut Sink) {
         for entry in self.node.entries().iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let near = suggest::nearest(&entry.key, known.iter().copied());
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            let message = format!("unknown field `{}`{}{hint}", entry.key, self.within);
-            let mut diagnostic = Diagnostic::error(codes::OPENPAI_FIELD, message).at_span(entry.key_span, "");
-            if let Some(near) = near.filter(|near| self.entry(near).is_none()) {
-                let quoted = (entry.key_span.end - entry.key_span.start) as usize > entry.key.len();
-                let text = if quoted { format!("\"{near}\"") } else { near.to_owned() };
-                let fix = format!("write `{near}`");
-                diagnostic = diagnostic.fix(fix, Place::Span(entry.key_span), text, Safety::Safe);
-            } else {
-                diagnostic = diagnostic.note(format!("the fields known here are {}", list(known)));
-            }
-            sink.push(diagnostic);
+            sink.push(match elsewhere.iter().find(|(name, _)| *name == entry.key) {
+                Some((_, instead)) => self.moved(entry, instead),
+                None => self.unknown(entry, known),
+            });
         }
+    }
+
+    /// The finding for a field that is written in another way, or elsewhere.
+    fn moved(&self, entry: &Entry, instead: &str) -> Diagnostic {
+        let message = format!("unknown field `{}`{}", entry.key, self.within);
+        let found = Diagnostic::error(codes::OPENPAI_FIELD, message).at_span(entry.key_span, "");
+        let name = instead.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
+        match name.filter(|name| !name.contains([':', '`', ' ']) && self.entry(name).is_none()) {
+            Some(name) => {
+                let text = as_key(entry, name);
+                found.fix(format!("write `{name}`"), Place::Span(entry.key_span), text, Safety::Unsafe)
+            }
+            None => found.note(format!("write {instead}")),
+        }
+    }
+
+    /// The finding for a field that is not known, with the nearest that is.
+    fn unknown(&self, entry: &Entry, known: &[&str]) -> Diagnostic {
+        let near = suggest::nearest(&entry.key, known.iter().copied());
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let message = format!("unknown field `{}`{}{hint}", entry.key, self.within);
+        let diagnostic = Diagnostic::error(codes::OPENPAI_FIELD, message).at_span(entry.key_span, "");
+        let Some(near) = near.filter(|near| self.entry(near).is_none()) else {
+            return diagnostic.note(format!("the fields known here are {}", list(known)));
+        };
+        let text = as_key(entry, near);
+        diagnostic.fix(format!("write `{near}`"), Place::Span(entry.key_span), text, Safety::Safe)
     }
 
     /// A field that must be there.
@@ -209,6 +232,12 @@ pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
         ),
         _ => diagnostic,
     }
+}
+
+/// A name in place of an entry's key, in quotes if the key is.
+fn as_key(entry: &Entry, name: &str) -> String {
+    let quoted = (entry.key_span.end - entry.key_span.start) as usize > entry.key.len();
+    if quoted { format!("\"{name}\"") } else { name.to_owned() }
 }
 
 /// What a value is, in words.

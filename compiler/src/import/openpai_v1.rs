@@ -2,17 +2,20 @@
 //!
 //! Rules of meaning: `memoryMB` and `shmMB` count in 1024 (OpenPAI hands them to `docker --memory=Nm`); `retryCount`
 //! retries the whole job; `minFailedTaskCount` defaults to 1 and `minSucceededTaskCount` to "all must end", which are
-//! the defaults of `completion`; a role without `gpuNumber` sees no GPU. Directories of the host are mounted at the
+//! the defaults of `completion`; a role without `gpuNumber` sees no GPU, and
+//! one without `cpuNumber` or `memoryMB` has 1 CPU or 100 MiB. Directories of the host are mounted at the
 //! path they have outside; what lies in the cluster's file system is named by `PAI_DATA_DIR` and its kin, as it is
 //! there.
 
 mod directories;
+mod environment;
 mod role;
+mod ssh;
 
 use serde_json::{Map, Value as Json, json};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
-use crate::document::{Document, Entry, Value};
+use crate::document::{Document, Entry, Node, Value};
 use crate::openpai::{LONGEST_JOB, converted, short};
 
 use super::fields::{Fields, wrong};
@@ -35,15 +38,23 @@ const KNOWN: &[&str] = &[
     "extras",
 ];
 
+/// Fields that have another name in protocol v1.
+const ELSEWHERE: [(&str, &str); 4] = [
+    ("name", "`jobName`"),
+    ("jobRetryCount", "`retryCount`"),
+    ("defaults", "`virtualCluster`"),
+    ("secrets", "`\"protocolVersion\": 2`: protocol v1 has no secrets"),
+];
+
 /// Turns a job of protocol v1 into a document of ours.
 pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     let before = sink.error_count();
     let root = &document.root;
     let first = root.entries().first()?;
     let job = Fields { node: root, place: first.key_span, within: String::new() };
-    job.refuse_others(KNOWN, sink);
+    job.refuse_others_but(KNOWN, &ELSEWHERE, sink);
 
-    let directories = directories::read(&job, sink);
+    let directories = directories::read(&job, environment::variables(&job, sink), sink);
     let gpu_type = job.text("gpuType", sink);
     let mut entries = vec![entry("version", first.key_span, number(first.key_span, 1))];
     entries.extend(job.required("jobName", sink).and_then(|field| name(field, &job, sink)));
@@ -114,6 +125,9 @@ fn kept(
     if !task_roles.is_empty() {
         protocol.insert("taskRoles".to_owned(), task_roles.into());
     }
+    if let Some(plugin) = ssh::plugin(job, sink) {
+        settings.insert("plugins".to_owned(), json!([plugin]));
+    }
     if let Some(extras) = job.entry("extras").filter(|entry| !entry.value.entries().is_empty()) {
         let message = "`extras` is kept for OpenPAI; other targets ignore it";
         sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(extras.key_span, ""));
@@ -130,12 +144,11 @@ fn note_absent(job: &Fields<'_>, sink: &mut Sink) {
     let absent = [
         ("authFile", "log in to the registry by `registries`, with the password as a secret"),
         ("killAllOnCompletedTaskNumber", "`minSucceededTaskCount` of a role ends the job"),
-        ("jobEnvs", "set variables in the command"),
     ];
     for (name, instead) in absent {
         let Some(field) = job.entry(name) else { continue };
         // OpenPAI reads an empty text as nothing, and so it has no effect here.
-        if matches!(&field.value.value, Value::Null) || field.value.as_str().is_some_and(str::is_empty) {
+        if !has_effect(&field.value) {
             continue;
         }
         sink.push(
@@ -146,6 +159,16 @@ fn note_absent(job: &Fields<'_>, sink: &mut Sink) {
             .at_span(field.key_span, "")
             .note(instead),
         );
+    }
+}
+
+/// Whether a value asks for anything: nothing, an empty text, 0 and `false` do not.
+fn has_effect(value: &Node) -> bool {
+    match &value.value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Number { number, .. } => number.as_f64() != Some(0.0),
+        _ => true,
     }
 }
 

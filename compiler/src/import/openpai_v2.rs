@@ -9,6 +9,7 @@ mod extras;
 mod findings;
 mod images;
 mod kept;
+mod parameters;
 mod plugins;
 mod prerequisites;
 mod resources;
@@ -23,7 +24,7 @@ use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{LONGEST_JOB, Sections, converted, read_sections, short};
+use crate::openpai::{LONGEST_JOB, PLUGINS, Sections, converted, read_sections, short};
 use crate::source::{Sources, Span};
 
 use super::fields::{Fields, wrong};
@@ -31,6 +32,23 @@ use super::nodes::{entry, map, number, sequence, string};
 use prerequisites::Pool;
 use role::{Job, TaskRole};
 use template::{Scope, is_param, number_text};
+
+/// Fields that are somewhere else, most of them since protocol v1, with what to write.
+const ELSEWHERE: [(&str, &str); 13] = [
+    ("jobName", "`name`"),
+    ("image", "a prerequisite of type `dockerimage`, and its name as `dockerImage` of each task role"),
+    ("retryCount", "`jobRetryCount`"),
+    ("virtualCluster", "it in `defaults`"),
+    ("deployment", "it in `defaults`"),
+    ("gangAllocation", "it in `extras`"),
+    ("hivedScheduler", "it in `extras`"),
+    ("storages", "it in `extras`"),
+    ("jobStatusChangeNotification", "it in `extras`"),
+    (PLUGINS, "it in `extras`"),
+    ("gpuType", "`skuType` in `hivedScheduler` of `extras`"),
+    ("codeDir", "a plugin `git`, which clones the code, or put the code into the image"),
+    ("jobEnvs", "`export NAME=VALUE` in `commands`"),
+];
 
 /// Turns a job of protocol v2 into a document of ours; `apart` is set if its secrets are in another document.
 pub(super) fn import(
@@ -43,7 +61,7 @@ pub(super) fn import(
     let root = &document.root;
     let first = root.entries().first()?;
     let fields = Fields { node: root, place: first.key_span, within: String::new() };
-    fields.refuse_others(&crate::openpai::FIELDS, sink);
+    fields.refuse_others_but(&crate::openpai::FIELDS, &ELSEWHERE, sink);
     fixed(&fields, sink);
     let name = name(&fields, sink);
     let roles: Vec<&str> =

@@ -1,5 +1,8 @@
 //! The result of a template, and the findings for one that cannot be read.
 
+mod openpai_0_14;
+mod plugins;
+
 use std::fmt::Write as _;
 
 use crate::diagnostic::{Code, Diagnostic, Severity, Sink};
@@ -252,4 +255,18 @@ fn ten_thousand_task_roles_are_read() {
     let (_, document, sink) = run(&text);
     assert_eq!(document.unwrap().root.get("roles").unwrap().entries().len(), 10_000);
     assert!(sink.diagnostics().iter().all(|d| d.severity != Severity::Error));
+}
+
+/// What is empty sets nothing, so nothing is left out.
+#[test]
+fn empty_fields_that_protocol_v2_lacks_are_ignored() {
+    let ignored = Code::parse("J0529");
+    for (value, said) in
+        [("{}", false), ("[]", false), ("\"\"", false), ("null", false), ("{\"A\": \"1\"}", true)]
+    {
+        let text = EXAMPLE.replacen('{', &format!("{{\"jobEnvs\":{value},"), 1);
+        let (_, _, sink) = run(&text);
+        let found = sink.diagnostics().iter().any(|d| Some(d.code) == ignored);
+        assert_eq!(found, said, "jobEnvs: {value}");
+    }
 }

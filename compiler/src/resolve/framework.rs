@@ -6,7 +6,7 @@ use jobc_schema::distributed::{Framework, MemberPart};
 pub(super) const RENDEZVOUS: &str = "rendezvous";
 
 /// The framework as it is written.
-pub(super) fn framework_name(framework: Framework) -> &'static str {
+pub(crate) fn framework_name(framework: Framework) -> &'static str {
     match framework {
         Framework::Torchrun => "torchrun",
         Framework::Ddp => "ddp",

@@ -40,24 +40,30 @@ impl Launchers {
     }
 }
 
-/// Decides who launches: the launcher role where there is one; with MPI the first instance; else all.
+/// Decides who launches: the launcher role where there is one; with MPI and DeepSpeed the first instance; else all.
+///
+/// One instance alone has nobody to start by ssh. MPI's launcher has the same set-up then; DeepSpeed's needs none.
 pub(super) fn resolve_launch(
     context: &Context<'_>,
     spec: &Distributed,
     members: &[MemberPlan],
     sink: &mut Sink,
 ) -> Launchers {
+    let instances = |role: &str| context.table.get(role).map_or(1, |facts| facts.instances);
     let one = |role: &str| Launchers::One {
         role: role.to_owned(),
-        alone: context.table.get(role).is_some_and(|facts| facts.instances == 1),
+        alone: context.table.contains_key(role) && instances(role) == 1,
         others: members.iter().map(|m| m.role.clone()).filter(|other| other != role).collect(),
     };
     let first = || members.iter().find(|m| m.first_rank == Some(0)).map_or(Launchers::All, |m| one(&m.role));
     let launcher = members.iter().find(|member| member.part == MemberPart::Launcher);
+    let ranked = members.iter().filter(|member| member.first_rank.is_some());
+    let several = ranked.map(|member| instances(&member.role)).fold(0, u32::saturating_add) > 1;
     let at = Pointer::ROOT.keys(["distributed", "launch"]);
     let launch = match (spec.launch.as_deref(), launcher) {
         (None, Some(member)) => one(&member.role),
         (None, None) if matches!(spec.framework, Framework::Mpi | Framework::Horovod) => first(),
+        (None, None) if spec.framework == Framework::Deepspeed && several => first(),
         (None | Some("all"), _) => Launchers::All,
         (Some("first"), _) => first(),
         (Some(role), _) if members.iter().any(|member| member.role == role) => one(role),

@@ -10,7 +10,7 @@ use jobc_schema::{BackendName, Job};
 use serde_json::Value;
 
 use super::openpai_env::NAMED_INSTANCES;
-use crate::openpai::{Names, OWN_PORTS, SSH_BARRIER, SSH_CONFIG, short};
+use crate::openpai::{Names, OWN_PORTS, SSH_BARRIER, SSH_CONFIG, is_on, short};
 
 /// The names of tasks, as glibc's `HOSTALIASES` wants them; hostname(7).
 const ALIASES: &str = "/etc/jobc/openpai/aliases";
@@ -53,7 +53,7 @@ pub(super) fn openpai_ssh(
     }
     config.push_str("Host *\n  User root\n  IdentityFile ~/.ssh/id_ed25519\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n");
     let mut files = vec![file(SSH_CONFIG, config)];
-    if plugin["parameters"]["sshbarrier"] == true {
+    if is_on(&plugin["parameters"]["sshbarrier"]) {
         files.push(file(SSH_BARRIER, Text::literal(peers)));
     }
     let mut env = vec![];
@@ -76,7 +76,7 @@ fn plugin_of<'a>(job: &'a Job, role: &str) -> Option<&'a Value> {
     job.openpai
         .iter()
         .flat_map(|settings| &settings.plugins)
-        .find(|plugin| plugin["plugin"] == "ssh" && plugin["parameters"]["jobssh"] == true && is_for(plugin))
+        .find(|plugin| plugin["plugin"] == "ssh" && is_on(&plugin["parameters"]["jobssh"]) && is_for(plugin))
 }
 
 fn file(path: &str, text: Text) -> FilePlan {

@@ -63,6 +63,8 @@ pub struct ImageFacts {
     pub python: Option<String>,
     /// The system, such as `ubuntu22.04`.
     pub os: Option<String>,
+    /// What an image of CUDA holds: `base`, `runtime` or `devel`; the compiler is in `devel` alone.
+    pub flavour: Option<String>,
 }
 
 /// References that were read somewhere, for an editor to offer.
@@ -105,7 +107,7 @@ fn look_up(reference: &str) -> Option<ImageFacts> {
 
 fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
     let hole = |name: &str| holes.get(name).cloned();
-    let looked_up = || form.cuda_by.iter().find_map(|(name, table)| table.get(holes.get(name)?).cloned());
+    let looked_up = || form.cuda_by.iter().find_map(|(name, table)| cuda_of_release(table, holes.get(name)?));
     let os = form.os.as_ref().map(|os| {
         holes.iter().fold(os.clone(), |os, (name, value)| os.replace(&format!("{{{name}}}"), value))
     });
@@ -115,7 +117,14 @@ fn read(form: &TagForm, holes: &IndexMap<String, String>) -> ImageFacts {
         vendor: form.gpu,
         python: hole("python"),
         os,
+        flavour: hole("flavour"),
     }
+}
+
+/// The CUDA version of a release: that of `2.16` counts for `2.16.1`.
+fn cuda_of_release(table: &IndexMap<String, String>, release: &str) -> Option<String> {
+    let minor = || release.match_indices('.').nth(1).and_then(|(at, _)| table.get(&release[..at]));
+    table.get(release).or_else(minor).cloned()
 }
 
 /// Whether an image is one of a repository of the table, or of a mirror of it; `someone/python` is unrelated.

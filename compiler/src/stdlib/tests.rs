@@ -220,8 +220,15 @@ fn a_tag_tells_about_its_image() {
     check("mirror.example.com/nvidia/cuda:12.4.1-base-ubi8", Some("12.4.1"), true, None, Some("ubi8"));
     check("pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime", Some("12.4"), true, None, None);
     check("nvcr.io/nvidia/pytorch:25.12-py3", Some("13.1.0"), true, None, None);
-    check("nvcr.io/nvidia/pytorch:24.01-py3", None, true, None, None);
-    check("tensorflow/tensorflow:2.16.1-gpu-jupyter", None, true, None, None);
+    check("nvcr.io/nvidia/pytorch:24.01-py3", Some("12.3"), true, None, None);
+    check("nvcr.io/nvidia/pytorch:99.01-py3", None, true, None, None);
+    check("nvcr.io/nvidia/tensorflow:23.03-tf2-py3", Some("12.1"), true, None, None);
+    check("tensorflow/tensorflow:2.16.1-gpu-jupyter", Some("12.3"), true, None, None);
+    check("tensorflow/tensorflow:1.15.5-gpu-py3", Some("10.0"), true, None, None);
+    check("tensorflow/tensorflow:2.4-gpu", Some("11.0"), true, None, None);
+    check("tensorflow/tensorflow:9.9.9-gpu", None, true, None, None);
+    check("nvidia/cuda:10.2-base", Some("10.2"), true, None, None);
+    check("nvidia/cuda:10.0-cudnn7-devel", Some("10.0"), true, None, None);
     check("tensorflow/tensorflow:2.16.1", None, false, None, None);
     check("tensorflow/tensorflow:latest", None, false, None, None);
     let rocm = "rocm/pytorch:rocm7.2.4_ubuntu24.04_py3.12_pytorch_release_2.10.0";
@@ -231,6 +238,14 @@ fn a_tag_tells_about_its_image() {
     check("python:3.12-alpine3.20", None, false, Some("3.12"), None);
     check("docker.io/library/python:3.12", None, false, Some("3.12"), None);
     check("ubuntu:24.04@sha256:00", None, false, None, Some("ubuntu24.04"));
+    for (reference, flavour) in [
+        ("nvidia/cuda:10.2-base", Some("base")),
+        ("nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04", Some("devel")),
+        ("pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime", Some("runtime")),
+        ("python:3.12-slim", None),
+    ] {
+        assert_eq!(images::facts(reference).unwrap().flavour.as_deref(), flavour, "{reference}");
+    }
     for seen in images::seen() {
         assert!(images::facts(&seen).is_some(), "{seen} is not of its form");
     }

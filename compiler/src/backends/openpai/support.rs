@@ -3,7 +3,7 @@
 use jobc_schema::gpu::Vendor;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, RolePlan, VolumeSource};
-use jobc_schema::role::RetryScope;
+use jobc_schema::role::{Capabilities, RetryScope};
 
 use crate::backend::{Capability, Support};
 
@@ -113,7 +113,11 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
             "OpenPAI always runs commands of its own, and an image's ENTRYPOINT is not known here; write `run`",
         ),
         Capability::Labels => none("OpenPAI jobs have no labels; leave `labels` out for this target"),
-        Capability::ReadOnlyRoot | Capability::LinuxCapabilities | Capability::Privileged => {
+        Capability::LinuxCapabilities if capabilities_are_given(job) => Support::Full,
+        Capability::LinuxCapabilities => none(
+            "every task of OpenPAI has the usual capabilities with `SYS_ADMIN`, `IPC_LOCK` and `DAC_READ_SEARCH`, and no others; leave `capabilities` out for this target",
+        ),
+        Capability::ReadOnlyRoot | Capability::Privileged => {
             none("OpenPAI does not support security settings; leave `security` out for this target")
         }
         Capability::ImageFile => none(
@@ -153,6 +157,19 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         | Capability::RegistryLogin
         | Capability::Ssh => Support::Full,
     }
+}
+
+/// Whether the tasks of OpenPAI have all that the roles add to the usual capabilities, and lack all that they drop
+/// (rest-server, `k8s.js`).
+fn capabilities_are_given(job: &JobPlan) -> bool {
+    let only = |names: &[String], known: &[&str]| {
+        names.iter().all(|name| known.contains(&name.to_ascii_uppercase().trim_start_matches("CAP_")))
+    };
+    let given = |set: &Capabilities| {
+        only(&set.add, &["SYS_ADMIN", "IPC_LOCK", "DAC_READ_SEARCH"]) && only(&set.drop, &["MKNOD"])
+    };
+    let mut sets = job.roles.iter().filter_map(|role| role.security.capabilities.as_ref()).peekable();
+    sets.peek().is_some() && sets.all(given)
 }
 
 /// Whether every role retries the whole job as often; in a job from OpenPAI those that retry single tasks do so, too.

@@ -11,30 +11,44 @@ const TORCHRUN_SETS: [&str; 6] =
 /// Warns if one value for all instances replaces values that differ between them.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let torchrun = role.commands.iter().any(super::super::command::Command::is_torchrun);
+        let torchrun = role.commands.iter().any(crate::check::command::Command::is_torchrun);
         // Variables that the user sets are no longer among the provided ones, so the names are computed again.
         let set = view.plan.distributed.as_ref().zip(role.member);
         let set = set.map(|(distributed, member)| framework_names(distributed, member)).unwrap_or_default();
         for name in role.plan.env.keys() {
-            let message = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
-                format!("`{name}` is set by hand, but `torchrun` sets it in every process it starts")
+            let (message, note) = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
+                // The command may pass it on, as in `--node_rank=$RANK`; then torchrun's own value comes later.
+                if role.uses(name) {
+                    let Some(found) = passed_on(role, name) else { continue };
+                    found
+                } else {
+                    let message =
+                        format!("`{name}` is set by hand, but `torchrun` sets it in every process it starts");
+                    (message, format!("leave `{name}` out"))
+                }
             } else if set.contains(name) {
-                format!("`{name}` is set by hand and overrides what `distributed` sets in each instance")
+                let message =
+                    format!("`{name}` is set by hand and overrides what `distributed` sets in each instance");
+                (message, format!("leave `{name}` out"))
             } else {
                 continue;
             };
             sink.push(
-                Diagnostic::warning(codes::RANK_BY_HAND, message)
-                    .at_key(&place(role, name), "")
-                    .note(format!("leave `{name}` out")),
+                Diagnostic::warning(codes::RANK_BY_HAND, message).at_key(&role.env_at(name), "").note(note),
             );
         }
     }
 }
 
-/// The role's own entry, else the job's.
-fn place(role: &RoleView<'_>, name: &str) -> jobc_schema::Pointer {
-    let own = role.spec.is_some_and(|spec| spec.env.contains_key(name));
-    let at = if own { role.at() } else { jobc_schema::Pointer::ROOT };
-    at.keys(["env", name])
+/// What is wrong with a rank that the command passes to torchrun: nothing where it differs between the instances.
+fn passed_on(role: &RoleView<'_>, name: &str) -> Option<(String, String)> {
+    let value = role.constant(name)?;
+    if role.plan.instances < 2 || !name.ends_with("RANK") || value.contains('$') {
+        return None;
+    }
+    let message = format!(
+        "`{name}` is {value} in all {} instances of role `{}`, and the command passes it on",
+        role.plan.instances, role.plan.name
+    );
+    Some((message, format!("write `{name}: ${{{{ instance.index }}}}`, the number of the instance")))
 }

@@ -17,7 +17,7 @@ use crate::template::{expand_templates, show_uses};
 use crate::{resolve, validate};
 
 /// The targets a job is checked for unless a test brings its own: one local, one cluster.
-const TARGETS: &str = "\
+pub(super) const TARGETS: &str = "\
 version: 1
 targets:
   local: {backends: [dockerfile, oci, cgroup]}
@@ -25,7 +25,7 @@ targets:
 ";
 
 /// All findings about a job on its way to the plan, and whether there was one.
-fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
+pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) {
     let mut sources = Sources::new();
     let mut sink = Sink::new();
     let id = sources.add(Source::new("job.yaml", job));
@@ -90,7 +90,7 @@ fn report(jobs: &[&str], targets: &str) -> String {
 }
 
 /// Code and message of each finding, one a line.
-fn list(found: &[Diagnostic]) -> String {
+pub(super) fn list(found: &[Diagnostic]) -> String {
     found.iter().fold(String::new(), |mut out, d| {
         let _ = writeln!(out, "    {:?} {}: {}", d.severity, d.code, d.message);
         out

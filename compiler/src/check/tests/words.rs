@@ -52,3 +52,38 @@ fn programs_are_known_by_their_words() {
     assert_eq!(nproc("torchrun --nproc-per-node 8 x").as_deref(), Some("8"));
     assert_eq!(nproc("torchrun --nproc-per-node"), None);
 }
+
+#[test]
+fn programs_that_start_another_are_looked_through() {
+    let through = |script: &str, expected: &str| check(script, &[expected]);
+    through("uv run --with rich -p 3.12 -- torchrun x", "torchrun|x");
+    through("numactl -N 0 --membind=0 torchrun x", "torchrun|x");
+    through("timeout -k 10 --signal=INT 1h torchrun x", "torchrun|x");
+    through("nsys profile -o out -t cuda --stats=true torchrun x", "torchrun|x");
+    through("srun -n 4 --gres=gpu:8 torchrun x", "torchrun|x");
+    through("conda run -n torch --no-capture-output torchrun x", "torchrun|x");
+    through("env -i -u A B=1 torchrun x", "torchrun|x");
+    through("taskset -c 0-7 nice -n 5 torchrun x", "torchrun|x");
+    through("A=1 bash -euo pipefail -c 'exec torchrun \"a b\"'", "torchrun|a b");
+    through("eval torchrun x", "torchrun|x");
+    through("uv pip install x", "uv|pip|install|x");
+    through("timeout 5", "timeout|5");
+    through("env", "env");
+    check("L=\"torchrun --nnodes 2\"; $L 'a b'", &["torchrun|--nnodes|2|a b"]);
+    check("export L=torchrun\n${L} x", &["export|L=torchrun", "torchrun|x"]);
+    check("CMD=(torchrun --nnodes 2)\n\"${CMD[@]}\" x", &["torchrun|--nnodes|2", "${CMD[@]}|x"]);
+    check("$L x; L=$L", &["$L|x"]);
+    check("L='$L x'; $L", &["$L"]);
+}
+
+#[test]
+fn what_a_command_is_surrounded_by_is_kept() {
+    let first = |script: &str| split(script).remove(0);
+    assert_eq!(first("A=1 B='2 3' torchrun x").env, [("A".into(), "1".into()), ("B".into(), "2 3".into())]);
+    for (script, piped) in [("a | b", true), ("a |& b", true), ("a || b", false), ("a; b | c", false)] {
+        assert_eq!(first(script).piped, piped, "{script}");
+    }
+    assert!(first("sh -c 'python x' | tee log").piped);
+    assert!(first("timeout 1h sleep infinity").timed);
+    assert!(!first("sleep infinity").timed);
+}

@@ -24,6 +24,21 @@ const KNOWN: &[&str] = &[
     "minSucceededTaskCount",
 ];
 
+/// The memory of a task whose role names none (rest-server 0.14, `config/job.js`).
+const DEFAULT_MEMORY: &str = "100MiB";
+
+/// Fields that have another name in protocol v1.
+const ELSEWHERE: [(&str, &str); 8] = [
+    ("instances", "`taskNumber`"),
+    ("cpu", "`cpuNumber`"),
+    ("gpu", "`gpuNumber`"),
+    ("memory", "`memoryMB`, a number of MiB"),
+    ("ports", "`portList`"),
+    ("commands", "`command`, one string"),
+    ("image", "it at the top level: protocol v1 has one image for all task roles"),
+    ("gpuType", "it at the top level: protocol v1 has one type for all task roles"),
+];
+
 /// The settings of the job for all its roles.
 pub(super) struct Shared<'a> {
     /// `gpuType`: the field and the model.
@@ -43,7 +58,7 @@ pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut 
     let named = item.get("name").and_then(Node::as_str);
     let called = named.map_or_else(|| format!("{}", index + 1), |name| format!("`{name}`"));
     let role = Fields { node: item, place: first.key_span, within: format!(" in task role {called}") };
-    role.refuse_others(KNOWN, sink);
+    role.refuse_others_but(KNOWN, &ELSEWHERE, sink);
 
     let (name, name_span) = name(index, &role, sink)?;
     let mut entries = vec![];
@@ -99,8 +114,13 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
 
 fn resources(role: &Fields<'_>, span: Span, shared: &Shared<'_>, sink: &mut Sink) -> Vec<Entry> {
     let mut entries = vec![];
-    if let Some((field, _)) = role.number("cpuNumber", 1, sink) {
-        entries.push(entry("cpu", field.key_span, field.value.clone()));
+    match role.number("cpuNumber", 1, sink) {
+        Some((field, _)) => entries.push(entry("cpu", field.key_span, field.value.clone())),
+        None if role.entry("cpuNumber").is_none() => entries.push(entry("cpu", role.place, number(span, 1))),
+        None => {}
+    }
+    if role.entry("memoryMB").is_none() {
+        entries.push(entry("memory", role.place, string(span, DEFAULT_MEMORY)));
     }
     for (theirs, ours) in [("memoryMB", "memory"), ("shmMB", "shm")] {
         if let Some((field, megabytes)) = role.number(theirs, 1, sink) {
@@ -206,16 +226,29 @@ pub(super) fn labels(role: &Node) -> Map<String, Json> {
     ports.iter().filter_map(label).collect()
 }
 
-/// The thresholds; null switches one off.
+/// The thresholds; null switches one off, and so does a number that is never reached, on OpenPAI too.
 fn completion(role: &Fields<'_>, span: Span, sink: &mut Sink) -> Option<Entry> {
     let mut entries = vec![];
+    // A mistake in it was reported with the other fields.
+    let tasks = role.number("taskNumber", 1, &mut Sink::new()).map_or(1, |(_, count)| count);
     let thresholds = [("minFailedTaskCount", "min_failed"), ("minSucceededTaskCount", "min_succeeded")];
     for (theirs, ours) in thresholds {
         let Some(field) = role.entry(theirs) else { continue };
         if field.value.value == Value::Null {
             entries.push(entry(ours, field.key_span, string(field.value.span, "none")));
-        } else if let Some((field, _)) = role.number(theirs, 1, sink) {
-            entries.push(entry(ours, field.key_span, field.value.clone()));
+        } else if let Some((field, count)) = role.number(theirs, 1, sink) {
+            if count <= tasks {
+                entries.push(entry(ours, field.key_span, field.value.clone()));
+                continue;
+            }
+            let message =
+                format!("`{theirs}` is {count}, but the role has {tasks} tasks: it is never reached");
+            sink.push(
+                Diagnostic::warning(codes::OPENPAI_THRESHOLD, message)
+                    .at_span(field.value.span, "")
+                    .note("`null` switches a threshold off"),
+            );
+            entries.push(entry(ours, field.key_span, string(field.value.span, "none")));
         }
     }
     let key = entries.first()?.key_span;

@@ -36,7 +36,7 @@ pub(super) fn read(
                 let kept = |plugins: Vec<&Plugin<'_>>| -> Vec<Json> {
                     plugins.into_iter().map(|plugin| self::plugin(plugin, roles)).collect()
                 };
-                for plugin in &others {
+                for plugin in others.iter().filter(|plugin| plugin.is_for_clusters()) {
                     note_plugin(plugin, job, sink);
                 }
                 if !others.is_empty() {
@@ -68,12 +68,11 @@ fn plugin(plugin: &Plugin<'_>, roles: &[TaskRole<'_>]) -> Json {
 /// Says what a plugin does elsewhere.
 fn note_plugin(plugin: &Plugin<'_>, job: &Job<'_, '_>, sink: &mut Sink) {
     let at = plugin.node.get("plugin").map_or(plugin.node.span, |name| name.span);
-    let is_on = |name: &str| plugin.parameter(name).is_some_and(|node| node.value == Value::Bool(true));
     if plugin.name != "ssh" {
         sink.push(note_kept(&format!("the plugin `{}`", plugin.name), at));
         return;
     }
-    if !is_on("jobssh") {
+    if !plugin.is_on("jobssh") {
         return;
     }
     match job.no_gang {

@@ -1,19 +1,26 @@
-//! `extras` and its runtime plugins: what runs around the commands, and what only a cluster of OpenPAI's understands.
+//! Runtime plugins: what runs around the commands, and what only a cluster of OpenPAI's understands.
 
+use super::parameters::{self, EVENTS};
 use super::script::{Around, Text};
-use crate::diagnostic::{Diagnostic, Sink, codes};
-use crate::document::{Node, Value};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
+use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
-use crate::openpai::PLUGINS;
+use crate::openpai::{KNOWN_PLUGINS, PLUGIN_PREFIX, PLUGINS, is_on};
+use crate::source::{SourceId, Span};
 use crate::suggest;
 
 /// Default directory of a repository of the plugin `git`.
 const CLONE_DIR: &str = "/usr/local/pai/code";
 
+/// The parameters of a plugin that has none.
+static NOTHING: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
+
 /// A runtime plugin.
 pub(super) struct Plugin<'a> {
     pub(super) name: &'a str,
     pub(super) node: &'a Node,
+    /// What it is told.
+    parameters: Option<&'a Node>,
     /// The task roles it is for; all if there is no list.
     roles: Option<Vec<&'a str>>,
     may_fail: bool,
@@ -28,6 +35,9 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
         else {
             continue;
         };
+        if let Some(entry) = fields.entry("plugin") {
+            known(name, entry, "", sink);
+        }
         fields.within = format!(" in the plugin `{name}`");
         fields.refuse_others(&["plugin", "taskroles", "parameters", "failurePolicy"], sink);
         let chosen = fields.entry("taskroles").map(|_| {
@@ -55,12 +65,80 @@ pub(super) fn read<'a>(extras: &Fields<'a>, roles: &[&str], sink: &mut Sink) -> 
             fields.map("parameters", "a map of the plugin's parameters", sink);
         }
         let may_fail = policy.is_some_and(|(_, policy)| policy == "ignore");
-        plugins.push(Plugin { name, node: item, roles: chosen, may_fail });
+        let parameters = item.get("parameters").filter(|node| matches!(node.value, Value::Mapping(_)));
+        let plugin = Plugin { name, node: item, parameters, roles: chosen, may_fail };
+        parameters::check(&plugin, &[], sink);
+        plugins.push(plugin);
     }
     plugins
 }
 
+/// Reports a plugin that the runtime does not have: there it raises, and the task fails before its command.
+///
+/// A cluster may have plugins of its own, so only a slip is an error.
+fn known(name: &str, field: &Entry, prefix: &str, sink: &mut Sink) {
+    if KNOWN_PLUGINS.contains(&name) {
+        return;
+    }
+    let at = field.value.span;
+    let Some(near) = suggest::nearest(name, KNOWN_PLUGINS) else {
+        let message = format!(
+            "unknown runtime plugin `{name}`: where a cluster lacks it, the task fails before its command"
+        );
+        sink.push(
+            Diagnostic::warning(codes::OPENPAI_REFERENCE, message)
+                .at_span(at, "")
+                .note(format!("OpenPAI itself has {}", suggest::list(KNOWN_PLUGINS))),
+        );
+        return;
+    };
+    let message = format!("unknown runtime plugin `{name}`: OpenPAI fails the task before its command");
+    let text = format!("{prefix}{near}");
+    sink.push(Diagnostic::error(codes::OPENPAI_REFERENCE, message).at_span(at, "").fix(
+        format!("write `{text}`"),
+        Place::Span(at),
+        text,
+        Safety::Safe,
+    ));
+}
+
 impl<'a> Plugin<'a> {
+    /// The plugin that a prerequisite is: what stands next to its name are its parameters.
+    pub(super) fn of_prerequisite(fields: &Fields<'a>, common: &[&str], sink: &mut Sink) -> Option<Self> {
+        let (field, written) = fields.text("plugin", sink)?;
+        let Some(name) = written.strip_prefix(PLUGIN_PREFIX) else {
+            let message = format!("`{written}` is not the name of a plugin: OpenPAI ignores it");
+            let found = Diagnostic::error(codes::OPENPAI_VALUE, message).at_span(field.value.span, "");
+            let exact = KNOWN_PLUGINS.into_iter().find(|known| *known == written);
+            sink.push(match exact.or_else(|| suggest::nearest(written, KNOWN_PLUGINS)) {
+                Some(near) => {
+                    let text = format!("{PLUGIN_PREFIX}{near}");
+                    found.fix(format!("write `{text}`"), Place::Span(field.value.span), text, Safety::Safe)
+                }
+                None => found.note(format!("write it as `{PLUGIN_PREFIX}NAME`")),
+            });
+            return None;
+        };
+        known(name, field, PLUGIN_PREFIX, sink);
+        let policy = fields.text("failurePolicy", sink);
+        if let Some((field, _)) = policy.filter(|(_, policy)| !["ignore", "fail"].contains(policy)) {
+            wrong(field, "`ignore` or `fail`", sink);
+        }
+        let may_fail = policy.is_some_and(|(_, policy)| policy == "ignore");
+        let plugin = Self { name, node: fields.node, parameters: Some(fields.node), roles: None, may_fail };
+        let besides: Vec<&str> =
+            common.iter().chain(&["plugin", "require", "failurePolicy", "uri"]).copied().collect();
+        parameters::check(&plugin, &besides, sink);
+        Some(plugin)
+    }
+
+    /// Its parameters as fields; nothing is in them if it has none.
+    pub(super) fn fields(&self) -> Fields<'a> {
+        let node = self.parameters.unwrap_or(&NOTHING);
+        let place = self.node.get("plugin").map_or(self.node.span, |name| name.span);
+        Fields { node, place, within: format!(" in the plugin `{}`", self.name) }
+    }
+
     /// Whether it acts on a task role.
     pub(super) fn is_for(&self, role: &str) -> bool {
         self.roles.as_ref().is_none_or(|roles| roles.contains(&role))
@@ -68,7 +146,12 @@ impl<'a> Plugin<'a> {
 
     /// A parameter of the plugin.
     pub(super) fn parameter(&self, name: &str) -> Option<&'a Node> {
-        self.node.get("parameters")?.get(name)
+        self.parameters?.get(name)
+    }
+
+    /// Whether a parameter is on; OpenPAI reads `"True"` as that, too.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        self.parameter(name).is_some_and(|node| is_on(&node.to_json()))
     }
 
     /// Whether other targets can do what it does: its commands run around those of the role.
@@ -80,19 +163,24 @@ impl<'a> Plugin<'a> {
         }
     }
 
+    /// Whether it is one of OpenPAI's that only a cluster can do anything with.
+    pub(super) fn is_for_clusters(&self) -> bool {
+        matches!(self.name, "ssh" | "teamwise_storage" | "tensorboard")
+    }
+
     /// What it runs around the commands of its roles.
-    pub(super) fn around(&self, sink: &mut Sink) -> Vec<Around<'a>> {
+    pub(super) fn around(&self) -> Vec<Around<'a>> {
         match self.name {
-            "cmd" => self.cmd(sink),
+            "cmd" => self.cmd(),
             "git" => self.git().into_iter().collect(),
             _ => vec![],
         }
     }
 
-    fn cmd(&self, sink: &mut Sink) -> Vec<Around<'a>> {
-        let Some(parameters) = self.node.get("parameters") else { return vec![] };
-        let fields =
-            Fields { node: parameters, place: parameters.span, within: " in the plugin `cmd`".to_owned() };
+    fn cmd(&self) -> Vec<Around<'a>> {
+        // Its mistakes were reported when it was read.
+        let mut quiet = Sink::new();
+        let fields = self.fields();
         let mut around = Vec::new();
         let mut add = |before: bool, commands: Vec<(&'a Node, &'a str)>| {
             if !commands.is_empty() {
@@ -100,12 +188,12 @@ impl<'a> Plugin<'a> {
                 around.push(Around { before, commands, may_fail: self.may_fail });
             }
         };
-        add(true, fields.texts("preCommands", sink));
-        add(false, fields.texts("postCommands", sink));
-        for item in fields.list("callbacks", "a list of callbacks", sink) {
-            let Some(callback) = Fields::of_item(item, "callbacks", sink) else { continue };
-            let event = callback.text("event", sink).map(|(_, event)| event);
-            add(event == Some("taskStarts"), callback.texts("commands", sink));
+        add(true, fields.texts("preCommands", &mut quiet));
+        add(false, fields.texts("postCommands", &mut quiet));
+        for item in fields.list("callbacks", "a list of callbacks", &mut quiet) {
+            let Some(callback) = Fields::of_item(item, "callbacks", &mut quiet) else { continue };
+            let event = callback.text("event", &mut quiet).map(|(_, event)| event);
+            add(event == Some(EVENTS[0]), callback.texts("commands", &mut quiet));
         }
         around
     }

@@ -1,5 +1,7 @@
 //! The pool of named things that task roles pick from: images, data, outputs, scripts.
 
+use super::findings::note_kept;
+use super::plugins::Plugin;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node};
 use crate::import::fields::{Fields, wrong};
@@ -9,11 +11,6 @@ use crate::suggest;
 const KINDS: [&str; 4] = ["dockerimage", "data", "output", "script"];
 /// What every prerequisite may have.
 const COMMON: [&str; 6] = ["protocolVersion", "name", "type", "version", "contributor", "description"];
-/// The plugin whose `callbacks` are commands around those of the role.
-pub(super) const CMD: &str = "com.microsoft.pai.runtimeplugin.cmd";
-/// When commands of a callback run.
-const EVENTS: [&str; 2] = ["taskStarts", "taskSucceeds"];
-
 /// One prerequisite.
 pub(super) struct Prerequisite<'a> {
     pub(super) name: &'a str,
@@ -21,13 +18,8 @@ pub(super) struct Prerequisite<'a> {
     pub(super) node: &'a Node,
     /// Other prerequisites that it brings with it.
     pub(super) require: Vec<(&'a Node, &'a str)>,
-}
-
-/// Commands of a prerequisite that run around those of the role.
-pub(super) struct Callback<'a> {
-    /// Whether they run before; else after success.
-    pub(super) before: bool,
-    pub(super) commands: Vec<(&'a Node, &'a str)>,
+    /// The runtime plugin that it is.
+    pub(super) plugin: Option<Plugin<'a>>,
 }
 
 /// All of a job.
@@ -154,7 +146,11 @@ fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<
             wrong(entry, "a string", sink);
         }
     }
-    let plugin = fields.text("plugin", sink);
+    let is_plugin = kind != "dockerimage" && fields.entry("plugin").is_some();
+    let plugin = if is_plugin { Plugin::of_prerequisite(fields, &COMMON, sink) } else { None };
+    if let Some(plugin) = plugin.as_ref().filter(|plugin| plugin.is_for_clusters()) {
+        sink.push(note_kept(&format!("the plugin `{}`", plugin.name), node.span));
+    }
     match kind {
         "dockerimage" => {
             let known: Vec<&str> = COMMON.iter().chain(&["auth", "uri"]).copied().collect();
@@ -168,46 +164,18 @@ fn read_one<'a>(node: &'a Node, fields: &Fields<'a>, sink: &mut Sink) -> Option<
             }
         }
         "data" => {
-            if fields.entry("uri").is_some() || plugin.is_none() {
+            if fields.entry("uri").is_some() || !is_plugin {
                 fields.required("uri", sink);
                 fields.texts("uri", sink);
             }
         }
         _ => {
-            if fields.entry("uri").is_some() || plugin.is_none() {
+            if fields.entry("uri").is_some() || !is_plugin {
                 fields.required("uri", sink);
                 fields.text("uri", sink);
             }
         }
     }
     let require = if fields.entry("require").is_some() { fields.texts("require", sink) } else { vec![] };
-    Some(Prerequisite { name, kind, node, require })
-}
-
-impl<'a> Prerequisite<'a> {
-    /// The commands it runs around those of the role; none if it is not a plugin for that.
-    pub(super) fn callbacks(&self, sink: &mut Sink) -> Vec<Callback<'a>> {
-        if self.node.get("plugin").and_then(Node::as_str) != Some(CMD) {
-            return vec![];
-        }
-        let fields =
-            Fields { node: self.node, place: self.node.span, within: format!(" in `{}`", self.name) };
-        let mut callbacks = Vec::new();
-        for item in fields.list("callbacks", "a list of callbacks", sink) {
-            let Some(callback) = Fields::of_item(item, "callbacks", sink) else { continue };
-            callback.refuse_others(&["event", "commands"], sink);
-            let Some((field, event)) =
-                callback.required("event", sink).and_then(|_| callback.text("event", sink))
-            else {
-                continue;
-            };
-            if !EVENTS.contains(&event) {
-                wrong(field, "`taskStarts` or `taskSucceeds`", sink);
-                continue;
-            }
-            callbacks
-                .push(Callback { before: event == EVENTS[0], commands: callback.texts("commands", sink) });
-        }
-        callbacks
-    }
+    Some(Prerequisite { name, kind, node, require, plugin })
 }

@@ -18,7 +18,16 @@ pub(super) fn read(
     let (field, wanted) = role
         .required("resourcePerInstance", sink)
         .and_then(|_| role.map("resourcePerInstance", "a map of `cpu`, `memoryMB` and `gpu`", sink))?;
-    wanted.refuse_others(&["cpu", "memoryMB", "gpu", "ports"], sink);
+    let elsewhere = [
+        ("shmMB", "it in `extraContainerOptions` of the task role"),
+        ("infiniband", "it in `extraContainerOptions` of the task role"),
+        ("cpuNumber", "`cpu`"),
+        ("gpuNumber", "`gpu`"),
+        ("memory", "`memoryMB`, a number of MiB"),
+        ("portList", "`ports`, as in `ports: {http: 1}`"),
+        ("gpuType", "`skuType` in `hivedScheduler` of `extras`"),
+    ];
+    wanted.refuse_others_but(&["cpu", "memoryMB", "gpu", "ports"], &elsewhere, sink);
     let mut entries = vec![];
     let mut need =
         |name: &str, least: i64| wanted.required(name, sink).and_then(|_| wanted.number(name, least, sink));

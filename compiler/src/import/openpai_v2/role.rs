@@ -8,7 +8,7 @@ use super::deployment::Deployment;
 use super::plugins::Plugin;
 use super::prerequisites::{Pool, Prerequisite};
 use super::resources;
-use super::script::{self, Around, Text};
+use super::script::{self, Around};
 use super::template::{Scope, secret_name};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
@@ -16,6 +16,27 @@ use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
 use crate::openpai::{LONGEST_ROLE, SectionValue, Sections, converted};
 use crate::source::Span;
+
+/// Fields that are somewhere else, most of them since protocol v1, with what to write.
+const ELSEWHERE: [(&str, &str); 17] = [
+    ("taskNumber", "`instances`"),
+    ("cpuNumber", "`cpu` in `resourcePerInstance`"),
+    ("cpu", "it in `resourcePerInstance`"),
+    ("memoryMB", "it in `resourcePerInstance`"),
+    ("gpuNumber", "`gpu` in `resourcePerInstance`"),
+    ("gpu", "it in `resourcePerInstance`"),
+    ("portList", "`ports` in `resourcePerInstance`, as in `ports: {http: 1}`"),
+    ("ports", "it in `resourcePerInstance`"),
+    ("shmMB", "it in `extraContainerOptions`"),
+    ("infiniband", "it in `extraContainerOptions`"),
+    ("command", "`commands`, a list of strings"),
+    ("minFailedTaskCount", "`minFailedInstances` in `completion`"),
+    ("minSucceededTaskCount", "`minSucceededInstances` in `completion`"),
+    ("minFailedInstances", "it in `completion`"),
+    ("minSucceededInstances", "it in `completion`"),
+    ("retryCount", "`taskRetryCount`, or `jobRetryCount` at the top level"),
+    ("image", "`dockerImage`, the name of a prerequisite of type `dockerimage`"),
+];
 
 /// What a role is read with.
 pub(super) struct Job<'p, 'a> {
@@ -58,7 +79,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         wrong(field, "a map of fields", sink);
         return None;
     }
-    role.refuse_others(&crate::openpai::ROLE_FIELDS, sink);
+    role.refuse_others_but(&crate::openpai::ROLE_FIELDS, &ELSEWHERE, sink);
     let mut kept = Map::new();
     let mut scope = job.scope.clone();
     for (kind, chosen) in &mut scope.chosen {
@@ -136,15 +157,11 @@ fn commands<'a>(
         if role.entry("prerequisites").is_some() { role.texts("prerequisites", sink) } else { vec![] };
     let brought: Vec<&Prerequisite<'a>> = job.pool.brought(&names, sink);
     let mut around: Vec<Around<'a>> = Vec::new();
-    for prerequisite in brought {
-        around.extend(prerequisite.callbacks(sink).into_iter().map(|callback| Around {
-            before: callback.before,
-            commands: callback.commands.into_iter().map(|(node, text)| Text::Written(node, text)).collect(),
-            may_fail: false,
-        }));
+    for plugin in brought.into_iter().filter_map(|prerequisite| prerequisite.plugin.as_ref()) {
+        around.extend(plugin.around());
     }
     for plugin in job.plugins.iter().filter(|plugin| plugin.is_for(raw)) {
-        around.extend(plugin.around(sink));
+        around.extend(plugin.around());
     }
     let (before, after) = job.deployment.map(|deployment| deployment.of(raw)).unwrap_or_default();
     let all: Vec<_> = before.iter().chain(&own).chain(&after).copied().collect();
@@ -204,16 +221,21 @@ fn completion(role: &Fields<'_>, instances: u64, key: Span, sink: &mut Sink) -> 
     let mut entries = vec![];
     let found = role.map("completion", "a map of thresholds", sink);
     if let Some((_, fields)) = &found {
-        fields.refuse_others(&["minFailedInstances", "minSucceededInstances"], sink);
+        let old = [
+            ("minFailedTaskCount", "`minFailedInstances`"),
+            ("minSucceededTaskCount", "`minSucceededInstances`"),
+        ];
+        fields.refuse_others_but(&["minFailedInstances", "minSucceededInstances"], &old, sink);
     }
     let mut read = |name: &str, end: &str| {
         let (_, fields) = found.as_ref()?;
         let (field, count) = fields.integer(name, -1, sink)?;
         let never = u64::try_from(count).is_ok_and(|count| count > instances);
         if never {
+            // OpenPAI takes it, and its portal writes it for TensorBoard; it is never reached there either.
             let message = format!("`{name}` is {count}, but the role has {instances} instances: {end}");
             sink.push(
-                Diagnostic::error(codes::OPENPAI_THRESHOLD, message)
+                Diagnostic::warning(codes::OPENPAI_THRESHOLD, message)
                     .at_span(field.value.span, "")
                     .fix(
                         format!("write `{instances}`"),
@@ -224,7 +246,7 @@ fn completion(role: &Fields<'_>, instances: u64, key: Span, sink: &mut Sink) -> 
                     .note("-1 switches a threshold off"),
             );
         }
-        Some((field, count))
+        Some((field, if never { -1 } else { count }))
     };
     let failed = read("minFailedInstances", "it can never fail the job");
     let succeeded = read("minSucceededInstances", "it can never end the job");

@@ -93,12 +93,14 @@ fn horovod_from_the_first_worker() {
 }
 
 #[test]
-fn deepspeed_on_all_and_from_the_first() {
+fn deepspeed_from_the_first_and_on_all_and_alone() {
     let roles = "  worker: {instances: 2, run: deepspeed train.py, resources: {gpu: 8}}\n";
+    let alone = "  worker: {run: deepspeed train.py, resources: {gpu: 8}}\n";
     insta::assert_snapshot!(
         [
             check(roles, "{framework: deepspeed, roles: [worker]}"),
-            check(roles, "{framework: deepspeed, roles: [worker], launch: first}"),
+            check(roles, "{framework: deepspeed, roles: [worker], launch: all}"),
+            check(alone, "{framework: deepspeed, roles: [worker]}"),
         ]
         .join("----\n")
     );

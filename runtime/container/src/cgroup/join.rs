@@ -37,7 +37,7 @@ impl Cgroup {
         for group in self.record.groups.iter().filter(|group| group.exists()) {
             match group.version {
                 Version::V1 => {
-                    self.join_fds.push(create::open_entry_fd(&group.directory, "tasks", OFlags::WRONLY)?)
+                    self.join_fds.push(create::open_entry_fd(&group.directory, "tasks", OFlags::WRONLY)?);
                 }
                 Version::V2 => {
                     let directory = lifecycle::group_of_process(&group.directory, first)?;

@@ -44,7 +44,7 @@ type ParseFn = fn(&str, &mut Usage);
 /// earlier one has reported is left as it is.
 const FILES: &[(Version, &str, ParseFn)] = &[
     (Version::V2, "cpu.stat", |text, usage| {
-        set_if_missing(&mut usage.cpu_usec, value_of_key(text, "usage_usec"))
+        set_if_missing(&mut usage.cpu_usec, value_of_key(text, "usage_usec"));
     }),
     (Version::V2, "memory.current", |text, usage| set_if_missing(&mut usage.memory, number(text))),
     (Version::V2, "memory.peak", |text, usage| set_if_missing(&mut usage.memory_peak, number(text))),
@@ -62,11 +62,11 @@ const FILES: &[(Version, &str, ParseFn)] = &[
     }),
     (Version::V1, "memory.usage_in_bytes", |text, usage| set_if_missing(&mut usage.memory, number(text))),
     (Version::V1, "memory.max_usage_in_bytes", |text, usage| {
-        set_if_missing(&mut usage.memory_peak, number(text))
+        set_if_missing(&mut usage.memory_peak, number(text));
     }),
     (Version::V1, "memory.failcnt", |text, usage| set_if_missing(&mut usage.memory_limit_hits, number(text))),
     (Version::V1, "memory.oom_control", |text, usage| {
-        set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"))
+        set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"));
     }),
     (Version::V1, "blkio.throttle.io_service_bytes_recursive", |text, usage| {
         set_if_missing(&mut usage.read_bytes, Some(sum_of_devices(text, "Read ")));

@@ -1,0 +1,81 @@
+//! A program with its arguments, and what its words say.
+
+/// A program with its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// The program and its arguments.
+    pub(crate) words: Vec<String>,
+    /// The variables that are set for it alone: `A=1 program`.
+    pub(crate) env: Vec<(String, String)>,
+    /// Whether it ends in `&`.
+    pub(crate) background: bool,
+    /// Whether its output goes into a pipe.
+    pub(crate) piped: bool,
+    /// Whether `timeout` ends it.
+    pub(crate) timed: bool,
+}
+
+impl Command {
+    /// The program's name without its directory.
+    pub(crate) fn program(&self) -> &str {
+        self.words.first().map_or("", |word| base_name(word))
+    }
+
+    /// The arguments.
+    pub(crate) fn arguments(&self) -> &[String] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// Whether an argument is exactly this.
+    pub(crate) fn has(&self, argument: &str) -> bool {
+        self.arguments().iter().any(|a| a == argument)
+    }
+
+    /// Whether it is a Python interpreter.
+    pub(crate) fn is_python(&self) -> bool {
+        self.program().starts_with("python")
+    }
+
+    /// The module of `python -m MODULE`.
+    pub(crate) fn python_module(&self) -> Option<&str> {
+        if !self.is_python() {
+            return None;
+        }
+        let at = self.arguments().iter().position(|a| a == "-m")?;
+        self.arguments().get(at + 1).map(String::as_str)
+    }
+
+    /// The file of `python FILE.py`.
+    pub(crate) fn python_file(&self) -> Option<&str> {
+        let first = self.arguments().iter().find(|word| !word.starts_with('-'))?;
+        (self.is_python() && camino::Utf8Path::new(first).extension() == Some("py")).then_some(first)
+    }
+
+    /// The value of a flag, `--flag=VALUE` or `--flag VALUE`; `-` and `_` inside the name are alike.
+    pub(crate) fn flag(&self, name: &str) -> Option<&str> {
+        Some(self.one_of(&[name])?.1)
+    }
+
+    /// The first of several flags that has a value: the flag as it is written, and its value.
+    pub(crate) fn one_of(&self, names: &[&str]) -> Option<(&str, &str)> {
+        let arguments = self.arguments();
+        names.iter().find_map(|name| {
+            let same = |word: &str| word.replace('_', "-") == name.replace('_', "-");
+            arguments.iter().enumerate().find_map(|(i, word)| match word.split_once('=') {
+                Some((flag, value)) => same(flag).then_some((flag, value)),
+                None if same(word) => Some((word.as_str(), arguments.get(i + 1)?.as_str())),
+                None => None,
+            })
+        })
+    }
+}
+
+/// A program's name without its directory.
+pub(super) fn base_name(word: &str) -> &str {
+    word.rsplit('/').next().unwrap_or(word)
+}
+
+/// Whether a program is a shell whose scripts are read here.
+pub(crate) fn is_shell(program: &str) -> bool {
+    matches!(base_name(program), "bash" | "sh" | "dash" | "ash" | "zsh" | "ksh")
+}

@@ -1,0 +1,76 @@
+//! J0348: `$NAME` in `env`, which no target expands.
+
+use jobc_schema::plan::{EnvPlan, Piece};
+
+use crate::check::command::variables;
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Variables whose values are templates of the program that reads them.
+const TEMPLATES: [&str; 3] = ["PS1", "PS4", "PROMPT_COMMAND"];
+
+/// Parts of the names of variables whose values may hold any letters.
+const SECRETS: [&str; 4] = ["PASSWORD", "PASSWD", "SECRET", "TOKEN"];
+
+/// Warns of values that only a shell would expand: a process gets the letters `$NAME`.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        // `eval` and `envsubst` expand what they are given.
+        if ["eval ", "envsubst"].iter().any(|word| role.text.contains(word)) {
+            continue;
+        }
+        for (name, value) in &role.plan.env {
+            let EnvPlan::Text(text) = value else { continue };
+            let pieces = text.pieces().iter().filter_map(|piece| match piece {
+                Piece::Literal(text) => Some(text.as_str()),
+                Piece::Reference(_) => None,
+            });
+            let Some((used, whole)) = pieces.into_iter().find_map(used) else { continue };
+            let free = SECRETS.iter().any(|part| name.contains(part)) && !whole;
+            let inner = role.text.contains("-c") && role.uses(name);
+            if free || inner || TEMPLATES.contains(&name.as_str()) {
+                continue;
+            }
+            sink.push(report(role, name, used));
+        }
+    }
+}
+
+/// The first variable that a value uses, and whether it is the whole value.
+fn used(text: &str) -> Option<(&str, bool)> {
+    // `$$` is not the beginning of a name, nor is an escaped `$`.
+    let (name, at) = variables(text).find(|(_, at)| !text[..*at].ends_with(['$', '\\']))?;
+    Some((name, at == 0 && text.trim_start_matches(['$', '{']).trim_end_matches('}') == name))
+}
+
+fn report(role: &RoleView<'_>, name: &str, used: &str) -> Diagnostic {
+    let message = if name == "PATH" {
+        format!("`PATH` holds the letters `${used}`, since `env` is not read by a shell: no program is found")
+    } else {
+        format!("`{name}` holds the letters `${used}`, since `env` is not read by a shell")
+    };
+    let found = Diagnostic::warning(codes::ENV_LITERAL, message).at(&role.env_at(name), "");
+    let value = match used {
+        "JOBC_INDEX" => Some("${{ instance.index }}".to_owned()),
+        "JOBC_JOB" => Some("${{ job.name }}".to_owned()),
+        _ => role.constant(used).filter(|value| !value.contains('$')).map(str::to_owned),
+    };
+    match value {
+        Some(value) => found.note(format!("write `{value}` in place of `${used}`")),
+        None => found
+            .note(format!(
+                "set it in `run`, which a shell reads: `export {name}={}`",
+                shown(role, name, used)
+            ))
+            .note("the `env` of an image block is expanded too, with the variables of the base image"),
+    }
+}
+
+/// The value as a shell takes it, unless it is long or has letters that would have to be quoted.
+fn shown(role: &RoleView<'_>, name: &str, used: &str) -> String {
+    let plain = |value: &&str| value.len() < 60 && !value.contains(['"', '\\', '`', '\n']);
+    match role.constant(name).filter(plain) {
+        Some(value) => format!("\"{value}\""),
+        None => format!("…${used}…"),
+    }
+}

@@ -1,0 +1,87 @@
+//! J0301: a launcher on several instances that know nothing of each other.
+
+use jobc_schema::distributed::Framework;
+
+use crate::check::command::{Command, Launcher};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::resolve::framework_name;
+
+/// Warns if each instance would train alone.
+///
+/// An address alone does not say how many instances there are: without `--nnodes` torchrun counts one.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
+        let alone = role.commands.iter().find_map(|command| {
+            let launcher = command.launcher()?;
+            is_alone(view, role, command, launcher).then_some(launcher)
+        });
+        let Some(launcher) = alone else { continue };
+        let (name, instances) = (&role.plan.name, role.plan.instances);
+        let message = format!(
+            "`{}` in role `{name}` does not know its {instances} instances: each trains alone, as {instances} separate runs",
+            launcher.name()
+        );
+        let diagnostic = Diagnostic::warning(codes::LAUNCHER_ALONE, message)
+            .at(&role.run_at(), "")
+            .at(&role.at().key("instances"), "this many instances start it")
+            .note(advice(view, role, launcher));
+        let separate = match launcher {
+            Launcher::Torchrun => "for separate runs, write `torchrun --standalone`",
+            _ => "for separate runs, write `x-jobc-allow: [J0301]` at the top level",
+        };
+        sink.push(diagnostic.note(separate));
+    }
+}
+
+fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher) -> bool {
+    // `framework: deepspeed` and the like: what fits them is J0309's matter.
+    let own = role.member.is_some()
+        && view.plan.distributed.as_ref().is_some_and(|d| framework(launcher).contains(&d.framework));
+    match launcher {
+        Launcher::Torchrun => {
+            let said = ["PET_NNODES", "PET_STANDALONE"].iter().any(|name| role.has_variable(name));
+            !said && !role.mentions(&["nnodes", "PET_NNODES", "standalone"])
+        }
+        Launcher::Accelerate => {
+            let said = ["num_machines", "num-machines", "config_file", "config-file", "PET_NNODES"];
+            !role.has_variable("PET_NNODES") && !role.mentions(&said)
+        }
+        Launcher::Deepspeed => {
+            !own && !command.has("--no_ssh") && !role.knows_index() && !role.mentions(&["hostfile"])
+        }
+        Launcher::Mpirun | Launcher::Horovodrun => {
+            let hosts = ["-H", "-host", "--host", "-hosts", "--hosts", "-f", "-machinefile", "--machinefile"];
+            let said =
+                hosts.iter().any(|flag| command.has(flag)) || role.mentions(&["hostfile", "HOST_FILE"]);
+            !own && !said && !role.knows_index()
+        }
+    }
+}
+
+/// The frameworks that a launcher is for; the first is what to write.
+fn framework(launcher: Launcher) -> &'static [Framework] {
+    match launcher {
+        Launcher::Torchrun | Launcher::Accelerate => &[Framework::Torchrun],
+        Launcher::Deepspeed => &[Framework::Deepspeed],
+        Launcher::Mpirun => &[Framework::Mpi, Framework::Horovod, Framework::Deepspeed],
+        Launcher::Horovodrun => &[Framework::Horovod, Framework::Mpi],
+    }
+}
+
+fn advice(view: &View<'_>, role: &RoleView<'_>, launcher: Launcher) -> String {
+    let name = &role.plan.name;
+    let word = framework_name(framework(launcher)[0]);
+    let set = match &view.plan.distributed {
+        Some(_) if role.member.is_some() && launcher == Launcher::Torchrun => {
+            return "write `framework: torchrun` under `distributed`: other frameworks set none of torchrun's variables".to_owned();
+        }
+        Some(_) if role.member.is_some() => format!("write `framework: {word}` under `distributed`"),
+        Some(_) => format!("add `{name}` to `roles` of `distributed`"),
+        None => format!("write `distributed: {{framework: {word}, roles: [{name}]}}` at the top level"),
+    };
+    match launcher {
+        Launcher::Accelerate => format!("{set}, and `torchrun` in place of `accelerate launch`"),
+        _ => set,
+    }
+}

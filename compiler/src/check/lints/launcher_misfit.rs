@@ -1,0 +1,174 @@
+//! J0309: a command that the framework of `distributed` cannot make one job of.
+
+use jobc_schema::Pointer;
+use jobc_schema::distributed::Framework;
+use jobc_schema::plan::Launch;
+
+use crate::check::command::{Command, Launcher};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
+use crate::resolve::framework_name;
+
+/// Words that show that something else in the command starts the processes.
+const STARTS: [&str; 7] =
+    ["torchrun", "torch.distributed", "mpirun", "mpiexec", "horovodrun", "PET_", "srun"];
+
+/// Programs that may come after the one that does the work.
+const AFTER: [&str; 14] =
+    ["echo", "printf", "wait", "exit", "ls", "true", "date", "fi", "done", "}", "tee", "cp", "mv", "cat"];
+
+/// Refuses a member's command that would run as separate jobs, or that waits for instances which never start it.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    let Some(distributed) = &view.plan.distributed else { return };
+    for role in &view.roles {
+        if role.member.is_none() || role.peers(view) < 2 || role.plan.launch == Launch::None {
+            continue;
+        }
+        let misfit = unlaunched(role, distributed.framework).or_else(|| {
+            let launched = |command: &Command| {
+                let launcher = command.launcher()?;
+                first_only(role, distributed.framework, launcher, command)
+                    .or_else(|| everywhere(role, distributed.framework, launcher, command))
+            };
+            role.commands.iter().find_map(launched)
+        });
+        let Some(misfit) = misfit else { continue };
+        let place = Pointer::ROOT.keys(["distributed", misfit.key]);
+        let mut found = Diagnostic::new(codes::LAUNCHER_MISFIT, misfit.severity, misfit.message)
+            .at(&role.run_at(), "")
+            .at(&place, "");
+        found.notes = misfit.notes;
+        sink.push(found);
+    }
+}
+
+/// What does not fit, and what to write instead.
+struct Misfit {
+    severity: Severity,
+    /// The key of `distributed` that it does not fit.
+    key: &'static str,
+    message: String,
+    notes: Vec<String>,
+}
+
+fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
+    Misfit {
+        severity: Severity::Error,
+        key,
+        message,
+        notes: notes.iter().map(|&note| note.to_owned()).collect(),
+    }
+}
+
+/// Plain `python` where the framework only prepares what a launcher reads.
+///
+/// A module may be a launcher of its own, and `python` beside MPI may start `mpirun` itself: a warning there.
+fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
+    let command = role.commands.iter().rfind(|command| !AFTER.contains(&command.program()))?;
+    if role.commands.iter().any(|c| c.launcher().is_some()) || role.mentions(&STARTS) || role.knows_index() {
+        return None;
+    }
+    let (file, name) = (command.python_file(), &role.plan.name);
+    let program = file.or_else(|| command.python_module())?;
+    let shown = if file.is_some() { format!("python {program}") } else { format!("python -m {program}") };
+    let (launcher, rest) = match framework {
+        Framework::Torchrun => {
+            ("torchrun", if file.is_some() { program.to_owned() } else { format!("-m {program}") })
+        }
+        Framework::Deepspeed => {
+            ("deepspeed", if file.is_some() { program.to_owned() } else { format!("--module {program}") })
+        }
+        Framework::Mpi => ("mpirun", shown.clone()),
+        Framework::Horovod => ("horovodrun", shown.clone()),
+        Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray => return None,
+    };
+    let instances = role.plan.instances;
+    let message = if role.plan.launch == Launch::First {
+        format!(
+            "only the first instance of role `{name}` runs `{shown}`, and nothing starts the processes of the others"
+        )
+    } else if instances > 1 {
+        format!(
+            "nothing joins the {instances} instances of role `{name}`: each runs `{shown}` alone, as {instances} separate runs"
+        )
+    } else {
+        format!("nothing joins role `{name}` to the other instances: `{shown}` runs alone")
+    };
+    let certain = file.is_some() && matches!(framework, Framework::Torchrun | Framework::Deepspeed);
+    let mut notes = vec![format!("write `{launcher} {rest}` in place of `{shown}`")];
+    if framework == Framework::Torchrun {
+        notes.push("for one process on each instance, write `framework: ddp`".to_owned());
+    }
+    Some(Misfit {
+        severity: if certain { Severity::Error } else { Severity::Warning },
+        key: "framework",
+        message,
+        notes,
+    })
+}
+
+/// A launcher that every instance must run, where only the first one does.
+fn first_only(
+    role: &RoleView<'_>,
+    framework: Framework,
+    launcher: Launcher,
+    command: &Command,
+) -> Option<Misfit> {
+    if role.plan.launch != Launch::First {
+        return None;
+    }
+    let name = &role.plan.name;
+    if command.has("--no_ssh") && launcher == Launcher::Deepspeed {
+        let message = format!(
+            "`deepspeed --no_ssh` must run in every instance of role `{name}`, but only the first runs it"
+        );
+        return Some(refused(
+            "framework",
+            message,
+            &["write `launch: all` under `distributed`, or leave `--no_ssh` out"],
+        ));
+    }
+    // With a host file or a configuration `accelerate launch` starts the others by ssh.
+    let starts =
+        launcher == Launcher::Accelerate && role.mentions(&["hostfile", "config_file", "config-file"]);
+    if launcher.starts_peers() || starts {
+        return None;
+    }
+    let written = framework_name(framework);
+    let message = format!(
+        "`{}` must run in every instance of role `{name}`, but with `framework: {written}` only the first runs it",
+        launcher.name()
+    );
+    Some(refused("framework", message, &["write `framework: torchrun`, which every instance runs"]))
+}
+
+/// A launcher that starts the processes of all instances, where every instance runs it.
+fn everywhere(
+    role: &RoleView<'_>,
+    framework: Framework,
+    launcher: Launcher,
+    command: &Command,
+) -> Option<Misfit> {
+    let fits = matches!(framework, Framework::Deepspeed | Framework::Mpi | Framework::Horovod);
+    let instances = role.plan.instances;
+    if role.plan.launch != Launch::All
+        || instances < 2
+        || !fits
+        || !launcher.starts_peers()
+        || role.knows_index()
+    {
+        return None;
+    }
+    let (name, program) = (&role.plan.name, launcher.name());
+    if launcher == Launcher::Deepspeed && (command.has("--no_ssh") || role.mentions(&["hostfile"])) {
+        return None;
+    }
+    let message = format!(
+        "with `launch: all` each of the {instances} instances of role `{name}` runs `{program}`: they train as {instances} separate runs"
+    );
+    let mut notes = vec!["remove `launch: all`: the first instance starts the processes of the others"];
+    if launcher == Launcher::Deepspeed {
+        notes.push("or write `deepspeed --no_ssh --node_rank=$JOBC_INDEX --master_addr=$MASTER_ADDR --hostfile=$JOBC_HOSTFILE`");
+    }
+    Some(refused("launch", message, &notes))
+}

@@ -1,0 +1,136 @@
+//! J0307: a rendezvous at an address that means something else in every instance.
+
+use crate::check::command::{self, Command, Launcher};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::resolve::framework_names;
+
+/// Flags that hold the address of the rendezvous.
+const FLAGS: [&str; 9] = [
+    "--master-addr",
+    "--rdzv-endpoint",
+    "--main-process-ip",
+    "--dist-url",
+    "--init-method",
+    "--dist-init-addr",
+    "--coordinator-address",
+    "--master-address",
+    "--head-node-ip",
+];
+
+/// Flags of `mpirun` and `horovodrun` that list hosts.
+const HOSTS: [&str; 5] = ["-H", "--host", "-host", "--hosts", "-hosts"];
+
+/// Variables that hold it.
+const VARIABLES: [&str; 8] = [
+    "MASTER_ADDR",
+    "PET_MASTER_ADDR",
+    "PET_RDZV_ENDPOINT",
+    "JAX_COORDINATOR_ADDRESS",
+    "COORDINATOR_ADDRESS",
+    "MAIN_PROCESS_IP",
+    "DMLC_TRACKER_URI",
+    "DMLC_PS_ROOT_URI",
+];
+
+/// Words that show that several instances are to meet.
+const MEETS: [&str; 10] = [
+    "nnodes",
+    "num_nodes",
+    "num-nodes",
+    "num_machines",
+    "num-machines",
+    "world_size",
+    "world-size",
+    "WORLD_SIZE",
+    "PET_NNODES",
+    "JOBC_INDEX",
+];
+
+/// Warns of `localhost` where the processes of several instances must meet.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in view.roles.iter().filter(|role| role.peers(view) > 1) {
+        // Instances that are not to meet may each use their own address; J0301 speaks of those that should.
+        if role.mentions(&["standalone"]) || (role.member.is_none() && !role.mentions(&MEETS)) {
+            continue;
+        }
+        let in_command = role.commands.iter().find_map(|command| in_command(role, command));
+        if let Some((written, address)) = in_command {
+            let found = report(view, role, &written, &address).at(&role.run_at(), "");
+            sink.push(
+                found.note(advice(role, written.starts_with("-H") || HOSTS.contains(&written.as_str()))),
+            );
+        }
+        let member = view.plan.distributed.as_ref().zip(role.member);
+        let provided = member.map(|(plan, member)| framework_names(plan, member)).unwrap_or_default();
+        for name in VARIABLES {
+            // What `distributed` sets itself is J0303's matter.
+            let Some(address) = role.constant(name).filter(|value| is_local(value)) else { continue };
+            if provided.iter().any(|provided| provided == name) {
+                continue;
+            }
+            let found = report(view, role, name, address).at(&role.env_at(name), "");
+            sink.push(found.note(advice(role, false)));
+        }
+    }
+}
+
+/// The flag or variable of a command that holds an address of its own, and the address.
+fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)> {
+    let launcher = command.launcher();
+    let own = |word: &str| {
+        // Of a variable that holds the address, the finding is at the variable.
+        let variable = command::variables(word).any(|(name, _)| VARIABLES.contains(&name));
+        let value = role.value(word).filter(|value| !variable && is_local(value))?;
+        Some(value.to_owned())
+    };
+    if let Some((flag, value)) = command.one_of(&FLAGS) {
+        return Some((flag.to_owned(), own(value)?));
+    }
+    if matches!(launcher, Some(Launcher::Mpirun | Launcher::Horovodrun)) {
+        let (flag, hosts) = command.one_of(&HOSTS)?;
+        let hosts = role.value(hosts)?;
+        return hosts.split(',').all(is_local).then(|| (flag.to_owned(), hosts.to_owned()));
+    }
+    let exported = if command.program() == "export" { command.arguments() } else { &[] };
+    let exported = exported.iter().filter_map(|word| word.split_once('='));
+    let set = command.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).chain(exported);
+    let (name, address) =
+        set.into_iter().find(|(name, value)| VARIABLES.contains(name) && is_local(value))?;
+    Some((name.to_owned(), address.to_owned()))
+}
+
+fn report(view: &View<'_>, role: &RoleView<'_>, written: &str, address: &str) -> Diagnostic {
+    let message = format!(
+        "`{written}` is `{address}`, which in each of the {} instances is the instance itself: they never meet",
+        role.peers(view)
+    );
+    Diagnostic::warning(codes::LOCAL_RENDEZVOUS, message)
+}
+
+fn advice(role: &RoleView<'_>, hosts: bool) -> String {
+    if hosts {
+        return "write `--hostfile \"$JOBC_HOSTFILE\"`, which lists all instances".to_owned();
+    }
+    let name = &role.plan.name;
+    if role.member.is_some() {
+        "leave it out: `distributed` sets the address of the first instance".to_owned()
+    } else {
+        format!(
+            "write `${{{{ hosts.{name}[0] }}}}`, or use `distributed`, which sets the address of the first instance"
+        )
+    }
+}
+
+/// Whether an address is the instance's own: `localhost`, `127.0.0.1:29500`, `tcp://localhost:1`.
+fn is_local(address: &str) -> bool {
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let host = if address.starts_with("[::1]") || address == "::1" {
+        "localhost"
+    } else {
+        address.split([':', '/']).next().unwrap_or(address)
+    };
+    let loopback =
+        host.strip_prefix("127.").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'));
+    host == "localhost" || host == "0.0.0.0" || loopback
+}

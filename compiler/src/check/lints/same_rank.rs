@@ -1,0 +1,47 @@
+//! J0308: a rank written as a number, which is the same in every instance.
+
+use crate::check::command::{Command, Launcher};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// Warns of `--node_rank=0` in a role of several instances: they all wait for the others, or fail.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
+        let Some((flag, number)) = role.commands.iter().find_map(|command| rank(role, command)) else {
+            continue;
+        };
+        let message = format!(
+            "`{flag}` is {number} in all {} instances of role `{}`",
+            role.plan.instances, role.plan.name
+        );
+        let advice = if role.has_variable("PET_NODE_RANK") {
+            format!("leave `{flag}` out: `distributed` sets it in each instance")
+        } else {
+            format!("write `{flag}=$JOBC_INDEX`, the number of the instance")
+        };
+        sink.push(
+            Diagnostic::warning(codes::SAME_RANK, message)
+                .at(&role.run_at(), "")
+                .at(&role.at().key("instances"), "")
+                .note(advice),
+        );
+    }
+}
+
+/// The flag with a rank, and its number.
+fn rank<'c>(role: &RoleView<'_>, command: &'c Command) -> Option<(&'c str, &'c str)> {
+    let flags: &[&str] = match command.launcher() {
+        Some(Launcher::Torchrun) if role.mentions(&["standalone"]) => return None,
+        Some(Launcher::Torchrun | Launcher::Deepspeed) => &["--node_rank"],
+        Some(Launcher::Accelerate) => &["--machine_rank"],
+        // PyTorch's own examples: `python main.py --world-size 2 --rank 0`.
+        None if command.is_python()
+            && command.one_of(&["--world-size", "--num-nodes", "--nnodes"]).is_some() =>
+        {
+            &["--rank", "--node_rank"]
+        }
+        Some(Launcher::Mpirun | Launcher::Horovodrun) | None => return None,
+    };
+    let (flag, number) = command.one_of(flags)?;
+    number.parse::<u32>().is_ok().then_some((flag, number))
+}

@@ -1,0 +1,131 @@
+//! J0349: `export X=$X:/more` where `X` may be unset, which ends a script under `-u`.
+
+use std::collections::BTreeSet;
+
+use jobc_schema::plan::{BuildStep, CommandPlan, ImageSource};
+
+use crate::check::command::{plain, variables};
+use crate::check::view::{RoleView, View};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
+use crate::stdlib::images;
+
+/// Variables that a shell or every runtime sets.
+const ALWAYS: [&str; 12] =
+    ["PATH", "HOME", "PWD", "OLDPWD", "HOSTNAME", "SHLVL", "IFS", "UID", "EUID", "PPID", "RANDOM", "SECONDS"];
+
+/// Variables that images for GPUs set.
+const OF_GPU_IMAGES: [&str; 2] = ["LD_LIBRARY_PATH", "LIBRARY_PATH"];
+
+/// Warns of a variable that is made longer and that nothing known has set.
+pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    for role in &view.roles {
+        let CommandPlan::Script { shell, setup, script } = &role.plan.command else { continue };
+        // A file that is read into the shell may set anything.
+        let reads = role.commands.iter().any(|command| ["source", "."].contains(&command.program()));
+        if !shell.iter().any(|word| is_nounset(word)) || reads || role.text.contains("set +u") {
+            continue;
+        }
+        let mut set = known(view, role);
+        let texts = [("setup", setup.as_ref()), ("run", Some(script))];
+        for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text?))) {
+            let text = plain(text);
+            let mut from = 0;
+            for line in text.split_inclusive('\n') {
+                for (name, at) in longer(line, &mut set) {
+                    let start = from + at;
+                    let end = start + line[at..].find([':', '"', ' ', '\n', '/']).unwrap_or(line.len() - at);
+                    sink.push(
+                        report(name).at_place(Place::inside(&role.at().key(key), &text, start..end), ""),
+                    );
+                }
+                from += line.len();
+            }
+        }
+    }
+}
+
+fn report(name: &str) -> Diagnostic {
+    let message = format!("`{name}` may be unset, and the shell ends at an unset variable (`-u`)");
+    Diagnostic::warning(codes::UNSET_VARIABLE, message)
+        .note(format!("write `${{{name}:-}}`, which is empty then; with a colon only where it is set: `${{{name}:+${name}:}}/more`"))
+}
+
+fn is_nounset(word: &str) -> bool {
+    word == "nounset" || (word.starts_with('-') && !word.starts_with("--") && word.contains('u'))
+}
+
+/// The variables that are set before the script begins, as far as it is known.
+fn known(view: &View<'_>, role: &RoleView<'_>) -> BTreeSet<String> {
+    let mut set: BTreeSet<String> = ALWAYS.iter().map(|&name| name.to_owned()).collect();
+    set.extend(role.plan.env.keys().cloned());
+    set.extend(role.plan.provided_env.keys().cloned());
+    for command in
+        role.commands.iter().filter(|command| ["read", "for", "getopts"].contains(&command.program()))
+    {
+        set.extend(command.arguments().iter().cloned());
+    }
+    let Some(image) = view.plan.image_of(role.plan) else { return set };
+    match &image.source {
+        ImageSource::Build { steps, args, .. } => {
+            set.extend(args.keys().cloned());
+            for step in steps {
+                if let BuildStep::Env(env) = step {
+                    set.extend(env.keys().cloned());
+                }
+            }
+        }
+        ImageSource::Dockerfile { env, .. } => set.extend(env.keys().cloned()),
+        ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
+    }
+    let gpu =
+        view.base(image).and_then(|(reference, _)| images::facts(reference)).is_some_and(|facts| facts.gpu);
+    set.extend(OF_GPU_IMAGES.iter().filter(|_| gpu).map(|&name| name.to_owned()));
+    set
+}
+
+/// The variables of a line that are set from themselves and not known, with the byte where they are used; adds those
+/// that the line sets.
+fn longer<'l>(line: &'l str, set: &mut BTreeSet<String>) -> Vec<(&'l str, usize)> {
+    let mut found = Vec::new();
+    let code = line.split(" #").next().unwrap_or(line);
+    for (at, _) in code.match_indices('=') {
+        let before = &code[..at];
+        let begin = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+        let name = &before[begin..];
+        let starts =
+            before[..begin].chars().next_back().is_none_or(|c| c.is_whitespace() || ";&(".contains(c));
+        if !starts || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            continue;
+        }
+        let value = value(&code[at + 1..]);
+        if !set.contains(name) {
+            let used = variables(value).find(|(used, at)| *used == name && is_bare(value, name, *at));
+            found.extend(used.map(|(_, offset)| (name, code.len() - code[at + 1..].len() + offset)));
+        }
+        set.insert(name.to_owned());
+    }
+    found
+}
+
+/// The value of an assignment; nothing of what stands in single quotes, which no shell expands.
+fn value(rest: &str) -> &str {
+    if rest.starts_with('\'') {
+        return "";
+    }
+    let quoted = rest.strip_prefix('"').map(|inner| inner.find('"').map_or(rest.len(), |at| at + 2));
+    let end =
+        quoted.unwrap_or_else(|| rest.find(|c: char| c.is_whitespace() || c == ';').unwrap_or(rest.len()));
+    &rest[..end]
+}
+
+/// Whether a variable is used without a default: `$X` and `${X}`, not `${X:-}`, nor inside `${X:+…}`.
+fn is_bare(value: &str, name: &str, at: usize) -> bool {
+    if [":+", "+"].iter().any(|guard| value[..at].contains(&format!("${{{name}{guard}"))) {
+        return false;
+    }
+    let rest = &value[at + 1..];
+    match rest.strip_prefix('{') {
+        Some(rest) => rest[name.len()..].starts_with('}'),
+        None => true,
+    }
+}

@@ -1,0 +1,265 @@
+//! Advice about an imported job, in the words of the file that its author has.
+//!
+//! Later passes speak of jobc's fields. Where OpenPAI has a field for the same, that is named; where it has none, the
+//! finding says that the field takes a job file. An edit of jobc's fields is left out.
+
+use super::Format;
+use crate::diagnostic::{Code, Diagnostic, Place, Sink, codes};
+
+/// jobc's words with those of protocol v2 and v1; an empty one is none.
+const WORDS: &[(&str, &str, &str)] = &[
+    ("shm", "shmMB", "shmMB"),
+    ("memory", "memoryMB", "memoryMB"),
+    ("cpu", "cpu", "cpuNumber"),
+    ("gpu", "gpu", "gpuNumber"),
+    ("run", "commands", "command"),
+    ("setup", "commands", "command"),
+    ("instances", "instances", "taskNumber"),
+    ("resources", "resourcePerInstance", ""),
+    ("params", "parameters", ""),
+    ("gang", "gangAllocation", ""),
+    ("gang: none", "gangAllocation: false", ""),
+    ("gang: required", "gangAllocation: true", ""),
+    ("retry", "jobRetryCount", "retryCount"),
+    ("scope: job", "jobRetryCount", "retryCount"),
+    ("retry: {scope: job}", "jobRetryCount", "retryCount"),
+    ("min_failed", "minFailedInstances", "minFailedTaskCount"),
+    ("min_succeeded", "minSucceededInstances", "minSucceededTaskCount"),
+    ("auto", "", "beginAt: 0"),
+    ("resources.cpu", "resourcePerInstance.cpu", "cpuNumber"),
+    ("resources.memory", "resourcePerInstance.memoryMB", "memoryMB"),
+    ("resources.gpu", "resourcePerInstance.gpu", "gpuNumber"),
+    ("resources.shm", "extraContainerOptions.shmMB", "shmMB"),
+    ("resources.rdma", "extraContainerOptions.infiniband", ""),
+    ("resources.ports", "resourcePerInstance.ports", "portList"),
+    ("resources.gpu.model", "", "gpuType"),
+    ("rdma: 1", "infiniband: true", ""),
+    ("data.data.source", "", "dataDir"),
+    ("data.code.source", "", "codeDir"),
+    ("outputs.output.source", "", "outputDir"),
+];
+
+/// Fields of job files that OpenPAI has nothing for.
+const OURS_ALONE: &[&str] = &[
+    "apt",
+    "data",
+    "disk",
+    "distributed",
+    "env",
+    "files",
+    "framework",
+    "grace_period",
+    "hugepages",
+    "labels",
+    "launch",
+    "model",
+    "needs",
+    "network",
+    "outputs",
+    "pids",
+    "profile",
+    "publish",
+    "ready",
+    "security",
+    "share",
+    "timeout",
+    "ulimits",
+    "user",
+    "vendor",
+    "workdir",
+    "writable",
+];
+
+/// Puts what passes after the import found into OpenPAI's words; to do so twice changes nothing.
+pub fn in_its_words(format: Format, sink: &mut Sink) {
+    sink.for_each(|found| {
+        if !["J00", "J05"].iter().any(|pass| found.code.as_str().starts_with(pass)) {
+            reword(format, found);
+        }
+    });
+}
+
+fn reword(format: Format, found: &mut Diagnostic) {
+    found.fixes.retain_mut(|fix| keep(format, found.code, &mut fix.edits, &mut fix.message));
+    found.message = in_words(format, &found.message);
+    if let Some(notes) = own_advice(format, found.code) {
+        found.notes = notes.iter().map(|note| (*note).to_owned()).collect();
+        return;
+    }
+    for note in &mut found.notes {
+        if format == Format::V1 {
+            *note = note.replace(" under `resources`", "");
+        }
+        if found.code == codes::UNUSED_SECRET {
+            *note = note.replace("`env`", "`run`");
+        }
+        *note = in_words(format, note);
+    }
+    let field = {
+        let mut heads = found.notes.iter().flat_map(|note| spans(note)).map(head);
+        heads.find(|head| OURS_ALONE.contains(head)).map(str::to_owned)
+    };
+    if let Some(field) = field {
+        let note =
+            format!("`{field}` is a field of job files, which `jobc import` writes; OpenPAI has none for it");
+        if !found.notes.contains(&note) {
+            found.notes.push(note);
+        }
+    }
+}
+
+/// Whether an edit can be made in OpenPAI's file: of a part of a command, or of a value that both write alike.
+fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], message: &mut String) -> bool {
+    let alike = [codes::UNKNOWN_MODEL, codes::IMAGE_REFERENCE].contains(&code);
+    edits.iter_mut().all(|edit| match edit.place {
+        Place::Path { .. }
+            if code == codes::HOST_PORT_SHARED && format == Format::V1 && edit.text == "auto" =>
+        {
+            "0".clone_into(&mut edit.text);
+            "write `0`".clone_into(message);
+            true
+        }
+        Place::Path { .. } => alike,
+        Place::Inside { .. } | Place::Span(_) => true,
+    })
+}
+
+/// Advice that has to be another one where the job is one of OpenPAI's.
+fn own_advice(format: Format, code: Code) -> Option<&'static [&'static str]> {
+    Some(match code {
+        codes::LAUNCHER_ALONE => &[
+            "write `torchrun --nnodes=$PAI_TASK_ROLE_TASK_COUNT_<role> --node_rank=$PAI_TASK_INDEX --master_addr=$PAI_HOST_IP_<role>_0 --master_port=$PAI_PORT_LIST_<role>_0_http`",
+            "for separate runs, write `torchrun --standalone`",
+        ],
+        codes::SUDO => {
+            &["install what is needed in the image, or leave `sudo` out: tasks of OpenPAI run as root"]
+        }
+        codes::LITTLE_MEMORY => &["write for example `memoryMB: 512`; it counts MiB and has no unit"],
+        codes::MANY_CPUS if format == Format::V2 => &["write the number of CPUs, such as `cpu: 4`"],
+        codes::MANY_CPUS => &["write the number of CPUs, such as `cpuNumber: 4`"],
+        codes::JOB_NEVER_ENDS if format == Format::V2 => &[
+            "write `minSucceededInstances`, the number of its instances, in `completion` of the task role that ends the job",
+        ],
+        codes::JOB_NEVER_ENDS => {
+            &["write `minSucceededTaskCount`, the number of its tasks, on the task role that ends the job"]
+        }
+        _ => return None,
+    })
+}
+
+/// A sentence with the words between its backticks replaced; what follows `role` is a name.
+fn in_words(format: Format, text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for (number, part) in text.split('`').enumerate() {
+        let is_name = ["role ", "image ", "port "].iter().any(|before| out.ends_with(before));
+        if number > 0 {
+            out.push('`');
+        }
+        match word(format, part).filter(|_| number % 2 == 1 && !is_name) {
+            Some(word) => out.push_str(&word),
+            None => out.push_str(part),
+        }
+    }
+    out
+}
+
+/// The word of OpenPAI's for one of ours.
+fn word(format: Format, ours: &str) -> Option<String> {
+    let of = |v2: &str, v1: &str| {
+        let theirs = if format == Format::V2 { v2 } else { v1 };
+        (!theirs.is_empty()).then(|| theirs.to_owned())
+    };
+    if let Some((_, v2, v1)) = WORDS.iter().find(|(known, ..)| *known == ours) {
+        return of(v2, v1);
+    }
+    if let Some(name) = ours.strip_prefix("${{ ").and_then(|rest| rest.strip_suffix(" }}")) {
+        let (kind, name) = name.split_once('.')?;
+        return match kind {
+            "params" => Some(format!("<% $parameters.{name} %>")),
+            "secrets" => Some(format!("<% $secrets.{name} %>")),
+            "ports" => Some(format!("$PAI_CONTAINER_HOST_{}_PORT_LIST", name.replace('-', "_"))),
+            _ => None,
+        };
+    }
+    let (field, value) = ours.split_once(": ")?;
+    match field {
+        "shm" | "memory" => {
+            let count = mebibytes(value)?;
+            let shm = format!("extraContainerOptions: {{shmMB: {count}}}");
+            Some(match (field, format) {
+                ("shm", Format::V2) => shm,
+                ("shm", Format::V1) => format!("shmMB: {count}"),
+                _ => format!("memoryMB: {count}"),
+            })
+        }
+        "cpu" | "gpu" if value.bytes().all(|b| b.is_ascii_digit()) => {
+            of(ours, &format!("{field}Number: {value}"))
+        }
+        _ => None,
+    }
+}
+
+/// `8GiB` as a number of MiB.
+fn mebibytes(value: &str) -> Option<u64> {
+    let (number, unit) = value.split_at(value.find(|c: char| !c.is_ascii_digit())?);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "MiB" => Some(number),
+        "GiB" => number.checked_mul(1024),
+        _ => None,
+    }
+}
+
+/// What is between the backticks of a sentence.
+fn spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The field that a piece of a job file begins with.
+fn head(span: &str) -> &str {
+    span.split([':', '.', ' ']).next().unwrap_or(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, in_words, reword};
+    use crate::diagnostic::{Diagnostic, Place, Safety, codes};
+    use jobc_schema::Pointer;
+
+    #[test]
+    fn fields_have_their_names() {
+        for (ours, v2, v1) in [
+            ("write `shm: 8GiB`", "write `extraContainerOptions: {shmMB: 8192}`", "write `shmMB: 8192`"),
+            ("write `memory: 512MiB`", "write `memoryMB: 512`", "write `memoryMB: 512`"),
+            ("write `cpu: 4`", "write `cpu: 4`", "write `cpuNumber: 4`"),
+            ("use `${{ params.a }}`", "use `<% $parameters.a %>`", "use `<% $parameters.a %>`"),
+            ("backend `x` cannot express `data.data.source`", "", "backend `x` cannot express `dataDir`"),
+            // Names of the user's are not fields.
+            ("`run` of role `run`", "`commands` of role `run`", "`command` of role `run`"),
+            ("no backticks", "no backticks", "no backticks"),
+        ] {
+            for (format, theirs) in [(Format::V2, v2), (Format::V1, v1)] {
+                let theirs = if theirs.is_empty() { ours } else { theirs };
+                assert_eq!(in_words(format, ours), theirs, "{format:?}");
+                assert_eq!(in_words(format, theirs), theirs, "{format:?}: twice");
+            }
+        }
+    }
+
+    #[test]
+    fn fields_that_openpai_lacks_need_a_job_file_and_their_edits_are_left_out() {
+        let place = || Place::value(&Pointer::ROOT.key("roles"));
+        let mut found = Diagnostic::warning(codes::IMAGE_REQUIRES, "m").note("write `user: root`").fix(
+            "write it",
+            place(),
+            "user: root",
+            Safety::Safe,
+        );
+        for _ in 0..2 {
+            reword(Format::V2, &mut found);
+            let note = "`user` is a field of job files, which `jobc import` writes; OpenPAI has none for it";
+            assert_eq!(found.notes, ["write `user: root`", note]);
+            assert!(found.fixes.is_empty());
+        }
+    }
+}
