@@ -84,6 +84,7 @@ impl Input {
             only_targets: args.target.clone(),
             run_here: false,
             gpus_here: None,
+            environment: Some(&|name| std::env::var(name).ok()),
             only_backends: args.backend.clone(),
             allow_lossy: args.allow_lossy,
             gpu_injection: args.gpu_injection.map(Into::into),

@@ -4,6 +4,8 @@
 //! numbers, but not yet what follows from them: expressions, ranks and addresses are those of the smaller job.
 //! Thresholds that the smaller job could not reach become the largest it can.
 
+mod gpus;
+
 use indexmap::IndexMap;
 use jobc_schema::Pointer;
 
@@ -11,6 +13,8 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Node, Value};
 use crate::expand::Variant;
 use crate::suggest;
+
+pub use gpus::count_all;
 
 /// What the command line changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,6 +86,14 @@ fn scale(root: &mut Node, role: &str, instances: u32, sink: &mut Sink) -> Option
     if let Some(completion) = child(own, "completion") {
         for key in ["min_succeeded", "min_failed"] {
             cap(completion, key, instances);
+        }
+    }
+    if let Some(distributed) = child(root, "distributed") {
+        let member = distributed.get("roles").is_some_and(|roles| {
+            roles.get(role).is_some() || roles.items().iter().any(|item| item.as_str() == Some(role))
+        });
+        if let Some(elastic) = child(distributed, "elastic").filter(|_| member) {
+            cap(elastic, "min", instances);
         }
     }
     for entry in entries(child(root, "roles")?) {

@@ -8,11 +8,11 @@ use jobc_schema::plan::{JobPlan, Plan, RolePlan, TargetPlan};
 use jobc_schema::target::{GpuInjection, Target, TargetGpus};
 use jobc_schema::{BackendName, Job, Pointer, Targets};
 
-use crate::adjust::{Adjustments, adjust};
+use crate::adjust::{Adjustments, adjust, count_all};
 use crate::backend::{Content, Context, PartOf};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
-use crate::expand::{Overrides, expand};
+use crate::expand::{Environment, Overrides, expand};
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
 use crate::lower::{Lowered, OnRefusal};
@@ -44,6 +44,9 @@ pub struct Request<'a> {
     pub allow_lossy: bool,
     /// What of the GPU set-up OCI bundles carry.
     pub gpu_injection: Option<GpuInjection>,
+    /// Looks up an environment variable of the user, for the defaults of parameters; absent where it is not known who
+    /// will build or start the job.
+    pub environment: Option<Environment<'a>>,
     /// What is made of `jobc.lock`.
     pub locking: Locking,
     /// What runs of the job, where that is less than all.
@@ -165,7 +168,7 @@ fn decide(
     let (places, on_refusal) = choose_targets(targets, request, sink)?;
     let params =
         request.params.iter().filter_map(|&id| Some((id, parse::parse(sources, id, sink)?))).collect();
-    let overrides = Overrides { set: request.set.clone(), params };
+    let overrides = Overrides { set: request.set.clone(), params, environment: request.environment };
     if let Some(left) = salvaged {
         let mut aside = Sink::new();
         plans(
@@ -191,7 +194,7 @@ fn decide(
 fn plans(
     document: &Document,
     places: &[TargetPlan],
-    overrides: &Overrides,
+    overrides: &Overrides<'_>,
     lock: &Lock,
     sources: &mut Sources,
     request: &Request<'_>,
@@ -207,11 +210,18 @@ fn plans(
         }
         let Some(job) = validate::job(&variant.document, sink) else { continue };
         for place in places {
-            let Some(mut plan) = resolve::resolve(&job, variant, place, request.files, lock, sink) else {
+            let errors = sink.error_count();
+            let counted = count_all(variant, &|| gpus_of(place, request), sink);
+            if sink.error_count() > errors {
+                continue;
+            }
+            let of_host = counted.as_ref().and_then(|variant| validate::job(&variant.document, sink));
+            let (variant, job) = (counted.as_ref().unwrap_or(variant), of_host.as_ref().unwrap_or(&job));
+            let Some(mut plan) = resolve::resolve(job, variant, place, request.files, lock, sink) else {
                 continue;
             };
             dockerfile::inspect_images(&mut plan, request.job, request.files, lock, sources, sink);
-            check_for_place(&job, &plan, request, sink);
+            check_for_place(job, &plan, request, sink);
             jobs.push(plan);
         }
     }
@@ -220,6 +230,16 @@ fn plans(
         sink.retain(|d| d.code != codes::IDLE_GPU_IMAGE);
     }
     (jobs, scaled)
+}
+
+/// The GPUs of the host that a job runs on: of this one, or as the target of a single host declares them.
+fn gpus_of(place: &TargetPlan, request: &Request<'_>) -> Option<TargetGpus> {
+    let clusters = [BackendName::Kubernetes, BackendName::Openpai];
+    if let Some(look) = request.gpus_here {
+        return Some(look());
+    }
+    let one_host = !place.settings.backends.iter().any(|backend| clusters.contains(backend));
+    place.settings.gpus.clone().filter(|_| one_host)
 }
 
 /// Pass 4, against the GPUs of this host where the job is run on it: the plan itself names no host.

@@ -19,7 +19,7 @@ use crate::expression::Engine;
 use crate::source::Sources;
 
 pub use matrix::MAX_COMBINATIONS;
-pub use params::Overrides;
+pub use params::{Environment, Overrides};
 pub use variant::Variant;
 
 /// Fills in parameters, matrix values and the job's name wherever `${{ … }}` asks for them.
@@ -29,11 +29,12 @@ pub use variant::Variant;
 pub fn expand(
     document: &Document,
     sources: &Sources,
-    overrides: &Overrides,
+    overrides: &Overrides<'_>,
     sink: &mut Sink,
 ) -> Vec<Variant> {
     let engine = Engine::new();
-    let params = Arc::new(params::read(document, overrides, sink));
+    let params::Settled { values, from_environment } = params::read(document, overrides, sink);
+    let params = Arc::new(values);
     let matrix = matrix::read(document, sink);
     let mut variants = Vec::with_capacity(matrix.combinations.len());
     for (number, combination) in matrix.combinations.iter().enumerate() {
@@ -44,6 +45,8 @@ pub fn expand(
             suffix,
             matrix: combination.clone(),
             params: (*params).clone(),
+            from_environment: from_environment.clone(),
+            all_gpus: BTreeSet::new(),
             max_parallel: matrix.max_parallel,
             broken: BTreeSet::new(),
             late: BTreeMap::new(),

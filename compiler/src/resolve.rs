@@ -8,6 +8,7 @@ mod command;
 mod completion;
 mod context;
 mod distributed;
+mod elastic;
 mod env;
 mod files;
 mod framework;
@@ -22,6 +23,7 @@ mod openpai_env;
 mod openpai_ssh;
 mod ports;
 mod provided;
+mod ray;
 mod ready;
 mod rendezvous;
 mod resources;
@@ -36,9 +38,10 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 use jobc_schema::Job;
+use jobc_schema::distributed::Framework;
 use jobc_schema::job::{Gang, GangWord};
-use jobc_schema::plan::{GangPlan, JobPlan, RolePlan, TargetPlan};
-use jobc_schema::{BackendName, Pointer};
+use jobc_schema::plan::{GangPlan, JobPlan, ParamPlan, RolePlan, TargetPlan};
+use jobc_schema::{BackendName, Pointer, Scalar};
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::expand::Variant;
@@ -96,37 +99,51 @@ fn decide(
     let volumes = volumes::resolve_volumes(&context, sink);
     let (images, image_of) = images::resolve_images(&context, sink);
     let gpus = gpu::number_gpus(&context, &graph);
-    let ports = ports::resolve_ports(&context, rendezvous.as_ref(), sink);
+    let ports = Arc::new(ports::resolve_ports(&context, rendezvous.as_ref(), sink));
     let secrets = secrets::resolve_secrets(&context);
     let registries = secrets::resolve_registries(&context, sink);
     let base = scope::shared_names(&context, rendezvous.as_ref());
     let mut roles = Vec::with_capacity(job.roles.len());
     for (number, (name, role)) in job.roles.iter().enumerate() {
         let mounts = volumes::resolve_mounts(&context, name, role, sink);
-        let scope = scope::RoleScope::new(&context, &base, number, &ports[number], &mounts);
+        let scope = scope::RoleScope::new(&context, &base, number, &ports, &mounts);
         let texts = text::Texts::new(&context, &scope);
         let at = Pointer::ROOT.keys(["roles", name]);
+        let own = command::resolve_command(&texts, role, &at, sink);
+        let command = match rendezvous.as_ref().and_then(|r| r.member(name)) {
+            Some((plan, member)) if plan.framework == Framework::Ray => {
+                ray::command(plan, member, role, context.table[name].gpus, own)
+            }
+            _ => own,
+        };
         let plan = RolePlan {
             name: name.clone(),
             instances: context.table[name].instances,
             parallel: role.parallel,
             image: image_of[number].clone().unwrap_or_default(),
-            command: command::resolve_command(&texts, role, &at, sink),
+            command,
             launch: rendezvous.as_ref().map(|r| r.launch(name)).unwrap_or_default(),
             env: env::resolve_env(&context, &texts, role, &at, sink),
             provided_env: IndexMap::new(),
             workdir: command::resolve_workdir(&texts, role, &at, sink),
             user: role.user.clone(),
             labels: role.labels.clone(),
-            resources: resources::resolve_resources(role, gpus[number], &target.settings, &at, sink),
+            resources: resources::resolve_resources(
+                role,
+                gpus[number],
+                variant.all_gpus.contains(name),
+                &target.settings,
+                &at,
+                sink,
+            ),
             ports: ports[number].clone(),
             needs: graph.needs[number].clone(),
             ready: ready::resolve_ready(&texts, role, &scope, &at, sink),
-            completion: completion::resolve_completion(&context, name, role, &at, sink),
+            completion: completion::resolve_completion(&context, name, role, rendezvous.as_ref(), &at, sink),
             retry: completion::resolve_retry(
                 &context,
                 role,
-                rendezvous.as_ref().is_some_and(|r| r.has(name)),
+                rendezvous.as_ref().is_some_and(|r| r.has(name) && r.plan.elastic.is_none()),
             ),
             timeout_seconds: role.timeout.map(|t| t.0),
             grace_period_seconds: role.grace_period.or(job.grace_period).map_or(30, |t| t.0),
@@ -146,7 +163,7 @@ fn decide(
         description: job.description.clone(),
         matrix: variant.matrix.clone(),
         max_parallel: variant.max_parallel,
-        params: variant.params.clone(),
+        params: params(variant),
         target: with_job_settings(target, job),
         images,
         volumes,
@@ -163,6 +180,15 @@ fn decide(
     };
     provided::provide(&mut plan, job, &Names::new(job.openpai.as_ref()));
     Some(plan)
+}
+
+/// The parameters as the plan records them: where a value comes from the environment, by the variable's name.
+fn params(variant: &Variant) -> IndexMap<String, ParamPlan> {
+    let plan = |name: &str, value: &Scalar| match variant.from_environment.get(name) {
+        Some(env) => ParamPlan::Environment { env: env.clone() },
+        None => ParamPlan::Value(value.clone()),
+    };
+    variant.params.iter().map(|(name, value)| (name.clone(), plan(name, value))).collect()
 }
 
 /// The target, with the OpenPAI settings of the job beneath its own.

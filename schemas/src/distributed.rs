@@ -33,6 +33,60 @@ pub struct Distributed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = [true, {"port": 2222}]))]
     pub ssh: Option<Ssh>,
+    /// Training that goes on with fewer instances, for `torchrun`. `instances` of the role is what is started. An
+    /// instance that fails is retried alone and joins again; the job fails when fewer than `min` are left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [{"min": 2, "max": 4}]))]
+    pub elastic: Option<Elastic>,
+}
+
+/// Training that goes on with fewer instances.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Elastic {
+    /// Minimum number of instances.
+    #[schemars(schema_with = "forms::positive", extend("examples" = [2]))]
+    pub min: u32,
+    /// Maximum number of instances.
+    #[schemars(schema_with = "forms::positive", extend("examples" = [4]))]
+    pub max: u32,
+    /// Number of times that the workers are restarted after a failure, on each instance. The loss of an instance is a
+    /// failure of the workers that communicate with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "forms::count", extend("default" = 3, "examples" = [10]))]
+    pub max_restarts: Option<u32>,
+    /// Store of the rendezvous.
+    #[serde(default)]
+    #[schemars(extend("default" = "c10d", "examples" = ["c10d"]))]
+    pub backend: ElasticBackend,
+    /// Address of the etcd server, `HOST:PORT`. With `c10d` the store is on the first instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), extend("examples" = ["etcd.example.com:2379"]))]
+    pub endpoint: Option<String>,
+}
+
+/// Store of an elastic rendezvous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElasticBackend {
+    /// A store of PyTorch on the first instance.
+    #[default]
+    C10d,
+    /// An etcd server, by its version 2 API.
+    EtcdV2,
+    /// An etcd server, by the older backend of PyTorch.
+    Etcd,
+}
+
+impl ElasticBackend {
+    /// The name as torchrun reads it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::C10d => "c10d",
+            Self::EtcdV2 => "etcd-v2",
+            Self::Etcd => "etcd",
+        }
+    }
 }
 
 /// A distributed framework.
@@ -53,6 +107,8 @@ pub enum Framework {
     Deepspeed,
     /// JAX: the coordinator's address and the process numbers.
     Jax,
+    /// Ray: a head that starts the cluster and runs the command, and workers that join it.
+    Ray,
 }
 
 /// Roles that take part.
@@ -79,6 +135,8 @@ pub enum MemberPart {
     Evaluator,
     /// The process that starts the others over SSH; outside the rank space.
     Launcher,
+    /// The head of a Ray cluster, which runs the command.
+    Head,
 }
 
 /// Passwordless SSH between the instances.

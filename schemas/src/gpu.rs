@@ -12,14 +12,30 @@ use crate::quantity::Bytes;
 pub use class::{is_at_least, least_mib};
 pub use require::{Condition, Facts, Require, Verdict};
 
-/// GPUs of an instance: a number, or a block with number and kind.
+/// GPUs of an instance: a number, `all`, or a block with number and kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Gpu {
-    /// Number of GPUs. `0` hides all GPUs.
-    Count(#[schemars(schema_with = "forms::count")] u32),
+    /// Number of GPUs. `0` hides all GPUs. `all` takes every GPU of the host, for jobs on a host.
+    Count(#[schemars(schema_with = "count_or_all")] u32),
+    /// As many as the host has.
+    #[schemars(skip)]
+    All(AllWord),
     /// Number and kind.
     Rules(Box<GpuRules>),
+}
+
+/// The word `all`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AllWord {
+    /// As many as the host has.
+    #[default]
+    All,
+}
+
+fn count_or_all(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({"type": ["integer", "string"], "minimum": 0, "maximum": 2_147_483_647, "pattern": r"^(all|\$\{\{[ -~]*\}\})$"})
 }
 
 /// Number and kind of GPUs.

@@ -129,10 +129,11 @@ pub enum Param {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParamRules {
-    /// Value when neither `--set` nor `--params` sets one. Without a default the parameter is required.
+    /// Value when neither `--set` nor `--params` sets one: a value, or `{env: NAME}` for an environment variable.
+    /// Without a default the parameter is required.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("examples" = ["resnet50", 256, 0.1]))]
-    pub default: Option<Scalar>,
+    #[schemars(extend("examples" = ["resnet50", 256, 0.1, {"env": "BATCH_SIZE", "default": 256}]))]
+    pub default: Option<ParamDefault>,
     /// Type of the parameter. Default: the type of `default`.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["integer"]))]
@@ -153,6 +154,29 @@ pub struct ParamRules {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["torchvision model name"]))]
     pub description: Option<String>,
+}
+
+/// Default of a parameter: a value, or an environment variable.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ParamDefault {
+    /// An environment variable.
+    Environment(ParamEnvironment),
+    /// The value.
+    Value(Scalar),
+}
+
+/// An environment variable of the user who builds or starts the job. The plan records its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParamEnvironment {
+    /// Name of the variable.
+    #[schemars(regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"), extend("examples" = ["BATCH_SIZE"]))]
+    pub env: String,
+    /// Value if the variable is not set. Without it, an unset variable is an error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [256]))]
+    pub default: Option<Scalar>,
 }
 
 /// Where the value of a secret comes from when the job starts: exactly one of `env`, `file`, `store`.

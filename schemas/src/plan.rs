@@ -10,11 +10,13 @@ pub mod order;
 mod role;
 mod text;
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::distributed::{Framework, MemberPart};
+use crate::distributed::{ElasticBackend, Framework, MemberPart};
 use crate::job::{Compat, Network};
 use crate::scalar::Scalar;
 use crate::target::Target;
@@ -52,9 +54,9 @@ pub struct JobPlan {
     /// Maximum number of jobs of the matrix that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_parallel: Option<u32>,
-    /// Parameters and their values.
+    /// Parameters and their values. A value from an environment variable is recorded by the name of the variable.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
-    pub params: IndexMap<String, Scalar>,
+    pub params: IndexMap<String, ParamPlan>,
     /// Target of the plan.
     pub target: TargetPlan,
     /// Images of the roles, by name: `main` for `image` of the job, the same name for entries of `images`, the name of
@@ -99,6 +101,28 @@ impl JobPlan {
     /// The image a role runs in.
     pub fn image_of(&self, role: &RolePlan) -> Option<&ImagePlan> {
         self.images.get(&role.image)
+    }
+}
+
+/// A parameter of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ParamPlan {
+    /// Its value.
+    Value(Scalar),
+    /// The environment variable that its value comes from.
+    Environment {
+        /// Name of the variable.
+        env: String,
+    },
+}
+
+impl fmt::Display for ParamPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(value) => value.fmt(f),
+            Self::Environment { env } => write!(f, "${env}"),
+        }
     }
 }
 
@@ -184,6 +208,8 @@ pub enum VolumeSource {
         #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
         reference: Option<String>,
     },
+    /// A directory that lives as long as the job.
+    Job {},
     /// A volume that the target provides under this name.
     Target {},
 }
@@ -229,9 +255,31 @@ pub struct DistributedPlan {
     pub world_size: u32,
     /// The rendezvous port of the first ranked instance.
     pub port: u16,
+    /// Numbers of an elastic rendezvous.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic: Option<ElasticPlan>,
     /// Passwordless SSH between the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh: Option<SshPlan>,
+}
+
+/// An elastic rendezvous.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ElasticPlan {
+    /// Minimum number of instances.
+    pub min: u32,
+    /// Maximum number of instances.
+    pub max: u32,
+    /// Number of restarts of the workers on each instance.
+    pub max_restarts: u32,
+    /// Store of the rendezvous.
+    pub backend: ElasticBackend,
+    /// Address of a store outside of the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Name of the rendezvous in the store.
+    pub id: String,
 }
 
 /// A role that takes part in a rendezvous.

@@ -186,6 +186,23 @@ def other_cards(host):
         yield "a job without GPUs sees one"
 
 
+def all_gpus(host):
+    """`gpu: all` requests as many as the host has whole: the plan has the number, and the task sees them."""
+    path = host.file("all", gpu="all", run=f"{NODES} > /out/nodes")
+    yield from expect(host.run(path), 0)
+    if host.read_output("nodes").split() != ["nvidia0", "nvidia1"]:
+        yield f"it saw {host.read_output('nodes')}"
+    plans = [json.loads(plan.read_text()) for plan in host.jobs.home.rglob("plan.json") if "all." in str(plan)]
+    plans += [json.loads(plan.read_text()) for plan in Path("/run/jobc").rglob("plan.json") if "/all." in str(plan)]
+    gpus = [plan.get("jobs", [plan])[0]["roles"][0]["resources"]["gpu"] for plan in plans]
+    if not gpus or any((gpu["count"], gpu.get("all")) != (2, True) for gpu in gpus):
+        yield f"the plan has {gpus}"
+    holder = host.start(host.file("holder", run="sleep 30"), "--devices", "1")
+    host.wait_until_running(holder)
+    yield from expect(host.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`holder.1` has GPU 1")
+    yield from expect(host.run(path, "--no-gpu"), 0)
+
+
 def gang(host):
     """A gang gets all of its cards or none, and holds none while it waits."""
     holder = host.start(host.file("holder", run="sleep 30"), "--devices", "1")
@@ -408,8 +425,8 @@ def main():
     harness = Harness("leases", __doc__)
     with jobs_of(harness) as jobs:
         host = Host(jobs, harness)
-        cases = (queue, other_cards, gang, supervisor_killed, device_names, assignment, many_jobs, instances, mps, mps_killed, mps_fails, hami,
-                 time_slicing, dry_run)
+        cases = (queue, other_cards, all_gpus, gang, supervisor_killed, device_names, assignment, many_jobs, instances, mps, mps_killed,
+                 mps_fails, hami, time_slicing, dry_run)
         for case in cases:
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, cleaned(host)))

@@ -22,7 +22,7 @@ SECONDS = 60
 def main():
     harness = Harness("examples", __doc__)
     with jobs_of(harness) as jobs:
-        for case in (dag, parameter_servers, scaled, limits, sweep):
+        for case in (dag, parameter_servers, handoff, scaled, limits, sweep):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -112,6 +112,17 @@ def parameter_servers(jobs):
     losses = [line.rpartition(" ")[2] for line in answer.stdout.splitlines() if "step 200: loss" in line]
     if len(losses) != 3 or any(float(loss) > 0.1 for loss in losses):
         yield f"losses: {losses}"
+
+
+def handoff(jobs):
+    """Files of one role, served by the next at its port, with a parameter from the environment."""
+    unenforced = ["--allow-unenforced"] if jobs.account else []
+    answer = jobs.call("run", *unenforced, str(copy_example(jobs, "local-handoff")), seconds=SECONDS, SAMPLES="500")
+    yield from exit_problems(answer)
+    yield from record_problems(jobs.record("local-handoff"), "local-handoff")
+    for shard in (0, 1):
+        if f"shard {shard}: 250 points, y = 3.0" not in answer.stdout:
+            yield f"shard {shard} was not fitted: {answer.stdout[-800:]}"
 
 
 def scaled(jobs):

@@ -1,5 +1,7 @@
 //! Compiling one job with everything that belongs to it, and what came of it.
 
+use std::collections::BTreeMap;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{Output, Request, build, built_in_targets, check_all, lower_all, plan};
@@ -32,6 +34,8 @@ pub struct Arguments {
     pub gpu_injection: Option<GpuInjection>,
     /// `--locked`.
     pub locking: Locking,
+    /// The environment, instead of that of the test: `NAME=value` in a file of options.
+    pub environment: BTreeMap<String, String>,
     /// `--scale` and `--no-gpu`.
     pub adjustments: Adjustments,
 }
@@ -86,7 +90,12 @@ impl Arguments {
                 let how = serde_json::from_value(value.into());
                 self.gpu_injection = Some(how.unwrap_or_else(|_| panic!("no such injection: `{value}`")));
             }
-            _ => panic!("no such option: `{option}`"),
+            _ => match option.split_once('=') {
+                Some((name, value)) if !name.starts_with('-') => {
+                    self.environment.insert(name.to_owned(), value.to_owned());
+                }
+                _ => panic!("no such option: `{option}`"),
+            },
         }
     }
 }
@@ -128,6 +137,7 @@ impl Case<'_> {
     /// Runs all passes.
     pub fn compile(self) -> Compiled {
         let mut sources = Sources::new();
+        let environment = self.arguments.environment;
         let job = sources.add(self.job);
         let targets = self.targets.map(|source| sources.add(source));
         let params = self.params.into_iter().map(|source| sources.add(source)).collect();
@@ -141,6 +151,7 @@ impl Case<'_> {
             only_targets: self.arguments.targets,
             run_here: false,
             gpus_here: None,
+            environment: Some(&|name| environment.get(name).cloned()),
             only_backends: self.arguments.backends,
             allow_lossy: self.arguments.allow_lossy,
             gpu_injection: self.arguments.gpu_injection,

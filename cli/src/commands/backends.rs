@@ -139,6 +139,7 @@ pub(super) fn plans(job: &Value, ask: &Ask) -> Result<Vec<JobPlan>, (Sources, Si
         only_targets: only,
         run_here: false,
         gpus_here: None,
+        environment: None,
         only_backends: vec![],
         allow_lossy: false,
         gpu_injection: None,

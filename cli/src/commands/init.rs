@@ -30,6 +30,13 @@ const EXAMPLES: &[Example] = &[
         "code/compare.py"
     ),
     example!(
+        "local-handoff",
+        "files from one role to the next, served by its port; runs on this host without an image",
+        "job.yaml",
+        "code/prepare.py",
+        "code/train.py"
+    ),
+    example!(
         "local-image",
         "an image built on this host, and two tasks that use it",
         "job.yaml",
@@ -71,7 +78,10 @@ const EXAMPLES: &[Example] = &[
         "job.yaml",
         "targets.yaml"
     ),
+    example!("torchrun-elastic", "torchrun that goes on with fewer instances", "job.yaml", "targets.yaml"),
+    example!("all-gpus", "every GPU of one host", "job.yaml", "targets.yaml", "code/train.py"),
     example!("horovod-mpi", "Horovod over MPI with ssh between instances", "job.yaml", "targets.yaml"),
+    example!("ray", "a Ray cluster with a head and workers", "job.yaml", "targets.yaml", "tune.py"),
     example!("dag", "prepare, then train, then evaluate", "job.yaml", "targets.yaml"),
     example!("sweep", "one job for each combination of values", "job.yaml"),
     example!("jupyter", "a notebook with a GPU and a port", "job.yaml", "targets.yaml"),
@@ -81,7 +91,7 @@ const EXAMPLES: &[Example] = &[
 
 pub(crate) fn run(init: &InitArgs) -> Outcome {
     if init.list {
-        let lines: String = EXAMPLES.iter().map(|(name, about, _)| format!("{name:14} {about}\n")).collect();
+        let lines: String = EXAMPLES.iter().map(|(name, about, _)| format!("{name:16} {about}\n")).collect();
         terminal::print(&lines);
         return Outcome::Success;
     }

@@ -222,3 +222,26 @@ fn targets_are_found_up_to_the_root_of_the_repository_and_not_beyond() {
     assert!(directory.path().join("repository/jobs/b/out/hello/beside").exists());
     assert_eq!(built("stray/job.yaml"), 3, "outside of a repository only the directory itself counts");
 }
+
+#[test]
+fn a_parameter_from_the_environment_is_recorded_by_its_name() {
+    let directory = Directory::new();
+    let job = HELLO
+        .replace("count: 2}", "count: 2, batch: {default: {env: JOBC_TEST_BATCH, default: 256}}}")
+        .replace("roles:", "env: {BATCH: \"${{ params.batch }}\"}\nroles:");
+    directory.write("job.yaml", &job);
+    let plan = |arguments: &[&str], value: Option<&str>| {
+        let mut all = vec!["plan", "--format", "json"];
+        all.extend(arguments);
+        let mut command = directory.command(binary());
+        command.args(&all).envs(value.map(|value| ("JOBC_TEST_BATCH", value)));
+        let plan: serde_json::Value =
+            serde_json::from_str(&Run::of(&mut command).exits(0).out).expect("a plan");
+        let job = &plan["jobs"][0];
+        (job["params"]["batch"].clone(), job["roles"][0]["env"]["BATCH"].clone())
+    };
+    let json = serde_json::Value::from;
+    assert_eq!(plan(&[], Some("512")), (serde_json::json!({"env": "JOBC_TEST_BATCH"}), json("512")));
+    assert_eq!(plan(&[], None), (serde_json::json!(256), json("256")));
+    assert_eq!(plan(&["--set", "batch=64"], Some("512")), (serde_json::json!(64), json("64")));
+}

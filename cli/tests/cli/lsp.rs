@@ -174,7 +174,11 @@ fn jobs() -> Vec<Utf8PathBuf> {
 /// Compares what both say about a job: how many findings there are, or how they differ; nothing where `check` cannot
 /// read the job.
 fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>> {
+    // An editor does not know the environment of whoever starts the job, so it does not report unset variables (J0260).
     let expected = checked(job)?;
+    if expected.iter().any(|(_, code, ..)| code == "J0260") {
+        return None;
+    }
     let text = std::fs::read_to_string(job).expect("`check` has read it as text");
     // Under another name in the same directory, so that the server takes it for a job.
     let extension = job.extension().unwrap_or_default();

@@ -24,6 +24,7 @@ fn check(text: &str, scale: &[(&str, u32)], no_gpu: bool) -> String {
         only_backends: vec![],
         run_here: false,
         gpus_here: None,
+        environment: None,
         allow_lossy: false,
         gpu_injection: None,
         locking: Locking::Ignored,
@@ -102,4 +103,64 @@ fn every_job_of_a_matrix_is_smaller() {
     let job = "version: 1\nname: a\nimage: host\nmatrix: {n: [2, 3]}\nroles:\n  w: {run: [a], instances: '${{ matrix.n }}'}\n";
     assert_snapshot!(check(job, &[("w", 1)], false));
     assert_snapshot!(check(job, &[("w", 3)], false));
+}
+
+#[test]
+fn all_gpus_are_those_of_the_host() {
+    use jobc_schema::gpu::Vendor;
+    use jobc_schema::target::{TargetCard, TargetGpus};
+    let card = |model: &str, vendor, count| TargetCard {
+        model: model.to_owned(),
+        vendor,
+        count: Some(count),
+        mig: Some(indexmap::IndexMap::new()),
+        ..TargetCard::default()
+    };
+    let counted = |text: &str, cards: Vec<TargetCard>| {
+        let mut sources = Sources::new();
+        let job = sources.add(Source::new("job.yaml", text));
+        let look = || TargetGpus { cards: Some(cards.clone()), found: true, ..TargetGpus::default() };
+        let files = MemoryFiles::default();
+        let request = Request {
+            job,
+            targets: None,
+            set: vec![],
+            params: vec![],
+            only_targets: vec!["local".to_owned()],
+            only_backends: vec![],
+            run_here: true,
+            gpus_here: Some(&look),
+            environment: None,
+            allow_lossy: false,
+            gpu_injection: None,
+            locking: Locking::Ignored,
+            adjustments: Adjustments::default(),
+            files: &files,
+            to_job: &|_| Utf8PathBuf::from("."),
+        };
+        let mut sink = Sink::new();
+        let planned = plan(&mut sources, &request, &mut sink);
+        let line = |role: &jobc_schema::plan::RolePlan| {
+            format!("{} {}\n", role.name, serde_json::to_string(&role.resources.gpu).unwrap())
+        };
+        let roles: String =
+            planned.iter().flat_map(|planned| &planned.jobs).flat_map(|job| &job.roles).map(line).collect();
+        let world = planned.iter().flat_map(|planned| &planned.jobs).find_map(|job| job.distributed.as_ref());
+        let found = render(Format::Short, &sources, &sink.finish(), &TextStyle::default());
+        format!("{roles}world {:?}\n{found}", world.map(|plan| plan.world_size))
+    };
+    let text = "
+version: 1
+name: all
+image: registry.example.com/train:1
+roles:
+  train: {resources: {cpu: 1, memory: 8GiB, shm: 1GiB, gpu: all}, run: torchrun train.py}
+  judge: {needs: [train], resources: {cpu: 1, gpu: 0}, run: python judge.py}
+distributed: {framework: torchrun, roles: [train]}
+";
+    let nvidia = vec![card("A100-80GB", Vendor::Nvidia, 2), card("H100", Vendor::Nvidia, 1)];
+    insta::assert_snapshot!(
+        [counted(text, nvidia), counted(text, vec![card("MI300X", Vendor::Amd, 8)]), counted(text, vec![]),]
+            .join("----\n")
+    );
 }

@@ -74,6 +74,8 @@ pub enum Capability {
     VolumeHttps,
     /// A git repository.
     VolumeGit,
+    /// A directory that lives as long as the job.
+    VolumeJob,
     /// A volume that the target provides.
     VolumeTarget,
     /// Volume options.
@@ -96,6 +98,8 @@ pub enum Capability {
     Ulimits,
     /// GPUs of this vendor.
     Gpu(Vendor),
+    /// All GPUs of the host.
+    GpuAll,
     /// All GPUs hidden.
     GpuNone,
     /// GPUs of a model.
@@ -130,6 +134,8 @@ pub enum Capability {
     ImageBuild,
     /// A log-in of a registry.
     RegistryLogin,
+    /// A rendezvous that instances leave and join.
+    Elastic,
     /// ssh between instances.
     Ssh,
     /// A time between SIGTERM and SIGKILL.
@@ -156,6 +162,7 @@ impl Capability {
         (Self::VolumePvc, "data and outputs: pvc:"),
         (Self::VolumeHttps, "data: https://"),
         (Self::VolumeGit, "data: git+https://"),
+        (Self::VolumeJob, "data: job:"),
         (Self::VolumeTarget, "data and outputs of the target"),
         (Self::VolumeOptions, "options of data and outputs"),
         (Self::NoCpu, "no cpu stated"),
@@ -173,6 +180,7 @@ impl Capability {
         (Self::Gpu(Vendor::Huawei), "gpu: Ascend"),
         (Self::Gpu(Vendor::Cambricon), "gpu: MLU"),
         (Self::Gpu(Vendor::Google), "gpu: TPU"),
+        (Self::GpuAll, "gpu: all"),
         (Self::GpuNone, "gpu: 0"),
         (Self::GpuModel, "gpu.model"),
         (Self::GpuMemory, "gpu.memory"),
@@ -205,6 +213,7 @@ impl Capability {
         (Self::Network(Network::None), "network: none"),
         (Self::PublishHost, "ports published on the host"),
         (Self::PublishService, "ports published as a service"),
+        (Self::Elastic, "distributed.elastic"),
         (Self::Ssh, "distributed.ssh"),
         (Self::User, "user"),
         (Self::Workdir, "workdir"),
@@ -248,6 +257,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     }
     for host in job.registries.keys() {
         found.push((Capability::RegistryLogin, root.keys(["registries", host])));
+    }
+    if job.distributed.as_ref().is_some_and(|d| d.elastic.is_some()) {
+        found.push((Capability::Elastic, root.keys(["distributed", "elastic"])));
     }
     if job.distributed.as_ref().is_some_and(|d| d.ssh.is_some()) {
         found.push((Capability::Ssh, root.key("distributed")));
@@ -298,6 +310,7 @@ fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
             VolumeSource::Pvc { .. } => Capability::VolumePvc,
             VolumeSource::Https { .. } => Capability::VolumeHttps,
             VolumeSource::Git { .. } => Capability::VolumeGit,
+            VolumeSource::Job {} => Capability::VolumeJob,
             VolumeSource::Target {} => Capability::VolumeTarget,
         };
         let place = if capability == Capability::VolumeTarget { at.clone() } else { at.key("source") };
@@ -419,8 +432,13 @@ fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut Found) {
     ask(resources.rdma.is_some_and(|n| n > 0), Capability::Rdma, "rdma");
     ask(!resources.ulimits.is_empty(), Capability::Ulimits, "ulimits");
     let Some(gpu) = &resources.gpu else { return };
+    if gpu.all {
+        found.push((Capability::GpuAll, at.key("gpu")));
+    }
     if gpu.count == 0 {
-        found.push((Capability::GpuNone, at.key("gpu")));
+        if !gpu.all {
+            found.push((Capability::GpuNone, at.key("gpu")));
+        }
         return;
     }
     let at = at.key("gpu");

@@ -75,6 +75,7 @@ impl Backend for DockerfileBackend {
             | Capability::VolumePvc
             | Capability::VolumeHttps
             | Capability::VolumeGit
+            | Capability::VolumeJob
             | Capability::VolumeTarget
             | Capability::VolumeOptions
             | Capability::NoCpu
@@ -86,6 +87,7 @@ impl Backend for DockerfileBackend {
             | Capability::Rdma
             | Capability::Ulimits
             | Capability::Gpu(_)
+            | Capability::GpuAll
             | Capability::GpuNone
             | Capability::GpuModel
             | Capability::GpuMemory
@@ -102,6 +104,7 @@ impl Backend for DockerfileBackend {
             | Capability::ImageHost
             | Capability::ImageFile
             | Capability::RegistryLogin
+            | Capability::Elastic
             | Capability::Ssh
             | Capability::GracePeriod => Support::Plan,
         }

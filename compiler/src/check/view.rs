@@ -96,9 +96,9 @@ impl RoleView<'_> {
         self.at().key(if args { "args" } else { "run" })
     }
 
-    /// How many whole GPUs or slices each instance has.
+    /// How many whole GPUs or slices each instance has: at least one of a host that is not known yet.
     pub(crate) fn gpus(&self) -> u32 {
-        self.plan.resources.gpu.as_ref().map_or(0, |gpu| gpu.count)
+        self.plan.resources.gpu.as_ref().map_or(0, |gpu| gpu.count.max(gpu.all.into()))
     }
 
     /// How many instances are in one rendezvous with those of this role, or else of the role.

@@ -143,11 +143,16 @@ codes! {
     DEADLOCK "J0254" "instances that must run together cannot";
     COMPLETION "J0255" "a threshold that can never be reached";
     GANG_MIN "J0256" "a gang is larger than the job";
+    PARAM_UNSET "J0260" "the environment variable of a parameter is not set";
+    JOB_VOLUME "J0261" "a directory of the job that hands nothing on";
+    GPU_ALL_SHARED "J0263" "several instances that each take all GPUs";
     MEMBER_UNKNOWN "J0270" "unknown role in `distributed`";
     MEMBER_PART "J0271" "unknown or missing part of a framework";
     LAUNCH "J0272" "a command of `distributed` would never run, or is missing";
     PROCESSES "J0273" "the framework starts one process on each instance";
     RENDEZVOUS_PORT "J0274" "the rendezvous port is given twice";
+    ELASTIC "J0275" "rules of an elastic rendezvous that do not fit";
+    RAY_COMMAND "J0276" "a Ray head without a command, or a worker with one";
     TEMPLATE_ABSENT "J0280" "unknown template";
     TEMPLATE_FORM "J0281" "a file is not a template";
     TEMPLATE_PARAM "J0282" "unknown parameter of a template";
@@ -265,6 +270,7 @@ codes! {
     OPENPAI_IGNORED "J0529" "OpenPAI ignores a setting of the job";
     OPENPAI_SECRET "J0530" "the value of a secret is in an OpenPAI job";
     OPENPAI_THRESHOLD "J0531" "a threshold of an OpenPAI job that can never be reached";
+    GPU_ALL_NONE "J0540" "all GPUs of a host that has none";
     OPENPAI_CODE "J0550" "nothing copies the code of an OpenPAI job into its tasks";
     OPENPAI_MOUNT "J0551" "a command of an OpenPAI job needs a capability that only OpenPAI gives";
 

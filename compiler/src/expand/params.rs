@@ -1,5 +1,7 @@
 //! Parameters: their types, their rules, and the values given from outside.
 
+mod environment;
+
 use indexmap::IndexMap;
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
@@ -9,14 +11,27 @@ use crate::document::{Document, Entry, Node, Value};
 use crate::source::{SourceId, Span};
 use crate::suggest;
 
+/// Looks up an environment variable of the user by its name.
+pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Values of parameters from outside the job file; where several name one parameter, the last wins, and `set` wins
 /// over `params`.
-#[derive(Clone, Debug, Default)]
-pub struct Overrides {
+#[derive(Clone, Default)]
+pub struct Overrides<'a> {
     /// `--set NAME=VALUE`, in order.
     pub set: Vec<(String, String)>,
     /// `--params FILE`, in order: each a map of names to values.
     pub params: Vec<(SourceId, Document)>,
+    /// Looks up an environment variable; absent where the environment is not known, as in an editor.
+    pub environment: Option<Environment<'a>>,
+}
+
+/// The parameters with their values.
+pub(super) struct Settled {
+    /// The values.
+    pub(super) values: IndexMap<String, Scalar>,
+    /// The environment variables that values come from, by the parameter.
+    pub(super) from_environment: IndexMap<String, String>,
 }
 
 /// A parameter as the job file declares it.
@@ -26,6 +41,9 @@ struct Declared<'a> {
     kind: ScalarKind,
     /// Whether the type is from `type` and not from the default.
     typed: bool,
+    /// The environment variable that the default comes from, where there is one.
+    env: Option<(String, Span)>,
+    /// The value otherwise.
     default: Option<(Scalar, Span)>,
     choices: Vec<Scalar>,
     min: Option<(f64, Span)>,
@@ -35,7 +53,7 @@ struct Declared<'a> {
 /// Reads the parameters and gives each its value.
 ///
 /// A parameter whose value is wrong gets one of its type all the same, so that one mistake is reported once.
-pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) -> IndexMap<String, Scalar> {
+pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Sink) -> Settled {
     let entries = document.root.get("params").map_or(&[][..], Node::entries);
     let declared: IndexMap<&str, Declared<'_>> =
         entries.iter().map(|entry| (entry.key.as_str(), declare(entry, sink))).collect();
@@ -45,7 +63,8 @@ pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) 
             let at = Place::Span(*span);
             checked(value, param, &at, "the default", &[], sink).unwrap_or_else(|| stand_in(param.kind))
         });
-        values.insert(param.name.to_owned(), default);
+        // The environment comes after what was given, and is not read then.
+        values.insert(param.name.to_owned(), default.filter(|_| param.env.is_none()));
     }
     for (_, file) in &overrides.params {
         if !matches!(file.root.value, Value::Mapping(_) | Value::Null) {
@@ -93,9 +112,17 @@ pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) 
         let given = scalar.and_then(|scalar| checked(&scalar, param, &at, "the value", &note, sink));
         values.insert(name.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
     }
-    let mut settled = IndexMap::new();
+    let mut settled = Settled { values: IndexMap::new(), from_environment: IndexMap::new() };
     for (name, value) in values {
         let param = &declared[name.as_str()];
+        if let (None, Some((variable, at))) = (&value, &param.env) {
+            let found = environment::value(param, variable, *at, overrides, sink);
+            if found.is_from_environment {
+                settled.from_environment.insert(name.clone(), variable.clone());
+            }
+            settled.values.insert(name, found.value);
+            continue;
+        }
         let value = value.unwrap_or_else(|| {
             sink.push(
                 Diagnostic::error(codes::PARAM_MISSING, format!("the parameter `{name}` has no value"))
@@ -104,7 +131,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides, sink: &mut Sink) 
             );
             stand_in(param.kind)
         });
-        settled.insert(name, value);
+        settled.values.insert(name, value);
     }
     settled
 }
@@ -114,7 +141,13 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
     let rules = matches!(node.value, Value::Mapping(_));
     let get = |key: &str| if rules { node.get(key) } else { None };
     let scalar = |node: &Node| node.to_scalar().map(|scalar| (scalar, node.span));
-    let default = if rules { get("default").and_then(scalar) } else { scalar(node) };
+    let written = if rules { get("default") } else { Some(node) };
+    let environment = written.filter(|node| rules && matches!(node.value, Value::Mapping(_)));
+    let env = environment.and_then(|node| {
+        let name = node.get("env")?;
+        Some((name.as_str()?.to_owned(), name.span))
+    });
+    let default = environment.map_or(written, |node| node.get("default")).and_then(scalar);
     let choices: Vec<Scalar> =
         get("choices").map_or(&[][..], Node::items).iter().filter_map(Node::to_scalar).collect();
     let number = |key| {
@@ -125,7 +158,7 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
             None
         }
     };
-    let written = match get("type").and_then(Node::as_str) {
+    let typed = match get("type").and_then(Node::as_str) {
         Some("string") => Some(ScalarKind::String),
         Some("integer") => Some(ScalarKind::Integer),
         Some("number") => Some(ScalarKind::Number),
@@ -133,7 +166,7 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
         _ => None,
     };
     let examples = || default.iter().map(|(scalar, _)| scalar).chain(&choices);
-    let kind = written.unwrap_or_else(|| match examples().next().map(Scalar::kind) {
+    let kind = typed.unwrap_or_else(|| match examples().next().map(Scalar::kind) {
         // `{default: 1, choices: [0.5, 1]}` means numbers.
         Some(ScalarKind::Integer) if examples().any(|s| s.kind() == ScalarKind::Number) => ScalarKind::Number,
         Some(kind) => kind,
@@ -143,7 +176,8 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
         name: &entry.key,
         key: entry.key_span,
         kind,
-        typed: written.is_some(),
+        typed: typed.is_some(),
+        env,
         default,
         choices,
         min: number("min"),

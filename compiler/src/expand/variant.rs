@@ -19,6 +19,10 @@ pub struct Variant {
     pub matrix: IndexMap<String, Scalar>,
     /// The parameters with their values.
     pub params: IndexMap<String, Scalar>,
+    /// The environment variables that values of parameters come from, by the parameter.
+    pub from_environment: IndexMap<String, String>,
+    /// The roles that get all GPUs of the host, where the host is known.
+    pub all_gpus: BTreeSet<String>,
     /// How many jobs of the matrix may run at once.
     pub max_parallel: Option<u32>,
     /// Where strings stand whose expressions have been reported: findings of later passes there are redundant.

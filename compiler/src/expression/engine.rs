@@ -9,7 +9,7 @@ use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
 
 use super::failure::{Failure, empty, failure, keys_note, missing, too_long, undefined};
-use super::holes::HoleList;
+use super::holes::{Hole, HoleList};
 use super::names::{Key, Path, paths, quote_dashes};
 use super::scopes::Scope;
 use super::sh;
@@ -24,6 +24,12 @@ const LONGEST: usize = 1000;
 
 /// Filters that take text: a number before them is the text it was written as.
 const TEXT_FILTERS: &[&str] = &["sh", "string", "upper", "lower", "replace", "trim", "title"];
+
+/// What to write in place of a list of ports.
+const ONE_OF_PORTS: &str = "each instance has a port: pick one with `[0]`; `$JOBC_ENDPOINTS_<ROLE>_<LABEL>` has all of them with their addresses";
+
+/// Why a list of ports has no `join`.
+const NO_JOIN: &str = "the ports of several instances cannot be joined; `$JOBC_ENDPOINTS_<ROLE>_<LABEL>` has all of them with their addresses";
 
 /// Evaluates expressions.
 pub struct Engine {
@@ -129,7 +135,10 @@ impl Engine {
         environment.add_filter("join", |value: &Value, separator: Option<&str>| {
             let separator = separator.unwrap_or_default();
             if let Some(list) = value.downcast_object_ref::<HoleList>() {
-                return Ok(super::holes::mark(&(list.joined)(separator)));
+                let Some(joined) = &list.joined else {
+                    return Err(minijinja::Error::new(ErrorKind::InvalidOperation, NO_JOIN));
+                };
+                return Ok(super::holes::mark(&joined(separator)));
             }
             let items: Vec<String> = value.try_iter()?.map(|item| item.to_string()).collect();
             Ok::<_, minijinja::Error>(items.join(separator))
@@ -200,6 +209,7 @@ impl Outcome {
     pub fn text(&self) -> Result<String, Failure> {
         match self {
             Self::Written(scalar) => Ok(scalar.text.clone()),
+            Self::Value(value) if value.downcast_object_ref::<Hole>().is_some() => Ok(value.to_string()),
             Self::Value(value) => match value.kind() {
                 ValueKind::String | ValueKind::Number | ValueKind::Bool => Ok(value.to_string()),
                 ValueKind::Seq | ValueKind::Iterable => Err(Failure::new(
@@ -207,7 +217,10 @@ impl Outcome {
                     "the expression is a list, which cannot be part of text",
                     "a list",
                 )
-                .note("write `| join(\",\")` behind it, or pick one with `[0]`")),
+                .note(match value.downcast_object_ref::<HoleList>() {
+                    Some(HoleList { joined: None, .. }) => ONE_OF_PORTS,
+                    _ => "write `| join(\",\")` behind it, or pick one with `[0]`",
+                })),
                 ValueKind::Map => Err(Failure::new(
                     codes::EXPRESSION_VALUE,
                     "the expression is a map, which cannot be part of text",

@@ -45,15 +45,42 @@ pub fn stretches(text: &str) -> Vec<Stretch<'_>> {
     found
 }
 
+/// A placeholder that has names or items below it, too: a port whose label is also the name of a role, or the one port
+/// of a list with one item.
+#[derive(Debug)]
+pub struct Hole {
+    /// The inside of its mark.
+    pub inside: String,
+    /// What is below it.
+    pub below: Value,
+}
+
+impl Object for Hole {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Plain
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.below.get_item(key).ok().filter(|value| !value.is_undefined())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&mark(&self.inside))
+    }
+}
+
 /// A list of placeholders, made only on demand: a role may have 100,000 instances.
 pub struct HoleList {
     /// How many there are.
     pub length: usize,
     /// The inside of one's mark.
     pub item: Box<dyn Fn(usize) -> String + Send + Sync>,
-    /// The inside of the mark for all of them with a separator.
-    pub joined: Box<dyn Fn(&str) -> String + Send + Sync>,
+    /// The inside of the mark for all of them with a separator; absent where the plan has no such placeholder.
+    pub joined: Option<Joined>,
 }
+
+/// Makes the inside of the mark of a whole list with a separator.
+pub type Joined = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 impl fmt::Debug for HoleList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -56,7 +56,7 @@ const WORDS: &[&str] =
 /// The paths of an expression in order.
 ///
 /// Names after `hosts`, `roles`, `ports`, `data`, `outputs` and `secrets` may hold `-`, as in `hosts.data-server[0]`:
-/// nothing there can be subtracted from.
+/// nothing there can be subtracted from. So may the label in `ports.data-server.grpc-web`.
 pub fn paths(code: &str) -> Vec<Path> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -122,7 +122,11 @@ pub(super) fn quote_dashes(code: &str, paths: &[Path]) -> String {
 
 fn path(code: &str, start: usize, end: usize) -> Path {
     let root = &code[start..end];
-    let dashes = Scope::parse(root).is_some_and(Scope::names_may_have_dashes);
+    let dashes = match Scope::parse(root) {
+        Some(Scope::Ports) => 2,
+        Some(scope) if scope.names_may_have_dashes() => 1,
+        _ => 0,
+    };
     let mut steps = vec![Step { range: start..end, key: Key::Name(root.to_owned()) }];
     let mut at = end;
     loop {
@@ -134,7 +138,7 @@ fn path(code: &str, start: usize, end: usize) -> Path {
                 if !code[from..].starts_with(starts_word) {
                     break;
                 }
-                let to = word_end(code, from, dashes && steps.len() == 1);
+                let to = word_end(code, from, steps.len() <= dashes);
                 if next(code, to) == Some('(') {
                     break;
                 }

@@ -19,7 +19,7 @@ pub enum Scope {
     Distributed,
     /// The addresses of each role's instances.
     Hosts,
-    /// The numbers of the role's own ports.
+    /// The numbers of the role's own ports, and of those of other roles below their names.
     Ports,
     /// The data the role sees: `mount` and `source` of each.
     Data,
@@ -130,6 +130,7 @@ pub fn keeps_type(path: &[&str]) -> bool {
                 | "cores"
                 | "port"
                 | "max"
+                | "max_restarts"
                 | "processes_per_instance"
                 | "min_succeeded"
                 | "min_failed"

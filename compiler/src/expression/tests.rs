@@ -27,6 +27,10 @@ fn names_are_found_without_running() {
     check("params.lr * 2", &["params.lr"]);
     check("hosts.data-server[0]", &["hosts.data-server[0]"]);
     check("hosts['data-server'] [ 0 ].x", &["hosts['data-server'] [ 0 ].x"]);
+    check(
+        "ports.data-server.grpc-web[0] ~ hosts.a.b-c",
+        &["ports.data-server.grpc-web[0]", "hosts.a.b", "c"],
+    );
     check("params.a-1", &["params.a"]);
     check("a if b is not defined else c | join(d, e='x')", &["a", "b", "c", "d"]);
     check("range(n) | map('upper')", &["n"]);

@@ -1,17 +1,22 @@
 //! When a role ends the job, and what is tried again.
 
 use jobc_schema::Pointer;
+use jobc_schema::distributed::MemberPart;
 use jobc_schema::plan::{CompletionPlan, RetryPlan};
 use jobc_schema::role::{RetryScope, Role, Threshold, ThresholdWord};
 
 use super::context::Context;
+use super::distributed::Rendezvous;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
-/// The thresholds of a role: by default never by success, and at the first failure.
+/// The thresholds of a role: by default never by success, and at the first failure. In an elastic rendezvous the job
+/// succeeds when as many instances have succeeded as must be there, and fails when fewer are left. With Ray it succeeds
+/// with the head.
 pub(super) fn resolve_completion(
     context: &Context<'_>,
     name: &str,
     role: &Role,
+    rendezvous: Option<&Rendezvous>,
     at: &Pointer,
     sink: &mut Sink,
 ) -> CompletionPlan {
@@ -42,15 +47,24 @@ pub(super) fn resolve_completion(
         }
     };
     let spec = role.completion.clone().unwrap_or_default();
+    let elastic = rendezvous.filter(|r| r.has(name)).and_then(|r| r.plan.elastic.as_ref());
+    let is_head = rendezvous.and_then(|r| r.member(name)).is_some_and(|(_, m)| m.part == MemberPart::Head);
+    let (succeeded, failed) = match elastic {
+        Some(elastic) => (Some(elastic.min), instances.saturating_sub(elastic.min) + 1),
+        // The job ends with the head: its workers serve until then.
+        None if is_head => (Some(1), 1),
+        None => (None, 1),
+    };
     CompletionPlan {
-        min_succeeded: threshold(spec.min_succeeded, "min_succeeded", None, "succeeded"),
-        min_failed: threshold(spec.min_failed, "min_failed", Some(1), "failed"),
+        min_succeeded: threshold(spec.min_succeeded, "min_succeeded", succeeded, "succeeded"),
+        min_failed: threshold(spec.min_failed, "min_failed", Some(failed), "failed"),
     }
 }
 
 /// What is tried again: the role's own rule, else the job's, else nothing.
 ///
-/// For a member of a rendezvous one attempt covers the whole job, because restarting one rank is of no use.
+/// For a member of a rendezvous that is not elastic one attempt covers the whole job, because restarting one rank is of
+/// no use.
 pub(super) fn resolve_retry(context: &Context<'_>, role: &Role, member: bool) -> RetryPlan {
     let usual = if member { RetryScope::Job } else { RetryScope::Task };
     let Some(retry) = role.retry.as_ref().or(context.job.retry.as_ref()) else {

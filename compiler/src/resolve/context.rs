@@ -49,9 +49,10 @@ pub(super) fn role_table(job: &Job) -> RoleTable {
         .iter()
         .map(|(name, role)| {
             let gpus = match role.resources.as_ref().and_then(|r| r.gpu.as_ref()) {
-                None => 0,
                 Some(Gpu::Count(count)) => *count,
                 Some(Gpu::Rules(rules)) => rules.count.unwrap_or(1),
+                // Where the host is known, its number is in the document: see `adjust::gpus`.
+                None | Some(Gpu::All(_)) => 0,
             };
             (name.clone(), RoleFacts { instances: role.instances.unwrap_or(1), gpus })
         })

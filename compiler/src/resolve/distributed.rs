@@ -7,7 +7,7 @@ use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 
 use super::context::Context;
 use super::framework::{RENDEZVOUS, framework_name, part_name};
-use super::launch;
+use super::{elastic, launch, ray};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 
@@ -26,6 +26,12 @@ impl Rendezvous {
     /// Whether a role takes part.
     pub(super) fn has(&self, role: &str) -> bool {
         self.numbers.contains_key(role)
+    }
+
+    /// The rendezvous and the role's part in it.
+    pub(super) fn member(&self, role: &str) -> Option<(&DistributedPlan, &MemberPlan)> {
+        let member = self.plan.members.get(*self.numbers.get(role)?)?;
+        Some((&self.plan, member))
     }
 
     /// Which of a role's instances run the command.
@@ -47,19 +53,20 @@ impl Rendezvous {
 
 /// The default port of a framework.
 ///
-/// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234; MPI goes by ssh.
+/// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234, Ray's 6379; MPI goes by ssh.
 fn usual_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
     match framework {
         Framework::Torchrun | Framework::Ddp | Framework::Deepspeed => 29500,
         Framework::Tensorflow => 2222,
         Framework::Jax => 1234,
+        Framework::Ray => 6379,
         Framework::Mpi | Framework::Horovod => ssh.map_or(22, |ssh| ssh.port),
     }
 }
 
 /// Whether the framework itself starts one process on each instance, whatever the number of GPUs.
 fn is_one_process(framework: Framework) -> bool {
-    matches!(framework, Framework::Ddp | Framework::Tensorflow | Framework::Jax)
+    matches!(framework, Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray)
 }
 
 /// Decides the rendezvous of a job.
@@ -70,7 +77,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
     check_parts(context, spec.framework, &named, sink);
     // Chief first, then workers as they are listed; those outside the rank space after them.
     named.sort_by_key(|(_, part, _)| match part {
-        MemberPart::Chief => 0,
+        MemberPart::Chief | MemberPart::Head => 0,
         MemberPart::Worker => 1,
         MemberPart::Ps => 2,
         MemberPart::Evaluator => 3,
@@ -95,7 +102,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
     let mut members = Vec::with_capacity(named.len());
     for (role, part, _) in &named {
         let Some((_, facts)) = context.role(role) else { continue };
-        let ranked = matches!(part, MemberPart::Chief | MemberPart::Worker);
+        let ranked = matches!(part, MemberPart::Chief | MemberPart::Head | MemberPart::Worker);
         let processes = match spec.processes_per_instance {
             _ if !ranked || is_one_process(spec.framework) => 1,
             Some(written) => written,
@@ -120,7 +127,11 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
     }
     let launch = launch::resolve_launch(context, spec, &members, sink);
     let ssh = resolve_ssh(spec, &launch);
-    launch::check_commands(context, &members, &launch, ssh.is_some(), sink);
+    if spec.framework == Framework::Ray {
+        ray::check_commands(context, &members, sink);
+    } else {
+        launch::check_commands(context, &members, &launch, ssh.is_some(), sink);
+    }
     let own = members.iter().find(|m| m.first_rank == Some(0)).and_then(|m| own_port(context, &m.role));
     if let (Some(written), Some(own)) = (spec.port, own)
         && written != own
@@ -136,12 +147,14 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
         );
     }
     let port = spec.port.or(own).unwrap_or_else(|| usual_port(spec.framework, ssh.as_ref()));
+    let elastic = elastic::resolve_elastic(context, spec, &members, sink);
     let plan = DistributedPlan {
         framework: spec.framework,
         members,
         instances: clamp(rank),
         world_size: clamp(world),
         port,
+        elastic,
         ssh,
     };
     let numbers = plan.members.iter().enumerate().map(|(number, m)| (m.role.clone(), number)).collect();
@@ -196,6 +209,7 @@ fn usual_part(framework: Framework, role: &str) -> MemberPart {
         (Framework::Tensorflow, "chief") => MemberPart::Chief,
         (Framework::Tensorflow, "ps") => MemberPart::Ps,
         (Framework::Tensorflow, "evaluator") => MemberPart::Evaluator,
+        (Framework::Ray, "head") => MemberPart::Head,
         (Framework::Mpi | Framework::Horovod | Framework::Deepspeed, "launcher") => MemberPart::Launcher,
         _ => MemberPart::Worker,
     }
@@ -210,6 +224,7 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink:
             &[MemberPart::Chief, MemberPart::Worker, MemberPart::Launcher]
         }
         Framework::Torchrun | Framework::Ddp | Framework::Jax => &[MemberPart::Chief, MemberPart::Worker],
+        Framework::Ray => &[MemberPart::Head, MemberPart::Worker],
     };
     for (role, part, at) in named {
         if !allowed.contains(part) {
@@ -221,7 +236,17 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink:
             );
         }
     }
-    for single in [MemberPart::Chief, MemberPart::Launcher] {
+    if framework == Framework::Ray
+        && !named.is_empty()
+        && named.iter().all(|(_, part, _)| *part != MemberPart::Head)
+    {
+        sink.push(
+            Diagnostic::error(codes::MEMBER_PART, "the Ray cluster has no head")
+                .at(&Pointer::ROOT.keys(["distributed", "roles"]), "")
+                .note("name the role that runs the command, as in `roles: {driver: head, train: worker}`; a listed role `head` is the head"),
+        );
+    }
+    for single in [MemberPart::Chief, MemberPart::Launcher, MemberPart::Head] {
         let all: Vec<_> = named.iter().filter(|(_, part, _)| *part == single).collect();
         let name = part_name(single);
         if let [(_, _, first), (_, _, second), ..] = &all[..] {
@@ -235,7 +260,7 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink:
         let count = |role: &str| context.table.get(role).map_or(1, |facts| facts.instances);
         if let [(role, _, at)] = &all[..]
             && count(role) > 1
-            && (single == MemberPart::Launcher || framework == Framework::Tensorflow)
+            && (single != MemberPart::Chief || framework == Framework::Tensorflow)
         {
             sink.push(
                 Diagnostic::error(codes::MEMBER_PART, format!("the `{name}` has {} instances", count(role)))

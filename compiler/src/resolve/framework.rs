@@ -15,6 +15,7 @@ pub(crate) fn framework_name(framework: Framework) -> &'static str {
         Framework::Mpi => "mpi",
         Framework::Deepspeed => "deepspeed",
         Framework::Jax => "jax",
+        Framework::Ray => "ray",
     }
 }
 
@@ -26,5 +27,6 @@ pub(super) fn part_name(part: MemberPart) -> &'static str {
         MemberPart::Ps => "ps",
         MemberPart::Evaluator => "evaluator",
         MemberPart::Launcher => "launcher",
+        MemberPart::Head => "head",
     }
 }

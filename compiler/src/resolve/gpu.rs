@@ -39,6 +39,7 @@ fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
         Gpu::Count(count) => {
             GpuPlan { count: *count, first, capabilities: usual(*count), ..GpuPlan::default() }
         }
+        Gpu::All(_) => GpuPlan { all: true, capabilities: USUAL.to_vec(), ..GpuPlan::default() },
         Gpu::Rules(rules) => {
             let count = rules.count.unwrap_or(1);
             if count == 0 {
@@ -48,6 +49,7 @@ fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
                 if rules.capabilities.is_empty() { usual(count) } else { rules.capabilities.clone() };
             GpuPlan {
                 count,
+                all: false,
                 first,
                 vendor: rules.vendor,
                 models: match &rules.model {
@@ -64,6 +66,16 @@ fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
             }
         }
     }
+}
+
+/// Reports instances that would each take all GPUs at the same time.
+pub(super) fn report_several(at: &Pointer, instances: &Pointer, sink: &mut Sink) {
+    sink.push(
+        Diagnostic::error(codes::GPU_ALL_SHARED, "each instance would take all GPUs of the host")
+            .at(at, "")
+            .at(instances, "this many at once")
+            .note("write a number of GPUs for each instance, one instance, or `parallel: 1` to run them one by one"),
+    );
 }
 
 fn usual(count: u32) -> Vec<DriverCapability> {
@@ -149,7 +161,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
             continue;
         }
         let pool = match gpu {
-            Gpu::Count(_) => (Vendor::Nvidia, false),
+            Gpu::Count(_) | Gpu::All(_) => (Vendor::Nvidia, false),
             Gpu::Rules(rules) => (rules.vendor, rules.share.is_some()),
         };
         let placed = pools.entry(pool).or_default();

@@ -81,8 +81,12 @@ pub(super) fn resolve_launch(
     let starts_peers = matches!(spec.framework, Framework::Mpi | Framework::Horovod | Framework::Deepspeed);
     if !launch.is_all() && !starts_peers {
         let name = framework_name(spec.framework);
+        let message = match spec.framework {
+            Framework::Ray => "with `ray` the head runs the command".to_owned(),
+            _ => format!("with `{name}` every instance runs the command"),
+        };
         sink.push(
-            Diagnostic::error(codes::LAUNCH, format!("with `{name}` every instance runs the command"))
+            Diagnostic::error(codes::LAUNCH, message)
                 .at(&at, "the others would only wait")
                 .note("remove `launch`; it is for `mpi`, `horovod` and `deepspeed`, whose first process starts the others"),
         );

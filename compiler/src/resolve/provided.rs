@@ -89,7 +89,9 @@ fn jobc_env(
     for port in &role.ports {
         put(format!("JOBC_PORT_{}", upper(&port.label)), own_port(role, &port.label));
     }
-    if let (Some(distributed), Some(member)) = (&plan.distributed, member) {
+    // An elastic rendezvous gives out ranks when the instances meet.
+    let fixed = plan.distributed.as_ref().filter(|distributed| distributed.elastic.is_none());
+    if let (Some(distributed), Some(member)) = (fixed, member) {
         if let Some(rank) = member.first_rank {
             put("JOBC_RANK".to_owned(), rendezvous::own_number(rank));
         }

@@ -72,7 +72,7 @@ fn check_pattern(pattern: &str, at: &Pointer, sink: &mut Sink) {
 }
 
 fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink) {
-    let labels = || scope.ports.iter().map(|port| port.label.as_str());
+    let labels = || scope.ports().iter().map(|port| port.label.as_str());
     if labels().any(|known| known == label) {
         return;
     }

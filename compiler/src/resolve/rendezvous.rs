@@ -5,9 +5,10 @@
 
 use indexmap::IndexMap;
 use jobc_schema::distributed::{Framework, MemberPart};
-use jobc_schema::plan::{DistributedPlan, FileContent, FilePlan, MemberPlan, Reference, Text};
+use jobc_schema::plan::{DistributedPlan, ElasticPlan, FileContent, FilePlan, MemberPlan, Reference, Text};
 
 use super::framework::{RENDEZVOUS, part_name};
+use super::ray;
 
 /// The host file of MPI and DeepSpeed: `HOST slots=N`, a line for each ranked instance.
 pub(super) const HOST_FILE: &str = "/etc/jobc/hostfile";
@@ -40,6 +41,9 @@ pub(super) fn framework_env(
             master(first, &mut env);
         }
         Framework::Jax => jax(plan, first, member, &mut env),
+        Framework::Ray => {
+            env.insert("RAY_ADDRESS".to_owned(), ray::address(plan));
+        }
     }
     env
 }
@@ -53,11 +57,36 @@ pub(crate) fn framework_names(plan: &DistributedPlan, member: &MemberPlan) -> Ve
 /// process. The static rendezvous is its default, so PET_RDZV_BACKEND stays unset.
 fn torchrun(plan: &DistributedPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
     let Some(rank) = member.first_rank else { return };
+    if let Some(elastic) = &plan.elastic {
+        return elastic_torchrun(elastic, first, member, env);
+    }
     put(env, "PET_NNODES", plan.instances);
     put(env, "PET_NPROC_PER_NODE", member.processes);
     env.insert("PET_NODE_RANK".to_owned(), own_number(rank));
     env.insert("PET_MASTER_ADDR".to_owned(), address(first));
     env.insert("PET_MASTER_PORT".to_owned(), port(first));
+}
+
+/// Elastic torchrun gives out the ranks itself, and each time the instances meet, so neither a rank nor a master is set.
+///
+/// Of the c10d store torchrun finds by the address whether it is on this instance. The variable is not set with
+/// `is_host`: instances that share one address each take themselves for the host, and all but the first then connect.
+fn elastic_torchrun(elastic: &ElasticPlan, first: &MemberPlan, member: &MemberPlan, env: &mut Env) {
+    let mut text = |name: &str, value: String| env.insert(name.to_owned(), Text::literal(value));
+    text("PET_NNODES", format!("{}:{}", elastic.min, elastic.max));
+    text("PET_RDZV_BACKEND", elastic.backend.as_str().to_owned());
+    text("PET_RDZV_ID", elastic.id.clone());
+    let endpoint = if let Some(endpoint) = &elastic.endpoint {
+        Text::literal(endpoint.clone())
+    } else {
+        let mut both = address(first);
+        both.push_str(":");
+        both.push_text(&port(first));
+        both
+    };
+    env.insert("PET_RDZV_ENDPOINT".to_owned(), endpoint);
+    put(env, "PET_NPROC_PER_NODE", member.processes);
+    put(env, "PET_MAX_RESTARTS", elastic.max_restarts);
 }
 
 /// What `init_process_group("env://")` reads; one process on each instance, so its local rank is 0.

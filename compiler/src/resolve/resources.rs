@@ -10,15 +10,18 @@ use jobc_schema::{Bytes, Pointer};
 use super::gpu;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 
-/// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU.
+/// The resources of a role's instances; `first_gpu` is the logical number of the role's first GPU, and `all_gpus` says
+/// that their number is that of the host.
 pub(super) fn resolve_resources(
     role: &Role,
     first_gpu: u32,
+    all_gpus: bool,
     target: &Target,
     at: &Pointer,
     sink: &mut Sink,
 ) -> ResourcesPlan {
     let Some(resources) = &role.resources else { return ResourcesPlan::default() };
+    let instances = at.key("instances");
     let at = at.key("resources");
     ResourcesPlan {
         cpu_millis: resources.cpu.map(|cpu| cpu.millis),
@@ -36,7 +39,15 @@ pub(super) fn resolve_resources(
                 (name.clone(), number)
             })
             .collect(),
-        gpu: resources.gpu.as_ref().map(|gpu| gpu::resolve_gpu(gpu, first_gpu, target, &at.key("gpu"), sink)),
+        gpu: resources.gpu.as_ref().map(|gpu| {
+            let mut plan = gpu::resolve_gpu(gpu, first_gpu, target, &at.key("gpu"), sink);
+            plan.all |= all_gpus;
+            let several = role.instances.unwrap_or(1) > 1 && role.parallel != Some(1);
+            if plan.all && several {
+                gpu::report_several(&at.key("gpu"), &instances, sink);
+            }
+            plan
+        }),
     }
 }
 

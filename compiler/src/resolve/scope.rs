@@ -9,7 +9,7 @@ use minijinja::value::{Enumerator, Object};
 
 use super::context::{Context, RoleTable};
 use super::distributed::Rendezvous;
-use crate::expression::holes::{HoleList, mark};
+use crate::expression::holes::{Hole, HoleList, mark};
 use crate::expression::{Names, Scope};
 
 /// The names that all roles share.
@@ -41,7 +41,8 @@ pub(super) struct RoleScope<'a> {
     base: &'a Names,
     /// The role's number in the table.
     number: usize,
-    pub(super) ports: &'a [PortPlan],
+    /// The ports of every role, by its number.
+    all_ports: &'a Arc<Vec<Vec<PortPlan>>>,
     mounts: &'a [MountPlan],
     names: OnceCell<Names>,
 }
@@ -51,10 +52,15 @@ impl<'a> RoleScope<'a> {
         context: &'a Context<'a>,
         base: &'a Names,
         number: usize,
-        ports: &'a [PortPlan],
+        all_ports: &'a Arc<Vec<Vec<PortPlan>>>,
         mounts: &'a [MountPlan],
     ) -> Self {
-        Self { context, base, number, ports, mounts, names: OnceCell::new() }
+        Self { context, base, number, all_ports, mounts, names: OnceCell::new() }
+    }
+
+    /// The role's own ports.
+    pub(super) fn ports(&self) -> &'a [PortPlan] {
+        &self.all_ports[self.number]
     }
 
     /// The names with their values.
@@ -73,10 +79,9 @@ impl<'a> RoleScope<'a> {
             names.insert(Scope::Role, Value::from_pairs(role));
         }
         names.insert(Scope::Instance, Value::from_pairs([("index", Value::from(mark("0")))]));
-        let ports = self.ports.iter().enumerate();
         let ports =
-            ports.map(|(number, port)| (port.label.as_str(), Value::from(mark(&format!("2.{number}")))));
-        names.insert(Scope::Ports, Value::from_pairs(ports));
+            PortNames { own: self.number, table: self.context.table.clone(), ports: self.all_ports.clone() };
+        names.insert(Scope::Ports, Value::from_object(ports));
         let job = self.context.job;
         let seen = |source: &dyn Fn(&str) -> Option<Option<String>>| {
             let volumes = self.mounts.iter().filter_map(|mount| {
@@ -101,7 +106,7 @@ impl<'a> RoleScope<'a> {
             0 => Some(Reference::Index {}),
             1 => Some(Reference::Host { role: role(next()?)?, index: Some(next()?) }),
             2 => {
-                let label = self.ports.get(next()? as usize)?.label.clone();
+                let label = self.ports().get(next()? as usize)?.label.clone();
                 let role = role(u32::try_from(self.number).ok()?)?;
                 Some(Reference::Port { role, label, index: None })
             }
@@ -110,6 +115,11 @@ impl<'a> RoleScope<'a> {
                 let separator = fields.map(|c| char::from_u32(c.ok()?)).collect::<Option<String>>()?;
                 let (label, before, after) = (None, String::new(), String::new());
                 Some(Reference::Hosts { role, label, before, after, separator })
+            }
+            4 => {
+                let (number, port, index) = (next()?, next()?, next()?);
+                let label = self.all_ports.get(number as usize)?.get(port as usize)?.label.clone();
+                Some(Reference::Port { role: role(number)?, label, index: Some(index) })
             }
             _ => None,
         }
@@ -141,14 +151,78 @@ impl Object for Hosts {
         Some(Value::from_object(HoleList {
             length: facts.instances as usize,
             item: Box::new(move |index| format!("1.{number}.{index}")),
-            joined: Box::new(move |separator| {
+            joined: Some(Box::new(move |separator| {
                 let letters = separator.chars().map(|c| format!(".{}", u32::from(c)));
                 format!("3.{number}{}", letters.collect::<String>())
-            }),
+            })),
         }))
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
         Enumerator::Values(self.0.keys().map(|name| Value::from(name.as_str())).collect())
+    }
+}
+
+/// `ports`: `ports.<label>` of the role itself, `ports.<role>.<label>` of any role.
+///
+/// A label of the role itself wins over the name of a role; what is below the name stays in reach.
+#[derive(Debug)]
+struct PortNames {
+    /// The number of the role that reads the text.
+    own: usize,
+    table: Arc<RoleTable>,
+    /// The ports of every role, by its number.
+    ports: Arc<Vec<Vec<PortPlan>>>,
+}
+
+impl Object for PortNames {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let name = key.as_str()?;
+        let own = self.ports.get(self.own)?.iter().position(|port| port.label == name);
+        let role = self.table.get_index_of(name).filter(|&role| !self.ports[role].is_empty());
+        let below = |role| Value::from_object(RolePorts { names: self.clone(), role });
+        match (own, role) {
+            (Some(own), None) => Some(Value::from(mark(&format!("2.{own}")))),
+            (Some(own), Some(role)) => {
+                Some(Value::from_object(Hole { inside: format!("2.{own}"), below: below(role) }))
+            }
+            (None, role) => role.map(below),
+        }
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let own = self.ports[self.own].iter().map(|port| port.label.as_str());
+        let roles = self.table.keys().enumerate().filter(|(role, _)| !self.ports[*role].is_empty());
+        Enumerator::Values(own.chain(roles.map(|(_, name)| name.as_str())).map(Value::from).collect())
+    }
+}
+
+/// `ports.<role>`: the ports of one role, each the number of the first instance's or a list with one an instance.
+#[derive(Debug)]
+struct RolePorts {
+    names: Arc<PortNames>,
+    role: usize,
+}
+
+impl Object for RolePorts {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        let label = key.as_str()?;
+        let role = self.role;
+        let port = self.names.ports[role].iter().position(|port| port.label == label)?;
+        let length = self.names.table.get_index(role)?.1.instances as usize;
+        let list = Value::from_object(HoleList {
+            length,
+            item: Box::new(move |index| format!("4.{role}.{port}.{index}")),
+            joined: None,
+        });
+        if length > 1 {
+            return Some(list);
+        }
+        Some(Value::from_object(Hole { inside: format!("4.{role}.{port}.0"), below: list }))
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        let labels = self.names.ports[self.role].iter().map(|port| Value::from(port.label.as_str()));
+        Enumerator::Values(labels.collect())
     }
 }

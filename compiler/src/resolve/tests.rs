@@ -35,7 +35,9 @@ fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
     let mut plans = Vec::new();
     if let Some(document) = parse(&sources, id, &mut sink) {
         if validate::validate(&document, &mut sink) {
-            for variant in expand(&document, &sources, &Overrides::default(), &mut sink) {
+            let unset = |_: &str| None;
+            let overrides = Overrides { environment: Some(&unset), ..Overrides::default() };
+            for variant in expand(&document, &sources, &overrides, &mut sink) {
                 if !validate::validate(&variant.document, &mut sink) {
                     continue;
                 }

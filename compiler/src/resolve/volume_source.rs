@@ -8,7 +8,7 @@ pub(super) struct SourceError {
     pub(super) note: String,
 }
 
-/// Reads a source: a path, `nfs://`, `s3://`, `pvc:`, `https://` or `git+https://`.
+/// Reads a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `https://` or `git+https://`.
 pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
     let error = |message: String, note: String| Err(SourceError { message, note });
     if let Some(name) = text.strip_prefix("pvc:") {
@@ -20,6 +20,15 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
             );
         }
         return Ok(VolumeSource::Pvc { name: name.to_owned() });
+    }
+    if let Some(name) = text.strip_prefix("job:") {
+        if !name.is_empty() {
+            return error(
+                format!("`{text}`: a volume of the job has no name but its key"),
+                "write `job:`".to_owned(),
+            );
+        }
+        return Ok(VolumeSource::Job {});
     }
     let Some((scheme, rest)) = scheme(text) else { return path(text) };
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -98,6 +107,8 @@ mod tests {
         check("https://x.org/a.tar", r#"{"kind":"https","url":"https://x.org/a.tar","unpack":false}"#);
         check("git+https://x.org/a", r#"{"kind":"git","url":"https://x.org/a"}"#);
         check("http://x.org/a", "content from `http://` can be changed in transit; write `https://x.org/a`");
+        check("job:", r#"{"kind":"job"}"#);
+        check("job:work", "`job:work`: a volume of the job has no name but its key; write `job:`");
         check("filer:/a", "`filer:/a` is not a path; write `nfs://filer/a` for an NFS export");
         check("pvc:", "`pvc:` does not name a claim; write `pvc:NAME`, the name of a PersistentVolumeClaim");
         check("file:///a/b", "write a path without `file://`; write `/a/b`");

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 use jobc_schema::Pointer;
 use jobc_schema::plan::{MountPlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::role::{Role, UseChange, Uses};
+use jobc_schema::storage::Data;
 
 use super::context::Context;
 use super::secrets;
@@ -36,6 +37,12 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
             }
             _ => {}
         }
+        if matches!(source, VolumeSource::Job {}) {
+            if data.secret.is_some() {
+                refuse_option("secret", "a source that somebody guards", &at, true, sink);
+            }
+            check_job_volume(context, name, data, &at, sink);
+        }
         check_mount(&data.mount, &at.key("mount"), sink);
         if let Some(secret) = &data.secret {
             secrets::check_secret(context, secret, &at.key("secret"), sink);
@@ -56,6 +63,16 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
                 .note("write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH` or `pvc:NAME`"),
             );
         }
+        if matches!(source, VolumeSource::Job {}) {
+            sink.push(
+                Diagnostic::error(
+                    codes::JOB_VOLUME,
+                    format!("the output `{name}` would be removed when the job ends"),
+                )
+                .at(&at.key("source"), "lives as long as the job")
+                .note("name a path to keep it; for files that one role hands to another write it under `data` with `writable: true`"),
+            );
+        }
         check_mount(&output.mount, &at.key("mount"), sink);
         if let Some(secret) = &output.secret {
             secrets::check_secret(context, secret, &at.key("secret"), sink);
@@ -64,6 +81,28 @@ pub(super) fn resolve_volumes(context: &Context<'_>, sink: &mut Sink) -> IndexMa
         volumes.insert(name.clone(), VolumePlan { kind: VolumeKind::Output, source, secret, options });
     }
     volumes
+}
+
+/// Reports a directory of the job that begins empty and that none of the roles that see it can write.
+fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer, sink: &mut Sink) {
+    let seen = context.job.roles.values().filter_map(|role| match &role.data {
+        None => Some(data.writable),
+        Some(Uses::Names(names)) => names.iter().any(|known| known == name).then_some(data.writable),
+        Some(Uses::Changes(changes)) => {
+            changes.get(name).map(|change| change.writable.unwrap_or(data.writable))
+        }
+    });
+    let seen: Vec<bool> = seen.collect();
+    if !seen.is_empty() && !seen.contains(&true) {
+        sink.push(
+            Diagnostic::error(
+                codes::JOB_VOLUME,
+                format!("no role can write to `{name}`, which is empty when the job starts"),
+            )
+            .at(&at.key("source"), "lives as long as the job")
+            .note("write `writable: true` next to it, or for the role that writes it"),
+        );
+    }
 }
 
 fn read(source: Option<&str>, at: &Pointer, sink: &mut Sink) -> VolumeSource {

@@ -59,6 +59,7 @@ pub(super) fn keeps_text(path: &[&str]) -> Kept {
     let kept = match path {
         ["env" | "with" | "params", _]
         | ["params", _, "default"]
+        | ["params", _, "default", "default"]
         | ["params", _, "choices", _]
         | ["roles", _, "env" | "with", _] => true,
         ["matrix", rest @ ..] => rest != ["max_parallel"],

@@ -41,6 +41,7 @@ pub(super) static FORMS: &[Form] = &[
     number(WHOLE_EXPRESSION, &[]),
     number(r"^(all|none|\$\{\{[ -~]*\}\})$", &["all", "none"]),
     number(r"^(none|\$\{\{[ -~]*\}\})$", &["none"]),
+    number(r"^(all|\$\{\{[ -~]*\}\})$", &["all"]),
     number(r"^(auto|\$\{\{[ -~]*\}\})$", &["auto"]),
     number(r"^(unlimited|\$\{\{[ -~]*\}\})$", &["unlimited"]),
     amount(BYTES, "an amount with its unit, such as `8GiB`"),

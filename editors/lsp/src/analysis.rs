@@ -118,6 +118,8 @@ pub(crate) fn request<'a>(
         run_here: false,
         locking: Locking::Followed,
         gpus_here: None,
+        // The server's environment is not that of who starts the job.
+        environment: None,
         adjustments: Adjustments::default(),
     }
 }

@@ -230,6 +230,13 @@ impl<'a> Found<'a> {
                 let (Some(kind), Some(step)) = (kind_of(used.root()), used.steps.get(1)) else { continue };
                 let Some(name) = used.name(1) else { continue };
                 let span = code.part(expression.code, Some(&step.range));
+                // `ports.<role>.<label>` is a port of another role.
+                if let (Kind::Port, Some(label), Some(below)) = (kind, used.name(2), used.steps.get(2)) {
+                    self.push(Kind::Role, "", name, span, false);
+                    let span = code.part(expression.code, Some(&below.range));
+                    self.push(Kind::Port, name, label, span, false);
+                    continue;
+                }
                 self.push(kind, &owner(kind, path), name, span, false);
             }
         }

@@ -51,6 +51,7 @@ pub fn provide(
         notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
     }
     paths::create_outputs(job, &roles, told, &mut notes)?;
+    volumes::create_job_directories(job, &roles, told, &mut notes)?;
     let provided = assemble(job, roles, notes, stopped)?;
     volumes::fetch(job, told, stopped)?;
     Ok(provided)

@@ -187,8 +187,11 @@ pub struct ResourcesPlan {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GpuPlan {
-    /// Number of GPUs, or number of slices with `share`.
+    /// Number of GPUs, or number of slices with `share`. With `all`, as many as were found; 0 if the host is not known.
     pub count: u32,
+    /// Whether the job requests all GPUs of the host, `gpu: all`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
     /// Logical index of the first GPU of the first instance. Instance `i` has `count` GPUs from `first + i * count`.
     pub first: u32,
     /// Vendor of the GPUs.

@@ -43,7 +43,8 @@ fn facts(job: &JobPlan) -> String {
         facts.push(("matrix", pairs(&job.matrix)));
     }
     if !job.params.is_empty() {
-        facts.push(("params", pairs(&job.params)));
+        let params = job.params.iter().map(|(name, value)| format!("{name}={value}"));
+        facts.push(("params", params.collect::<Vec<_>>().join(" ")));
     }
     let total = report::totals(&job.name, &job.totals);
     facts.push(("total", total.trim_end().split_once(": ").map_or("", |(_, total)| total).to_owned()));
@@ -186,6 +187,7 @@ fn volumes(job: &JobPlan) -> Vec<String> {
             VolumeSource::Https { url, .. } => url.clone(),
             VolumeSource::Git { url, .. } => format!("git+{url}"),
             VolumeSource::Target {} => "of the target".to_owned(),
+            VolumeSource::Job {} => "a directory of the job".to_owned(),
         };
         let kind = if volume.kind == VolumeKind::Data { "data" } else { "output" };
         let mounts = job.roles.iter().flat_map(|role| role.mounts.iter().map(move |mount| (role, mount)));

@@ -15,7 +15,7 @@ use crate::backend::{Capability, capability};
 use super::gpu;
 use super::release::{BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, Releases, SUCCESS_POLICY};
 use super::settings::settings;
-use super::volumes::volume;
+use super::volumes::{self, volume};
 
 /// The answer for one place of the job: it depends on the place as well as on the capability.
 pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
@@ -70,6 +70,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
         | Capability::VolumePvc
         | Capability::VolumeHttps
         | Capability::VolumeGit
+        | Capability::VolumeJob
         | Capability::VolumeTarget
         | Capability::RegistryLogin => true,
         _ => false,
@@ -159,6 +160,7 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         | Capability::SecretFromStarter
         | Capability::SecretFromStore
         | Capability::ImageBuild
+        | Capability::Elastic
         | Capability::Ssh => Full,
         Capability::VolumePath
         | Capability::VolumeNfs
@@ -166,10 +168,14 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
         | Capability::VolumePvc
         | Capability::VolumeHttps
         | Capability::VolumeGit
+        | Capability::VolumeJob
         | Capability::VolumeTarget => volume_support(asker, job),
         Capability::VolumeOptions => Lossy(
             "Kubernetes takes mount options from the PersistentVolume, so these are not used; set `mountOptions` there and write `pvc:NAME`"
                 .to_owned(),
+        ),
+        Capability::GpuAll => none(
+            "a pod gets a number of GPUs, and the nodes of a cluster may have different ones; write for example `gpu: 8`",
         ),
         Capability::Network(Network::None) => none(
             "a pod always has a network; the closest setting is a NetworkPolicy that denies all traffic in the namespace",
@@ -186,6 +192,9 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
 
 fn volume_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
     let Asker::Volume(name, plan) = asker else { return Full };
+    if let Some(why) = volumes::refuse_one_pods(name, plan, job) {
+        return none(why);
+    }
     match volume(name, plan, settings(job)) {
         Ok(_) => Full,
         Err(why) => none(why),

@@ -1,6 +1,6 @@
 //! Data and outputs as pod volumes.
 
-use jobc_schema::plan::{RolePlan, VolumeKind, VolumePlan, VolumeSource};
+use jobc_schema::plan::{JobPlan, RolePlan, VolumeKind, VolumePlan, VolumeSource};
 use jobc_schema::target::{KubernetesTarget, Storage};
 use k8s_openapi::api::core::v1::{
     EmptyDirVolumeSource, HostPathVolumeSource, NFSVolumeSource, PersistentVolumeClaimVolumeSource, Volume,
@@ -50,7 +50,7 @@ impl Volumes {
                 name: volume_name(&mount.volume),
                 mount_path: mount.path.clone(),
                 read_only: (!mount.writable).then_some(true),
-                sub_path: entry.and_then(|entry| entry.sub_path.clone()),
+                sub_path: sub_path(cluster, plan, entry),
                 ..VolumeMount::default()
             });
         }
@@ -72,6 +72,29 @@ impl Volumes {
             });
         }
     }
+}
+
+/// The directory in a volume: the target's, and for a directory of the job one of its own below it.
+fn sub_path(cluster: &Cluster<'_>, plan: &VolumePlan, entry: Option<&Storage>) -> Option<String> {
+    let entry = entry?;
+    let own = matches!(plan.source, VolumeSource::Job {}) && !entry.ephemeral;
+    let name = own.then(|| cluster.job.name.clone());
+    match (&entry.sub_path, name) {
+        (Some(path), Some(name)) => Some(format!("{}/{name}", path.trim_end_matches('/'))),
+        (path, name) => path.clone().or(name),
+    }
+}
+
+/// Why a pod's own directory cannot hand files to other pods.
+pub(super) fn refuse_one_pods(name: &str, plan: &VolumePlan, job: &JobPlan) -> Option<String> {
+    let entry = job.target.settings.kubernetes.as_ref()?.storage.get(name)?;
+    let sees = |role: &&RolePlan| role.mounts.iter().any(|mount| mount.volume == name);
+    let pods: u32 = job.roles.iter().filter(sees).map(|role| role.instances).sum();
+    (entry.ephemeral && matches!(plan.source, VolumeSource::Job {}) && pods > 1).then(|| {
+        format!(
+            "`ephemeral` of the target's `storage` is a directory of each pod, and {pods} pods share `{name}`; write `storage: {{{name}: {{pvc: NAME}}}}` for a claim that several nodes can mount"
+        )
+    })
 }
 
 /// The name of a volume in a pod: its own, kept apart from those that begin with `jobc-`, which are ours.
@@ -123,6 +146,12 @@ pub(super) fn volume(name: &str, plan: &VolumePlan, settings: &KubernetesTarget)
         VolumeSource::Git { .. } => {
             return Err(format!(
                 "this version does not clone repositories into pods; clone it in `setup`, copy it into the image, or {}",
+                write("{pvc: NAME}")
+            ));
+        }
+        VolumeSource::Job {} => {
+            return Err(format!(
+                "a cluster has no directory that several pods share and that ends with a job; {} for a claim that several nodes can mount, in which the job gets a directory of its own",
                 write("{pvc: NAME}")
             ));
         }

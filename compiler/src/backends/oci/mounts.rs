@@ -87,7 +87,8 @@ fn bundle_path(path: &str) -> Utf8PathBuf {
     kept
 }
 
-/// What a volume is bound from: a directory of the host, or for what `jobc run` fetches one next to the bundles.
+/// What a volume is bound from: a directory of the host, or for what `jobc run` fetches or makes one next to the
+/// bundles.
 ///
 /// A relative path is relative to the bundle, which lies two directories below the target's.
 fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>) -> Option<Utf8PathBuf> {
@@ -103,7 +104,7 @@ fn source(job: &JobPlan, name: &str, volume: &VolumePlan, context: &Context<'_>)
     }
     match &volume.source {
         VolumeSource::Path { path } => Some(of_machine(path)),
-        VolumeSource::Https { .. } | VolumeSource::Git { .. } => {
+        VolumeSource::Https { .. } | VolumeSource::Git { .. } | VolumeSource::Job {} => {
             Some(Utf8PathBuf::from("../volumes").join(name))
         }
         // Refused before, by the capabilities.

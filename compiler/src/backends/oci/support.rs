@@ -45,12 +45,14 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::ImageBuild
         | C::ImageCommand
         | C::RegistryLogin
+        | C::Elastic
         | C::Ssh
         | C::FileSecret
         | C::EnvSecret
         | C::SecretFromStarter
         | C::VolumeHttps
         | C::VolumeGit
+        | C::VolumeJob
         | C::Disk
         | C::Rdma
         | C::GpuModel
@@ -65,6 +67,10 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
                 vendor.card()
             ))
         }
+        C::GpuAll if counted(job) => Support::Full,
+        C::GpuAll => Support::None(
+            "how many GPUs there are is known only on the host: `jobc run` counts them; or write a number, or `gpus` of the host for the target".into(),
+        ),
         C::Gpu(Vendor::Nvidia | Vendor::Amd)
         | C::GpuNone
         | C::GpuVersion
@@ -122,6 +128,11 @@ fn provided(job: &JobPlan, name: Option<&str>, what: &str) -> Support {
             ))
         }
     }
+}
+
+/// Whether the GPUs of the host were counted for every role that gets all of them.
+fn counted(job: &JobPlan) -> bool {
+    job.roles.iter().filter_map(|role| role.resources.gpu.as_ref()).all(|gpu| !gpu.all || gpu.count > 0)
 }
 
 /// Whether every task has an address of its own, or there is one task only.

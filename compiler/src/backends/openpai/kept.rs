@@ -1,7 +1,8 @@
 //! What a job that came from OpenPAI brought: fields of the protocol that are written again as they were.
 
 use indexmap::IndexMap;
-use jobc_schema::plan::JobPlan;
+use jobc_schema::Scalar;
+use jobc_schema::plan::{JobPlan, ParamPlan};
 use serde_json::{Map, Value};
 
 use crate::openpai::{FIELDS, OWN_PORTS, PLUGINS, ROLE_FIELDS, converted, without_commands};
@@ -12,6 +13,14 @@ pub(super) struct Kept {
     params: Map<String, Value>,
 }
 
+/// The parameters with their values; those from the environment are only in the commands that use them.
+fn values(job: &JobPlan) -> impl Iterator<Item = (&String, &Scalar)> {
+    job.params.iter().filter_map(|(name, param)| match param {
+        ParamPlan::Value(value) => Some((name, value)),
+        ParamPlan::Environment { .. } => None,
+    })
+}
+
 impl Kept {
     /// Takes what is kept. Where a parameter has another value now, the commands that have the old one in them are
     /// left behind, and made from the plan.
@@ -20,7 +29,7 @@ impl Kept {
         let mut fields = settings.map(|settings| settings.protocol.clone()).unwrap_or_default();
         let mut changed = false;
         if let Some(parameters) = fields.get_mut("parameters").and_then(Value::as_object_mut) {
-            for (name, param) in &job.params {
+            for (name, param) in values(job) {
                 if let Some(kept) = parameters.get_mut(name).filter(|kept| !alike(kept, &param.value)) {
                     *kept = param.value.clone();
                     changed = true;
@@ -30,7 +39,7 @@ impl Kept {
         if changed {
             without_commands(&mut fields);
         }
-        let params = job.params.iter().map(|(name, param)| (name.clone(), param.value.clone())).collect();
+        let params = values(job).map(|(name, param)| (name.clone(), param.value.clone())).collect();
         Self { fields, params }
     }
 

@@ -60,6 +60,12 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::VolumePvc => provided(job, |source| matches!(source, VolumeSource::Pvc { .. })),
         Capability::VolumeHttps => provided(job, |source| matches!(source, VolumeSource::Https { .. })),
         Capability::VolumeGit => provided(job, |source| matches!(source, VolumeSource::Git { .. })),
+        Capability::VolumeJob => match provided(job, |source| matches!(source, VolumeSource::Job {})) {
+            Support::None(_) => none(
+                "OpenPAI has no directory that ends with a job; name a storage of the cluster in the target, such as `storages: [{name: confignfs, provides: NAME}]` with the name of the data; its files stay",
+            ),
+            provided => provided,
+        },
         Capability::VolumeTarget => provided(job, |source| matches!(source, VolumeSource::Target {})),
         Capability::VolumeOptions => none("the cluster administrator sets the mount options of a storage"),
         Capability::NoCpu => none("OpenPAI requires a number of CPUs; write for example `cpu: 4`"),
@@ -94,6 +100,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
                 gpu.compute_capability.is_some() || gpu.cuda.is_some() || gpu.driver.is_some()
             })
         }),
+        Capability::GpuAll => none(
+            "OpenPAI assigns a number of GPUs, and its nodes may have different ones; write for example `gpu: 8`",
+        ),
         Capability::GpuShare | Capability::GpuProfile => {
             none("OpenPAI assigns only whole GPUs; leave `share` out")
         }
@@ -118,6 +127,9 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Capability::ImageBuild if job.target.settings.registry.is_none() => {
             none("OpenPAI pulls images, so a built image needs a registry; write `registry` in the target")
         }
+        Capability::Elastic => none(
+            "OpenPAI tells tasks each other's addresses only where it starts them together, and then retries all of them; leave `elastic` out and write `retry: {max: 3}`, which restarts the job",
+        ),
         Capability::Ssh if !gang_allocation(job) => {
             none("OpenPAI sets up ssh only where tasks start together; leave out `gang: none`")
         }

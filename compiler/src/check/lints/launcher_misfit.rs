@@ -80,7 +80,7 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
         }
         Framework::Mpi => ("mpirun", shown.clone()),
         Framework::Horovod => ("horovodrun", shown.clone()),
-        Framework::Ddp | Framework::Tensorflow | Framework::Jax => return None,
+        Framework::Ddp | Framework::Tensorflow | Framework::Jax | Framework::Ray => return None,
     };
     let instances = role.plan.instances;
     let message = if role.plan.launch == Launch::First {

@@ -8,6 +8,10 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Warns where one rank would be started again among ranks that have lost it.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    // The ranks of an elastic rendezvous come and go.
+    if view.plan.distributed.as_ref().is_some_and(|distributed| distributed.elastic.is_some()) {
+        return;
+    }
     for role in &view.roles {
         let ranked = role.member.is_some_and(|m| m.first_rank.is_some()) && role.plan.instances > 1;
         if !ranked || role.plan.retry.max == 0 || role.plan.retry.scope != RetryScope::Task {

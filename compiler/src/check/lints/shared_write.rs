@@ -1,6 +1,6 @@
 //! J0317: data that several instances write at once.
 
-use jobc_schema::plan::VolumeKind;
+use jobc_schema::plan::{VolumeKind, VolumeSource};
 
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -9,7 +9,9 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.plan.instances > 1) {
         for mount in role.plan.mounts.iter().filter(|mount| mount.writable) {
-            if view.plan.volumes.get(&mount.volume).is_none_or(|v| v.kind != VolumeKind::Data) {
+            let volume = view.plan.volumes.get(&mount.volume);
+            // A directory of the job is for handing files on.
+            if volume.is_none_or(|v| v.kind != VolumeKind::Data || v.source == VolumeSource::Job {}) {
                 continue;
             }
             let message = format!(

@@ -61,7 +61,8 @@ fn missing(asked: &GpuPlan, declared: &Declared<'_>, cards: &[&Card<'_>]) -> Opt
     }
     match asked.share.as_ref().and_then(|share| share.profile.as_deref()) {
         Some(profile) => slices(profile, asked.count, &mut left),
-        None if asked.share.is_none() => whole(asked.count, &mut left),
+        // All of a host's cards may be of several kinds.
+        None if asked.share.is_none() && !asked.all => whole(asked.count, &mut left),
         None => None,
     }
 }

@@ -5,6 +5,10 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Warns where some ranks may fail or end while the others go on.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
+    // The ranks of an elastic rendezvous come and go.
+    if view.plan.distributed.as_ref().is_some_and(|distributed| distributed.elastic.is_some()) {
+        return;
+    }
     for role in &view.roles {
         if role.member.is_none_or(|m| m.first_rank.is_none()) || role.plan.instances < 2 {
             continue;

@@ -40,6 +40,27 @@ fn torchrun() {
 }
 
 #[test]
+fn elastic_torchrun() {
+    let roles = "  train: {instances: 3, run: torchrun train.py, resources: {gpu: 2}}\n";
+    insta::assert_snapshot!(
+        [
+            check(roles, "{framework: torchrun, roles: [train], elastic: {min: 2, max: 4}}"),
+            check(
+                roles,
+                "{framework: torchrun, roles: [train], elastic: {min: 3, max: 3, max_restarts: 0, backend: etcd-v2, endpoint: \"etcd:2379\"}}"
+            ),
+        ]
+        .join("----\n")
+    );
+    let text = format!(
+        "version: 1\nname: job\nimage: a:1\nretry: {{max: 2}}\nroles:\n{roles}distributed: {{framework: torchrun, roles: [train], elastic: {{min: 2, max: 4}}}}\n"
+    );
+    let role = &plan(&text).roles[0];
+    assert_eq!((role.completion.min_succeeded, role.completion.min_failed), (Some(2), Some(2)));
+    assert_eq!(role.retry.max, 2);
+}
+
+#[test]
 fn ddp() {
     insta::assert_snapshot!(check(
         "  train: {instances: 2, run: python train.py, resources: {gpu: 4}, env: {MASTER_PORT: 1}}\n",
@@ -91,6 +112,31 @@ fn jax() {
         "  train: {instances: 4, run: python train.py, resources: {gpu: 8}}\n",
         "{framework: jax, roles: [train]}",
     ));
+}
+
+#[test]
+fn ray() {
+    let roles = "  head: {run: python tune.py, setup: pip install x, resources: {cpu: 4, gpu: 0}}\n  worker: {instances: 2, resources: {cpu: 7.5, gpu: 2}}\n";
+    let text = format!(
+        "version: 1\nname: job\nimage: a:1\nroles:\n{roles}distributed: {{framework: ray, roles: [worker, head]}}\n"
+    );
+    let plan = plan(&text);
+    let commands: Vec<String> = plan
+        .roles
+        .iter()
+        .map(|role| format!("{} {:?}\n", serde_json::to_string(&role.command).unwrap(), role.completion))
+        .collect();
+    insta::assert_snapshot!(
+        [
+            check(roles, "{framework: ray, roles: [worker, head]}"),
+            commands.concat(),
+            check(
+                "  driver: {run: [python, tune.py]}\n  cpu: {resources: {cpu: 1}}\n  gpu: {resources: {gpu: 1}}\n",
+                "{framework: ray, roles: {driver: head, cpu: worker, gpu: worker}, port: 7000}",
+            ),
+        ]
+        .join("----\n")
+    );
 }
 
 #[test]

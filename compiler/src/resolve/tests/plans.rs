@@ -201,3 +201,27 @@ roles:
 "
     ));
 }
+
+#[test]
+fn ports_of_other_roles() {
+    insta::assert_snapshot!(check(
+        "
+version: 1
+name: other-ports
+image: python:3.12-slim
+roles:
+  data-server:
+    instances: 2
+    resources: {ports: {grpc-web: auto, http: {port: 8080, count: 2}}}
+    run: serve
+  store: {resources: {ports: {web: 6379}}, run: store}
+  store-client:
+    resources: {ports: {store: 7000}}
+    run: x ${{ ports.store }} ${{ ports.store.web }} ${{ 'p' ~ ports.store ~ ports.store.web | sh }}
+  client:
+    needs: {data-server: started}
+    env: {URL: \"http://${{ hosts.data-server[1] }}:${{ ports.data-server.grpc-web[1] }}\"}
+    run: x ${{ ports.store.web }} ${{ ports.store.web[0] | sh }} ${{ ports['data-server']['http'][0] }} ${{ ports.data-server.http | length }}
+"
+    ));
+}

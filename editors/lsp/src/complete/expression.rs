@@ -19,7 +19,7 @@ const SCOPES: [(&str, &str); 13] = [
     ("roles", "all roles: `instances` of each"),
     ("distributed", "the rendezvous: `world_size`"),
     ("hosts", "the addresses of a role's instances"),
-    ("ports", "the numbers of this role's ports"),
+    ("ports", "the numbers of this role's ports, and of another role's below its name"),
     ("data", "the data the role sees: `mount` and `source` of each"),
     ("outputs", "the outputs the role sees: `mount` and `source` of each"),
     ("secrets", "the secrets, as a whole value in `env` and `files`"),
@@ -83,6 +83,18 @@ fn behind(context: &Context<'_>, above: &[&str], close: &str) -> Vec<Item> {
             leaf(CompletionItemKind::Field, "mount", "where the role sees it", close),
             leaf(CompletionItemKind::Field, "source", "where it comes from", close),
         ],
+        ["ports"] => {
+            let mut found = declared(context, "ports", close);
+            let labels: Vec<String> = found.iter().map(|item| item.label.clone()).collect();
+            found.extend(
+                declared(context, "roles", close)
+                    .into_iter()
+                    .filter(|role| !labels.contains(&role.label) && ports_of(context, &role.label).is_some())
+                    .map(|role| role.detail("the ports of the role")),
+            );
+            found
+        }
+        ["ports", role] => ports_of_role(context, role, close),
         [scope] => declared(context, scope, close),
         _ => vec![],
     }
@@ -130,6 +142,26 @@ fn declared(context: &Context<'_>, scope: &str, close: &str) -> Vec<Item> {
         });
     }
     found
+}
+
+/// The ports that a role declares, if any.
+fn ports_of<'a>(context: &Context<'a>, role: &str) -> Option<&'a Node> {
+    let ports = context.names.root.get("roles")?.get(role)?.get("resources")?.get("ports")?;
+    (!ports.entries().is_empty()).then_some(ports)
+}
+
+/// The ports of a role by their labels; with several instances each has its own, and an index picks one.
+fn ports_of_role(context: &Context<'_>, role: &str, close: &str) -> Vec<Item> {
+    let roles = context.names.root.get("roles");
+    let instances = roles.and_then(|roles| roles.get(role)?.get("instances")?.to_scalar());
+    let index = if instances.is_some_and(|count| count.text != "1") { "[${1:0}]" } else { "" };
+    let item = |entry: &jobc_compiler::document::Entry| {
+        let number = entry.value.to_scalar().map(|scalar| scalar.text).unwrap_or_default();
+        leaf(CompletionItemKind::Variable, &entry.key, &number, close)
+            .insert(format!("{}{index}{close}", entry.key))
+    };
+    let ports = ports_of(context, role).map(Node::entries).unwrap_or_default();
+    ports.iter().filter(|entry| !entry.key.contains(MARK)).map(item).collect()
 }
 
 fn root_of(scope: &str) -> &str {

@@ -65,6 +65,14 @@ fn names_in_expressions() {
     names("data_fields", &format!("{head}  train:\n    run: x ${{{{ data.my-data.$0\n"));
     names("secrets_in_env", &format!("{head}  train:\n    run: x\n    env:\n      KEY: ${{{{ secrets.$0\n"));
     names("ports_of_the_role", &head.replace("    run: x\n", "    run: x ${{ ports.$0 }}\n"));
+    names("ports_of_another_role", &format!("{head}  train:\n    run: x ${{{{ ports.$0 }}}}\n"));
+    names(
+        "port_of_another_role",
+        &format!(
+            "{}  train:\n    run: x ${{{{ ports.data-server.$0\n",
+            head.replace("  data-server:\n", "  data-server:\n    instances: 2\n")
+        ),
+    );
     names("filters", &format!("{head}  train:\n    run: x ${{{{ params.lr | $0 }}}}\n"));
     names(
         "image_arguments",

@@ -29,7 +29,7 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["roles", role, "needs", _] if !key => listed(context.names_of("roles", &[role]), cursor),
         ["roles", role, "needs"] => in_brackets(context.names_of("roles", &[role])),
         ["distributed", "roles"] if key => {
-            keyed(context.names_of("roles", &[]), "${1|worker,chief,ps,evaluator,launcher|}", cursor)
+            keyed(context.names_of("roles", &[]), "${1|worker,chief,head,ps,evaluator,launcher|}", cursor)
         }
         ["distributed", "roles", _] if !key => listed(context.names_of("roles", &[]), cursor),
         ["distributed", "roles"] => in_brackets(context.names_of("roles", &[])),

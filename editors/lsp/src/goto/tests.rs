@@ -79,6 +79,9 @@ fn definition_and_references() {
     check("role", &at("prepare: succeeded"));
     check("role_in_distributed", &at("train], launch"));
     check("port", &at("http}}"));
+    let other = JOB.replace("echo", "echo ${{ ports.train.http }}");
+    check("port_of_another_role", &other.replace("ports.train.http", "ports.train.$0http"));
+    check("role_of_a_port", &other.replace("ports.train.http", "ports.$0train.http"));
     check("argument", &at("V }}"));
     check("no_name", &at("succeeded"));
 }

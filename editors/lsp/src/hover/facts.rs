@@ -104,6 +104,9 @@ fn seconds(seconds: u64) -> String {
 
 /// The GPUs of an instance, and the matching cards.
 fn gpus(gpu: &GpuPlan, instances: u32) -> String {
+    if gpu.all && gpu.count == 0 {
+        return "all GPUs of the host that runs the job".to_owned();
+    }
     if gpu.count == 0 {
         return "all GPUs are hidden from the role".to_owned();
     }

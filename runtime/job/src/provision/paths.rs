@@ -80,7 +80,7 @@ pub(super) fn create_directories(path: &Path) -> std::io::Result<()> {
 }
 
 /// The users who write to an output, by the ids of the containers.
-fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> IndexSet<(u32, u32)> {
+pub(super) fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> IndexSet<(u32, u32)> {
     let writing = job
         .plan
         .roles
@@ -92,7 +92,12 @@ fn writers(job: &Job<'_>, roles: &IndexMap<String, RoleRoot>, name: &str) -> Ind
 /// Gives a new directory to its only writer; if there are several of different users, to all.
 ///
 /// Only root's numbers are the containers' own: without root, only the container's root writes.
-fn set_owner(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mut Vec<String>) -> Result<()> {
+pub(super) fn set_owner(
+    path: &Path,
+    writers: &IndexSet<(u32, u32)>,
+    name: &str,
+    notes: &mut Vec<String>,
+) -> Result<()> {
     if writers.iter().all(|(uid, _)| *uid == 0) {
         return Ok(());
     }
@@ -103,7 +108,7 @@ fn set_owner(path: &Path, writers: &IndexSet<(u32, u32)>, name: &str, notes: &mu
     }
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o1777))
         .map_err(|error| file_error("set the permissions of", path, &error))?;
-    notes.push(format!("the output `{name}` is world-writable, because several container users write to it"));
+    notes.push(format!("`{name}` is world-writable, because several container users write to it"));
     Ok(())
 }
 

@@ -167,6 +167,27 @@ fn the_output_of_another_user_belongs_to_them() {
 }
 
 #[test]
+fn a_directory_of_the_job_is_made_and_goes_with_it() {
+    let of_job = json!({"d": {"kind": "data", "source": {"kind": "job"}}});
+    let mut case = case(&mounts("d", true), &of_job, &json!({}));
+    case.provide().unwrap();
+    let place = std::fs::canonicalize(case.volume("d")).unwrap();
+    assert!(place.starts_with(std::fs::canonicalize(case.dir.path()).unwrap()), "{}", place.display());
+    assert!(
+        matches!(&case.told[..], [.., Progress::DataReady { volume, .. }] if volume == "d"),
+        "{:?}",
+        case.told
+    );
+    // A later attempt finds what an earlier one wrote.
+    std::fs::write(place.join("kept"), "x").unwrap();
+    case.provide().unwrap();
+    assert!(place.join("kept").exists());
+    release(&case.directory).unwrap();
+    let gone = !place.exists() || place.starts_with(std::fs::canonicalize(&case.directory.state).unwrap());
+    assert!(gone, "{} is left", place.display());
+}
+
+#[test]
 fn roots_that_are_not_there_are_refused_with_what_to_do() {
     let image = |image: Value| {
         let mut case = case(&json!({}), &json!({}), &json!({"images": {"main": image}}));

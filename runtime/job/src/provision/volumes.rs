@@ -1,20 +1,47 @@
-//! Volumes that are fetched: to `<build>/oci/volumes/<name>`, where the bundles bind them from.
+//! Volumes that are fetched, or made for the job: `<build>/oci/volumes/<name>`, where the bundles bind them from.
 //!
 //! Each is fetched to a temporary name and renamed when it is complete, so that an existing one need not be checked.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use indexmap::IndexMap;
 use jobc_schema::plan::VolumeSource;
 
 use super::fetch::FetchRequest;
 use super::fields::{field_of, host_path, mounted_volumes};
 use super::job::{Job, Progress};
 use super::large_data::large_data_directory;
-use super::{git, http, program};
+use super::roots::RoleRoot;
+use super::{git, http, paths, program};
 use jobc_container::archive;
 use jobc_container::remove::remove;
 use jobc_sys::error::{Error, Kind, Result, file_error};
+
+/// Creates the directories that live as long as the job, for the users who write to them.
+pub(super) fn create_job_directories(
+    job: &Job<'_>,
+    roles: &IndexMap<String, RoleRoot>,
+    told: &mut dyn FnMut(Progress),
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    for name in mounted_volumes(job.plan) {
+        let of_job =
+            job.plan.volumes.get(name).is_some_and(|volume| matches!(volume.source, VolumeSource::Job {}));
+        if !of_job || host_path(job, name).is_some() {
+            continue;
+        }
+        let place = large_data_directory(job.directory).join("volumes").join(name);
+        if !place.exists() {
+            paths::create_directories(&place)
+                .map_err(|error| file_error("create the directory", &place, &error))?;
+            paths::set_owner(&place, &paths::writers(job, roles, name), name, notes)?;
+        }
+        link_into_build(job, name, &place)?;
+        told(Progress::DataReady { volume: name.to_owned(), path: place });
+    }
+    Ok(())
+}
 
 /// Fetches every volume that roles mount and the host does not have.
 pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<()> {
@@ -22,6 +49,9 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
         let Some(volume) = job.plan.volumes.get(name).filter(|_| host_path(job, name).is_none()) else {
             continue;
         };
+        if matches!(volume.source, VolumeSource::Job {}) {
+            continue;
+        }
         if stopped.load(Ordering::Relaxed) {
             return Err(program::stopped_error());
         }

@@ -49,6 +49,23 @@ fn storage_files_and_secrets() {
 }
 
 #[test]
+fn a_directory_of_the_job_is_one_of_its_own_in_a_claim() {
+    insta::assert_snapshot!(shown(
+        json!({"storage": {"work": {"pvc": "scratch"}, "cache": {"nfs": "filer:/x", "sub_path": "caches/"}}}),
+        &json!({
+            "volumes": {
+                "work": {"kind": "data", "source": {"kind": "job"}},
+                "cache": {"kind": "data", "source": {"kind": "job"}}
+            },
+            "roles": {"main": {"mounts": [
+                {"volume": "work", "path": "/work", "writable": true},
+                {"volume": "cache", "path": "/cache", "writable": true}
+            ]}}
+        })
+    ));
+}
+
+#[test]
 fn ssh_keys_come_from_a_secret() {
     insta::assert_snapshot!(shown(
         json!({}),

@@ -1,0 +1,151 @@
+//! Ray: what the head and the workers run.
+//!
+//! The head starts the cluster and then its own command, which finds it by `RAY_ADDRESS`. A worker waits until the head
+//! listens, joins, and stays until the job ends: the job succeeds with the head.
+
+use std::fmt::Write as _;
+
+use jobc_schema::Pointer;
+use jobc_schema::distributed::MemberPart;
+use jobc_schema::plan::{CommandPlan, DistributedPlan, MemberPlan, Reference, Text};
+use jobc_schema::role::Role;
+
+use super::context::Context;
+use super::framework::RENDEZVOUS;
+use crate::diagnostic::{Diagnostic, Sink, codes};
+
+/// The command of a member.
+pub(super) fn command(
+    plan: &DistributedPlan,
+    member: &MemberPlan,
+    role: &Role,
+    gpus: u32,
+    own: CommandPlan,
+) -> CommandPlan {
+    let amounts = amounts(role, gpus);
+    if member.part == MemberPart::Head {
+        return head(plan, &amounts, own);
+    }
+    // The shell's own way to connect: an image with Ray need not have another program for it.
+    let mut script = Text::literal("until (exec 3<>/dev/tcp/");
+    let (host, port) = head_address(plan);
+    script.push_reference(host.clone());
+    script.push_str("/");
+    script.push_reference(port.clone());
+    script.push_str(") 2>/dev/null; do sleep 1; done\nexec ray start --address=");
+    script.push_reference(host);
+    script.push_str(":");
+    script.push_reference(port);
+    script.push_str(&format!("{amounts} --block\n"));
+    CommandPlan::Script { shell: bash(), setup: None, script }
+}
+
+/// The address of the head, `HOST:PORT`, for `RAY_ADDRESS`.
+pub(super) fn address(plan: &DistributedPlan) -> Text {
+    let (host, port) = head_address(plan);
+    let mut text = Text::reference(host);
+    text.push_str(":");
+    text.push_reference(port);
+    text
+}
+
+/// Reports a head without a command, and workers with one.
+pub(super) fn check_commands(context: &Context<'_>, members: &[MemberPlan], sink: &mut Sink) {
+    for member in members {
+        let Some((role, _)) = context.role(&member.role) else { continue };
+        let at = Pointer::ROOT.keys(["roles", &member.role]);
+        let name = &member.role;
+        if member.part == MemberPart::Head {
+            if role.run.is_none() {
+                sink.push(
+                    Diagnostic::error(codes::RAY_COMMAND, format!("the head `{name}` has no `run`"))
+                        .at_key(&at, "")
+                        .note("write the command that uses the cluster, as in `run: python train.py`; the image's own command cannot be used here"),
+                );
+            }
+            continue;
+        }
+        for (key, written) in
+            [("run", role.run.is_some()), ("args", role.args.is_some()), ("setup", role.setup.is_some())]
+        {
+            if written {
+                sink.push(
+                    Diagnostic::error(
+                        codes::RAY_COMMAND,
+                        format!("`{key}` of the worker `{name}` never runs"),
+                    )
+                    .at_key(&at.key(key), "a worker runs `ray start` and what the head gives it")
+                    .note("remove it; the command belongs to the head, and what workers need to the image"),
+                );
+            }
+        }
+    }
+}
+
+fn head(plan: &DistributedPlan, amounts: &str, own: CommandPlan) -> CommandPlan {
+    let port = Reference::Port { role: head_role(plan), label: RENDEZVOUS.to_owned(), index: Some(0) };
+    // `ray start --head` begins a cluster, and must not take the address of this one for another to join.
+    let mut start = Text::literal("env -u RAY_ADDRESS ray start --head --port=");
+    start.push_reference(port);
+    start.push_str(amounts);
+    let before = |setup: Option<Text>| match setup {
+        Some(mut setup) => {
+            setup.push_str("\n");
+            setup.push_text(&start);
+            setup
+        }
+        None => start.clone(),
+    };
+    match own {
+        // The user's set-up may install Ray, so it comes first; another shell than a POSIX one runs it itself.
+        CommandPlan::Script { shell, setup, script } if is_posix(&shell) => {
+            let argv = shell.into_iter().map(Text::literal).chain([script]).collect();
+            CommandPlan::Argv { argv, setup: Some(before(setup)) }
+        }
+        CommandPlan::Script { shell, setup, script } => {
+            let mut whole = setup.map_or_else(Text::default, |mut setup| {
+                setup.push_str("\n");
+                setup
+            });
+            whole.push_text(&script);
+            let argv = shell.into_iter().map(Text::literal).chain([whole]).collect();
+            CommandPlan::Argv { argv, setup: Some(start) }
+        }
+        CommandPlan::Argv { argv, setup } => CommandPlan::Argv { argv, setup: Some(before(setup)) },
+        // Reported: the image's command is not known here.
+        other => other,
+    }
+}
+
+fn is_posix(shell: &[String]) -> bool {
+    let name = shell.first().map(|program| program.rsplit('/').next().unwrap_or(program));
+    matches!(name, Some("bash" | "sh" | "dash" | "ash"))
+}
+
+fn bash() -> Vec<String> {
+    ["bash", "-euo", "pipefail", "-c"].map(str::to_owned).to_vec()
+}
+
+/// What Ray may use: the role's CPUs and GPUs, since it would count those of the host.
+fn amounts(role: &Role, gpus: u32) -> String {
+    let mut out = String::new();
+    let Some(resources) = &role.resources else { return out };
+    if let Some(cpu) = resources.cpu {
+        let _ = write!(out, " --num-cpus={}", (cpu.millis / 1000).max(1));
+    }
+    if resources.gpu.is_some() {
+        let _ = write!(out, " --num-gpus={gpus}");
+    }
+    out
+}
+
+fn head_role(plan: &DistributedPlan) -> String {
+    let head = plan.members.iter().find(|member| member.part == MemberPart::Head);
+    head.or(plan.members.first()).map(|member| member.role.clone()).unwrap_or_default()
+}
+
+fn head_address(plan: &DistributedPlan) -> (Reference, Reference) {
+    let role = head_role(plan);
+    let port = Reference::Port { role: role.clone(), label: RENDEZVOUS.to_owned(), index: Some(0) };
+    (Reference::Host { role, index: Some(0) }, port)
+}
