@@ -95,7 +95,7 @@ pub(crate) enum Command {
     /// Record the digests of a job's images in jobc.lock
     #[cfg(target_os = "linux")]
     Lock(LockArgs),
-    /// Print a summary of the resolved plan, or the plan with all defaults
+    /// Print a summary of the resolved plan, or all of it
     ///
     /// `--format json` prints the content of plan.json, `--format yaml` the same as YAML.
     Plan(PlanArgs),

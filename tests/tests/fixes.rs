@@ -152,10 +152,12 @@ fn a_fix_removes_its_finding_and_adds_no_error() {
 }
 
 /// Codes whose advice is no edit of what is written there, with the reason.
-const ADVICE_ALONE: [(&str, &str); 15] = [
+const ADVICE_ALONE: [(&str, &str); 17] = [
     ("J0289", "an option of the command line"),
     ("J0213", "one of two ways to go on"),
+    ("J0261", "a key that is not there yet, in one of two places"),
     ("J0272", "a key that is not there yet, or none"),
+    ("J0275", "one of two ways to go on, or a number of several"),
     ("J0281", "one of two kinds"),
     ("J0401", "a setting of the target, or another field"),
     ("J0404", "a setting of the target, or another field"),
@@ -179,7 +181,9 @@ fn told(text: &str) -> Option<&str> {
     let word = rest.split('`').next()?;
     let placeholder =
         word.contains('…') || word.split(|c: char| !c.is_ascii_uppercase()).any(|w| w.len() > 2);
-    let a_part = rest[word.len() + 1..].starts_with(" and ");
+    let after = &rest[word.len() + 1..];
+    // A key of another map, or one whose value changes its kind too.
+    let a_part = [" and ", " in `", ", one "].iter().any(|more| after.starts_with(more));
     (!placeholder && !a_part && !rest.contains("such as")).then_some(word)
 }
 
@@ -191,12 +195,15 @@ fn what_a_finding_says_to_write_has_a_fix() {
             let code = finding.code.as_str();
             // Lints say what is odd about a job that is well-formed.
             let is_lint = code.starts_with("J03");
+            // What the environment gives is in no file.
+            let is_of_environment = finding.message.contains("of the environment variable");
             let exempt = is_lint || ADVICE_ALONE.iter().any(|(alone, _)| *alone == code);
             let labels = finding.labels.iter().map(|label| &label.text);
             let mut all = std::iter::once(&finding.message).chain(&finding.notes).chain(labels);
             if finding.fixes.is_empty()
                 && !exempt
                 && texts.arguments.set.is_empty()
+                && !is_of_environment
                 && let Some(text) = all.find(|text| told(text).is_some())
             {
                 let job = texts.job.strip_prefix(workspace()).unwrap_or(&texts.job);

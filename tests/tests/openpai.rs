@@ -165,7 +165,9 @@ fn what_import_writes_is_the_same_job() {
         let Rewritten::Job(job) = rewrite(&mut sources, id, "job.v1.schema.json", &mut sink) else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
-        assert!(!job.contains("<%") || text.contains("$secrets"), "{path}:\n{job}");
+        // Comments are kept as they were.
+        let holds_template = job.lines().any(|line| line.contains("<%") && !line.trim_start().starts_with('#'));
+        assert!(!holds_template || text.contains("$secrets"), "{path}:\n{job}");
         let mounted = text.contains("\"dataDir\": \"/");
         for target in ["local", "openpai"].into_iter().filter(|target| *target == "local" || !mounted) {
             let (there, ours) = (compile(name(&path), &text, target), compile("job.yaml", &job, target));

@@ -148,7 +148,9 @@ fn print_docker_commands(outputs: &[Output]) {
         terminal::print(
             "the same GPUs with Docker (options of `docker run`; `jobc plan --docker` prints all of it):\n",
         );
-        lines.iter().for_each(|line| terminal::print(&format!("  {line}")));
+        for line in &lines {
+            terminal::print(&format!("  {line}"));
+        }
         terminal::print(
             "  `jobc run` assigns free GPUs of the host; with Docker, choose the numbers yourself\n",
         );

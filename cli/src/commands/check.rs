@@ -23,7 +23,7 @@ pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     for job in &jobs {
         let one = JobArgs { job: job.clone(), ..check.job.clone() };
         match check_one(&one) {
-            Ok((own, findings)) => merge(own, findings, &mut sources, &mut sink),
+            Ok((own, findings)) => merge(&own, findings, &mut sources, &mut sink),
             Err(why) => return super::report_input_error(&why),
         }
     }
@@ -51,7 +51,7 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
 }
 
 /// Adds the findings of one file to those of all; each source gets a new number.
-fn merge(own: Sources, findings: Vec<Diagnostic>, sources: &mut Sources, sink: &mut Sink) {
+fn merge(own: &Sources, findings: Vec<Diagnostic>, sources: &mut Sources, sink: &mut Sink) {
     let numbers: Vec<SourceId> = own.iter().map(|(_, source)| sources.add(source.clone())).collect();
     for mut finding in findings {
         finding.move_to(|id| numbers[id.0 as usize]);
@@ -83,7 +83,7 @@ fn jobs(given: &[Utf8PathBuf]) -> Result<Vec<Option<Utf8PathBuf>>, InputError> {
 /// The job files below a directory, by name; hidden directories, `out` and `node_modules` hold none of the user's.
 fn below(directory: &Utf8Path, depth: usize, jobs: &mut Vec<Option<Utf8PathBuf>>) {
     let Ok(entries) = directory.read_dir_utf8() else { return };
-    let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(|entry| entry.into_path()).collect();
+    let mut paths: Vec<Utf8PathBuf> = entries.flatten().map(camino::Utf8DirEntry::into_path).collect();
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default();

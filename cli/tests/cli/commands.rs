@@ -23,7 +23,7 @@ Write:
   init         Create a starter job from an example
   check        Check job files without writing anything
   build        Compile a job file into the files of each target
-  plan         Print a summary of the resolved plan, or the plan with all defaults
+  plan         Print a summary of the resolved plan, or all of it
   explain      Explain a diagnostic code or a field, or list all codes
   import       Convert an OpenPAI job to a job file
   backends     Show which fields each backend supports

@@ -77,13 +77,20 @@ impl Server {
         }
     }
 
+    /// What is notified until the last change is compiled: inlay hints are of the compiled text.
+    fn compiled(&mut self, uri: &str) -> Vec<Value> {
+        let start = json!({"line": 0, "character": 0});
+        let params = json!({"textDocument": {"uri": uri}, "range": {"start": start, "end": start}});
+        self.request("textDocument/inlayHint", &params).1
+    }
+
     /// The findings of everything that a job says something about, by file.
     fn findings(&mut self, uri: &str, text: &str) -> Vec<(String, Value)> {
         let document = json!({"uri": uri, "languageId": "yaml", "version": 1, "text": text});
         self.notify("textDocument/didOpen", &json!({"textDocument": document}));
-        let (_, notes) = self.request("jobc/explain", &json!({"code": "J0001"}));
+        let notes = self.compiled(uri);
         self.notify("textDocument/didClose", &json!({"textDocument": {"uri": uri}}));
-        self.request("jobc/explain", &json!({"code": "J0001"}));
+        self.compiled(uri);
         let published = notes.into_iter().filter(|note| note["method"] == "textDocument/publishDiagnostics");
         let in_file = |note: Value| {
             let uri = note["params"]["uri"].as_str().expect("an address").to_owned();

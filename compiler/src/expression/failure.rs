@@ -20,16 +20,16 @@ pub struct Failure {
     /// Where in the code, in bytes; the whole of it where absent.
     pub range: Option<Range<usize>>,
     /// The label at that place.
-    pub label: String,
+    pub label: Box<str>,
     /// What else helps.
     pub notes: Vec<String>,
     /// The name that was meant, to write at that place.
-    pub near: Option<String>,
+    pub near: Option<Box<str>>,
 }
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { code, message: message.into(), range: None, label: label.into(), notes: vec![], near: None }
+        Self { code, message: message.into(), range: None, label: label.into().into_boxed_str(), notes: vec![], near: None }
     }
 
     pub(super) fn at(mut self, range: Range<usize>) -> Self {
@@ -109,7 +109,7 @@ pub(super) fn undefined<'a>(
     };
     let mut failure =
         Failure::new(codes::EXPRESSION_NAME, format!("`{whole}` is not defined"), label).note(note);
-    failure.near = near.map(str::to_owned);
+    failure.near = near.map(Box::from);
     failure
 }
 

@@ -46,7 +46,10 @@ impl<'a> Fields<'a> {
         let message = format!("unknown field `{}`{}", entry.key, self.within);
         let found = Diagnostic::error(codes::OPENPAI_FIELD, message).at_span(entry.key_span, "");
         let name = instead.strip_prefix('`').and_then(|rest| rest.strip_suffix('`'));
-        match name.filter(|name| !name.contains([':', '`', ' ']) && self.entry(name).is_none()) {
+        match name.filter(|name| !name.contains([':', '`', ' '])) {
+            Some(name) if self.entry(name).is_some() => {
+                found.note(format!("remove it: `{name}` is there already"))
+            }
             Some(name) => {
                 let text = as_key(entry, name);
                 found.fix(format!("write `{name}`"), Place::Span(entry.key_span), text, Safety::Unsafe)

@@ -257,16 +257,20 @@ fn ten_thousand_task_roles_are_read() {
     assert!(sink.diagnostics().iter().all(|d| d.severity != Severity::Error));
 }
 
-/// What is empty sets nothing, so nothing is left out.
+/// What is empty sets nothing, so nothing is said of it, and nothing is there; what is not empty is kept as `env`.
 #[test]
 fn empty_fields_that_protocol_v2_lacks_are_ignored() {
-    let ignored = Code::parse("J0529");
-    for (value, said) in
+    let (_, _, sink) = run(EXAMPLE);
+    let said: Vec<String> = sink.diagnostics().iter().map(|d| d.message.clone()).collect();
+    for (value, kept) in
         [("{}", false), ("[]", false), ("\"\"", false), ("null", false), ("{\"A\": \"1\"}", true)]
     {
         let text = EXAMPLE.replacen('{', &format!("{{\"jobEnvs\":{value},"), 1);
-        let (_, _, sink) = run(&text);
-        let found = sink.diagnostics().iter().any(|d| Some(d.code) == ignored);
+        let (_, document, sink) = run(&text);
+        let found: Vec<String> = sink.diagnostics().iter().map(|d| d.message.clone()).collect();
         assert_eq!(found, said, "jobEnvs: {value}");
+        let document = document.expect("a job").to_json();
+        let variable = document.get("env").and_then(|env| env.get("A"));
+        assert_eq!(variable, kept.then(|| "1".into()).as_ref(), "jobEnvs: {value}");
     }
 }

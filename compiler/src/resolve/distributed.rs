@@ -8,7 +8,7 @@ use jobc_schema::plan::{DistributedPlan, Launch, MemberPlan, SshPlan};
 use super::context::Context;
 use super::framework::{RENDEZVOUS, framework_name, part_name};
 use super::{elastic, launch, ray};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::suggest;
 
 /// A decided rendezvous.
@@ -262,13 +262,15 @@ fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink:
             && count(role) > 1
             && (single != MemberPart::Chief || framework == Framework::Tensorflow)
         {
+            let instances = Pointer::ROOT.keys(["roles", role, "instances"]);
             sink.push(
                 Diagnostic::error(codes::MEMBER_PART, format!("the `{name}` has {} instances", count(role)))
                     .at_key(at, "")
-                    .at(&Pointer::ROOT.keys(["roles", role, "instances"]), "written here")
+                    .at(&instances, "written here")
                     .note(format!(
                         "there is one {name}: write `instances: 1`, and make the others a `worker` role"
-                    )),
+                    ))
+                    .fix("write `instances: 1`", Place::value(&instances), "1", Safety::Unsafe),
             );
         }
     }

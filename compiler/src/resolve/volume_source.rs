@@ -6,11 +6,16 @@ use jobc_schema::plan::VolumeSource;
 pub(super) struct SourceError {
     pub(super) message: String,
     pub(super) note: String,
+    /// The source to write in its place, where that is certain.
+    pub(super) instead: Option<String>,
 }
 
 /// Reads a source: a path, `nfs://`, `s3://`, `pvc:`, `job:`, `https://` or `git+https://`.
 pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
-    let error = |message: String, note: String| Err(SourceError { message, note });
+    let error = |message: String, note: String| Err(SourceError { message, note, instead: None });
+    let instead = |message: String, source: String| {
+        Err(SourceError { message, note: format!("write `{source}`"), instead: Some(source) })
+    };
     if let Some(name) = text.strip_prefix("pvc:") {
         let name = name.trim_start_matches('/');
         if name.is_empty() || name.contains('/') {
@@ -23,9 +28,9 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
     }
     if let Some(name) = text.strip_prefix("job:") {
         if !name.is_empty() {
-            return error(
+            return instead(
                 format!("`{text}`: a volume of the job has no name but its key"),
-                "write `job:`".to_owned(),
+                "job:".to_owned(),
             );
         }
         return Ok(VolumeSource::Job {});
@@ -44,15 +49,15 @@ pub(super) fn read_source(text: &str) -> Result<VolumeSource, SourceError> {
             Ok(VolumeSource::Git { url: text["git+".len()..].to_owned(), reference: None })
         }
         "https" | "git+https" => error(format!("`{text}` has no server"), "write a whole address".to_owned()),
-        "http" => error(
+        "http" => instead(
             "content from `http://` can be changed in transit".to_owned(),
-            format!("write `https://{rest}`"),
+            format!("https://{rest}"),
         ),
         "git" | "git+ssh" | "ssh" => error(
             format!("unsupported source `{scheme}://`"),
             format!("write `git+https://{rest}`; a `secret` opens a private repository"),
         ),
-        "file" => error("write a path without `file://`".to_owned(), format!("write `/{path}`")),
+        "file" => instead("write a path without `file://`".to_owned(), format!("/{path}")),
         _ => error(
             format!("unsupported source `{scheme}://`"),
             "write a path, `nfs://HOST/PATH`, `s3://BUCKET/PATH`, `pvc:NAME`, `https://…` or `git+https://…`; leave `source` out if the target provides it".to_owned(),
@@ -65,6 +70,7 @@ fn path(text: &str) -> Result<VolumeSource, SourceError> {
         return Err(SourceError {
             message: "`~` is not expanded: the plan is the same for every user".to_owned(),
             note: "write an absolute path, or one relative to the job file".to_owned(),
+            instead: None,
         });
     }
     if let Some((host, path)) = text.split_once(":/")
@@ -74,6 +80,7 @@ fn path(text: &str) -> Result<VolumeSource, SourceError> {
         return Err(SourceError {
             message: format!("`{text}` is not a path"),
             note: format!("write `nfs://{host}/{}` for an NFS export", path.trim_start_matches('/')),
+            instead: None,
         });
     }
     Ok(VolumeSource::Path { path: text.to_owned() })

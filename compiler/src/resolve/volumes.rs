@@ -9,7 +9,7 @@ use jobc_schema::storage::Data;
 use super::context::Context;
 use super::secrets;
 use super::volume_source::read_source;
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::suggest;
 
 /// Directories that belong to the system or to jobc: nothing is mounted over them or, if the flag is set, below them.
@@ -108,8 +108,17 @@ fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer
 fn read(source: Option<&str>, at: &Pointer, sink: &mut Sink) -> VolumeSource {
     let Some(text) = source else { return VolumeSource::Target {} };
     read_source(text).unwrap_or_else(|error| {
-        let diagnostic = Diagnostic::error(codes::VOLUME_SOURCE, error.message).at(&at.key("source"), "");
-        sink.push(diagnostic.note(error.note));
+        let at = at.key("source");
+        let found = Diagnostic::error(codes::VOLUME_SOURCE, error.message).at(&at, "");
+        sink.push(match error.instead {
+            // In quotes: YAML would read `job:` as a key.
+            Some(source) => {
+                let (what, quoted) =
+                    (format!("write `{source}`"), serde_json::Value::from(source).to_string());
+                found.fix(what, Place::value(&at), quoted, Safety::Unsafe)
+            }
+            None => found.note(error.note),
+        });
         VolumeSource::Target {}
     })
 }

@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn modes_have_one_form() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(mended(text).map(|(mode, _)| mode).as_deref(), expected, "{text}")
+            assert_eq!(mended(text).map(|(mode, _)| mode).as_deref(), expected, "{text}");
         };
         check("644", Some("0644"));
         check("0o644", Some("0644"));

@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 use crate::documents::Kind;
 use crate::session::Session;
-use crate::{
-    actions, complete, format, goto, hints, hover, links, outline, requests, select, targets, tokens,
-};
+use crate::{actions, complete, format, goto, hints, hover, links, outline, requests, select, tokens};
 
 /// Why a request has no result.
 pub(crate) struct Failure {
@@ -140,7 +138,7 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }
         "jobc/plan" => with(params, |it: requests::PlanParams| requests::plan(session, &it)),
         "jobc/artifact" => with(params, |it: requests::ArtifactParams| requests::artifact(session, &it)),
-        "jobc/targets" => with(params, |it: targets::TargetsParams| targets::targets(session, &it)),
+        "jobc/targets" => with(params, |it: requests::TargetsParams| requests::known_targets(session, &it)),
         "jobc/explain" => with(params, |it: requests::ExplainParams| requests::explain(&it)),
         #[cfg(test)]
         "jobc/panic" => panic!("asked to"),

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::{self, Choice};
 use crate::documents::Kind;
 use crate::session::Session;
-use crate::targets::{self, Known};
+use crate::targets::Known;
 
 /// The parameters of `jobc/plan`.
 #[derive(Debug, Deserialize)]
@@ -65,6 +65,12 @@ struct ArtifactFile {
     target: String,
     path: String,
     text: String,
+}
+
+/// The parameters of `jobc/targets`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct TargetsParams {
+    uri: Uri,
 }
 
 /// The parameters of `jobc/explain`.
@@ -119,6 +125,17 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
     Ok(ArtifactResult { text: files.iter().map(|file| shown(file, several)).collect(), language_id, files })
 }
 
+/// The targets of an open job.
+pub(crate) fn known_targets(session: &Session<'_>, params: &TargetsParams) -> Result<Known, String> {
+    match session.documents.get(&params.uri) {
+        Some(open) if open.kind == Kind::Job => {
+            Ok(session.known_targets(open).shown_for(&session.client.settings.target))
+        }
+        Some(_) => Err(format!("`{}` is not a job file", params.uri.0)),
+        None => Err(format!("`{}` is not open", params.uri.0)),
+    }
+}
+
 /// The page of a code.
 pub(crate) fn explain(params: &ExplainParams) -> Result<ExplainResult, String> {
     let Some(code) = Code::parse(&params.code) else {
@@ -166,14 +183,14 @@ fn errors(sink: Sink) -> String {
 /// The targets of a request: the requested one, else those that jobs are shown for.
 fn choice(session: &Session<'_>, uri: &Uri, target: Option<&String>, backend: Option<BackendName>) -> Choice {
     match (target, session.documents.get(uri)) {
-        (None, Some(open)) => targets::choice(session, open, backend),
+        (None, Some(open)) => session.choice(open, backend),
         (target, _) => Choice { targets: target.into_iter().cloned().collect(), backend },
     }
 }
 
 /// The targets for which a job can be planned.
 fn targets(session: &Session<'_>, uri: &Uri) -> Vec<String> {
-    session.documents.get(uri).map(|open| Known::of(session, open).names()).unwrap_or_default()
+    session.documents.get(uri).map(|open| session.known_targets(open).names()).unwrap_or_default()
 }
 
 /// The backend's files, without the plan and the source map.

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Planned;
 use jobc_compiler::files::{Files, find_targets};
+use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeEvent, Uri};
 
-use crate::analysis::{Analysis, Input};
+use crate::analysis::{Analysis, Choice, Input};
 use crate::client::Client;
 use crate::diagnostics;
 use crate::documents::{Documents, Kind, Open};
 use crate::overlay::Overlay;
-use crate::targets;
+use crate::targets::Known;
 use crate::tree::Tree;
 use crate::uri;
 
@@ -199,7 +200,7 @@ impl<'a> Session<'a> {
         let overlay = self.overlay(open);
         let tree = self.tree(uri).filter(|tree| tree.parses && tree.is_clean);
         let tree = tree.filter(|tree| tree.text.as_str() == open.text.as_str());
-        let choice = targets::choice(self, open, None);
+        let choice = self.choice(open, None);
         let analysis =
             Analysis::new(&self.input(open, &overlay), &choice, tree.map(|tree| tree.document.clone()));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
@@ -286,8 +287,28 @@ impl<'a> Session<'a> {
 
     /// What the compiler reads of an open text.
     pub(crate) fn input<'s>(&'s self, open: &'s Open, overlay: &'s Overlay<'_>) -> Input<'s> {
-        let targets = self.targets_of(open).and_then(|path| Some((path.clone(), self.text_of(&path)?)));
+        let targets = self.targets_file(open);
         Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
+    }
+
+    /// The targets that a job can be shown for.
+    pub(crate) fn known_targets(&self, open: &Open) -> Known {
+        Known::of(self.targets_file(open))
+    }
+
+    /// The targets that an open job is shown for.
+    pub(crate) fn choice(&self, open: &Open, backend: Option<BackendName>) -> Choice {
+        match self.client.settings.target.as_str() {
+            "" => Choice { targets: vec![], backend },
+            chosen => self.known_targets(open).choice(chosen, backend),
+        }
+    }
+
+    /// The path and the text of a job's targets file.
+    fn targets_file(&self, open: &Open) -> Option<(Utf8PathBuf, String)> {
+        let path = self.targets_of(open)?;
+        let text = self.text_of(&path)?;
+        Some((path, text))
     }
 
     /// The path of a job's targets file.

@@ -1,24 +1,17 @@
 //! The targets that a job can be shown for, and the choice of the client.
 
+use camino::Utf8PathBuf;
 use jobc_compiler::compile;
 use jobc_compiler::document::{Entry, Node};
 use jobc_schema::BackendName;
 use lsp_types::Uri;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::analysis::{Choice, parse_alone};
-use crate::documents::{Kind, Open};
-use crate::session::Session;
 use crate::uri;
 
 /// The choice of all targets of a file, also those that are not in its `default`.
 const ALL: &str = "*";
-
-/// The parameters of `jobc/targets`.
-#[derive(Debug, Deserialize)]
-pub(crate) struct TargetsParams {
-    uri: Uri,
-}
 
 /// The targets of a job, and the result of `jobc/targets`.
 #[derive(Debug, Serialize)]
@@ -39,39 +32,11 @@ struct Target {
     backends: Vec<String>,
 }
 
-/// The targets of an open job.
-pub(crate) fn targets(session: &Session<'_>, params: &TargetsParams) -> Result<Known, String> {
-    match session.documents.get(&params.uri) {
-        Some(open) if open.kind == Kind::Job => {
-            let mut known = Known::of(session, open);
-            known.shown = known.chosen(&session.client.settings.target, None);
-            if known.shown.is_empty() {
-                known.shown = if known.default.is_empty() { known.names() } else { known.default.clone() };
-            }
-            Ok(known)
-        }
-        Some(_) => Err(format!("`{}` is not a job file", params.uri.0)),
-        None => Err(format!("`{}` is not open", params.uri.0)),
-    }
-}
-
-/// The targets that an open job is shown for. The client's choice counts for the jobs that have such a target, and, if
-/// a backend is requested, such a target with the backend.
-pub(crate) fn choice(session: &Session<'_>, open: &Open, backend: Option<BackendName>) -> Choice {
-    let chosen = &session.client.settings.target;
-    let targets = match chosen.as_str() {
-        "" => vec![],
-        _ => Known::of(session, open).chosen(chosen, backend),
-    };
-    Choice { targets, backend }
-}
-
 impl Known {
-    /// Reads the targets file of a job. It need not be valid.
-    pub(crate) fn of(session: &Session<'_>, open: &Open) -> Self {
-        let file = session.targets_of(open);
-        let document = file.as_deref().and_then(|path| parse_alone(Some(path), &session.text_of(path)?));
-        let Some(document) = document else {
+    /// Reads the targets file of a job, by its path and text. It need not be valid.
+    pub(crate) fn of(file: Option<(Utf8PathBuf, String)>) -> Self {
+        let read = file.and_then(|(path, text)| Some((parse_alone(Some(&path), &text)?, path)));
+        let Some((document, path)) = read else {
             let built_in = compile::built_in_targets();
             let target = |(name, target): &(&str, jobc_schema::target::Target)| Target {
                 name: (*name).to_owned(),
@@ -90,11 +55,26 @@ impl Known {
         let targets: Vec<Target> = entries.iter().map(target).collect();
         let known = |name: &String| targets.iter().any(|target| target.name == *name);
         let default = words(document.root.get("default")).into_iter().filter(known).collect();
-        Self { file: file.map(|path| uri::of(&path)), targets, default, shown: vec![] }
+        Self { file: Some(uri::of(&path)), targets, default, shown: vec![] }
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
         self.targets.iter().map(|target| target.name.clone()).collect()
+    }
+
+    /// The same targets with the names that the job is shown for by the client's choice.
+    pub(crate) fn shown_for(mut self, choice: &str) -> Self {
+        self.shown = self.chosen(choice, None);
+        if self.shown.is_empty() {
+            self.shown = if self.default.is_empty() { self.names() } else { self.default.clone() };
+        }
+        self
+    }
+
+    /// The targets that the job is shown for by the client's choice. It counts for the jobs that have such a target,
+    /// and, if a backend is requested, such a target with the backend.
+    pub(crate) fn choice(&self, choice: &str, backend: Option<BackendName>) -> Choice {
+        Choice { targets: self.chosen(choice, backend), backend }
     }
 
     /// The names that a choice stands for; none if the job has no such target.

@@ -277,7 +277,7 @@ impl Supervisor {
                 Message::Prepared(Ok(prepared)) => self.start_tasks(*prepared),
                 Message::Prepared(Err(error)) => self.step(Input::Broken { why: with_help(&error) }),
                 Message::Created { task, attempt, held: Ok(held) } => {
-                    self.handle_created(task, attempt, *held)
+                    self.handle_created(task, attempt, *held);
                 }
                 Message::Created { task, held: Err(error), .. } => self.not_started(task, &error),
                 Message::Readiness(report) => self.handle_readiness(report),

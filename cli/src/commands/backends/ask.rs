@@ -32,6 +32,9 @@ pub(super) fn job(capability: Capability) -> Value {
     if capability == Capability::NeedsMin {
         job["roles"]["b"]["instances"] = json!(2);
     }
+    if capability == Capability::GpuAll {
+        job["roles"][ROLE]["instances"] = json!(1);
+    }
     if capability == Capability::Needs(NeedState::Ready) {
         job["roles"]["b"]["ready"] = json!({"exec": ["true"]});
     }
@@ -60,6 +63,11 @@ fn whole(capability: Capability) -> Value {
         Capability::VolumeHttps => data("https://example.com/d"),
         Capability::VolumeGit => data("git+https://example.com/d"),
         Capability::VolumeTarget => json!({"data": {DATA: {"mount": "/d"}}}),
+        Capability::VolumeJob => json!({"data": {DATA: {"source": "job:", "mount": "/d", "writable": true}}}),
+        Capability::Elastic => json!({
+            "distributed": {"framework": "torchrun", "roles": [ROLE], "elastic": {"min": 1, "max": 2}},
+            "retry": {"max": 1},
+        }),
         Capability::VolumeOptions => {
             json!({"data": {DATA: {"source": "nfs://nas/d", "mount": "/d", "options": {"vers": "4"}}}})
         }
@@ -81,6 +89,7 @@ fn role(capability: Capability) -> Value {
     let needs = |state: &str| json!({"needs": {"b": state}});
     match capability {
         Capability::ImageCommand => json!({"run": null}),
+        Capability::Elastic => json!({"run": ["torchrun", "train.py"]}),
         Capability::Files => json!({"files": {"/f": {"content": "x"}}}),
         Capability::FileIndex => json!({"files": {"/f": {"content": "${{ instance.index }}"}}}),
         Capability::FileSecret => json!({"files": {"/f": {"secret": "s"}}}),
@@ -132,6 +141,7 @@ fn resources(capability: Capability) -> Value {
         Capability::Gpu(Vendor::Nvidia) => gpu(json!({})),
         Capability::Gpu(vendor) => gpu(json!({"vendor": vendor})),
         Capability::GpuNone => json!({"gpu": 0}),
+        Capability::GpuAll => json!({"gpu": "all"}),
         Capability::GpuModel => gpu(json!({"model": "A100"})),
         Capability::GpuMemory => gpu(json!({"memory": "40GB"})),
         Capability::GpuVersion => gpu(json!({"cuda": "12.4"})),

@@ -170,7 +170,7 @@ fn images(job: &JobPlan) -> Vec<String> {
             ImageSource::Host {} => "the files of the host".to_owned(),
             ImageSource::File { path } => path.clone(),
             ImageSource::Build { from, .. } => format!("{} (built on {from})", image.reference),
-            _ => format!("{} (built from a Dockerfile)", image.reference),
+            ImageSource::Dockerfile { .. } => format!("{} (built from a Dockerfile)", image.reference),
         };
         format!("{name}: {what}")
     };

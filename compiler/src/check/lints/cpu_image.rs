@@ -52,7 +52,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             None => found.push(Mismatch { at, what, advice, roles: vec![role] }),
         }
     }
-    found.into_iter().for_each(|mismatch| sink.push(mismatch.report()));
+    for mismatch in found {
+        sink.push(mismatch.report());
+    }
 }
 
 /// An image, and the roles whose GPUs would lie idle in it.

@@ -59,6 +59,8 @@ fn read(text: &str, param: &Declared<'_>, variable: &str, at: Span, sink: &mut S
             "the value of the environment variable `{variable}` is not allowed for the parameter `{}`",
             param.name
         );
+        // The value is in no file: what stands at the place is the variable's name.
+        diagnostic.fixes.clear();
         sink.push(diagnostic);
     }
     value

@@ -76,7 +76,7 @@ impl Scene<'_> {
             return self.expression(scalar);
         }
         if let Some(tab) = self.lines.leading_tab(fault == Fault::Tab) {
-            return self.tab(tab);
+            return self.tab(&tab);
         }
         match fault {
             Fault::OpenQuote => self.open_quote(),
@@ -140,7 +140,7 @@ impl Scene<'_> {
         .fix("quote it", Place::Span(span), quoted, Safety::Safe)
     }
 
-    fn tab(&self, tab: Tab) -> Diagnostic {
+    fn tab(&self, tab: &Tab) -> Diagnostic {
         let mut diagnostic = Diagnostic::error(codes::TAB, "a tab indents this line: use spaces")
             .at_span(self.span(tab.at, tab.at + 1), "a tab");
         if let Some(replaced) = tabs::replaced(self.text) {

@@ -1,7 +1,7 @@
 //! Several files: an open file takes precedence over the disk, and a change affects all jobs that read the file.
 
 use super::Fixture;
-use crate::{dispatch, targets};
+use crate::dispatch;
 use jobc_schema::BackendName;
 use lsp_types::{TextDocumentContentChangeWholeDocument, Uri};
 
@@ -125,7 +125,7 @@ fn the_chosen_target_is_the_one_that_is_shown() {
     // A view of another backend than the target's is what it is without the choice.
     fixture.session.show_target("pai".to_owned());
     let open = fixture.session.documents.get(&fixture.uri).expect("it is open");
-    assert_eq!(targets::choice(&fixture.session, open, Some(BackendName::Oci)).targets, Vec::<String>::new());
+    assert_eq!(fixture.session.choice(open, Some(BackendName::Oci)).targets, Vec::<String>::new());
 }
 
 #[test]

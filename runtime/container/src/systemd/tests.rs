@@ -114,7 +114,7 @@ fn serve(mut stream: UnixStream, does: Behavior, tell: &Sender<String>) -> std::
                 send(Message { error: name.to_owned(), ..answer(ERROR, &["It says why."]) })?;
             }
             _ if member == "Get" && call.body.texts()[1] == "Version" => {
-                send(answer(METHOD_RETURN, &["252.38-1"]))?
+                send(answer(METHOD_RETURN, &["252.38-1"]))?;
             }
             _ if member == "Get" => send(answer(METHOD_RETURN, &["/user.slice/own"]))?,
             Behavior::EndsFirst if job => {

@@ -280,7 +280,7 @@ impl Ledger {
             let Some((_, _, content)) = open(&path) else { continue };
             match now.checked_sub(content.ticket) {
                 Some(age) if u128::from(age) < PORT_RESERVATION_TIME.as_nanos() => {
-                    choices.push((path, content))
+                    choices.push((path, content));
                 }
                 _ => drop(std::fs::remove_file(&path)),
             }
