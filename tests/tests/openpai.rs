@@ -166,7 +166,8 @@ fn what_import_writes_is_the_same_job() {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
         // Comments are kept as they were.
-        let holds_template = job.lines().any(|line| line.contains("<%") && !line.trim_start().starts_with('#'));
+        let holds_template =
+            job.lines().any(|line| line.contains("<%") && !line.trim_start().starts_with('#'));
         assert!(!holds_template || text.contains("$secrets"), "{path}:\n{job}");
         let mounted = text.contains("\"dataDir\": \"/");
         for target in ["local", "openpai"].into_iter().filter(|target| *target == "local" || !mounted) {

@@ -29,7 +29,14 @@ pub struct Failure {
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { code, message: message.into(), range: None, label: label.into().into_boxed_str(), notes: vec![], near: None }
+        Self {
+            code,
+            message: message.into(),
+            range: None,
+            label: label.into().into_boxed_str(),
+            notes: vec![],
+            near: None,
+        }
     }
 
     pub(super) fn at(mut self, range: Range<usize>) -> Self {
