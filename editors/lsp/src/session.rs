@@ -70,6 +70,8 @@ impl<'a> Session<'a> {
 
     pub(crate) fn open(&mut self, uri: &Uri, language: &str, version: i32, text: String) {
         self.documents.open(uri, language, version, text, self.client.encoding);
+        // A text that was closed and opened between two refreshes waits for its findings, also for the same as before.
+        self.shown.remove(&uri.0);
         self.touched(uri);
     }
 

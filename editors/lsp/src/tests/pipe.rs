@@ -211,6 +211,20 @@ fn what_is_no_message_is_answered_and_the_server_lives_on() {
 }
 
 #[test]
+fn a_text_that_is_opened_again_gets_its_findings_again() {
+    talk(|client| {
+        let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}});
+        let hints =
+            |id| request(id, "textDocument/inlayHint", json!({"textDocument": {"uri": URI}, "range": range}));
+        client.send(&[open(JOB), hints(1)]);
+        assert_eq!(published(&client.until(1)), [0]);
+        let close = note("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
+        client.send(&[close, open(JOB), hints(2)]);
+        assert_eq!(published(&client.until(2)), [0]);
+    });
+}
+
+#[test]
 fn closing_many_files_costs_no_compilations() {
     talk(|client| {
         let uri = |n: usize| format!("file:///w/{n}.job.yaml");
