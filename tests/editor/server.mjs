@@ -39,6 +39,10 @@ for (const path of cases) {
     const wanted = compilerFindings(jobc, path)
         .filter(({ file }) => file === undefined || basename(file) === basename(path))
         .map(({ code, message, start, end }) => ({ code, message, range: start && { start: at(start), end: at(end) } }));
+    // The server does not know the environment that a command line has.
+    if (wanted.some(({ code }) => code === "J0260")) {
+        continue;
+    }
     // Under the name of a job file: an invalid text may not be recognized by its content.
     const uri = await client.open(join(dirname(path), `job${extname(path)}`), bytes.toString("utf8"));
     const found = await client.findings(uri, 1);
@@ -211,7 +215,7 @@ check.equal(known.file, exampleUri.replace("job.yaml", "targets.yaml"), "the tar
 await client.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: "pai" } } });
 check.equal((await client.ask("jobc/targets", { uri: exampleUri })).shown, ["pai"], "the target of the settings");
 const pai = await client.ask("jobc/plan", { uri: exampleUri });
-check.equal(pai.text, printed(jobc, "plan", "--target", "pai", example), "jobc/plan for the target of the settings");
+check.equal(pai.text, printed(jobc, "plan", "--format", "yaml", "--target", "pai", example), "jobc/plan for the target of the settings");
 await client.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: "" } } });
 
 const refused = await client.ask("jobc/plan", { uri: exampleUri, target: "nowhere" }).catch((error) => error);

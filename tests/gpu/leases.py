@@ -197,9 +197,9 @@ def all_gpus(host):
     gpus = [plan.get("jobs", [plan])[0]["roles"][0]["resources"]["gpu"] for plan in plans]
     if not gpus or any((gpu["count"], gpu.get("all")) != (2, True) for gpu in gpus):
         yield f"the plan has {gpus}"
-    holder = host.start(host.file("holder", run="sleep 30"), "--devices", "1")
+    holder = host.start(host.file("occupant", run="sleep 30"), "--devices", "1")
     host.wait_until_running(holder)
-    yield from expect(host.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`holder.1` has GPU 1")
+    yield from expect(host.run(path), 125, "needs 2 GPUs, and 1 of 2 are free", "`occupant.1` has GPU 1")
     yield from expect(host.run(path, "--no-gpu"), 0)
 
 
