@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 
 /// What one backend made of a job.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct BackendOutput {
     /// The backend.
     pub backend: BackendName,
     /// Its files, relative to the backend's directory.
@@ -38,7 +38,7 @@ pub fn lower(
     on_refusal: OnRefusal,
     context: &Context<'_>,
     sink: &mut Sink,
-) -> Vec<Lowered> {
+) -> Vec<BackendOutput> {
     let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
     each(job, only, on_refusal, context, sink, &make)
 }
@@ -66,7 +66,7 @@ fn each(
     context: &Context<'_>,
     sink: &mut Sink,
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
-) -> Vec<Lowered> {
+) -> Vec<BackendOutput> {
     let wanted = &job.target.settings.backends;
     let asked = needs(job);
     let mut lowered = Vec::new();
@@ -94,7 +94,7 @@ fn each(
         let failed = aside.has_errors();
         sink.append(aside);
         if !failed {
-            lowered.push(Lowered { backend: name, files });
+            lowered.push(BackendOutput { backend: name, files });
         }
     }
     lowered

@@ -10,16 +10,16 @@ use jobc_compiler::backend::Content;
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
-use jobc_tests::compile::{Compiled, compile_directory};
+use jobc_tests::compile::{Compilation, compile_directory};
 use jobc_tests::{examples, job_file, workspace};
 use serde_json::Value;
 
-fn compile(example: &Utf8Path) -> Compiled {
+fn compile(example: &Utf8Path) -> Compilation {
     compile_directory(&job_file(example).expect("an example has a job file"))
 }
 
 /// The files of which somebody runs one as a program.
-fn programs(compiled: &Compiled) -> BTreeSet<Utf8PathBuf> {
+fn programs(compiled: &Compilation) -> BTreeSet<Utf8PathBuf> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let all = compiled
         .outputs
@@ -29,7 +29,7 @@ fn programs(compiled: &Compiled) -> BTreeSet<Utf8PathBuf> {
 }
 
 /// Every file that a build writes below `out/`, with its bytes.
-fn files(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+fn files(compiled: &Compilation) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let mut files = BTreeMap::new();
     for output in &compiled.outputs {

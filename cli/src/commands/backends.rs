@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::{report, terminal};
 
 /// The targets that are asked.
-pub(super) enum Ask {
+pub(super) enum Selection {
     /// The built-in ones.
     BuiltIn,
     /// Those with every setting that a built-in one lacks.
@@ -42,13 +42,13 @@ type Answers = Vec<(BackendName, Answer)>;
 
 pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     let ask = match target {
-        None => Ask::BuiltIn,
+        None => Selection::BuiltIn,
         Some(target) => {
             let here = crate::input::absolute(Utf8Path::new(".")).ok();
             match here.as_deref().and_then(find_targets) {
-                None => Ask::Named(None, target.to_owned()),
+                None => Selection::Named(None, target.to_owned()),
                 Some(path) => match read(&path) {
-                    Ok(text) => Ask::Named(Some(Source::new(path, text)), target.to_owned()),
+                    Ok(text) => Selection::Named(Some(Source::new(path, text)), target.to_owned()),
                     Err(InputError(why)) => return super::report_input_error(&InputError(why)),
                 },
             }
@@ -78,11 +78,11 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
 }
 
 /// What each backend says to a job that asks for a capability.
-fn answers(capability: Capability, ask: &Ask, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
+fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
     let job = ask::job(capability);
     let plain = plans(&job, ask).unwrap_or_default();
     let equipped = match ask {
-        Ask::BuiltIn => plans(&job, &Ask::Equipped).unwrap_or_default(),
+        Selection::BuiltIn => plans(&job, &Selection::Equipped).unwrap_or_default(),
         _ => vec![],
     };
     columns
@@ -117,16 +117,16 @@ fn rank(support: &Support) -> u8 {
 }
 
 /// The plan of a job for each target.
-pub(super) fn plans(job: &Value, ask: &Ask) -> Result<Vec<JobPlan>, (Sources, Sink)> {
+pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sources, Sink)> {
     let mut sources = Sources::new();
     let job = sources.add(Source::new("example.json", job.to_string()));
     let (targets, only) = match ask {
-        Ask::BuiltIn => (None, vec![]),
-        Ask::Equipped => {
+        Selection::BuiltIn => (None, vec![]),
+        Selection::Equipped => {
             let text = json!({"version": 1, "targets": ask::equipped()}).to_string();
             (Some(Source::new("targets.json", text)), vec![])
         }
-        Ask::Named(targets, name) => (targets.clone(), vec![name.clone()]),
+        Selection::Named(targets, name) => (targets.clone(), vec![name.clone()]),
     };
     let targets = targets.map(|source| sources.add(source));
     let files = MemoryFiles::default();

@@ -63,7 +63,7 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     entries.extend(retry(&job, sink));
     let roles = job
         .required("taskRoles", sink)
-        .and_then(|field| roles(field, &role::Shared { gpu_type, setup: &directories.setup }, sink));
+        .and_then(|field| roles(field, &role::JobSettings { gpu_type, setup: &directories.setup }, sink));
     let kept = kept(&job, roles.as_ref(), gpu_type.map(|(_, text)| text), sink);
     entries.extend(roles);
     let at = first.key_span;
@@ -223,7 +223,7 @@ fn retry(job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     Some(entry("retry", key, map(at, rules)))
 }
 
-fn roles(field: &Entry, shared: &role::Shared<'_>, sink: &mut Sink) -> Option<Entry> {
+fn roles(field: &Entry, shared: &role::JobSettings<'_>, sink: &mut Sink) -> Option<Entry> {
     let items = field.value.items();
     if items.is_empty() {
         wrong(field, "a list of at least one task role", sink);

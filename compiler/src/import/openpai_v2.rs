@@ -98,7 +98,7 @@ pub(super) fn import(
     for role in &task_roles {
         registries.read(role, &pool, &job.scope, sink);
     }
-    let mut kept = kept::Kept::new(&fields, &task_roles, &job, &deployments, sink);
+    let mut kept = kept::OpenpaiFields::new(&fields, &task_roles, &job, &deployments, sink);
     if let Some((field, count)) = retries.filter(|(_, count)| *count > 0 && retries_tasks(&task_roles)) {
         let message = "on targets other than OpenPAI, task roles with a `taskRetryCount` do not also retry the whole job";
         sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(field.key_span, ""));

@@ -174,10 +174,10 @@ fn own_port(context: &Context<'_>, role: &str) -> Option<u16> {
     }
 }
 
-type Named = Vec<(String, MemberPart, Pointer)>;
+type MemberNames = Vec<(String, MemberPart, Pointer)>;
 
-fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &mut Sink) -> Named {
-    let listed: Named = match &spec.roles {
+fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &mut Sink) -> MemberNames {
+    let listed: MemberNames = match &spec.roles {
         Members::Names(names) => names
             .iter()
             .enumerate()
@@ -187,7 +187,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
             parts.iter().map(|(role, part)| (role.clone(), *part, at.key(role))).collect()
         }
     };
-    let mut named = Named::new();
+    let mut named = MemberNames::new();
     for (role, part, place) in listed {
         if context.table.contains_key(&role) {
             named.push((role, part, place));
@@ -215,7 +215,7 @@ fn usual_part(framework: Framework, role: &str) -> MemberPart {
     }
 }
 
-fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink: &mut Sink) {
+fn check_parts(context: &Context<'_>, framework: Framework, named: &MemberNames, sink: &mut Sink) {
     let allowed: &[MemberPart] = match framework {
         Framework::Tensorflow => {
             &[MemberPart::Chief, MemberPart::Worker, MemberPart::Ps, MemberPart::Evaluator]

@@ -133,7 +133,7 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
 /// GPUs that are counted apart: by vendor, and slices apart from whole ones.
 type Pool = (Vendor, bool);
 
-struct Placed {
+struct Placement {
     role: usize,
     first: u64,
     end: u64,
@@ -152,7 +152,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
         (0..first.len()).filter(|&number| gpu(number).is_some() && context.table[number].gpus > 0).count();
     let compare = users <= COMPARED_ROLES;
     let ended = if compare { ended_before(context, graph) } else { BTreeMap::new() };
-    let mut pools: BTreeMap<Pool, Vec<Placed>> = BTreeMap::new();
+    let mut pools: BTreeMap<Pool, Vec<Placement>> = BTreeMap::new();
     for &role in &graph.order {
         let Some(gpu) = gpu(role) else { continue };
         let facts = context.table[role];
@@ -171,13 +171,13 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
             placed.last().map_or(0, |last| last.end)
         };
         first[role] = u32::try_from(start).unwrap_or(u32::MAX);
-        placed.push(Placed { role, first: start, end: start + size });
+        placed.push(Placement { role, first: start, end: start + size });
     }
     first
 }
 
 /// The lowest start of `size` numbers that no role uses that has not ended.
-fn lowest(placed: &[Placed], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
+fn lowest(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
     let mut taken: Vec<(u64, u64)> =
         placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();
     taken.sort_unstable();

@@ -24,7 +24,7 @@ pub(super) struct Build<'a> {
 }
 
 /// What came of it.
-pub(super) struct Built {
+pub(super) struct ResolvedBuild {
     pub(super) source: ImageSource,
     /// The texts of the files the image is made from, for its digest.
     pub(super) texts: Vec<String>,
@@ -43,13 +43,13 @@ impl<'a> Build<'a> {
     }
 
     /// The source of a block that builds with `from` or `dockerfile`.
-    pub(super) fn resolve(&self, sink: &mut Sink) -> Built {
+    pub(super) fn resolve(&self, sink: &mut Sink) -> ResolvedBuild {
         let args: IndexMap<String, String> =
             self.block.args.iter().map(|(name, value)| (name.clone(), value.text.clone())).collect();
         let mut texts = Vec::new();
         if let Some(path) = &self.block.dockerfile {
             let source = self.dockerfile(path, args, &mut texts, sink);
-            return Built { source, texts };
+            return ResolvedBuild { source, texts };
         }
         let block = self.block;
         let from_at = self.at.key("from");
@@ -92,7 +92,7 @@ impl<'a> Build<'a> {
             platform: fill(&block.platform, "platform", sink),
             secrets: block.secrets.clone(),
         };
-        Built { source, texts }
+        ResolvedBuild { source, texts }
     }
 
     /// Looks at the references alone, of a block that is not built.

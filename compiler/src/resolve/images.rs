@@ -9,7 +9,7 @@ use jobc_schema::{Pointer, Reference};
 use sha2::{Digest, Sha256};
 
 use super::context::Context;
-use super::image_build::{self, Built};
+use super::image_build::{self, ResolvedBuild};
 use super::scope;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::expression::Names;
@@ -191,7 +191,7 @@ fn resolve_image(
         let reference = locked(context, reference, &at.key("from"), sink);
         return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
     }
-    let Built { source, texts } = build.resolve(sink);
+    let ResolvedBuild { source, texts } = build.resolve(sink);
     let digest = digest(&source, &texts);
     // Without the number of the variant: jobs of a matrix share what they build.
     let reference = format!("{}-{name}:{digest}", context.job.name);

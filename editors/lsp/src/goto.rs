@@ -83,7 +83,7 @@ pub(crate) fn rename(
     };
     let mut edits: Vec<_> = mentions.iter().filter(|mention| mention.name == name).map(edit).collect();
     for variable in variables::renamed(&name, new, mentions, &tree.document, tree.text.as_str()) {
-        let variables::Renamed { old, new, places } = variable;
+        let variables::VariableRename { old, new, places } = variable;
         session.warn(format!(
             "`{old}` is now `{new}`; it is renamed in this file, and scripts that read it must be changed too"
         ));

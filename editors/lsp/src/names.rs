@@ -69,7 +69,7 @@ pub(crate) struct Mention {
 
 /// The names of a job file, in any order.
 pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
-    let mut found = Found::new(text);
+    let mut found = NameCollector::new(text);
     let root = &document.root;
     for (key, kind) in [
         ("params", Kind::Param),
@@ -119,13 +119,13 @@ pub(crate) fn at(mentions: &[Mention], offset: usize) -> Option<&Mention> {
 }
 
 /// Collects the names of one text.
-struct Found<'a> {
+struct NameCollector<'a> {
     text: &'a str,
     sources: Sources,
     mentions: Vec<Mention>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> NameCollector<'a> {
     fn new(text: &'a str) -> Self {
         // `CodeSpan::find` reads the text from sources; the path is never shown.
         let mut sources = Sources::new();

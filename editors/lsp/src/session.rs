@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Planned;
+use jobc_compiler::compile::Planning;
 use jobc_compiler::files::{Files, find_targets};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
@@ -13,9 +13,9 @@ use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeE
 use crate::analysis::{Analysis, Choice, Input};
 use crate::client::Client;
 use crate::diagnostics;
-use crate::documents::{Documents, Kind, Open};
+use crate::documents::{Documents, Kind, OpenDocument};
 use crate::overlay::Overlay;
-use crate::targets::Known;
+use crate::targets::TargetList;
 use crate::tree::Tree;
 use crate::uri;
 
@@ -35,7 +35,7 @@ pub(crate) struct Session<'a> {
     /// Messages for the user that belong to the next response.
     warnings: RefCell<Vec<String>>,
     /// Plans to drop later: dropping a large one would delay the findings.
-    gone: Vec<Planned>,
+    gone: Vec<Planning>,
 }
 
 /// The state of one job or targets file.
@@ -46,7 +46,7 @@ pub(crate) struct Job {
     /// The tree of the current text, or of an earlier one until [`Session::parse`] is called.
     pub(crate) tree: Option<Tree>,
     /// The plans of the last text without errors, if that is not the current text.
-    earlier: Option<Planned>,
+    earlier: Option<Planning>,
     /// Whether the text has changed since it was last parsed.
     unread: bool,
     /// The files that the last compilation read or looked for.
@@ -282,24 +282,24 @@ impl<'a> Session<'a> {
     }
 
     /// The files that the job of an open text reads.
-    pub(crate) fn overlay<'s>(&'s self, open: &'s Open) -> Overlay<'s> {
+    pub(crate) fn overlay<'s>(&'s self, open: &'s OpenDocument) -> Overlay<'s> {
         let directory = open.path.as_deref().and_then(Utf8Path::parent);
         Overlay { directory, documents: &self.documents, disk: self.disk, asked: RefCell::default() }
     }
 
     /// What the compiler reads of an open text.
-    pub(crate) fn input<'s>(&'s self, open: &'s Open, overlay: &'s Overlay<'_>) -> Input<'s> {
+    pub(crate) fn input<'s>(&'s self, open: &'s OpenDocument, overlay: &'s Overlay<'_>) -> Input<'s> {
         let targets = self.targets_file(open);
         Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
     }
 
     /// The targets that a job can be shown for.
-    pub(crate) fn known_targets(&self, open: &Open) -> Known {
-        Known::of(self.targets_file(open))
+    pub(crate) fn known_targets(&self, open: &OpenDocument) -> TargetList {
+        TargetList::of(self.targets_file(open))
     }
 
     /// The targets that an open job is shown for.
-    pub(crate) fn choice(&self, open: &Open, backend: Option<BackendName>) -> Choice {
+    pub(crate) fn choice(&self, open: &OpenDocument, backend: Option<BackendName>) -> Choice {
         match self.client.settings.target.as_str() {
             "" => Choice { targets: vec![], backend },
             chosen => self.known_targets(open).choice(chosen, backend),
@@ -307,14 +307,14 @@ impl<'a> Session<'a> {
     }
 
     /// The path and the text of a job's targets file.
-    fn targets_file(&self, open: &Open) -> Option<(Utf8PathBuf, String)> {
+    fn targets_file(&self, open: &OpenDocument) -> Option<(Utf8PathBuf, String)> {
         let path = self.targets_of(open)?;
         let text = self.text_of(&path)?;
         Some((path, text))
     }
 
     /// The path of a job's targets file.
-    pub(crate) fn targets_of(&self, open: &Open) -> Option<Utf8PathBuf> {
+    pub(crate) fn targets_of(&self, open: &OpenDocument) -> Option<Utf8PathBuf> {
         let directory = open.path.as_deref()?.parent()?;
         find_targets(directory, |path| self.documents.at(path).is_some() || self.disk.exists(path))
     }

@@ -41,7 +41,7 @@ pub use plan::{Group, Interface, Plan};
 pub use record::{Cgroup, CgroupRecord};
 pub use request::CgroupRequest;
 pub use scope::{SUPERVISOR_GROUP, ScopeGroup};
-pub use unenforced::Unenforced;
+pub use unenforced::UnenforcedLimit;
 pub(crate) use unit::changed_properties;
 pub use unit_group::UnitGroup;
 pub use usage::{Meter, Usage};

@@ -61,7 +61,7 @@ use jobc_sys::syscall::{Kernel as _, Prctl};
 use jobc_sys::write_atomic::Durability;
 use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
-use message::{Message, Prepared};
+use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
 use spawner::Spawner;
 
@@ -107,7 +107,7 @@ struct Supervisor {
     /// The thread that prepares the job.
     preparation: Option<JoinHandle<()>>,
     /// What the job has of the host while it runs.
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedHost>,
     started: Instant,
     /// How it ended.
     end: Option<(JobState, End)>,

@@ -1,7 +1,7 @@
 //! What is read of a whole file: its stages, what is built of them, and how.
 
 use super::arguments::Arguments;
-use super::forms::{From, Instruction};
+use super::forms::{ImageOrStage, Instruction};
 use super::refusal::{Refusal, Span};
 
 /// How a Dockerfile is to be built, as far as reading it goes.
@@ -66,7 +66,7 @@ pub struct Stage {
     /// Its number in the file, from 0, as `--from=0` counts.
     pub number: usize,
     /// Its base.
-    pub from: From,
+    pub from: ImageOrStage,
     /// Whether its base depends on the platform that is built for, or builds.
     pub by_platform: bool,
     /// Where the file names its base.

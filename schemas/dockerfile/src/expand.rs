@@ -67,13 +67,13 @@ const DEEPEST: usize = 64;
 
 /// What was read, with where words end.
 #[derive(Default)]
-struct Read {
+struct Expansion {
     text: String,
     words: Vec<String>,
     word: Option<String>,
 }
 
-impl Read {
+impl Expansion {
     /// A character that may end a word.
     fn open(&mut self, c: char) {
         self.text.push(c);
@@ -104,8 +104,8 @@ impl<'a> Shell<'a> {
     /// Reads up to a character, which is taken too, or to the end.
     ///
     /// `raw` keeps the escape characters: they belong to a pattern.
-    fn until(&mut self, stop: Option<char>, raw: bool) -> Result<Read, String> {
-        let mut read = Read::default();
+    fn until(&mut self, stop: Option<char>, raw: bool) -> Result<Expansion, String> {
+        let mut read = Expansion::default();
         while let Some(c) = self.rest.next() {
             match c {
                 c if Some(c) == stop => return Ok(read),

@@ -21,7 +21,7 @@ use arguments::{command, list};
 use flags::unknown_flag;
 pub(super) use from::image;
 pub use ports::ports;
-pub(super) use scope::{Earlier, Problems, Scope};
+pub(super) use scope::{Problems, Scope, StageRecord};
 
 /// Every instruction.
 const KEYWORDS: &[&str] = &[

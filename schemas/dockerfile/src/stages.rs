@@ -7,8 +7,8 @@ use jobc_schema::Reference;
 
 use super::arguments::Arguments;
 use super::build::{Build, Inspection, Options, Stage};
-use super::forms::{Arg, From, Instruction, Kind, Word};
-use super::instruction::{self, Earlier, Problems, Scope};
+use super::forms::{Arg, ImageOrStage, Instruction, Kind, Word};
+use super::instruction::{self, Problems, Scope, StageRecord};
 use super::line::{Line, Part};
 use super::lines;
 use super::refusal::{Refusal, Rule};
@@ -96,7 +96,7 @@ impl Reader {
             return;
         }
         let current = self.stages.len().checked_sub(1);
-        let earlier: Vec<Earlier> = self.earlier(current.unwrap_or(0));
+        let earlier: Vec<StageRecord> = self.earlier(current.unwrap_or(0));
         let own = current.and_then(|current| self.names[current].as_deref());
         let later: Vec<String> =
             self.names.iter().skip(self.stages.len()).map(|name| name.clone().unwrap_or_default()).collect();
@@ -129,9 +129,12 @@ impl Reader {
     }
 
     /// The stages before one.
-    fn earlier(&self, before: usize) -> Vec<Earlier> {
-        let stage =
-            |(number, name): (usize, &Option<String>)| Earlier { name: name.clone(), number, index: number };
+    fn earlier(&self, before: usize) -> Vec<StageRecord> {
+        let stage = |(number, name): (usize, &Option<String>)| StageRecord {
+            name: name.clone(),
+            number,
+            index: number,
+        };
         self.names.iter().take(before).enumerate().map(stage).collect()
     }
 
@@ -178,7 +181,7 @@ impl Reader {
             span: line.span.clone(),
             name: self.names.get(number).cloned().flatten(),
             number,
-            from: From::Scratch,
+            from: ImageOrStage::Scratch,
             by_platform: false,
             base: keyword.span(),
             instructions: Vec::new(),
@@ -243,14 +246,14 @@ impl Reader {
                 format!("`FROM` uses `{name}`, which has no value"),
                 &self.help_for(name),
             );
-            From::Scratch
+            ImageOrStage::Scratch
         } else if reference.is_empty() {
             problems.wrong(base.span(), "`FROM` names no image", "write `FROM image`");
-            From::Scratch
+            ImageOrStage::Scratch
         } else if let Some(found) = found {
-            From::Stage(found.index)
+            ImageOrStage::Stage(found.index)
         } else if lower == "scratch" {
-            From::Scratch
+            ImageOrStage::Scratch
         } else {
             if self.names[number + 1..].iter().flatten().any(|name| *name == lower) {
                 problems.remark(
@@ -266,7 +269,7 @@ impl Reader {
                     .remarks
                     .push(Refusal::new(base.span(), message).help(help).rule(Rule::Variable(name)));
             }
-            instruction::image(&reference, platform, base.span(), problems).unwrap_or(From::Scratch)
+            instruction::image(&reference, platform, base.span(), problems).unwrap_or(ImageOrStage::Scratch)
         };
         stage
     }
@@ -379,7 +382,7 @@ fn platforms(options: &Options<'_>) -> IndexMap<String, String> {
 }
 
 /// Whatever a stage takes from, to count anew.
-fn sources(stage: &mut Stage) -> Vec<&mut From> {
+fn sources(stage: &mut Stage) -> Vec<&mut ImageOrStage> {
     let mut all = vec![&mut stage.from];
     for instruction in &mut stage.instructions {
         match &mut instruction.kind {
@@ -400,7 +403,7 @@ fn needed(stages: &[Stage], target: usize) -> Vec<bool> {
             continue;
         }
         for from in stage.instructions.iter().flat_map(Instruction::sources).chain([&stage.from]) {
-            if let From::Stage(other) = from {
+            if let ImageOrStage::Stage(other) = from {
                 needed[*other] = true;
             }
         }
@@ -414,7 +417,7 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
     let mut kept: Vec<Stage> = stages.into_iter().filter(|stage| needed[stage.number]).collect();
     for stage in &mut kept {
         for from in sources(stage) {
-            if let From::Stage(other) = from {
+            if let ImageOrStage::Stage(other) = from {
                 *other = place(*other);
             }
         }
@@ -425,10 +428,10 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
 /// Reads the instruction of an `ONBUILD` for the stage that is based on the image.
 pub(super) fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
     let span = build.stages[stage].span.clone();
-    let earlier: Vec<Earlier> = build.stages[..stage]
+    let earlier: Vec<StageRecord> = build.stages[..stage]
         .iter()
         .enumerate()
-        .map(|(index, stage)| Earlier { name: stage.name.clone(), number: stage.number, index })
+        .map(|(index, stage)| StageRecord { name: stage.name.clone(), number: stage.number, index })
         .collect();
     let read = lines::trigger(text, '\\');
     let mut problems = Problems { wrong: read.refusals, ..Problems::default() };

@@ -7,7 +7,7 @@ use jobc_schema::gpu::least_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
-use crate::stdlib::providers::{self, ClaimForm, Way};
+use crate::stdlib::providers::{self, ClaimForm, RequestForm};
 use crate::stdlib::{Version, models};
 
 use super::cluster::Cluster;
@@ -67,7 +67,7 @@ fn object(
     role: &RolePlan,
     gpu: &GpuPlan,
     form: &ClaimForm,
-    way: &Way,
+    way: &RequestForm,
 ) -> Option<Object> {
     let version = api_version(Releases::of(cluster.settings).kubernetes)?;
     let name = object_name(cluster.job, role);
@@ -85,7 +85,7 @@ fn object(
 }
 
 /// The claim's own specification.
-fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &Way, version: &str) -> Value {
+fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &RequestForm, version: &str) -> Value {
     let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
     let class = form.classes.get(if profile.is_some() { "profile" } else { "whole" });
     let mut request = Map::new();
@@ -117,7 +117,7 @@ fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &Way, version: &str) -> Value {
 }
 
 /// How a claimed card is shared among those who share the claim.
-fn sharing(gpu: &GpuPlan, form: &ClaimForm, way: &Way) -> Option<Value> {
+fn sharing(gpu: &GpuPlan, form: &ClaimForm, way: &RequestForm) -> Option<Value> {
     let share = gpu.share.as_ref().filter(|_| way.shared_claim)?;
     let mps = form.mps.as_ref()?;
     let mut config = Map::new();

@@ -30,7 +30,7 @@ pub(super) struct Environment<'a> {
 pub(super) fn environment<'a>(
     cluster: &Cluster<'a>,
     role: &'a RolePlan,
-    given: Option<&gpu::Given>,
+    given: Option<&gpu::PodRequest>,
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Environment<'a> {

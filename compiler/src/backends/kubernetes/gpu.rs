@@ -15,11 +15,11 @@ mod wanted;
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
-use crate::stdlib::providers::{Place, Unit};
+use crate::stdlib::providers::{PodField, Unit};
 
 use super::settings::settings;
 
-pub(super) use given::{Given, given};
+pub(super) use given::{PodRequest, given};
 pub(super) use labels::{Requirement, has_labels, requirements};
 pub(super) use products::{families, labels_of, short};
 pub(super) use provider::{lacking, names, object_kind, provider};
@@ -52,7 +52,7 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
 /// Whether the GPUs of a pod are only in its environment: they are on other hosts then.
 fn is_elsewhere(job: &JobPlan, gpu: &GpuPlan) -> bool {
     let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
-    way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == Place::Env))
+    way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == PodField::Env))
 }
 
 /// Whether a provider counts memory in a unit that the target must set.

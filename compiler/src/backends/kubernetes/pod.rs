@@ -19,7 +19,7 @@ use super::cluster::Cluster;
 use super::command::command;
 use super::config::{self, Configs};
 use super::env::environment;
-use super::gpu::{self, Given};
+use super::gpu::{self, PodRequest};
 use super::metadata;
 use super::origins::Origins;
 use super::probe::probes;
@@ -101,7 +101,7 @@ pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
 fn serve_gpus(
     cluster: &Cluster<'_>,
     role: &RolePlan,
-    given: &Given,
+    given: &PodRequest,
     spec: &mut PodSpec,
     origins: &mut Origins,
 ) {
@@ -143,7 +143,7 @@ fn serve_gpus(
 fn container(
     cluster: &Cluster<'_>,
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     settings: &RoleSettings,
     mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
     origins: &mut Origins,

@@ -8,14 +8,14 @@ use k8s_openapi::api::core::v1::{ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::claims;
-use super::gpu::Given;
+use super::gpu::PodRequest;
 use super::origins::Origins;
 use super::quantity::bytes;
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     rdma: Option<&str>,
     origins: &mut Origins,
 ) -> Option<ResourceRequirements> {

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
 
 use crate::stdlib::providers;
 
-use super::gpu::Given;
+use super::gpu::PodRequest;
 use super::origins::Origins;
 
 /// The greatest user or group number that Kubernetes takes.
@@ -19,7 +19,7 @@ const MOST_ID: i64 = 2_147_483_647;
 /// A GPU's provider or an RDMA device may need a user and capabilities of their own.
 pub(super) fn security_context(
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     origins: &mut Origins,
 ) -> SecurityContext {
     let asked = &role.security;
@@ -81,7 +81,7 @@ pub(super) fn security_context(
 /// The capabilities that a role's devices need, and the key of `resources` that asks for them.
 fn of_devices<'a>(
     role: &RolePlan,
-    given: Option<&'a Given>,
+    given: Option<&'a PodRequest>,
 ) -> impl Iterator<Item = (&'a String, &'static str)> {
     let rdma: &'static [String] = if role.resources.rdma.is_some_and(|n| n > 0) {
         &providers::table().rdma.linux_capabilities

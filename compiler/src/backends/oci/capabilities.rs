@@ -70,7 +70,7 @@ const ALL: [Capability; 41] = [
 ];
 
 /// A name of the job file: one capability, or all.
-enum Named {
+enum CapabilityName {
     All,
     One(Capability),
 }
@@ -121,20 +121,20 @@ fn read(names: &[String]) -> (bool, Vec<Capability>) {
     let mut found = vec![];
     for name in names {
         match parse(name) {
-            Some(Named::All) => all = true,
-            Some(Named::One(capability)) => found.push(capability),
+            Some(CapabilityName::All) => all = true,
+            Some(CapabilityName::One(capability)) => found.push(capability),
             None => {}
         }
     }
     (all, found)
 }
 
-fn parse(written: &str) -> Option<Named> {
+fn parse(written: &str) -> Option<CapabilityName> {
     let bare = bare(written);
     if bare == "ALL" {
-        return Some(Named::All);
+        return Some(CapabilityName::All);
     }
-    bare.parse().ok().map(Named::One)
+    bare.parse().ok().map(CapabilityName::One)
 }
 
 /// The name in capitals, without `CAP_`.

@@ -124,7 +124,7 @@ fn parts_tell_where_they_come_from() {
         .origins
         .iter()
         .map(|origin| {
-            let crate::backend::PartOf::Pointer(part) = &origin.part else { panic!("{origin:?}") };
+            let crate::backend::FilePart::Pointer(part) = &origin.part else { panic!("{origin:?}") };
             let there = config.pointer(part.as_str()).unwrap_or_else(|| panic!("{part} is not there"));
             format!("{part} {there} <- {:?}", origin.from)
         })

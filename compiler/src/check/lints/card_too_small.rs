@@ -25,7 +25,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         let capability = asked.compute_capability.as_deref().and_then(Version::parse);
         if let Some(wanted) = capability {
-            let has = |card: &models::Found| Version::parse(&card.model.cc).is_some_and(|cc| cc >= wanted);
+            let has =
+                |card: &models::ModelMatch| Version::parse(&card.model.cc).is_some_and(|cc| cc >= wanted);
             if !cards.iter().any(|(_, card)| has(card)) {
                 let message = format!(
                     "role `{}` requests compute capability {wanted}, and {}",
@@ -45,7 +46,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 
 fn memory(
     role: &RoleView<'_>,
-    cards: &[(&str, models::Found)],
+    cards: &[(&str, models::ModelMatch)],
     bytes: u64,
     at: &Pointer,
     what: &str,
@@ -70,7 +71,7 @@ fn memory(
 }
 
 /// `` `T4` has 16 GB, `A10` has 24 GB ``.
-fn list(cards: &[(&str, models::Found)], has: impl Fn(&models::Found) -> Option<String>) -> String {
+fn list(cards: &[(&str, models::ModelMatch)], has: impl Fn(&models::ModelMatch) -> Option<String>) -> String {
     let each = cards.iter().filter_map(|(name, card)| Some(format!("`{name}` has {}", has(card)?)));
     each.collect::<Vec<_>>().join(", ")
 }

@@ -2,7 +2,7 @@
 
 use jobc_schema::gpu::Vendor;
 
-use crate::check::gpu::{self, Declared, Toolkit};
+use crate::check::gpu::{self, HostGpuFacts, Toolkit};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::{arch, models};
@@ -22,7 +22,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             capability(role, &toolkit, cc, sink);
         }
         let own = !asked.models.is_empty();
-        let declared = Declared::of(view);
+        let declared = HostGpuFacts::of(view);
         let there: Vec<String> = declared
             .cards_of(Vendor::Nvidia)
             .map_or(vec![], |cards| cards.iter().map(|card| card.name.to_owned()).collect());
@@ -38,14 +38,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-fn is_dropped(card: &models::Found, toolkit: &Toolkit) -> bool {
+fn is_dropped(card: &models::ModelMatch, toolkit: &Toolkit) -> bool {
     arch::cuda_range(&card.model.cc).is_some_and(|range| range.is_after(&toolkit.version))
 }
 
 fn one_card(
     role: &RoleView<'_>,
     toolkit: &Toolkit,
-    (name, card): (&str, &models::Found),
+    (name, card): (&str, &models::ModelMatch),
     severity: Severity,
     model: Option<usize>,
     who: &str,

@@ -65,7 +65,7 @@ fn nearest(profile: &str) -> Option<&'static str> {
     same.or_else(|| suggest::nearest(profile, plain()))
 }
 
-fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::Found)]) -> Option<Diagnostic> {
+fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::ModelMatch)]) -> Option<Diagnostic> {
     if cards.is_empty() || cards.iter().any(|(_, card)| room(card, profile).is_some()) {
         return None;
     }
@@ -98,7 +98,7 @@ fn too_many(
     asked: &GpuPlan,
     share: &SharePlan,
     profile: &str,
-    cards: &[(&str, models::Found)],
+    cards: &[(&str, models::ModelMatch)],
 ) -> Option<Diagnostic> {
     if !share.same_card {
         return None;
@@ -123,7 +123,7 @@ fn too_many(
 }
 
 /// How many of a profile fit on a card of that name.
-fn room(card: &models::Found, profile: &str) -> Option<u32> {
+fn room(card: &models::ModelMatch, profile: &str) -> Option<u32> {
     card.variants().filter_map(|variant| fits(variant.mig.as_deref()?, profile)).max()
 }
 

@@ -40,7 +40,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
 ];
 
 /// The settings of the job for all its roles.
-pub(super) struct Shared<'a> {
+pub(super) struct JobSettings<'a> {
     /// `gpuType`: the field and the model.
     pub(super) gpu_type: Option<(&'a Entry, &'a str)>,
     /// What runs before each command.
@@ -48,7 +48,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// Turns a task role into a role of ours under its name: its own, else `task<index>`.
-pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut Sink) -> Option<Entry> {
+pub(super) fn import(index: usize, item: &Node, shared: &JobSettings<'_>, sink: &mut Sink) -> Option<Entry> {
     let Some(first) = item.entries().first() else {
         let message =
             format!("item {} of `taskRoles` must be a map of fields, not {}", index + 1, describe(item));
@@ -112,7 +112,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     Some((ours, field.value.span))
 }
 
-fn resources(role: &Fields<'_>, span: Span, shared: &Shared<'_>, sink: &mut Sink) -> Vec<Entry> {
+fn resources(role: &Fields<'_>, span: Span, shared: &JobSettings<'_>, sink: &mut Sink) -> Vec<Entry> {
     let mut entries = vec![];
     match role.number("cpuNumber", 1, sink) {
         Some((field, _)) => entries.push(entry("cpu", field.key_span, field.value.clone())),

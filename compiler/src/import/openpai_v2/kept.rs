@@ -15,9 +15,9 @@ use crate::openpai::{LONGEST_JOB, converted, short};
 use crate::source::Span;
 
 /// The settings of a job that only OpenPAI understands.
-pub(super) struct Kept(Map<String, Json>);
+pub(super) struct OpenpaiFields(Map<String, Json>);
 
-impl Kept {
+impl OpenpaiFields {
     /// Collects them, with a note for each that other targets do without.
     pub(super) fn new(
         root: &Fields<'_>,

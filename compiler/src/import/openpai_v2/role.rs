@@ -8,7 +8,7 @@ use super::deployment::Deployment;
 use super::plugins::Plugin;
 use super::prerequisites::{Pool, Prerequisite};
 use super::resources;
-use super::script::{self, Around};
+use super::script::{self, PluginCommands};
 use super::template::{Scope, secret_name};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
@@ -156,7 +156,7 @@ fn commands<'a>(
     let names =
         if role.entry("prerequisites").is_some() { role.texts("prerequisites", sink) } else { vec![] };
     let brought: Vec<&Prerequisite<'a>> = job.pool.brought(&names, sink);
-    let mut around: Vec<Around<'a>> = Vec::new();
+    let mut around: Vec<PluginCommands<'a>> = Vec::new();
     for plugin in brought.into_iter().filter_map(|prerequisite| prerequisite.plugin.as_ref()) {
         around.extend(plugin.around());
     }

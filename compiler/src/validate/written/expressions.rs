@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::Written;
+use super::TextNode;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
 
 /// How other tools, and people in a hurry, mark an expression.
 const MARKS: [(&str, &str); 3] = [("${", "}"), ("{{", "}}"), ("$(", ")")];
 
-pub(super) fn check(written: &Written<'_>, document: &Document, sink: &mut Sink) {
+pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
     for (range, path) in found(written.text) {
         if !is_known(&path, document) {
             continue;

@@ -195,7 +195,7 @@ fn gpu_models() -> Vec<Item> {
 fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
     let model = model.and_then(Node::as_str).and_then(models::find);
     let cards: Vec<&str> =
-        model.iter().flat_map(models::Found::variants).filter_map(|v| v.mig.as_deref()).collect();
+        model.iter().flat_map(models::ModelMatch::variants).filter_map(|v| v.mig.as_deref()).collect();
     let mut found: Vec<Item> = vec![];
     for name in mig::names() {
         let fitting: Vec<&str> =

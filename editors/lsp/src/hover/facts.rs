@@ -147,8 +147,9 @@ fn cards(gpu: &GpuPlan, bytes: Option<u64>) -> Vec<String> {
             continue;
         }
         for size in model.variants.iter().map(|variant| variant.memory_gb) {
-            let named =
-                |it: &models::Found| it.model.name == model.name && it.memory_gb.is_none_or(|gb| gb == size);
+            let named = |it: &models::ModelMatch| {
+                it.model.name == model.name && it.memory_gb.is_none_or(|gb| gb == size)
+            };
             let large_enough = bytes.is_none_or(|bytes| size.saturating_mul(1 << 30) >= bytes);
             if (gpu.models.is_empty() || wanted.iter().any(named)) && large_enough {
                 found.push(format!("{} {size}GB", model.name));

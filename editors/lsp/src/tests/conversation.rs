@@ -4,7 +4,7 @@ use jobc_compiler::files::MemoryFiles;
 use lsp_server::{Connection, Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
-use crate::server::{Ended, serve};
+use crate::server::{SessionEnd, serve};
 
 /// A client that keeps the messages it received.
 struct Client {
@@ -93,7 +93,7 @@ fn uri(name: &str) -> String {
 }
 
 /// Runs a script against a server, started with the capabilities and options of a client, and returns how it ended.
-fn talk(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> Ended {
+fn talk(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> SessionEnd {
     let (server, connection) = Connection::memory();
     let disk = MemoryFiles::default();
     std::thread::scope(|scope| {
@@ -131,13 +131,13 @@ fn from_initialize_to_exit() {
         assert_eq!(why, (-32803, "`file:///w/job.yaml` is not open".to_owned()));
         end(client);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
 fn an_end_without_shutdown_is_no_proper_one() {
-    assert_eq!(talk(&json!({}), |client| client.notify("exit", Value::Null)), Ended::Abruptly);
-    assert_eq!(talk(&json!({}), |_| {}), Ended::Abruptly, "the client is gone");
+    assert_eq!(talk(&json!({}), |client| client.notify("exit", Value::Null)), SessionEnd::Abruptly);
+    assert_eq!(talk(&json!({}), |_| {}), SessionEnd::Abruptly, "the client is gone");
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn nothing_is_answered_before_initialize_or_after_shutdown() {
         let late = client.request("textDocument/hover", json!({})).expect_err("too late");
         assert_eq!(late.0, -32600, "InvalidRequest");
         client.notify("exit", Value::Null);
-        assert_eq!(server.join().expect("no panic"), Ended::Properly);
+        assert_eq!(server.join().expect("no panic"), SessionEnd::Properly);
     });
 }
 
@@ -192,7 +192,7 @@ fn a_panic_costs_one_answer() {
         assert!(plan["text"].as_str().unwrap().contains("name: x"));
         end(client);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]

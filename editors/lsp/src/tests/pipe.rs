@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jobc_compiler::files::MemoryFiles;
 use serde_json::{Value, json};
 
-use crate::server::{Ended, serve};
+use crate::server::{SessionEnd, serve};
 use crate::transport::connect;
 
 struct Client {
@@ -58,14 +58,14 @@ impl Client {
 }
 
 /// Runs a script after `initialize`, with the id 0, and returns how the server ended.
-fn talk(script: impl FnOnce(&mut Client)) -> Ended {
+fn talk(script: impl FnOnce(&mut Client)) -> SessionEnd {
     let (server_reads, to) = std::io::pipe().expect("a pipe");
     let (from, server_writes) = std::io::pipe().expect("a pipe");
     let server = std::thread::spawn(move || {
         let (connection, threads) = connect(server_reads, server_writes);
         let ended = serve(&connection, &MemoryFiles::default());
         drop(connection);
-        if ended == Ended::Properly {
+        if ended == SessionEnd::Properly {
             threads.join().expect("the pipes work");
         }
         ended
@@ -130,7 +130,7 @@ fn changes_in_one_piece_cost_one_compilation() {
         client.send(&all);
         assert_eq!(published(&client.until(1)), [20]);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn what_is_no_message_is_answered_and_the_server_lives_on() {
         client.send(&[open(JOB), at("textDocument/hover", 8)]);
         assert!(client.until(8).last().expect("an answer")["result"].is_object());
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]

@@ -11,7 +11,7 @@ struct Case {
 }
 
 /// A build's image and output.
-struct Built {
+struct BuildResult {
     descriptor: Descriptor,
     image: Image,
     /// Texts of the steps that were run.
@@ -59,7 +59,7 @@ impl Case {
         &self,
         text: &str,
         change: impl FnOnce(&mut Request<'_>),
-    ) -> std::result::Result<Built, BuildError> {
+    ) -> std::result::Result<BuildResult, BuildError> {
         let platform = Platform::here();
         let shown = platform.to_string();
         let options = Options { args: &[], target: None, platform: &shown, build_platform: &shown };
@@ -93,15 +93,15 @@ impl Case {
             Progress::Output { line, .. } => Some(String::from_utf8_lossy(line).into_owned()),
             _ => None,
         });
-        Ok(Built { carried_out: carried_out.collect(), output: output.collect(), descriptor, image })
+        Ok(BuildResult { carried_out: carried_out.collect(), output: output.collect(), descriptor, image })
     }
 
-    fn build(&self, text: &str) -> Built {
+    fn build(&self, text: &str) -> BuildResult {
         self.try_build(text, |_| {}).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     /// What of the image's tree a command prints.
-    fn seen(&self, built: &Built, path: &str) -> Option<String> {
+    fn seen(&self, built: &BuildResult, path: &str) -> Option<String> {
         let layers =
             unpack::layers(&self.store, &built.image, &ignore_progress, &AtomicBool::new(false)).unwrap();
         layers.iter().rev().find_map(|layer| std::fs::read_to_string(layer.join(path)).ok())
@@ -128,7 +128,7 @@ fn a_step_is_carried_out_again_when_what_it_takes_has_changed() {
     let text = format!("{BASE}COPY a /a\nRUN cat /a > /c\nCOPY b /b\nLABEL x=y\nRUN cat /b >> /c\n");
     let first = case.build(&text);
     let second = case.build(&text);
-    let layers = |built: &Built| built.image.manifest.layers.clone();
+    let layers = |built: &BuildResult| built.image.manifest.layers.clone();
     assert_eq!(second.carried_out, ["FROM scratch", "LABEL x=y"]);
     assert_eq!(first.descriptor, second.descriptor, "a build of known steps gives the same image");
     case.file("b", "2");

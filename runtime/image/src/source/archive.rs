@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tar::{Archive, EntryType};
 
 use super::errors::{canceled, invalid_source};
-use super::imported::Imported;
+use super::imported::ImportedImage;
 use super::{docker, layout, rootfs};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -41,7 +41,7 @@ pub(super) fn import(
     source: &Path,
     told: ProgressFn<'_>,
     stopped: &AtomicBool,
-) -> Result<Vec<Imported>> {
+) -> Result<Vec<ImportedImage>> {
     match detect_format(source, stopped)? {
         ArchiveFormat::Layout => {
             let content = read(store, source, told, stopped)?;

@@ -44,12 +44,12 @@ fn cpus(name: &str, count: u64) -> (JobId, JobPlan) {
     job(name, 1, &json!({"cpu_millis": count * 1000}))
 }
 
-struct Room {
+struct Fixture {
     _dir: tempfile::TempDir,
     ledger: Ledger,
 }
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(dir.path());
@@ -71,7 +71,7 @@ fn told(answer: Result<AdmissionOutcome>) -> String {
 
 #[test]
 fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
-    let room = Room::new();
+    let room = Fixture::new();
     let asked = |instances: u32, resources: serde_json::Value| {
         let job = job("big", instances, &resources);
         told(ask(&mut room.enter(&job), &job.1, true))
@@ -115,7 +115,7 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
 
 #[test]
 fn what_does_not_fit_now_is_refused_or_waits() {
-    let room = Room::new();
+    let room = Fixture::new();
     let (first, second, third) = (cpus("first", 6), cpus("second", 4), cpus("third", 1));
     let mut one = room.enter(&first);
     assert_eq!(told(ask(&mut one, &first.1, false)), "admitted");
@@ -146,7 +146,7 @@ fn what_does_not_fit_now_is_refused_or_waits() {
 
 #[test]
 fn a_port_belongs_to_one_job() {
-    let room = Room::new();
+    let room = Fixture::new();
     let with_port = |name: &str| {
         let plan = sample::plan(&json!({"roles": [{"name": "web", "ports": [
             {"label": "http", "number": 8080, "count": 1, "auto": false, "publish": "none"}]}]}));
@@ -162,7 +162,7 @@ fn a_port_belongs_to_one_job() {
 
 #[test]
 fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
-    let room = Room::new();
+    let room = Fixture::new();
     let admitted: Vec<Admission> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..24)
             .map(|number| {

@@ -12,12 +12,12 @@ use super::*;
 use jobc_sys::error::{Error, Kind};
 
 /// This host; a command is a number of milliseconds that it takes, and an exit code.
-struct Here {
+struct LocalTasks {
     running: AtomicUsize,
     most: Arc<AtomicUsize>,
 }
 
-impl TaskAccess for Here {
+impl TaskAccess for LocalTasks {
     fn socket(&self, _task: TaskNumber) -> Result<(OwnedFd, IpAddr)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
@@ -38,7 +38,7 @@ impl TaskAccess for Here {
 fn prober() -> (Prober, mpsc::Receiver<Report>, Arc<AtomicUsize>) {
     let (sender, receiver) = mpsc::channel();
     let most = Arc::new(AtomicUsize::new(0));
-    let place = Here { running: AtomicUsize::new(0), most: Arc::clone(&most) };
+    let place = LocalTasks { running: AtomicUsize::new(0), most: Arc::clone(&most) };
     // Nobody may listen any more when the last report comes.
     let report = move |report| drop(sender.send(report));
     (Prober::new(Box::new(place), Box::new(report)), receiver, most)

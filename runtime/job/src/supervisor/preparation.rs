@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::context::JobContext;
 use super::mailbox::Sender;
-use super::message::{Message, PreparationEvent, Prepared};
+use super::message::{Message, PreparationEvent, PreparedHost};
 use crate::admission::capacity::Capacity;
 use crate::admission::job_queue::{Slot, WaitingJob};
 use crate::admission::ledger::Ledger;
@@ -55,7 +55,7 @@ pub(super) fn start(share: &Arc<JobContext>, mail: &Sender<Message>) -> JoinHand
 }
 
 impl Preparation<'_> {
-    fn carry_out(&self) -> Result<Prepared> {
+    fn carry_out(&self) -> Result<PreparedHost> {
         // Before it waits for anything, so that no other job gets its ports meanwhile.
         let mut admission = self.enter_ledger()?;
         let slot = self.wait_for_slot()?;
@@ -63,7 +63,7 @@ impl Preparation<'_> {
         let gpus = self.serve_gpus(&admission, gpus)?;
         self.provide(gpus)?;
         self.create_network()?;
-        Ok(Prepared { admission, slot })
+        Ok(PreparedHost { admission, slot })
     }
 
     fn event(&self, kind: EventKind, detail: Value) {

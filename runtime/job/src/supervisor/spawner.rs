@@ -15,7 +15,7 @@ use super::mailbox::Sender;
 use super::message::{Message, PendingContainer};
 use crate::lifecycle::TaskNumber;
 use jobc_container::bundle::Bundle;
-use jobc_container::cgroup::Unenforced;
+use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::container::Container;
 use jobc_container::container::create::{self, CreateRequest, StartMode};
 use jobc_container::options::Options;
@@ -141,7 +141,7 @@ fn create_container(
     made.container.unlock();
     let mut said = given.notes;
     said.extend(made.container.warnings.iter().cloned());
-    said.extend(Unenforced::in_words(&made.container.unenforced));
+    said.extend(UnenforcedLimit::in_words(&made.container.unenforced));
     Ok(PendingContainer { made, start_pipe: hold, output, notes: said, mounts })
 }
 

@@ -33,7 +33,7 @@ impl Problems {
 
 /// A stage that can be taken from.
 #[derive(Clone, Debug)]
-pub(crate) struct Earlier {
+pub(crate) struct StageRecord {
     pub(crate) name: Option<String>,
     /// Its number in the file.
     pub(crate) number: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Earlier {
 pub(crate) struct Scope<'a> {
     pub(crate) escape: char,
     /// The stages before this one.
-    pub(crate) earlier: &'a [Earlier],
+    pub(crate) earlier: &'a [StageRecord],
     /// This stage's name.
     pub(crate) own: Option<&'a str>,
     /// The names of the later stages, and the number of stages: for error messages.

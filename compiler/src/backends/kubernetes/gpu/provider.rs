@@ -51,7 +51,7 @@ pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
 }
 
 /// A setting that a provider needs and the target lacks: its keys below `kubernetes`, and what to write.
-pub(crate) struct Lacking {
+pub(crate) struct MissingSetting {
     /// Its keys below `kubernetes`.
     pub(crate) keys: Vec<&'static str>,
     /// What to write, for example.
@@ -59,10 +59,14 @@ pub(crate) struct Lacking {
 }
 
 /// The settings that a provider needs and the target lacks.
-pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, role: &str) -> Vec<Lacking> {
+pub(crate) fn lacking(
+    provider: &'static Provider,
+    settings: &KubernetesTarget,
+    role: &str,
+) -> Vec<MissingSetting> {
     let own = RoleSettings::of(settings, role).pod;
     let gpu = settings.gpu.clone().unwrap_or_default();
-    let lacks = |name: &'static str| -> Option<Lacking> {
+    let lacks = |name: &'static str| -> Option<MissingSetting> {
         let (there, keys, write): (bool, Vec<&'static str>, String) = match name {
             "queue.kai" => (
                 settings.queue.as_ref().is_some_and(|queue| queue.kai.is_some()),
@@ -87,7 +91,7 @@ pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, 
                 )
             }
         };
-        (!there).then_some(Lacking { keys, write })
+        (!there).then_some(MissingSetting { keys, write })
     };
     provider.settings.iter().filter_map(|name| lacks(name)).collect()
 }

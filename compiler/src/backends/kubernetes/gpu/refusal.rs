@@ -5,7 +5,7 @@ use jobc_schema::gpu::{Enforcement, Isolation};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan, SharePlan};
 
 use crate::stdlib::models;
-use crate::stdlib::providers::{self, Part, Provider, Way};
+use crate::stdlib::providers::{self, Part, Provider, RequestForm};
 use crate::suggest;
 
 use super::super::settings::settings;
@@ -145,7 +145,7 @@ fn size(
     role: &RolePlan,
     gpu: &GpuPlan,
     share: &SharePlan,
-    way: &Way,
+    way: &RequestForm,
 ) -> Option<(String, bool)> {
     let settings = settings(job).gpu.as_ref();
     match way.size.as_deref() {
@@ -234,7 +234,12 @@ fn least_card(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
 }
 
 /// Whether several slices of an instance can be placed as requested.
-fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
+fn spread(
+    provider: &Provider,
+    gpu: &GpuPlan,
+    share: &SharePlan,
+    way: &RequestForm,
+) -> Option<(String, bool)> {
     if gpu.count < 2 {
         return None;
     }
@@ -255,7 +260,7 @@ fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> O
 }
 
 /// Whether a slice is isolated as strictly as requested.
-fn isolation(provider: &Provider, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
+fn isolation(provider: &Provider, share: &SharePlan, way: &RequestForm) -> Option<(String, bool)> {
     let enforced = way.enforce.unwrap_or(Enforcement::Nothing);
     if enforced.satisfies(share.isolation) {
         return None;

@@ -4,7 +4,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
-use crate::stdlib::providers::Described;
+use crate::stdlib::providers::DeviceProperty;
 
 use super::super::gpu::{self, labels_of};
 use super::super::security::user_numbers;
@@ -119,10 +119,10 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
 }
 
 /// What of a device's description a capability asks for.
-fn capability_key(capability: Capability) -> Described {
+fn capability_key(capability: Capability) -> DeviceProperty {
     match capability {
-        Capability::GpuModel => Described::Product,
-        Capability::GpuMemory => Described::Memory,
-        _ => Described::Versions,
+        Capability::GpuModel => DeviceProperty::Product,
+        Capability::GpuMemory => DeviceProperty::Memory,
+        _ => DeviceProperty::Versions,
     }
 }

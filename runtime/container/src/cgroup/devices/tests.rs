@@ -66,7 +66,7 @@ fn a_list_that_only_allows_takes_nothing_away() {
 
 /// A device that is opened, or made.
 #[derive(Clone, Copy, Debug)]
-struct Opened {
+struct DeviceAccess {
     kind: DeviceKind,
     major: u32,
     minor: u32,
@@ -74,7 +74,7 @@ struct Opened {
 }
 
 /// What the rules mean: for each access the last rule that speaks of it.
-fn meant(rules: &[Rule], opened: Opened) -> bool {
+fn meant(rules: &[Rule], opened: DeviceAccess) -> bool {
     [MKNOD, READ, WRITE].into_iter().filter(|bit| opened.access & bit != 0).all(|bit| {
         let device = Rule {
             allow: true,
@@ -92,7 +92,7 @@ fn meant(rules: &[Rule], opened: Opened) -> bool {
 }
 
 /// What the kernel does with the rules of cgroup v1 (security/device_cgroup.c).
-fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
+fn kept(writes: &[(&str, String)], opened: DeviceAccess) -> bool {
     let mut all = false;
     let mut exceptions: Vec<(String, u32)> = vec![];
     let bits = |letters: &str| {
@@ -131,7 +131,7 @@ fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
 }
 
 /// Runs a device program as the kernel would; checks what its verifier checks of jumps and registers.
-fn run(program: &[Instruction], opened: Opened) -> bool {
+fn run(program: &[Instruction], opened: DeviceAccess) -> bool {
     let kind = if opened.kind == DeviceKind::Block { 1 } else { 2 };
     let context = [opened.access << 16 | kind, opened.major, opened.minor];
     let mut registers: [Option<u64>; 11] = [None; 11];
@@ -200,8 +200,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_opened()(kind in kinds(), major in 1..4_u32, minor in 1..4_u32, access in 1..=ALL) -> Opened {
-        Opened { kind, major, minor, access }
+    fn any_opened()(kind in kinds(), major in 1..4_u32, minor in 1..4_u32, access in 1..=ALL) -> DeviceAccess {
+        DeviceAccess { kind, major, minor, access }
     }
 }
 
@@ -223,7 +223,7 @@ proptest! {
     ) {
         if let Ok(writes) = writes(&rules) {
             // Of an opening for several accesses the kernel wants one exception that has them all.
-            let one = [MKNOD, READ, WRITE].map(|bit| Opened { access: opened.access & bit, ..opened });
+            let one = [MKNOD, READ, WRITE].map(|bit| DeviceAccess { access: opened.access & bit, ..opened });
             for opened in one.into_iter().filter(|opened| opened.access != 0) {
                 prop_assert_eq!(kept(&writes, opened), meant(&rules, opened), "{:?}", writes);
             }
