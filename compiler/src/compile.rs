@@ -137,7 +137,7 @@ pub fn plan_document(
         return None;
     }
     let PlanSet { jobs, on_refusal, scaled } = planned?;
-    let images = lock.into_asked();
+    let images = lock.into_requested();
     Some(Planning {
         jobs,
         on_refusal,
@@ -276,10 +276,10 @@ fn choose_targets(
     if request.run_here && request.only_targets.is_empty() {
         return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
     }
-    let asked = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
+    let requested = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
     let chosen = !request.only_targets.is_empty() || !request.only_backends.is_empty() || !default.is_empty();
     let mut places = Vec::new();
-    for name in asked {
+    for name in requested {
         match known.iter().find(|(known, ..)| known == name) {
             Some(&(name, settings, built_in)) => {
                 places.push(TargetPlan { name: name.to_owned(), built_in, settings: settings.clone() });
@@ -287,7 +287,7 @@ fn choose_targets(
             None => sink.push(unknown_target(name, &known, targets.is_some())),
         }
     }
-    if asked.is_empty() {
+    if requested.is_empty() {
         let all = known.iter().map(|&(name, settings, built_in)| TargetPlan {
             name: name.to_owned(),
             built_in,

@@ -68,7 +68,7 @@ fn each(
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
 ) -> Vec<BackendOutput> {
     let wanted = &job.target.settings.backends;
-    let asked = needs(job);
+    let needed = needs(job);
     let mut lowered = Vec::new();
     for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
         let Some(backend) = backends::find(name) else {
@@ -79,7 +79,7 @@ fn each(
             continue;
         }
         let mut aside = Sink::new();
-        refusals(backend, job, &asked, context.allow_lossy, &mut aside);
+        refusals(backend, job, &needed, context.allow_lossy, &mut aside);
         let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
             sink.push(skipped(job, name, &aside));
@@ -120,11 +120,11 @@ fn holds_mistake(sink: &Sink) -> bool {
 fn refusals(
     backend: &dyn Backend,
     job: &JobPlan,
-    asked: &[(Capability, Pointer)],
+    needed: &[(Capability, Pointer)],
     allow_lossy: bool,
     sink: &mut Sink,
 ) {
-    for (capability, place) in asked {
+    for (capability, place) in needed {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
             Support::Lossy(why) => (why, true),

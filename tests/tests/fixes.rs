@@ -173,7 +173,7 @@ const ADVICE_ALONE: [(&str, &str); 17] = [
 ];
 
 /// What a text tells to write, letter by letter: nothing where it holds a placeholder, or is an example.
-fn told(text: &str) -> Option<&str> {
+fn output(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("did you mean `").or_else(|| {
         let (before, rest) = text.split_once("write `")?;
         Some((before, rest))
@@ -204,7 +204,7 @@ fn what_a_finding_says_to_write_has_a_fix() {
                 && !exempt
                 && texts.arguments.set.is_empty()
                 && !is_of_environment
-                && let Some(text) = all.find(|text| told(text).is_some())
+                && let Some(text) = all.find(|text| output(text).is_some())
             {
                 let job = texts.job.strip_prefix(workspace()).unwrap_or(&texts.job);
                 faults.push(format!("{job} ({code}): {}\n    {text}", finding.message));

@@ -76,11 +76,11 @@ fn what_each_becomes_is_committed() {
             Some(why) => assert!(compiled.text().contains(why.as_str()), "{case}\n{}", compiled.text()),
             None => assert_eq!(errors, 0, "{case}\n{}", compiled.text()),
         }
-        let (made, said) = (manifests(&compiled), compiled.short());
+        let (made, output) = (manifests(&compiled), compiled.short());
         assert_eq!(made.is_empty(), row.unserved.is_some(), "{case} makes {} manifests", made.len());
         let (out, says) = (case.join("out"), case.join("says"));
         let before = fs::read_to_string(&says).unwrap_or_default();
-        if made == committed(&out) && said == before {
+        if made == committed(&out) && output == before {
             continue;
         }
         differ.push(case.clone());
@@ -93,10 +93,10 @@ fn what_each_becomes_is_committed() {
                 fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
                 fs::write(&path, text).expect("the manifest can be written");
             }
-            if said.is_empty() {
+            if output.is_empty() {
                 fs::remove_file(&says).ok()
             } else {
-                fs::write(&says, &said).ok()
+                fs::write(&says, &output).ok()
             };
         }
     }
@@ -122,8 +122,8 @@ fn the_keys_of_a_row_are_in_its_manifests() {
             keys.chain(selectors.map(String::as_str)).chain(pod.filter_map(|pod| pod.scheduler.as_deref()));
         for word in words {
             let plain = word.split(['{', '}']).max_by_key(|part| part.len()).unwrap_or(word);
-            let asked = ["resource", "queue"].iter().all(|hole| plain != *hole);
-            assert!(!asked || all.contains(plain), "{}: `{plain}` is in none of its manifests", row.name);
+            let requested = ["resource", "queue"].iter().all(|hole| plain != *hole);
+            assert!(!requested || all.contains(plain), "{}: `{plain}` is in none of its manifests", row.name);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `jobc backends`: what each backend can express: the answers that a build gets.
 
-mod ask;
+mod minimal_job;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
@@ -54,7 +54,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
             }
         }
     };
-    let first = match plans(&ask::job(Capability::Shm), &ask) {
+    let first = match plans(&minimal_job::job(Capability::Shm), &ask) {
         Ok(jobs) => jobs,
         Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
     };
@@ -79,7 +79,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
 
 /// What each backend says to a job that asks for a capability.
 fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
-    let job = ask::job(capability);
+    let job = minimal_job::job(capability);
     let plain = plans(&job, ask).unwrap_or_default();
     let equipped = match ask {
         Selection::BuiltIn => plans(&job, &Selection::Equipped).unwrap_or_default(),
@@ -102,7 +102,7 @@ fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &J
 
 /// The answer that a build of the job gets: the least of those for the places that ask.
 fn support(backend: &dyn Backend, capability: Capability, job: &JobPlan) -> Support {
-    let places = needs(job).into_iter().filter(|(asked, _)| *asked == capability);
+    let places = needs(job).into_iter().filter(|(needed, _)| *needed == capability);
     let answers = places.map(|(_, place)| backend.support_at(capability, &place, job));
     answers.min_by_key(rank).unwrap_or_else(|| backend.support(capability, job))
 }
@@ -123,7 +123,7 @@ pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sourc
     let (targets, only) = match ask {
         Selection::BuiltIn => (None, vec![]),
         Selection::Equipped => {
-            let text = json!({"version": 1, "targets": ask::equipped()}).to_string();
+            let text = json!({"version": 1, "targets": minimal_job::equipped()}).to_string();
             (Some(Source::new("targets.json", text)), vec![])
         }
         Selection::Named(targets, name) => (targets.clone(), vec![name.clone()]),

@@ -107,7 +107,7 @@ impl Setting {
         Self { path: path.to_owned(), text: value.to_string(), from: SettingOrigin::Target(setting) }
     }
 
-    fn usual(path: &str, text: String) -> Self {
+    fn default_setting(path: &str, text: String) -> Self {
         Self { path: path.to_owned(), text, from: SettingOrigin::Usual }
     }
 

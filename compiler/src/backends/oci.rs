@@ -54,7 +54,7 @@ impl Backend for OciBackend {
         let table = seccomp::table();
         let mut files = vec![];
         for task in tasks {
-            let seen = places.seen_by(task);
+            let seen = places.for_task(task);
             files.push(config::config(job, task, &seen, context, injection, &table));
             files.extend(mounts::files(task, &seen));
         }

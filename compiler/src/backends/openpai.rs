@@ -4,8 +4,8 @@
 //! `config/v2/protocol.js`), which differ; `docs/reference/openpai.md` has the table of fields.
 
 mod extras;
-mod kept;
 mod names;
+mod protocol_fields;
 mod resources;
 mod role;
 mod script;
@@ -25,7 +25,7 @@ use crate::backend::{Backend, Capability, Content, Context, File, FilePart, Orig
 use crate::diagnostic::Sink;
 use crate::openpai::Names;
 
-use kept::ProtocolFields;
+use protocol_fields::ProtocolFields;
 
 /// Writes an OpenPAI protocol v2 job.
 #[derive(Debug)]

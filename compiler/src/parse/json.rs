@@ -269,10 +269,10 @@ impl Loader<'_, '_, '_> {
 
     /// Reports a spelling that JSON does not have, with the one it has.
     fn spelling(&mut self, message: &str, span: crate::source::Span, instead: &str) {
-        self.mendable(codes::JSON_SPELLING, message, span, instead);
+        self.report_fixable(codes::JSON_SPELLING, message, span, instead);
     }
 
-    fn mendable(&mut self, code: Code, message: &str, span: crate::source::Span, instead: &str) {
+    fn report_fixable(&mut self, code: Code, message: &str, span: crate::source::Span, instead: &str) {
         if !self.report.wants(code, span) {
             return;
         }

@@ -14,7 +14,7 @@ use super::report::Report;
 use super::{begins_like_json, yaml};
 
 /// How many enclosing entries are tried before the whole text is read.
-const TRIED: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// How far below the root an edit is followed.
 const MAX_STEPS: usize = 16;
@@ -93,7 +93,7 @@ pub fn patch(document: &mut Document, old: &str, new: &str) -> bool {
     }
     let change = Change::between(old, new);
     let regions = regions(&document.root, old, change);
-    regions.iter().enumerate().rev().take(TRIED).any(|(depth, region)| {
+    regions.iter().enumerate().rev().take(MAX_TRIES).any(|(depth, region)| {
         let steps: Vec<usize> = regions[..=depth].iter().map(|region| region.index).collect();
         let Some(entries) = read(document, region, &steps, new, change) else { return false };
         put(&mut document.root, &steps, entries, change.by());

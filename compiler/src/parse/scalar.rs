@@ -92,7 +92,7 @@ fn float(text: &str, digits: &str) -> PlainScalar {
 }
 
 /// What tools that read YAML 1.1 (PyYAML, Go's yaml.v2, kubectl) take a plain string for, in words.
-pub(super) fn misread(text: &str) -> Option<&'static str> {
+pub(super) fn yaml11_meaning(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     match bytes.first()? {
         b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' if bytes.len() <= 3 => boolean(text).then_some("a boolean"),
@@ -224,12 +224,12 @@ mod tests {
         let misread_ones = "yes Yes YES no NO on On OFF off y N 1_000 -1_0 1_0.5 12:30 1:30:00 190:20:30.15 \
                             22:22 0b101 2026-11-20 2026-11-20T10:00:00Z";
         for text in misread_ones.split_whitespace() {
-            assert!(misread(text).is_some(), "{text:?}");
+            assert!(yaml11_meaning(text).is_some(), "{text:?}");
         }
         let same = "yEs none one office 8080:80 12:90 01:30 12:30.. 127.0.0.1 12h 1-2 10.0.0.1:80 _1 1:a 2026-11 nvidia \
                     1_a 0o17 é yé";
         for text in same.split_whitespace() {
-            assert_eq!(misread(text), None, "{text:?}");
+            assert_eq!(yaml11_meaning(text), None, "{text:?}");
         }
         assert!(misread_key("on") && !misread_key("n"));
     }

@@ -16,7 +16,7 @@ use crate::stdlib::providers;
 const COMPARED_ROLES: usize = 64;
 
 /// The default driver capabilities, which are also the default of NVIDIA's runtime.
-const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
+const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// The GPUs of an instance whose role's first is `first`.
 ///
@@ -37,16 +37,21 @@ pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, target: &Target, at: &Pointer, 
 fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     match gpu {
         Gpu::Count(count) => {
-            GpuPlan { count: *count, first, capabilities: usual(*count), ..GpuPlan::default() }
+            GpuPlan { count: *count, first, capabilities: default_capabilities(*count), ..GpuPlan::default() }
         }
-        Gpu::All(_) => GpuPlan { all: true, capabilities: USUAL.to_vec(), ..GpuPlan::default() },
+        Gpu::All(_) => {
+            GpuPlan { all: true, capabilities: DEFAULT_CAPABILITIES.to_vec(), ..GpuPlan::default() }
+        }
         Gpu::Rules(rules) => {
             let count = rules.count.unwrap_or(1);
             if count == 0 {
                 report_rules_for_none(rules, at, sink);
             }
-            let capabilities =
-                if rules.capabilities.is_empty() { usual(count) } else { rules.capabilities.clone() };
+            let capabilities = if rules.capabilities.is_empty() {
+                default_capabilities(count)
+            } else {
+                rules.capabilities.clone()
+            };
             GpuPlan {
                 count,
                 all: false,
@@ -78,8 +83,8 @@ pub(super) fn report_several(at: &Pointer, instances: &Pointer, sink: &mut Sink)
     );
 }
 
-fn usual(count: u32) -> Vec<DriverCapability> {
-    if count == 0 { vec![] } else { USUAL.to_vec() }
+fn default_capabilities(count: u32) -> Vec<DriverCapability> {
+    if count == 0 { vec![] } else { DEFAULT_CAPABILITIES.to_vec() }
 }
 
 fn report_rules_for_none(rules: &GpuRules, at: &Pointer, sink: &mut Sink) {
@@ -166,7 +171,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
         };
         let placed = pools.entry(pool).or_default();
         let start = if compare {
-            lowest(placed, size, |other| ended.get(&role).is_some_and(|before| before.contains(&other)))
+            lowest_free(placed, size, |other| ended.get(&role).is_some_and(|before| before.contains(&other)))
         } else {
             placed.last().map_or(0, |last| last.end)
         };
@@ -177,7 +182,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
 }
 
 /// The lowest start of `size` numbers that no role uses that has not ended.
-fn lowest(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
+fn lowest_free(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
     let mut taken: Vec<(u64, u64)> =
         placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();
     taken.sort_unstable();

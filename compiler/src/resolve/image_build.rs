@@ -67,7 +67,7 @@ impl<'a> Build<'a> {
             steps.push(BuildStep::Env(self.env(&block.env, &self.at.key("env"), sink)));
         }
         if block.steps.is_empty() {
-            self.usual_steps(&mut steps, &mut texts, sink);
+            self.default_steps(&mut steps, &mut texts, sink);
         } else {
             self.own_steps(&mut steps, &mut texts, sink);
         }
@@ -174,7 +174,7 @@ impl<'a> Build<'a> {
     }
 
     /// The fixed order: apt, conda, python, copy, run; spec section "Job level".
-    fn usual_steps(&self, steps: &mut Vec<BuildStep>, texts: &mut Vec<String>, sink: &mut Sink) {
+    fn default_steps(&self, steps: &mut Vec<BuildStep>, texts: &mut Vec<String>, sink: &mut Sink) {
         let block = self.block;
         if !block.apt.is_empty() {
             steps.push(BuildStep::Apt(self.list(&block.apt, &self.at.key("apt"), sink)));

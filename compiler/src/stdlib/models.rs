@@ -75,7 +75,7 @@ impl ModelMatch {
     }
 
     /// The most memory a card of that name has, in GB.
-    pub fn most_memory_gb(&self) -> Option<u64> {
+    pub fn max_memory_gb(&self) -> Option<u64> {
         self.variants().map(|v| v.memory_gb).max()
     }
 

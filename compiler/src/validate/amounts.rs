@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Safety, codes};
 
 use super::forms::{BYTES, CPUS, DURATION};
 use super::place;
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 
 /// Whether a part of the schema is an amount.

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Value;
 
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{place, texts};
 

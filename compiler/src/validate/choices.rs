@@ -5,7 +5,7 @@ use crate::document::Value;
 use crate::suggest::nearest;
 
 use super::accepted::{allowed, expected};
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{expression, kinds, place};
 

@@ -1,7 +1,7 @@
 //! A document that was found right becomes typed; numbers keep their text where it matters.
 
 use jobc_schema::Pointer;
-use jobc_schema::scalar::WRITTEN;
+use jobc_schema::scalar::WRITTEN_KEY;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json, json};
 use serde_path_to_error::{Path, Segment};
@@ -23,7 +23,7 @@ pub(super) enum NumberForm {
 }
 
 /// Reads a type from a document.
-pub(super) fn typed<T: DeserializeOwned>(
+pub(super) fn deserialize_node<T: DeserializeOwned>(
     document: &Document,
     id: DocumentId,
     kept: fn(&[&str]) -> NumberForm,
@@ -80,7 +80,9 @@ pub(super) fn keeps_all(path: &[&str]) -> NumberForm {
 fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> NumberForm) -> Json {
     match &node.value {
         Value::Number { number, text } => match kept(path) {
-            NumberForm::WithText if number.to_string() != *text => json!({WRITTEN: text, "value": number}),
+            NumberForm::WithText if number.to_string() != *text => {
+                json!({WRITTEN_KEY: text, "value": number})
+            }
             NumberForm::WithText | NumberForm::AsIs => Json::Number(number.clone()),
             NumberForm::Plain => Json::Number(whole(number).unwrap_or_else(|| number.clone())),
         },

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, codes};
 
 use super::accepted::fits;
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::schema::{Schema, branches};
 use super::{bounds, choices, keys, kinds, names, place, texts};

@@ -5,7 +5,7 @@ use crate::suggest;
 
 use super::foreign;
 use super::place::{self, RelativePath};
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::schema::Schema;
 
@@ -27,7 +27,7 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
 
     let diagnostic = if let Some(advice) = foreign::find(place, key) {
         match advice.write {
-            Some(target) => meant(refused, key, target, advice, report),
+            Some(target) => suggest_key(refused, key, target, advice, report),
             None => error("").note(advice.note),
         }
     } else if !straight().is_empty() {
@@ -42,16 +42,16 @@ pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report
         }
     } else if !ways.is_empty() {
         error(&format!("; it is a key {}", words(&ways.iter().collect::<Vec<_>>(), place, report)))
-    } else if let Some((name, way)) = elsewhere(refused.schema, place, key) {
+    } else if let Some((name, way)) = find_elsewhere(refused.schema, place, key) {
         error(&format!("; did you mean `{name}` {}?", way.words(place, report.document)))
     } else {
-        error("").note(format!("the keys known here are {}", listed(known)))
+        error("").note(format!("the keys known here are {}", list_keys(known)))
     };
     report.push(diagnostic);
 }
 
 /// A key as another tool spells it.
-fn meant(
+fn suggest_key(
     refused: &RefusedValue<'_>,
     key: &str,
     target: &str,
@@ -115,7 +115,7 @@ fn words(ways: &[&RelativePath], place: &[String], report: &Report<'_>) -> Strin
 }
 
 /// The nearest key of the levels below this one and of those around it.
-fn elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, RelativePath)> {
+fn find_elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, RelativePath)> {
     let candidates = schema.levels.iter().filter_map(|level| {
         let way = RelativePath::between(place, &level.path);
         let straight = way.up == 0 || way.down == 0;
@@ -126,7 +126,7 @@ fn elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a
 }
 
 /// The known keys, all of them: who wrote none of them needs to see them.
-fn listed(keys: &[String]) -> String {
+fn list_keys(keys: &[String]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     keys.join(", ")
 }

@@ -9,8 +9,8 @@ use crate::document::{Node, Value};
 use crate::suggest;
 
 use super::accepted::{accepted, allowed, expected, takes_scalars};
-use super::refused::RefusedValue;
-use super::report::{Report, quoted, written};
+use super::refused_value::RefusedValue;
+use super::report::{Report, quoted, source_text};
 use super::{amounts, expression, modes, place};
 
 /// Reports a value of a kind that is not allowed at its place.
@@ -148,12 +148,12 @@ fn advise(
             let text = format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}");
             report.rewrite(diagnostic, at, &text, Safety::Unsafe)
         }
-        Value::Number { text, .. } if is_mode(refused) => match modes::mended(text) {
+        Value::Number { text, .. } if is_mode(refused) => match modes::repair(text) {
             Some((mode, safety)) => report.rewrite(diagnostic, at, &quoted(&mode), safety),
             None => diagnostic.note("write octal digits as a string, such as `\"0644\"`"),
         },
         Value::Number { .. } | Value::Bool(_) if free_text => {
-            let text = quoted(&written(refused.node));
+            let text = quoted(&source_text(refused.node));
             let diagnostic = diagnostic.note("quote it to keep it as text");
             report.rewrite(diagnostic, at, &text, Safety::Safe)
         }
@@ -210,7 +210,7 @@ fn list_for_map(
             return Some(format!("{}: {}", report.string(name), quoted(value)));
         }
         let name = item.get("name")?.as_str()?;
-        let value = written(item.get("value")?);
+        let value = source_text(item.get("value")?);
         (item.entries().len() == 2).then(|| format!("{}: {}", report.string(name), quoted(&value)))
     };
     let pairs: Option<Vec<String>> = items.iter().map(pair).collect();

@@ -8,7 +8,7 @@ use crate::suggest;
 
 use super::forms::{self, PatternForm};
 use super::place;
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 
 /// Reports a key that may not be a name in its map.
@@ -23,10 +23,10 @@ pub(super) fn refused(refused: &RefusedValue<'_>, name: &Json, kind: &Kind, repo
             let message = format!("{shown} is not {}", what(map, form));
             let mut diagnostic =
                 Diagnostic::error(codes::BAD_NAME, message).at_place(report.key(&at), "").note(form.rule);
-            if let Some(better) = mended(name, form) {
+            if let Some(better) = repair(name, form) {
                 // Other places may refer to the name.
                 diagnostic = report.rename(diagnostic, &at, &better, Safety::Unsafe);
-            } else if let Some(longest) = longest(form).filter(|longest| name.chars().count() > *longest) {
+            } else if let Some(longest) = max_length(form).filter(|longest| name.chars().count() > *longest) {
                 let count = name.chars().count();
                 diagnostic =
                     diagnostic.note(format!("this has {count} characters, {} too many", count - longest));
@@ -69,7 +69,7 @@ fn what(map: &str, form: &PatternForm) -> String {
 }
 
 /// The name in the letters its form allows, where little has to change.
-pub(super) fn mended(name: &str, form: &PatternForm) -> Option<String> {
+pub(super) fn repair(name: &str, form: &PatternForm) -> Option<String> {
     if form.rule == "begin with `/`" {
         return name.starts_with(|c: char| c.is_ascii_alphanumeric()).then(|| format!("/{name}"));
     }
@@ -78,7 +78,7 @@ pub(super) fn mended(name: &str, form: &PatternForm) -> Option<String> {
         return None;
     }
     let dash = if lower { '-' } else { '_' };
-    let longest = longest(form).unwrap_or(usize::MAX);
+    let longest = max_length(form).unwrap_or(usize::MAX);
     let mut better = String::new();
     for c in name.chars() {
         match c {
@@ -97,7 +97,7 @@ pub(super) fn mended(name: &str, form: &PatternForm) -> Option<String> {
 }
 
 /// How many letters a form allows, if it has a limit.
-pub(super) fn longest(form: &PatternForm) -> Option<usize> {
+pub(super) fn max_length(form: &PatternForm) -> Option<usize> {
     let (_, rest) = form.rule.split_once("at most ")?;
     rest.split(' ').next()?.parse().ok()
 }

@@ -7,7 +7,7 @@ use crate::document::Value;
 
 use super::accepted::expected;
 use super::forms::{self, PatternForm, WHOLE_EXPRESSION};
-use super::refused::RefusedValue;
+use super::refused_value::RefusedValue;
 use super::report::{Report, quoted};
 use super::{amounts, choices, expression, kinds, modes, names, place};
 
@@ -62,12 +62,12 @@ fn no_such_form(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, repo
     let mut diagnostic = Diagnostic::error(codes::MALFORMED, format!("{shown} is not {what}"))
         .at_place(report.value(&refused.at), "")
         .note(form.rule);
-    let mode = (form.what == "a file mode").then(|| modes::mended(text)).flatten();
+    let mode = (form.what == "a file mode").then(|| modes::repair(text)).flatten();
     if let Some((mode, safety)) = mode {
         diagnostic = report.rewrite(diagnostic, &refused.at, &quoted(&mode), safety);
-    } else if let Some(better) = names::mended(text, form) {
+    } else if let Some(better) = names::repair(text, form) {
         diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(&better), Safety::Unsafe);
-    } else if let Some(longest) = names::longest(form).filter(|longest| text.chars().count() > *longest) {
+    } else if let Some(longest) = names::max_length(form).filter(|longest| text.chars().count() > *longest) {
         let count = text.chars().count();
         diagnostic = diagnostic.note(format!("this has {count} characters, {} too many", count - longest));
     } else if let Some(example) = example(refused).filter(|_| !form.rule.contains("such as")) {

@@ -122,7 +122,11 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
         BackendName::Dockerfile => "dockerfile",
         BackendName::Cgroup => "plaintext",
     };
-    Ok(ArtifactResult { text: files.iter().map(|file| shown(file, several)).collect(), language_id, files })
+    Ok(ArtifactResult {
+        text: files.iter().map(|file| display_name(file, several)).collect(),
+        language_id,
+        files,
+    })
 }
 
 /// The targets of an open job.
@@ -207,7 +211,7 @@ fn files(output: &Output) -> Vec<ArtifactFile> {
 }
 
 /// One of several files, with its path as heading.
-fn shown(file: &ArtifactFile, several: bool) -> String {
+fn display_name(file: &ArtifactFile, several: bool) -> String {
     let path =
         if several { format!("{}/{}/{}", file.job, file.target, file.path) } else { file.path.clone() };
     let end = if file.text.ends_with('\n') { "" } else { "\n" };

@@ -72,12 +72,12 @@ impl<'a> Session<'a> {
         self.documents.open(uri, language, version, text, self.client.encoding);
         // A text that was closed and opened between two refreshes waits for its findings, also for the same as before.
         self.shown.remove(&uri.0);
-        self.touched(uri);
+        self.mark_changed(uri);
     }
 
     pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         if self.documents.change(uri, version, changes) {
-            self.touched(uri);
+            self.mark_changed(uri);
         } else {
             eprintln!("jobc lsp: ignored a change of `{}`, which is not open", uri.0);
         }
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn touched(&mut self, uri: &Uri) {
+    fn mark_changed(&mut self, uri: &Uri) {
         self.stale.insert(uri.0.clone());
         let Some(open) = self.documents.get(uri) else { return };
         let kind = open.kind;
@@ -206,8 +206,8 @@ impl<'a> Session<'a> {
         let analysis =
             Analysis::new(&self.input(open, &overlay), &choice, tree.map(|tree| tree.document.clone()));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        let reads = overlay.asked.into_inner();
-        self.keep(uri, analysis, reads);
+        let reads = overlay.requested.into_inner();
+        self.store(uri, analysis, reads);
         caused
     }
 
@@ -216,12 +216,12 @@ impl<'a> Session<'a> {
         let path = open.path.clone().unwrap_or_else(|| "targets.yaml".into());
         let analysis = Analysis::of_targets(&path, open.text.as_str());
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        self.keep(uri, analysis, BTreeSet::new());
+        self.store(uri, analysis, BTreeSet::new());
         caused
     }
 
     /// Replaces the previous compilation, whose plans are kept if the new one has none.
-    fn keep(&mut self, uri: &Uri, analysis: Analysis, reads: BTreeSet<Utf8PathBuf>) {
+    fn store(&mut self, uri: &Uri, analysis: Analysis, reads: BTreeSet<Utf8PathBuf>) {
         let job = self.jobs.entry(uri.0.clone()).or_default();
         let before = job.analysis.replace(analysis);
         job.reads = reads;
@@ -284,7 +284,7 @@ impl<'a> Session<'a> {
     /// The files that the job of an open text reads.
     pub(crate) fn overlay<'s>(&'s self, open: &'s OpenDocument) -> Overlay<'s> {
         let directory = open.path.as_deref().and_then(Utf8Path::parent);
-        Overlay { directory, documents: &self.documents, disk: self.disk, asked: RefCell::default() }
+        Overlay { directory, documents: &self.documents, disk: self.disk, requested: RefCell::default() }
     }
 
     /// What the compiler reads of an open text.

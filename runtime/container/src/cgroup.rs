@@ -6,7 +6,7 @@
 //! cgroup v1 hierarchies a leaf of the cgroup v2 hierarchy serves to kill and to freeze.
 //!
 //! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](jobc_sys::error::Kind), or, where that is
-//! allowed, an [`Unenforced`] for the record.
+//! allowed, an [`UnenforcedLimit`] for the record.
 
 mod bpf;
 mod controller;

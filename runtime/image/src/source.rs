@@ -40,7 +40,7 @@ pub use imported::{ImportedImage, SourceKind};
 pub fn import(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<ImportedImage>> {
     if source == Path::new("scratch") && !source.exists() {
@@ -62,7 +62,7 @@ pub fn import(
         }
     })?;
     if !data.is_dir() {
-        return archive::import(store, source, told, stopped);
+        return archive::import(store, source, on_progress, stopped);
     }
     if source.join("oci-layout").is_file() {
         return layout::import(store, source, stopped);

@@ -120,14 +120,14 @@ struct Supervisor {
 /// Why it could not start; the command that started it gets the same error.
 pub fn run(directory: Directory, inherited: InheritedFds) -> Result<u8> {
     let InheritedFds { lock, client, terminal } = inherited;
-    let mut told = client.try_clone().map_err(|error| Error::new(Kind::System, error.to_string()))?;
+    let mut stream = client.try_clone().map_err(|error| Error::new(Kind::System, error.to_string()))?;
     let begun = Supervisor::new(directory, client, terminal);
     let answered = crate::control::write_line(
-        &mut told,
+        &mut stream,
         &control_socket::to_response(&begun.as_ref().map(drop).map_err(Error::clone)),
     );
     let mut supervisor = begun?;
-    drop((answered, told));
+    drop((answered, stream));
     let code = supervisor.run_event_loop();
     // The lock is released last: a process that gets it finds a job that has ended.
     drop(lock);
@@ -287,8 +287,8 @@ impl Supervisor {
     }
 
     fn handle_client(&mut self, number: u32) {
-        for said in self.control_socket.read_requests(number, &self.poll) {
-            match said {
+        for event in self.control_socket.read_requests(number, &self.poll) {
+            match event {
                 ClientEvent::Request(request) => {
                     let result = self.carry_out_request(request);
                     // A client that reads the record after the answer sees the result.

@@ -63,7 +63,7 @@ struct Shell<'a> {
 }
 
 /// More than any hand-written file has.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What was read, with where words end.
 #[derive(Default)]
@@ -184,8 +184,8 @@ impl<'a> Shell<'a> {
         }
         self.rest.next();
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("more than {DEEPEST} `${{` in one another"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} `${{` in one another"));
         }
         let value = self.braces();
         self.depth -= 1;

@@ -28,11 +28,11 @@ mod instruction;
 mod line;
 mod lines;
 mod refusal;
+mod split;
 mod stages;
 #[cfg(test)]
 mod tests;
 mod variables;
-mod words;
 
 pub use arguments::Arguments;
 pub use build::{Build, Inspection, Options, Stage};

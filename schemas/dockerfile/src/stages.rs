@@ -13,7 +13,7 @@ use super::line::{Line, Part};
 use super::lines;
 use super::refusal::{Refusal, Rule};
 use super::variables::PROXIES;
-use super::{expand, words};
+use super::{expand, split};
 
 /// Reads a Dockerfile.
 pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
@@ -160,9 +160,9 @@ impl Reader {
 
     /// Fills in what is known before any stage is; records the requested names.
     fn expand(&self, word: &Word, used: &mut Vec<String>, problems: &mut Problems) -> Option<String> {
-        let asked = RefCell::new(used);
+        let used_names = RefCell::new(used);
         let lookup = |name: &str| {
-            asked.borrow_mut().push(name.to_owned());
+            used_names.borrow_mut().push(name.to_owned());
             self.arguments.globals.get(name).cloned()
         };
         match expand::expand(&word.text, self.escape, &lookup) {
@@ -186,7 +186,7 @@ impl Reader {
             base: keyword.span(),
             instructions: Vec::new(),
         };
-        let (flags, rest) = words::flags(rest);
+        let (flags, rest) = split::flags(rest);
         let mut platform = None;
         for flag in &flags {
             match (flag.name.as_str(), &flag.value) {
@@ -201,7 +201,7 @@ impl Reader {
                 ),
             }
         }
-        let words = words::by_blanks(rest);
+        let words = split::by_blanks(rest);
         let base = match words.as_slice() {
             [base] => base,
             [base, word, name] if word.text().eq_ignore_ascii_case("AS") => {
@@ -240,7 +240,7 @@ impl Reader {
         let missing = self.missing(&base.word());
         let wrong = found.is_none() && reference.parse::<Reference>().is_err();
         stage.from = if let (true, Some(name)) = (wrong, &missing) {
-            problems.wrong_by(
+            problems.refuse_by(
                 Rule::Variable(name.clone()),
                 base.span(),
                 format!("`FROM` uses `{name}`, which has no value"),
@@ -345,7 +345,7 @@ fn names(lines: &[Line]) -> Vec<Option<String>> {
     let name = |line: &Line| {
         let (keyword, rest) = line.part().split_first();
         keyword.text().eq_ignore_ascii_case("FROM").then(|| {
-            let words = words::by_blanks(words::flags(rest).1);
+            let words = split::by_blanks(split::flags(rest).1);
             match words.as_slice() {
                 [_, word, name] if word.text().eq_ignore_ascii_case("AS") => {
                     Some(name.text().to_ascii_lowercase())

@@ -3,7 +3,7 @@
 //! Shapes: `resource.k8s.io` of kubernetes/api; `v1` and `v1beta2` put a request's fields under `exactly`, the versions
 //! before have them in the request itself.
 
-use jobc_schema::gpu::least_mib;
+use jobc_schema::gpu::min_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::stdlib::providers::{self, ClaimForm, RequestForm};
 use crate::stdlib::{Version, models};
 
 use super::cluster::Cluster;
-use super::gpu::{provider, short, wanted};
+use super::gpu::{gpu_plan, provider, short};
 use super::metadata;
 use super::object::Object;
 use super::origins::Origins;
@@ -53,7 +53,7 @@ pub(super) fn is_shared(job: &JobPlan, role: &RolePlan) -> bool {
 /// The claims of a job's roles.
 pub(super) fn objects(cluster: &Cluster<'_>) -> Vec<Object> {
     let claims = cluster.job.roles.iter().filter_map(|role| {
-        let gpu = wanted(role)?;
+        let gpu = gpu_plan(role)?;
         let provider = provider(cluster.job, gpu.vendor).ok()?;
         let form = provider.claim.as_ref()?;
         let way = provider.way(gpu.share.as_ref())?;
@@ -183,7 +183,7 @@ fn of_model(model: &str, product: &str, form: &ClaimForm) -> String {
 }
 
 fn at_least_memory(bytes: u64, name: &str, form: &ClaimForm) -> String {
-    let least = least_mib(bytes);
+    let least = min_mib(bytes);
     format!("device.capacity['{}'].{name}.compareTo(quantity('{least}Mi')) >= 0", form.driver)
 }
 

@@ -81,7 +81,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
 pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     let answers = capability::needs(job)
         .into_iter()
-        .filter(|(asked, _)| *asked == capability)
+        .filter(|(needed, _)| *needed == capability)
         .map(|(_, place)| support_at(capability, &place, job));
     let rank = |support: &Support| match support {
         Support::None(_) => 0,

@@ -28,7 +28,7 @@ impl<'a> AddressBook<'a> {
     }
 
     /// What one task sees.
-    pub(super) fn seen_by(&'a self, task: Task<'a>) -> TaskAddresses<'a> {
+    pub(super) fn for_task(&'a self, task: Task<'a>) -> TaskAddresses<'a> {
         TaskAddresses { places: self, task }
     }
 

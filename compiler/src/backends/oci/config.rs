@@ -23,17 +23,17 @@ pub(super) fn config(
     chosen: GpuInjection,
     table: &seccomp::Table,
 ) -> File {
-    let held = capabilities::held(task.role);
+    let held = capabilities::task_capabilities(task.role);
     let env = process::env(task, at);
     let injection = gpu::injection(task, chosen);
-    let asked = mounts::mounts(job, task, context);
+    let requests = mounts::mounts(job, task, context);
     let notes = annotations::annotations(job, task, injection.as_ref());
     let mut root = Root::default();
     root.set_path("rootfs".into()).set_readonly(Some(task.role.security.read_only_root));
     let mut spec = Spec::default();
     spec.set_version(VERSION.to_owned())
         .set_root(Some(root))
-        .set_mounts(Some(asked.iter().map(|asked| asked.mount.clone()).collect()))
+        .set_mounts(Some(requests.iter().map(|requests| requests.mount.clone()).collect()))
         .set_process(Some(process::process(job, task.role, at, &env, &held)))
         .set_hostname(Some(task.name()))
         .set_hooks(match injection {
@@ -43,7 +43,7 @@ pub(super) fn config(
         .set_linux(Some(linux::linux(job, task, &held, table)));
     let value = ordered(serde_json::to_value(&spec).expect("a bundle has string keys"), &notes);
     let mut file = File::new(format!("{}/config.json", task.name()), Content::Json(value));
-    file.origins = origins(job, task.role, &env, &asked);
+    file.origins = origins(job, task.role, &env, &requests);
     file
 }
 
@@ -63,7 +63,7 @@ fn origins(
     job: &JobPlan,
     role: &RolePlan,
     env: &IndexMap<String, String>,
-    asked: &[MountRequest],
+    requests: &[MountRequest],
 ) -> Vec<Origin> {
     let spec = role.at();
     let resources = spec.key("resources");
@@ -82,7 +82,7 @@ fn origins(
             note(part, PartSource::Spec(resources.key("gpu")));
         }
     }
-    for (number, mount) in asked.iter().enumerate() {
+    for (number, mount) in requests.iter().enumerate() {
         if let Some(from) = &mount.from {
             note(root.key("mounts").index(number), PartSource::Spec(from.clone()));
         }

@@ -38,7 +38,7 @@ pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> ImageSettings<'a> 
 ///
 /// `env`: variables that `process.env` does not have; `path`: the value of PATH, in place of the default there; `cwd`,
 /// `user`: in place of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
-pub(super) fn left_to_image(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
+pub(super) fn image_settings(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
     let known = known(job, role);
     let mut left = vec!["env"];
     if !role.env.contains_key("PATH") {

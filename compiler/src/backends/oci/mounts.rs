@@ -188,9 +188,9 @@ fn kernel_mounts(role: &RolePlan) -> Vec<MountRequest> {
 }
 
 fn special(at: &str, kind: &str, source: &str, options: &[&str], from: Option<Pointer>) -> MountRequest {
-    let mut asked = bind(at, source, options, from);
-    asked.mount.set_typ(Some(kind.to_owned()));
-    asked
+    let mut request = bind(at, source, options, from);
+    request.mount.set_typ(Some(kind.to_owned()));
+    request
 }
 
 fn bind(at: &str, source: &str, options: &[&str], from: Option<Pointer>) -> MountRequest {

@@ -33,7 +33,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                         .at(at, "")
                         .note("separate conditions with `,` for \"and\" and a space for \"or\": `cuda>=12.4 driver>=525,brand=tesla`"),
                 ),
-                Ok(require) if facts.iter().all(|facts| require.judge(facts) == Verdict::Unmet) => {
+                Ok(require) if facts.iter().all(|facts| require.evaluate(facts) == Verdict::Unmet) => {
                     let message = format!(
                         "`{name}` requires `{require}`, which {} does not meet",
                         declared.who

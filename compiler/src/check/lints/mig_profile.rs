@@ -11,13 +11,13 @@ use crate::suggest;
 /// Refuses invalid profiles and profiles that the named cards do not support; warns of a profile that no table has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        let Some(share) = &asked.share else { continue };
+        let Some(requested) = gpu::nvidia(role) else { continue };
+        let Some(share) = &requested.share else { continue };
         let Some(profile) = share.profile.as_deref() else { continue };
-        let cards = gpu::cards(&asked.models);
+        let cards = gpu::cards(&requested.models);
         let found = unknown(role, profile)
-            .or_else(|| unfit(role, profile, &cards))
-            .or_else(|| too_many(role, asked, share, profile, &cards));
+            .or_else(|| check_profile(role, profile, &cards))
+            .or_else(|| too_many(role, requested, share, profile, &cards));
         if let Some(diagnostic) = found {
             sink.push(diagnostic);
         }
@@ -65,7 +65,11 @@ fn nearest(profile: &str) -> Option<&'static str> {
     same.or_else(|| suggest::nearest(profile, plain()))
 }
 
-fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::ModelMatch)]) -> Option<Diagnostic> {
+fn check_profile(
+    role: &RoleView<'_>,
+    profile: &str,
+    cards: &[(&str, models::ModelMatch)],
+) -> Option<Diagnostic> {
     if cards.is_empty() || cards.iter().any(|(_, card)| room(card, profile).is_some()) {
         return None;
     }
@@ -95,7 +99,7 @@ fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::ModelMatch)
 
 fn too_many(
     role: &RoleView<'_>,
-    asked: &GpuPlan,
+    requested: &GpuPlan,
     share: &SharePlan,
     profile: &str,
     cards: &[(&str, models::ModelMatch)],
@@ -108,10 +112,10 @@ fn too_many(
     } else {
         cards.iter().filter_map(|(_, card)| room(card, profile)).max()
     };
-    let most = most.filter(|&most| asked.count > most)?;
+    let most = most.filter(|&most| requested.count > most)?;
     let message = format!(
         "role `{}` requests {} slices `{profile}` of one card, which has room for {most}",
-        role.plan.name, asked.count
+        role.plan.name, requested.count
     );
     let at = gpu::gpu_at(role);
     Some(

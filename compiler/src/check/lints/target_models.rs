@@ -14,9 +14,9 @@ use crate::suggest;
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let declared = HostGpuFacts::of(view);
     for role in &view.roles {
-        let Some(asked) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
-        let Some(cards) = declared.cards_of(asked.vendor) else { continue };
-        if let Some(missing) = missing(asked, &declared, &cards) {
+        let Some(requested) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
+        let Some(cards) = declared.cards_of(requested.vendor) else { continue };
+        if let Some(missing) = missing(requested, &declared, &cards) {
             sink.push(report(role, &declared, &missing));
         }
     }
@@ -33,36 +33,36 @@ struct UnmetNeed {
 }
 
 /// The first wish that no card is left for.
-fn missing(asked: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]) -> Option<UnmetNeed> {
+fn missing(requested: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]) -> Option<UnmetNeed> {
     let error = |what: String, key| Some(UnmetNeed { what, key, severity: Severity::Error });
     if cards.is_empty() {
         // A list of models names NVIDIA's cards only.
-        let silent = asked.vendor != Vendor::Nvidia && declared.cards_at.is_some();
-        return if silent { None } else { error(format!("{}s", asked.vendor.card()), None) };
+        let silent = requested.vendor != Vendor::Nvidia && declared.cards_at.is_some();
+        return if silent { None } else { error(format!("{}s", requested.vendor.card()), None) };
     }
     let mut left = cards.to_vec();
-    if !asked.models.is_empty() {
-        left.retain(|card| asked.models.iter().any(|wanted| card.is(wanted)));
+    if !requested.models.is_empty() {
+        left.retain(|card| requested.models.iter().any(|wanted| card.is(wanted)));
         if left.is_empty() {
-            return error(suggest::list(asked.models.iter().map(String::as_str)), Some("model"));
+            return error(suggest::list(requested.models.iter().map(String::as_str)), Some("model"));
         }
     }
-    if let Some(bytes) = asked.memory_bytes {
+    if let Some(bytes) = requested.memory_bytes {
         left.retain(|card| card.is_smaller(bytes) != Some((true, true)));
         if left.is_empty() {
             return error(format!("a GPU with {}", Bytes(bytes)), Some("memory"));
         }
     }
-    if let Some(wanted) = asked.compute_capability.as_deref().and_then(Version::parse) {
+    if let Some(wanted) = requested.compute_capability.as_deref().and_then(Version::parse) {
         left.retain(|card| card.capability().is_none_or(|has| has >= wanted));
         if left.is_empty() {
             return error(format!("compute capability {wanted}"), Some("compute_capability"));
         }
     }
-    match asked.share.as_ref().and_then(|share| share.profile.as_deref()) {
-        Some(profile) => slices(profile, asked.count, &mut left),
+    match requested.share.as_ref().and_then(|share| share.profile.as_deref()) {
+        Some(profile) => slices(profile, requested.count, &mut left),
         // All of a host's cards may be of several kinds.
-        None if asked.share.is_none() && !asked.all => whole(asked.count, &mut left),
+        None if requested.share.is_none() && !requested.all => whole(requested.count, &mut left),
         None => None,
     }
 }

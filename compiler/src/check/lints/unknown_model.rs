@@ -11,8 +11,8 @@ use crate::suggest;
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     let there = HostGpuFacts::of(view).cards.unwrap_or_default();
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        for (index, name) in asked.models.iter().enumerate() {
+        let Some(requested) = gpu::nvidia(role) else { continue };
+        for (index, name) in requested.models.iter().enumerate() {
             if there.iter().any(|known| known.name.eq_ignore_ascii_case(name)) {
                 continue;
             }

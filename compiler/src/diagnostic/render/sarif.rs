@@ -177,7 +177,7 @@ fn outcome<'a>(sources: &Sources, diagnostic: &'a Diagnostic, codes: &[Code]) ->
         message: OwnedMessage { text },
         locations: primary.iter().map(|label| location(sources, label, None)).collect(),
         related_locations: related.collect(),
-        fixes: diagnostic.fixes.iter().filter_map(|fix| mending(sources, fix)).collect(),
+        fixes: diagnostic.fixes.iter().filter_map(|fix| sarif_fix(sources, fix)).collect(),
     }
 }
 
@@ -197,7 +197,7 @@ fn physical(sources: &Sources, place: &Place) -> Option<Physical> {
 }
 
 /// A fix, if all its edits are located; SARIF has no other.
-fn mending<'a>(sources: &Sources, fix: &'a Fix) -> Option<SarifFix<'a>> {
+fn sarif_fix<'a>(sources: &Sources, fix: &'a Fix) -> Option<SarifFix<'a>> {
     let source = region(sources, &fix.edits.first()?.place)?.source;
     let replacement = |edit: &'a Edit| {
         let at = region(sources, &edit.place)?;

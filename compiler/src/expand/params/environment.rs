@@ -25,11 +25,11 @@ pub(super) fn value(
 ) -> EnvironmentValue {
     let written = param.default.as_ref().and_then(|(value, _)| super::convert(value, param.kind));
     let Some(look) = overrides.environment else {
-        let value = written.unwrap_or_else(|| likely(param));
+        let value = written.unwrap_or_else(|| placeholder(param));
         return EnvironmentValue { value, is_from_environment: true };
     };
     if let Some(text) = look(variable) {
-        let value = read(&text, param, variable, at, sink).unwrap_or_else(|| likely(param));
+        let value = read(&text, param, variable, at, sink).unwrap_or_else(|| placeholder(param));
         return EnvironmentValue { value, is_from_environment: true };
     }
     let value = written.unwrap_or_else(|| {
@@ -37,7 +37,7 @@ pub(super) fn value(
         if param.default.is_none() {
             sink.push(unset(param, variable, at));
         }
-        likely(param)
+        placeholder(param)
     });
     EnvironmentValue { value, is_from_environment: false }
 }
@@ -68,7 +68,7 @@ fn read(text: &str, param: &Declaration<'_>, variable: &str, at: Span, sink: &mu
 
 fn unset(param: &Declaration<'_>, variable: &str, at: Span) -> Diagnostic {
     let name = param.name;
-    let example = likely(param);
+    let example = placeholder(param);
     let example = if param.kind == ScalarKind::String && param.choices.is_empty() {
         "VALUE".to_owned()
     } else {
@@ -82,7 +82,7 @@ fn unset(param: &Declaration<'_>, variable: &str, at: Span) -> Diagnostic {
 }
 
 /// A value that the rules allow, where the real one is not known.
-fn likely(param: &Declaration<'_>) -> Scalar {
+fn placeholder(param: &Declaration<'_>) -> Scalar {
     if let Some(choice) = param.choices.first() {
         return choice.clone();
     }

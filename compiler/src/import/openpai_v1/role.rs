@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
-use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, converted};
+use crate::openpai::{MAX_LABEL, MAX_ROLE_NAME, converted};
 use crate::source::Span;
 
 use super::super::fields::{Fields, describe, wrong};
@@ -28,7 +28,7 @@ const KNOWN: &[&str] = &[
 const DEFAULT_MEMORY: &str = "100MiB";
 
 /// Fields that have another name in protocol v1.
-const ELSEWHERE: [(&str, &str); 8] = [
+const MISPLACED_FIELDS: [(&str, &str); 8] = [
     ("instances", "`taskNumber`"),
     ("cpu", "`cpuNumber`"),
     ("gpu", "`gpuNumber`"),
@@ -58,7 +58,7 @@ pub(super) fn import(index: usize, item: &Node, shared: &JobSettings<'_>, sink: 
     let named = item.get("name").and_then(Node::as_str);
     let called = named.map_or_else(|| format!("{}", index + 1), |name| format!("`{name}`"));
     let role = Fields { node: item, place: first.key_span, within: format!(" in task role {called}") };
-    role.refuse_others_but(KNOWN, &ELSEWHERE, sink);
+    role.refuse_others_but(KNOWN, &MISPLACED_FIELDS, sink);
 
     let (name, name_span) = name(index, &role, sink)?;
     let mut entries = vec![];
@@ -98,7 +98,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     let Some((field, text)) = role.text("name", sink) else {
         return Some((format!("task{index}"), role.place));
     };
-    let Some(ours) = converted(text, LONGEST_ROLE, true) else {
+    let Some(ours) = converted(text, MAX_ROLE_NAME, true) else {
         wrong(field, "a name with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -195,7 +195,7 @@ fn ports(role: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
 
 fn label(field: &Entry, port: &Fields<'_>, sink: &mut Sink) -> Option<(String, Span)> {
     let (_, text) = port.text("label", sink)?;
-    let Some(ours) = converted(text, LONGEST_LABEL, true) else {
+    let Some(ours) = converted(text, MAX_LABEL, true) else {
         wrong(field, "a label with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -218,7 +218,7 @@ pub(super) fn labels(role: &Node) -> Map<String, Json> {
     let ports = role.get("portList").map(Node::items).unwrap_or_default();
     let label = |port: &Node| {
         let label = port.get("label")?.as_str()?;
-        let ours = converted(label, LONGEST_LABEL, true)?;
+        let ours = converted(label, MAX_LABEL, true)?;
         let fits = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let count = port.get("portNumber").map_or(Json::from(1), Node::to_json);
         (fits && ours.replace('-', "_") != label).then(|| (label.to_owned(), count))

@@ -13,7 +13,7 @@ use crate::suggest;
 const CLONE_DIR: &str = "/usr/local/pai/code";
 
 /// The parameters of a plugin that has none.
-static NOTHING: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
+static NULL_NODE: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
 
 /// A runtime plugin.
 pub(super) struct Plugin<'a> {
@@ -135,7 +135,7 @@ impl<'a> Plugin<'a> {
 
     /// Its parameters as fields; nothing is in them if it has none.
     pub(super) fn fields(&self) -> Fields<'a> {
-        let node = self.parameters.unwrap_or(&NOTHING);
+        let node = self.parameters.unwrap_or(&NULL_NODE);
         let place = self.node.get("plugin").map_or(self.node.span, |name| name.span);
         Fields { node, place, within: format!(" in the plugin `{}`", self.name) }
     }
@@ -170,7 +170,7 @@ impl<'a> Plugin<'a> {
     }
 
     /// What it runs around the commands of its roles.
-    pub(super) fn around(&self) -> Vec<PluginCommands<'a>> {
+    pub(super) fn plugin_commands(&self) -> Vec<PluginCommands<'a>> {
         match self.name {
             "cmd" => self.cmd(),
             "git" => self.git().into_iter().collect(),

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Entry;
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
-use crate::openpai::{LONGEST_LABEL, OWN_PORTS, SHM_MIB, converted};
+use crate::openpai::{MAX_LABEL, OWN_PORTS, SHM_MIB, converted};
 
 /// `resourcePerInstance` and `extraContainerOptions`.
 pub(super) fn read(
@@ -93,7 +93,7 @@ fn ports_of(
     }
     for port in ports.node.entries() {
         let Some((_, count)) = ports.number(&port.key, 1, sink) else { continue };
-        let Some(ours) = converted(&port.key, LONGEST_LABEL, true) else {
+        let Some(ours) = converted(&port.key, MAX_LABEL, true) else {
             let message = format!("`{}` is not the label of a port", port.key);
             sink.push(
                 Diagnostic::error(codes::OPENPAI_VALUE, message)

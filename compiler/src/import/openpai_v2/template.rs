@@ -85,7 +85,7 @@ impl Scope<'_> {
                 ([name], Some(known)) if known.iter().any(|entry| entry.key == *name) => {
                     Ok(same(format!("<% $secrets.{name} %>")))
                 }
-                ([name], Some(known)) => Err(UnknownName::among("secrets", name, known)),
+                ([name], Some(known)) => Err(UnknownName::with_candidates("secrets", name, known)),
                 _ => Err(UnknownName::new("a secret is named as `$secrets.NAME`")),
             },
             _ => {
@@ -114,7 +114,7 @@ impl Scope<'_> {
             return Err(UnknownName::new("a parameter is named as `$parameters.NAME`"));
         };
         let Some(entry) = self.parameters.iter().find(|entry| entry.key == *name) else {
-            return Err(UnknownName::among("parameters", name, self.parameters));
+            return Err(UnknownName::with_candidates("parameters", name, self.parameters));
         };
         let value = descend(&entry.value, rest, "$parameters")?;
         let expression = if is_param(entry) {
@@ -171,7 +171,7 @@ impl UnknownName {
         Self { note: note.into(), near: None }
     }
 
-    fn among(scope: &str, name: &str, known: &[Entry]) -> Self {
+    fn with_candidates(scope: &str, name: &str, known: &[Entry]) -> Self {
         let names = || known.iter().map(|entry| entry.key.as_str());
         let mut note = format!("`{scope}` has no `{name}`");
         if !known.is_empty() {
@@ -202,7 +202,7 @@ fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, UnknownNam
                 Value::Sequence(items) => {
                     UnknownName::new(format!("there are {} items, from [0]", items.len()))
                 }
-                _ => UnknownName::among(&scope[1..], step, node.entries()),
+                _ => UnknownName::with_candidates(&scope[1..], step, node.entries()),
             };
             if path.len() > 1 {
                 unknown.near = None;

@@ -61,14 +61,14 @@ mod tests {
             place: place.to_owned(),
             reason: reason.to_owned(),
         };
-        let told = UnenforcedLimit::in_words(&[
+        let reported = UnenforcedLimit::in_words(&[
             of("/linux/resources/pids/limit", "not in `/pids`"),
             of("/linux/resources/memory/limit", "not in `/memory`"),
             of("/linux/resources/memory/swap", "not in `/memory`"),
             of("/linux/resources/devices", "there are none"),
         ]);
         assert_eq!(
-            told,
+            reported,
             [
                 "limits on `pids`, `memory` are not enforced: not in `/pids`",
                 "limits on `devices` are not enforced: there are none",

@@ -320,8 +320,8 @@ fn a_label_that_the_kernel_refuses_is_reported() {
     let outcome = run(&Case { candidates: &["/bin/true"], label: Some(label), ..Case::default() });
     assert_eq!(outcome.status.code(), Some(125));
     assert!(matches!(outcome.report, Some(Failure::Label(_))), "{:?}", outcome.report);
-    let said = outcome.report.expect("reported").error("true").to_string();
-    assert!(said.contains("cannot set the"), "{said}");
+    let output = outcome.report.expect("reported").error("true").to_string();
+    assert!(output.contains("cannot set the"), "{output}");
 }
 
 #[test]

@@ -147,8 +147,8 @@ fn common_edits_are_taken_once() {
 fn applied(edits: Value, config: Value) -> std::result::Result<(Value, Vec<String>), String> {
     let edits: Edits = serde_json::from_value(edits).unwrap();
     let mut config: Config = serde_json::from_value(config).unwrap();
-    let said = edit::apply(&edits, &mut config).map_err(|error| error.message)?;
-    Ok((serde_json::to_value(config).unwrap(), said))
+    let output = edit::apply(&edits, &mut config).map_err(|error| error.message)?;
+    Ok((serde_json::to_value(config).unwrap(), output))
 }
 
 fn config(user: u32, in_user_namespace: bool) -> Value {
@@ -177,7 +177,7 @@ fn edits_of_root() {
     }
     let mut config = config(7, false);
     config["linux"]["gidMappings"] = json!([]);
-    let (config, said) = applied(
+    let (config, output) = applied(
         json!({
             "env": ["A=2", "B=3"],
             "deviceNodes": [
@@ -194,13 +194,13 @@ fn edits_of_root() {
         config,
     )
     .unwrap();
-    assert_eq!(said, [""; 0]);
+    assert_eq!(output, [""; 0]);
     insta::assert_snapshot!(serde_json::to_string_pretty(&config).unwrap());
 }
 
 #[test]
 fn in_a_user_namespace_nodes_are_bound() {
-    let (config, said) = applied(
+    let (config, output) = applied(
         json!({
             "deviceNodes": [{"path": "/dev/card0", "hostPath": "/dev/null"},
                             {"path": "/dev/card1", "hostPath": "/dev/zero", "permissions": "r"}],
@@ -215,7 +215,7 @@ fn in_a_user_namespace_nodes_are_bound() {
         json!({"destination": "/dev/card0", "type": "bind", "source": "/dev/null", "options": ["bind", "nosuid", "noexec"]})
     );
     assert_eq!(config["process"]["user"]["additionalGids"], json!([4]));
-    insta::assert_snapshot!(said.join("\n"), @r"
+    insta::assert_snapshot!(output.join("\n"), @r"
     `/dev/card1` should allow only the access `r`, which is not enforced in a user namespace
     group 44 of the host, which owns the devices, is not mapped in the container: access may be denied
     ");

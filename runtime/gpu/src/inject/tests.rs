@@ -282,8 +282,8 @@ fn a_driver_that_a_cluster_mounted() {
     ] {
         assert_eq!(source(place), Some(machine.path(from)), "{place}");
     }
-    let told = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
-    assert!(told.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{told:?}");
+    let output = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
+    assert!(output.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{output:?}");
 
     // The host's own files have it already, and variables give its path.
     let files = DriverFiles::of(&machine, &inventory);

@@ -40,8 +40,8 @@ impl LineJoiner {
 
 /// The process of a line, 0 if it is not given, and the rest.
 fn process(line: &str) -> (u32, &str) {
-    let told = line.strip_prefix("[pid").and_then(|rest| rest.split_once(']'));
-    match told.and_then(|(pid, rest)| Some((pid.trim().parse().ok()?, rest))) {
+    let text = line.strip_prefix("[pid").and_then(|rest| rest.split_once(']'));
+    match text.and_then(|(pid, rest)| Some((pid.trim().parse().ok()?, rest))) {
         Some((pid, rest)) => (pid, rest.trim_start()),
         None => (0, line),
     }
@@ -113,14 +113,14 @@ mod tests {
               [pid     7] <... ioctl resumed>, 0x7ffd) = 0 <0.000055>
               [pid 29620] <... ioctl resumed>, 0)     = -1 EINVAL (Invalid argument) <0.000054>",
         );
-        let told = |name: &str, file: &str, failed, seconds| {
+        let text = |name: &str, file: &str, failed, seconds| {
             (name.to_owned(), Some(file.to_owned()), failed, Some(seconds))
         };
         assert_eq!(
             found,
             [
-                told("ioctl", "/dev/nvidia0", false, 0.000_055),
-                told("ioctl", "/dev/nvidiactl", true, 0.000_054)
+                text("ioctl", "/dev/nvidia0", false, 0.000_055),
+                text("ioctl", "/dev/nvidiactl", true, 0.000_054)
             ]
         );
     }

@@ -80,16 +80,16 @@ impl Case {
             fetch: None,
         };
         change(&mut request);
-        let told = Mutex::new(Vec::new());
-        let tell = |progress| told.lock().unwrap().push(progress);
+        let on_progress = Mutex::new(Vec::new());
+        let tell = |progress| on_progress.lock().unwrap().push(progress);
         let descriptor = super::build(&self.store, &request, &tell, &AtomicBool::new(false))?;
         let image = self.store.image(&descriptor, &request.platform).expect("an image");
-        let told = told.into_inner().unwrap();
-        let carried_out = told.iter().filter_map(|told| match told {
+        let on_progress = on_progress.into_inner().unwrap();
+        let carried_out = on_progress.iter().filter_map(|on_progress| match on_progress {
             Progress::Step { text, cached: false, .. } => Some(text.clone()),
             _ => None,
         });
-        let output = told.iter().filter_map(|told| match told {
+        let output = on_progress.iter().filter_map(|on_progress| match on_progress {
             Progress::Output { line, .. } => Some(String::from_utf8_lossy(line).into_owned()),
             _ => None,
         });

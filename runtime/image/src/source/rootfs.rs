@@ -24,7 +24,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 pub(super) fn archive(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<ImportedImage>> {
     let failed = |error: &io::Error| {
@@ -38,7 +38,7 @@ pub(super) fn archive(
         writer,
         first_bytes: Vec::new(),
         write_error: None,
-        progress: told,
+        progress: on_progress,
         total,
         stopped,
     };

@@ -29,14 +29,14 @@ impl Case {
         Allocation::of(&self.bundle, choice, None, &state, true)
     }
 
-    fn told(&self, text: &str) -> String {
+    fn output(&self, text: &str) -> String {
         let directory = self.directory.path().canonicalize().expect("there");
         text.replace(directory.to_str().expect("UTF-8"), "ROOT")
     }
 
     fn refused(&self) -> String {
         let error = self.allocate(None).expect_err("refused");
-        self.told(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
+        self.output(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
     }
 }
 
@@ -58,7 +58,7 @@ fn the_copy_has_what_the_machine_gives() {
 }"#,
     );
     let allocation = case.allocate(None).expect("given");
-    assert_snapshot!(case.told(&allocation.to_string()), @r"
+    assert_snapshot!(case.output(&allocation.to_string()), @r"
     root: ROOT/task-0/rootfs
     user: ada is 1001:1002, groups 10, 44
     output: ROOT/task-0/../outputs/model
@@ -72,7 +72,7 @@ fn the_copy_has_what_the_machine_gives() {
         return;
     }
     let text = String::from_utf8(text).expect("text");
-    assert_snapshot!(case.told(&text), @r#"
+    assert_snapshot!(case.output(&text), @r#"
     {
       "ociVersion": "1.1.0",
       "root": {

@@ -80,10 +80,13 @@ fn server(answer: &'static str) -> u16 {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a visitor");
-            let mut heard = [0; 512];
-            let count = stream.read(&mut heard).unwrap_or(0);
-            let heard = String::from_utf8_lossy(&heard[..count]).into_owned();
-            assert!(count == 0 || heard.starts_with("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:"), "{heard}");
+            let mut received = [0; 512];
+            let count = stream.read(&mut received).unwrap_or(0);
+            let received = String::from_utf8_lossy(&received[..count]).into_owned();
+            assert!(
+                count == 0 || received.starts_with("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:"),
+                "{received}"
+            );
             if answer == "nothing" {
                 thread::sleep(Duration::from_mins(1));
             }

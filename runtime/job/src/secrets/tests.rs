@@ -41,8 +41,8 @@ fn what_is_missing_is_named_and_no_value_is_told() {
     let refused = |source: serde_json::Value| {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
         let error = Secrets::read(&plan, dir.path()).unwrap_err();
-        let said = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
-        said.replace(dir.path().to_str().unwrap(), "DIRECTORY")
+        let output = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+        output.replace(dir.path().to_str().unwrap(), "DIRECTORY")
     };
     std::fs::create_dir(dir.path().join("directory")).unwrap();
     std::fs::write(dir.path().join("large"), vec![b'x'; (1 << 20) + 1]).unwrap();

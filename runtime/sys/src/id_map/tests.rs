@@ -14,12 +14,12 @@ fn check(users: &[[u32; 3]], groups: &[[u32; 3]]) -> String {
             .map(|[inside, outside, size]| json!({"containerID": inside, "hostID": outside, "size": size}))
             .collect()
     };
-    let said = match IdMaps::read(&linux(&list(users), &list(groups))) {
+    let output = match IdMaps::read(&linux(&list(users), &list(groups))) {
         Ok(None) => "no maps".to_owned(),
         Ok(Some(maps)) => format!("{:?} {:?}", maps.users.text(), maps.groups.text()),
         Err(error) => error.to_string(),
     };
-    format!("{users:?} {groups:?}\n  {said}\n")
+    format!("{users:?} {groups:?}\n  {output}\n")
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::scope::{Problems, Scope};
 /// What `--from=` names: a stage before this one, else an image.
 pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<ImageOrStage> {
     if text.contains('$') {
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             "variables are not allowed in `from`",
@@ -28,7 +28,7 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Im
         return Some(ImageOrStage::Image { reference: text.to_owned(), platform: None, span });
     }
     if scope.own == Some(&lower) || number == Some(scope.earlier.len()) {
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             format!("`{text}` is this stage itself"),
@@ -43,7 +43,7 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Im
             }
             _ => format!("the stage `{text}` is defined later"),
         };
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             message,

@@ -18,7 +18,7 @@ impl Problems {
         self.wrong.push(Refusal::new(span, message).help(help));
     }
 
-    pub(crate) fn wrong_by(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: &str) {
+    pub(crate) fn refuse_by(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: &str) {
         self.wrong.push(Refusal::new(span, message).help(help).rule(rule));
     }
 

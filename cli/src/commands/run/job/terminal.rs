@@ -30,7 +30,7 @@ pub(super) fn attach_terminal(
     task: &TaskId,
     jobs: &mut [RunningJob],
     signals: &Signals,
-    asked: &mut StopRequest,
+    stop_request: &mut StopRequest,
 ) -> Result<()> {
     let mut relay: Option<Relay> = None;
     loop {
@@ -66,7 +66,7 @@ pub(super) fn attach_terminal(
             while let Some(signal) = signals.next() {
                 match &relay {
                     Some(relay) if signal == Signal::WINCH => relay.resize(),
-                    _ => asked.forward(signal, jobs),
+                    _ => stop_request.forward(signal, jobs),
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::stdlib::providers::{self, ObjectKind, Provider};
 use crate::suggest;
 
 use super::super::settings::{RoleSettings, settings};
-use super::wanted::wanted;
+use super::gpu_plan::gpu_plan;
 
 /// The provider of the target, or the vendor's own plugin; the reason where there is none that serves the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
@@ -17,8 +17,8 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provide
         (Some(provider), _) if provider.vendor != vendor => Err(format!(
             "the target's GPU provider `{}` serves {} GPUs and the role requests {}; write `vendor: {}` or choose another target",
             provider.name,
-            provider.vendor.maker(),
-            vendor.maker(),
+            provider.vendor.manufacturer(),
+            vendor.manufacturer(),
             provider.vendor.as_str()
         )),
         (Some(Provider { name, unserved: Some(why), .. }), _) => {
@@ -46,7 +46,7 @@ fn unknown(name: &str) -> String {
 /// The kind of object that takes the place of the job's Job, where its provider wants one.
 pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
     let [role] = &job.roles[..] else { return None };
-    let gpu = wanted(role)?;
+    let gpu = gpu_plan(role)?;
     provider(job, gpu.vendor).ok()?.object.as_ref()
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct MissingSetting {
 }
 
 /// The settings that a provider needs and the target lacks.
-pub(crate) fn lacking(
+pub(crate) fn missing_settings(
     provider: &'static Provider,
     settings: &KubernetesTarget,
     role: &str,

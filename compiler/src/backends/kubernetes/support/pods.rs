@@ -81,7 +81,7 @@ fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
 
 /// Whether nodes can be chosen by what their GPUs are.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
-    let Some(gpu) = gpu::wanted(role) else { return Full };
+    let Some(gpu) = gpu::gpu_plan(role) else { return Full };
     let selector = RoleSettings::of(settings(job), &role.name).pod.node_selector;
     let Ok(provider) = gpu::provider(job, gpu.vendor) else { return Full };
     let by = provider.models.as_deref().unwrap_or_default();

@@ -89,7 +89,7 @@ impl Builder<'_, '_, '_> {
                 Value::String(text)
             }
             PlainScalar::Text => {
-                self.misread(&text, span);
+                self.report_yaml11(&text, span);
                 self.glued_values(&text, span);
                 Value::String(text)
             }
@@ -138,8 +138,8 @@ impl Builder<'_, '_, '_> {
     }
 
     /// Warns of a plain string that readers of YAML 1.1 take for something else.
-    fn misread(&mut self, text: &str, span: Span) {
-        let Some(what) = scalar::misread(text) else { return };
+    fn report_yaml11(&mut self, text: &str, span: Span) {
+        let Some(what) = scalar::yaml11_meaning(text) else { return };
         if !self.report.wants(codes::MISREAD, span) {
             return;
         }

@@ -109,8 +109,8 @@ fn layers(image: &Image) -> Vec<Layer> {
 
 /// A history must have an entry for each layer, or none at all (image-spec, config.md); a base without any gets them.
 fn complete_history(mut history: Vec<History>, layers: usize) -> Vec<History> {
-    let told = history.iter().filter(|entry| !entry.empty_layer).count();
-    let missing = (told..layers).map(|_| History {
+    let described = history.iter().filter(|entry| !entry.empty_layer).count();
+    let missing = (described..layers).map(|_| History {
         comment: Some("a layer of the base, which does not tell how it was made".to_owned()),
         ..History::default()
     });

@@ -217,8 +217,8 @@ fn a_full_disk_loses_lines_and_says_how_many() {
             "stdout F 1 kept again"
         ]
     );
-    let told: Vec<bool> = log.results.iter().map(Result::is_err).collect();
-    assert_eq!(told, [false, true, false, false, false, false]);
+    let output: Vec<bool> = log.results.iter().map(Result::is_err).collect();
+    assert_eq!(output, [false, true, false, false, false, false]);
 }
 
 #[test]

@@ -60,7 +60,9 @@ impl<'a> HostGpuFacts<'a> {
         let listed = gpus.and_then(|gpus| gpus.cards.as_ref());
         let models = short.map(|gpu| &gpu.models).filter(|models| !models.is_empty());
         let (cards, cards_at) = match (listed, models) {
-            (Some(cards), _) => (Some(cards.iter().map(Card::listed).collect()), place(&["gpus", "cards"])),
+            (Some(cards), _) => {
+                (Some(cards.iter().map(Card::from_target).collect()), place(&["gpus", "cards"]))
+            }
             (None, Some(models)) => {
                 let cards = models.iter().map(|name| Card::named(name)).collect();
                 (Some(cards), place(&["kubernetes", "gpu", "models"]))
@@ -93,7 +95,7 @@ impl<'a> HostGpuFacts<'a> {
 }
 
 impl<'a> Card<'a> {
-    fn listed(card: &'a TargetCard) -> Self {
+    fn from_target(card: &'a TargetCard) -> Self {
         Self {
             vendor: card.vendor,
             count: card.count,
@@ -169,5 +171,5 @@ fn fold(name: &str) -> String {
 
 /// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
 pub(crate) fn is_smaller(card: &models::ModelMatch, bytes: u64) -> Option<bool> {
-    card.most_memory_gb().map(|gb| gb << 30 < bytes)
+    card.max_memory_gb().map(|gb| gb << 30 < bytes)
 }

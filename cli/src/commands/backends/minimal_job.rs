@@ -207,8 +207,8 @@ mod tests {
             for ask in [Selection::BuiltIn, Selection::Equipped] {
                 let found = plans(&job(*wanted), &ask).map_err(|(_, sink)| sink.finish());
                 let jobs = found.unwrap_or_else(|findings| panic!("{words}: {findings:?}"));
-                let asked = |job| capability::needs(job).iter().any(|(asked, _)| asked == wanted);
-                assert!(jobs.iter().all(asked), "{words} is not asked for");
+                let needed = |job| capability::needs(job).iter().any(|(needed, _)| needed == wanted);
+                assert!(jobs.iter().all(needed), "{words} is not asked for");
             }
         }
     }
