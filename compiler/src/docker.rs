@@ -283,7 +283,7 @@ mod tests {
     use crate::backends::fixture;
 
     #[test]
-    fn gpus_are_asked_for_as_docker_reads_them() {
+    fn gpus_are_requested_as_docker_reads_them() {
         let check = |gpu: Value, expected: &str| {
             let mut whole = json!({"count": 1, "first": 0, "vendor": "nvidia"});
             for (key, value) in gpu.as_object().unwrap() {

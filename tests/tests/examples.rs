@@ -132,7 +132,7 @@ fn each_build_gives_the_same_bytes_here_and_elsewhere() {
 }
 
 #[test]
-fn no_file_holds_a_path_of_the_machine_that_built_it() {
+fn no_file_has_a_path_of_the_host_that_built_it() {
     let here = workspace();
     for example in examples() {
         for (path, bytes) in files(&compile(&example)) {

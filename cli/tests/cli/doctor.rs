@@ -92,7 +92,7 @@ fn what_unshare_can_make_is_found() {
 }
 
 #[test]
-fn a_user_without_namespaces_is_told_so() {
+fn a_user_without_namespaces_gets_an_error() {
     if !as_root() {
         return;
     }
@@ -110,7 +110,7 @@ fn a_user_without_namespaces_is_told_so() {
 
 /// The setting belongs to a pid namespace, so nobody else notices.
 #[test]
-fn a_machine_that_forbids_executable_memory_is_found() {
+fn a_host_that_forbids_executable_memory_is_found() {
     if !as_root() {
         return;
     }

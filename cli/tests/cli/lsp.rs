@@ -230,7 +230,7 @@ fn columns_behind_letters_of_several_bytes_are_those_of_check() {
 }
 
 #[test]
-fn a_client_that_leaves_without_a_word_is_told_by_the_exit_code() {
+fn a_client_that_disconnects_sets_the_exit_code() {
     let mut server = Server::start();
     server.notify("exit", &Value::Null);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(1));

@@ -8,7 +8,7 @@ use crate::directory::{Directory, HELLO, Run, binary, command};
 use crate::oci::bundle;
 
 #[test]
-fn what_is_no_bundle_is_told_from_one() {
+fn what_is_no_bundle_is_distinguished_from_one() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--target", "local"]).exits(0);
     directory
@@ -33,7 +33,7 @@ fn what_is_no_bundle_is_told_from_one() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused() {
+fn an_unknown_property_is_refused() {
     let Some(directory) = bundle("true", |config| {
         config["extra"] = json!(1);
         config["linux"]["memorySize"] = json!("1G");

@@ -80,12 +80,12 @@ fn one(name: &str, differs: &str) -> Finding {
 }
 
 #[test]
-fn a_usual_machine_as_root() {
+fn a_usual_host_as_root() {
     check("usual_root", ROOT);
 }
 
 #[test]
-fn a_usual_machine_as_a_user_of_a_terminal() {
+fn a_usual_host_as_a_user_of_a_terminal() {
     check(
         "usual_user",
         &format!(
@@ -130,7 +130,7 @@ fn a_user_whom_few_controllers_were_handed_on_to() {
 }
 
 #[test]
-fn a_user_whom_nobody_gave_groups() {
+fn a_user_without_delegated_cgroups() {
     let of =
         |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_DELEGATED}\n{machine}")).fix;
     let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and start their shell in a cgroup below it";
@@ -296,7 +296,7 @@ fn only_an_old_kernel_is_too_old() {
 }
 
 #[test]
-fn an_old_kernel_with_control_groups_of_version_1() {
+fn an_old_kernel_with_cgroup_v1() {
     check(
         "old_kernel",
         r"

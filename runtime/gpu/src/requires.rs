@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn other_vendors_cards_and_none_are_asked_nothing() {
+    fn only_cards_of_nvidia_are_queried() {
         let environment = ["NVIDIA_REQUIRE_CUDA=driver>999".to_owned()];
         let amd = DeviceId { vendor: Vendor::Amd, ..CARD };
         assert!(check(&environment, &Inventory::default(), &[]).is_ok());

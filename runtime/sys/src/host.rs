@@ -154,7 +154,7 @@ mod tests {
 
     /// The host's own user namespace has all ids, each as itself (user_namespaces(7)).
     #[test]
-    fn the_machines_user_namespace_is_known_by_its_number() {
+    fn the_hosts_user_namespace_is_known_by_its_number() {
         let map = std::fs::read_to_string("/proc/self/uid_map").expect("/proc");
         let all = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
         assert_eq!(in_user_namespace(), !all);

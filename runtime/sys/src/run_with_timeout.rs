@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_heard_and_its_end_is_known() {
+    fn output_and_end_of_a_program_are_read() {
         let output = sh("echo out; echo err >&2; exit 3", Duration::from_secs(10)).unwrap();
         assert_eq!(output.text, "out\nerr\n");
         assert_eq!(output.status.code(), Some(3));

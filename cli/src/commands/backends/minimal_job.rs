@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_capability_is_asked_for() {
+    fn every_capability_is_requested() {
         for (wanted, words) in Capability::TABLE {
             for ask in [Selection::BuiltIn, Selection::Equipped] {
                 let found = plans(&job(*wanted), &ask).map_err(|(_, sink)| sink.finish());

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_told_in_few_lines() {
+    fn a_job_is_summarized_in_few_lines() {
         let started = |name: &str| task(Kind::Started, name, 1, json!({"pid": 1}));
         let mut events = vec![Event::of_job(Kind::Submitted, json!({"tasks": 9}))];
         events.push(Event::of_job(Kind::Queued, json!({"waits_for": "2 GPUs of 2 in use", "place": 1})));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn details_are_told_in_words() {
+    fn details_are_printed_in_words() {
         let details = |kind, detail| describe_details(&task(kind, "a-0", 1, detail));
         assert_eq!(
             details(Kind::Sampled, json!({"cpu_usec": 1_500_000, "memory": 1_048_576})),

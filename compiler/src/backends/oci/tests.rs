@@ -143,7 +143,7 @@ fn bundles_are_the_same_on_every_run() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_there() {
+fn what_was_not_requested_is_not_there() {
     let config = bundle(&json!({}));
     let resources = config["linux"]["resources"].as_object().unwrap();
     assert_eq!(resources.keys().collect::<Vec<_>>(), ["devices"]);

@@ -69,7 +69,7 @@ roles:
 }
 
 #[test]
-fn what_is_unused_is_said_once_each() {
+fn what_is_unused_is_reported_once_each() {
     insta::assert_snapshot!(check(&[
         "params: {学習率: 0.1, lr: 1, x: \"${{ params.lr }}\"}\n",
         "x-notes: \"${{ params.a }}\"\nparams: {a: 1}\nroles: {r: {run: \"echo 'params.a' $a\"}}\n",

@@ -16,7 +16,7 @@ fn a_plan_does_not_grow_with_instances() {
 }
 
 #[test]
-fn a_role_of_a_large_job_is_told_of_those_it_can_need() {
+fn a_role_of_a_large_job_sees_the_roles_it_can_need() {
     let mut text = "version: 1\nname: many\nimage: a:1\nroles:\n  r0: {run: x}\n".to_owned();
     for role in 1..2000 {
         let _ = writeln!(

@@ -280,7 +280,7 @@ fn settings_choose_what_is_offered() {
     });
     // Only a client that says so has the commands of the lenses.
     run_session(&json!({"initializationOptions": null}), |client| {
-        assert_eq!(offered(client), (false, true, true))
+        assert_eq!(offered(client), (false, true, true));
     });
     run_session(&json!({"initializationOptions": {"codeLens": true}}), |client| {
         assert_eq!(offered(client), (true, true, true));
@@ -291,7 +291,7 @@ fn settings_choose_what_is_offered() {
 }
 
 #[test]
-fn a_client_that_watches_is_asked_to() {
+fn a_watching_client_gets_a_registration() {
     let capabilities = json!({"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": true}}});
     run_session(&json!({"capabilities": capabilities}), |client| {
         let Ok(Message::Request(requested)) = client.connection.receiver.recv() else { panic!("it asks") };

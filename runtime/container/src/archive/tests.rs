@@ -438,7 +438,7 @@ fn what_a_killed_run_left_behind_is_removed() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, tar(&[Member(FILE, "large", &"x".repeat(1 << 20))])).expect("an archive");
@@ -461,7 +461,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-#[ignore = "run by a_full_disk_is_told in a mount namespace of its own"]
+#[ignore = "run by a_full_disk_is_reported in a mount namespace of its own"]
 fn unpacks_into_a_small_file_system() {
     let Some(place) = std::env::var_os("JOBC_TEST_PLACE").map(PathBuf::from) else { return };
     let error = unpack(&place.join("rootfs.tar"), &place.join("small/root")).expect_err("no space");

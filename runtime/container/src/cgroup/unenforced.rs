@@ -56,7 +56,7 @@ mod tests {
     use super::UnenforcedLimit;
 
     #[test]
-    fn what_nothing_keeps_is_told_in_a_line_a_reason() {
+    fn unenforced_limits_have_a_line_a_reason() {
         let of = |place: &str, reason: &str| UnenforcedLimit {
             place: place.to_owned(),
             reason: reason.to_owned(),

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_the_container_and_of_the_machine() {
+    fn parameters_of_the_container_and_of_the_host() {
         let all = json!([{"type": "network"}, {"type": "ipc"}, {"type": "uts"}]);
         let none = json!([]);
         let joined = json!([{"type": "network", "path": "/proc/self/ns/net"}]);

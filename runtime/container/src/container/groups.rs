@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_no_rights_is_told_of_the_user_namespace_before_anything_else() {
+    fn without_rights_the_user_namespace_is_reported_first() {
         let check = |held: u64, namespaces: Value| {
             let spec = json!({"ociVersion": "1.1.0", "linux": {"namespaces": namespaces, "resources": {}}});
             let spec: Spec = serde_json::from_value(spec).expect("a configuration");

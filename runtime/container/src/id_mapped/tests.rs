@@ -97,7 +97,7 @@ fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
 }
 
 #[test]
-fn what_the_kernel_does_not_map_is_told_with_what_to_do() {
+fn what_the_kernel_does_not_map_is_reported_with_what_to_do() {
     if !is_root() {
         return;
     }

@@ -246,7 +246,7 @@ fn only_a_missing_path_needs_no_hiding() {
 
 /// A name that this architecture lacks is worth a word only where its call would be let through by the default.
 #[test]
-fn unknown_calls_are_told_where_the_default_allows_them() {
+fn unknown_calls_are_reported_where_the_default_allows_them() {
     let output = |default: &str, rule: &str| {
         let names = json!([{"names": ["read", "no_such_call"], "action": rule}]);
         let change = json!({"linux": {"seccomp": {"defaultAction": default, "syscalls": names}}});

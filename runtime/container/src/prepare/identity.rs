@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_of_another_kind_is_told_by_its_name() {
+    fn a_namespace_of_another_kind_is_recognized_by_its_name() {
         let own = |file: &str| std::path::PathBuf::from(format!("/proc/self/ns/{file}"));
         for kind in Namespace::ALL {
             assert!(open(kind, &own(kind.file())).is_ok(), "{kind}");

@@ -32,7 +32,7 @@ fn check(joined_before: Vec<JoinNamespace>, descriptors: Vec<OwnedFd>) -> String
 }
 
 #[test]
-fn a_step_that_fails_is_told_as_such_whoever_made_the_process() {
+fn a_step_that_fails_is_reported_as_such_whoever_made_the_process() {
     let output = check(Vec::new(), Vec::new());
     insta::assert_snapshot!(output, @"config.json: /process/args/0: cannot execute `/not/there`: no such file or directory (ENOENT)");
     if !rustix::process::geteuid().is_root() {

@@ -29,7 +29,7 @@ fn mounts() -> serde_json::Value {
 }
 
 #[test]
-fn on_the_machines_network_sys_is_the_machines() {
+fn on_the_hosts_network_sys_is_the_hosts() {
     check("machine_network", &["pid", "mount"], &mounts());
 }
 

@@ -38,7 +38,7 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
 }
 
 #[test]
-fn a_time_is_told_in_utc() {
+fn a_time_is_printed_in_utc() {
     // Compared with date(1): `date -u -d @N +%FT%TZ`.
     for (seconds, output) in [
         (0, "1970-01-01T00:00:00Z"),

@@ -169,7 +169,7 @@ fn a_unit_is_made_with_what_it_is_to_have() {
 }
 
 #[test]
-fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
+fn a_bus_is_greeted_and_gets_its_match_rules() {
     let fake = FakeServer::new(Behavior::Ends("done"));
     let mut systemd = fake.connect(true).expect("it is there");
     systemd.set_properties(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
@@ -212,7 +212,7 @@ fn a_scope_is_made_with_a_group_to_divide() {
 }
 
 #[test]
-fn what_goes_wrong_is_told() {
+fn what_goes_wrong_is_reported() {
     insta::assert_snapshot!(check(Behavior::Ends("failed")), @r#"
     systemd does not make the unit `jobc-demo.scope`: the job for `jobc-demo.scope` ended as `failed`
     = 
@@ -270,7 +270,7 @@ fn a_unit_that_is_gone_is_ended() {
 }
 
 #[test]
-fn where_nobody_listens_it_is_said_with_what_to_do() {
+fn without_a_listener_the_error_has_a_help() {
     let directory = tempfile::tempdir().expect("a directory");
     let nobody = Address::at(directory.path().join("bus"), false);
     let output = |user| {

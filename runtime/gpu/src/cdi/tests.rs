@@ -59,7 +59,7 @@ fn a_file_is_read_as_yaml_and_as_json() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_at_its_place() {
+fn what_is_wrong_with_a_file_is_reported_at_its_place() {
     let with = |from: &str, to: &str| read(&NVIDIA.replacen(from, to, 1)).expect_err("refused");
     let all = [
         with("0.5.0", "0.4.0"),
@@ -262,7 +262,7 @@ fn generated(name: &str, vendor: Vendor) -> Option<Spec> {
 }
 
 #[test]
-fn a_description_of_a_machine_with_one_card() {
+fn a_description_of_a_host_with_one_card() {
     let Some(spec) = generated("h200", Vendor::Nvidia) else { return };
     let Edits { env, device_nodes, mounts, hooks, .. } = &spec.container_edits;
     let nodes: String =
@@ -291,13 +291,13 @@ fn a_description_of_a_machine_with_one_card() {
 
 /// Cards that are cut up are there by their instances only, each with the nodes that open it.
 #[test]
-fn a_description_of_a_machine_with_cards_that_are_cut_up() {
+fn a_description_of_a_host_with_cards_that_are_cut_up() {
     let Some(spec) = generated("a100", Vendor::Nvidia) else { return };
     insta::assert_snapshot!(devices(&spec));
 }
 
 #[test]
-fn a_description_of_a_machine_with_eight_cards() {
+fn a_description_of_a_host_with_eight_cards() {
     let Some(spec) = generated("v100", Vendor::Nvidia) else { return };
     insta::assert_snapshot!(devices(&spec));
 }

@@ -61,7 +61,7 @@ fn paths_too_long_for_sockets_are_refused() {
 }
 
 #[test]
-fn what_nobody_uses_or_holds_is_swept() {
+fn unused_unlocked_content_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| {
         let place = DaemonDirectories::create(dir.path(), name).unwrap();

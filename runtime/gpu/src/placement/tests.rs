@@ -354,7 +354,7 @@ proptest! {
     /// For any request: each seat has what it requests, concurrent tasks have different devices, and what was taken is
     /// not assigned. If the numbers of whole GPUs fit, there is room.
     #[test]
-    fn nobody_gets_what_another_has(
+    fn no_resource_is_assigned_twice(
         groups in proptest::collection::vec(1_u32..4, 1..4),
         roles in proptest::collection::vec((1_u32..4, 1_u32..4, any::<bool>()), 1..4),
         taken in proptest::collection::vec(0_u32..8, 0..4),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_what_was_opened_mapped_or_asked() {
+    fn the_file_is_what_was_opened_mapped_or_requested() {
         let found = calls(
             r#"openat(AT_FDCWD</work>, "/dev/nvidia1", O_RDWR|O_CLOEXEC) = 3</dev/nvidia1> <0.000100>
                openat(AT_FDCWD</work>, "/dev/nvidia2", O_RDWR) = -1 ENXIO (No such device or address) <0.000010>

@@ -213,7 +213,7 @@ fn a_cache_is_there_again_and_in_no_layer() {
 }
 
 #[test]
-fn a_command_that_fails_is_told_at_its_place_with_its_last_lines() {
+fn a_command_that_fails_is_reported_at_its_place_with_its_last_lines() {
     let Some(case) = Case::new() else { return };
     let text = format!("{BASE}RUN echo before; echo oh no >&2; exit 3\n");
     let error = case.try_build(&text, |_| {}).err();
@@ -336,7 +336,7 @@ fn a_locked_base_is_taken_by_its_digest_whatever_has_its_name() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn what_is_not_there_is_reported() {
     let Some(case) = Case::new() else { return };
     let failed = |text: &str| {
         let error = case.try_build(text, |_| {}).err();

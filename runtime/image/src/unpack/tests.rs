@@ -193,7 +193,7 @@ fn a_layer_that_comes_twice_is_one_directory() {
 }
 
 #[test]
-fn what_is_wrong_with_a_layer_is_told_and_nothing_is_left() {
+fn what_is_wrong_with_a_layer_is_reported_and_nothing_is_left() {
     if !is_root() {
         return;
     }

@@ -70,7 +70,7 @@ fn output(answer: Result<AdmissionOutcome>) -> String {
 }
 
 #[test]
-fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
+fn what_never_fits_is_refused_with_the_numbers_and_a_help() {
     let room = Fixture::new();
     let requested = |instances: u32, resources: serde_json::Value| {
         let job = job("big", instances, &resources);

@@ -41,7 +41,7 @@ impl Case {
 }
 
 #[test]
-fn the_copy_has_what_the_machine_gives() {
+fn the_copy_has_what_the_host_gives() {
     let case = case(
         r#"{
     "ociVersion": "1.1.0",
@@ -133,7 +133,7 @@ fn the_copy_has_what_the_machine_gives() {
 }
 
 #[test]
-fn the_machines_own_files_are_a_root() {
+fn the_hosts_own_files_are_a_root() {
     let case = case(
         r#"{"ociVersion": "1.1.0", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}},
         "annotations": {"dev.jobc.image": "host", "dev.jobc.disk": "1048576", "dev.jobc.user": "root"}}"#,
@@ -147,7 +147,7 @@ fn the_machines_own_files_are_a_root() {
 }
 
 #[test]
-fn what_nobody_gives_is_refused_at_its_place() {
+fn a_missing_device_is_refused_at_its_place() {
     let with = |annotations: &str| {
         case(&format!(
             r#"{{"ociVersion": "1.1.0", "root": {{"path": "rootfs"}}, "annotations": {annotations}}}"#

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_again_and_again_is_asked_no_more() {
+    fn a_failing_program_is_not_queried_again() {
         let mut gpus = watched("exit 1", |gpus| gpus.failures == MAX_FAILURES);
         gpus.poll(Instant::now());
         assert!(gpus.watch.is_none() && !gpus.in_use());

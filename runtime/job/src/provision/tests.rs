@@ -264,7 +264,7 @@ fn a_server_without_ranges_begins_again() {
 }
 
 #[test]
-fn what_a_server_refuses_is_told() {
+fn what_a_server_refuses_is_reported() {
     let server = Server::start(|request| match request.path() {
         "/absent" => Answer::Status(404),
         "/closed" => Answer::Status(403),

@@ -36,7 +36,7 @@ fn a_secret_comes_from_a_file_beside_the_job_or_from_the_environment() {
 }
 
 #[test]
-fn what_is_missing_is_named_and_no_value_is_told() {
+fn what_is_missing_is_named_and_no_value_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |source: serde_json::Value| {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
@@ -76,7 +76,7 @@ fn what_is_missing_is_named_and_no_value_is_told() {
 }
 
 #[test]
-fn a_value_is_shown_to_nobody_who_prints_it() {
+fn a_printed_secret_hides_its_value() {
     let secret = Secret::new("hunter2");
     let mut variables = SecretEnvironment::default();
     variables.push("PASSWORD", &secret).unwrap();

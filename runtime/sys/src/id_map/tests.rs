@@ -110,7 +110,7 @@ fn a_program_that_refuses_is_quoted() {
 }
 
 #[test]
-fn this_machine_s_maps_begin_with_the_user_itself() {
+fn this_hosts_maps_begin_with_the_user_itself() {
     let maps = IdMaps::rootless(54_321, 54_322).expect("maps of a user nobody granted anything");
     assert_eq!((maps.users.text().as_str(), maps.groups.text().as_str()), ("0 54321 1\n", "0 54322 1\n"));
 }

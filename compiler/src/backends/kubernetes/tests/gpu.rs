@@ -131,7 +131,7 @@ fn slices_of_one_claim_share_one_card() {
 }
 
 #[test]
-fn what_a_cluster_lacks_is_said() {
+fn what_a_cluster_lacks_is_reported() {
     let output =
         |settings: Value, gpu: &Value| fixture::lower(&KubernetesBackend, &plan(settings, &role(gpu))).1;
     let slice = share(&json!({"memory_bytes": 1 << 30}));

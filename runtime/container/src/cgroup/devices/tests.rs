@@ -24,7 +24,7 @@ fn check(json: &Value) -> String {
 }
 
 #[test]
-fn version_1_is_told() {
+fn cgroup_v1_rules_are_shown() {
     let deny = json!({"allow": false, "access": "rwm"});
     let all = json!({"allow": true, "access": "rwm"});
     let list = [
@@ -42,7 +42,7 @@ fn version_1_is_told() {
 }
 
 #[test]
-fn what_version_1_cannot_keep_and_what_nobody_can() {
+fn limits_that_cgroup_v1_or_no_version_enforces() {
     let list = [
         json!([{"allow": true, "type": "c", "major": 10, "access": "rw"}, {"allow": false, "type": "c", "major": 10, "minor": 200, "access": "w"}]),
         json!([{"allow": true, "type": "p", "access": "r"}]),

@@ -117,7 +117,7 @@ fn huge_pages_network_and_rdma() {
 }
 
 #[test]
-fn without_a_hierarchy_for_it_the_network_is_told_of_this_machine() {
+fn without_a_hierarchy_network_limits_are_refused() {
     let mut hybrid = layout(Version::V1);
     hybrid.hierarchies[0].controllers = vec![Controller::Memory];
     hybrid.unified = layout(Version::V2).unified;

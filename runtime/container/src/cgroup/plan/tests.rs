@@ -256,7 +256,7 @@ fn a_relative_path_begins_at_the_own_group() {
 }
 
 #[test]
-fn without_any_control_groups_every_limit_has_the_same_reason() {
+fn without_any_cgroups_every_limit_has_the_same_reason() {
     insta::assert_snapshot!(output(&Layout::default(), None, &memory()), @r#"
         config.json: /linux/resources/memory/limit: no cgroups are available for the container
             remove it from config.json, or run without it with `--allow-unenforced`

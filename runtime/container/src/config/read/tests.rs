@@ -60,7 +60,7 @@ fn values_of_the_wrong_type() {
 }
 
 #[test]
-fn properties_that_nobody_knows_are_seen_wherever_they_stand() {
+fn unknown_properties_are_found_everywhere() {
     let cases = [
         "{}",
         r#"{"ociVersion": "1.1.0", "com.example/x~y": 1, "process": {"cwd": "/", "user": {"shell": "/bin/sh"}}}"#,

@@ -46,7 +46,7 @@ fn asking() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_refused_property_is_refused_where_it_is_asked_for() {
+fn every_refused_property_is_refused_where_it_is_requested() {
     let asking = asking();
     let refused = |(_, support): &&(&str, Support)| matches!(support, Refused(..));
     let properties: Vec<&str> = PROPERTIES.iter().filter(refused).map(|(property, _)| *property).collect();

@@ -88,7 +88,7 @@ fn one_command_at_a_time_changes_a_container() {
 }
 
 #[test]
-fn what_is_no_record_of_ours_is_said() {
+fn what_is_no_record_of_ours_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::new(directory.path());
     let entry = store.create(&id("a")).expect("a first one");
@@ -98,7 +98,7 @@ fn what_is_no_record_of_ours_is_said() {
 }
 
 #[test]
-fn a_root_that_cannot_be_made_is_said() {
+fn a_root_that_cannot_be_made_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("file"), "").expect("written");
     let store = Store::new(directory.path().join("file/root"));

@@ -115,7 +115,7 @@ fn a_prompt_is_shown_before_its_line_ends() {
 }
 
 #[test]
-fn secrets_are_masked_across_reads_and_cuts() {
+fn secrets_are_redacted_across_reads_and_cuts() {
     let secret = "hunter22-and-more";
     for line_bytes in [1, 5, 16, 17, 64] {
         for at in 0..=secret.len() {
@@ -130,7 +130,7 @@ fn secrets_are_masked_across_reads_and_cuts() {
 }
 
 #[test]
-fn half_a_secret_at_the_end_is_masked() {
+fn half_a_secret_at_the_end_is_redacted() {
     for (printed, kept) in
         [("key hunter2", "key ***"), ("he", "he"), ("abcdef", "***"), ("abcdefghij", "***")]
     {

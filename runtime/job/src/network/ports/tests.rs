@@ -80,7 +80,7 @@ fn several_ports_of_a_label_stay_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_published_is_told_with_what_can() {
+fn what_cannot_be_published_is_reported_with_what_can() {
     let job = plan("job", &[("web", 1, port(8080, 2, "none"))]);
     let other = Publish { label: "grpc".into(), ..publish_port(1, "web-0") };
     insta::assert_snapshot!(
