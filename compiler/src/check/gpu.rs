@@ -1,4 +1,4 @@
-//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `declared` the target's cards.
+//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `host_facts` the target's cards.
 
 mod host_facts;
 

@@ -14,7 +14,7 @@ const PATH: &str = "/etc/jobc/job.json";
 /// The file for a role that sees these roles.
 ///
 /// `{"job", "roles": {ROLE: {"instances", "hosts"?, "endpoints"?: {LABEL: [..]}}}, "distributed"?}`, where lists of
-/// more than [`LISTED_INSTANCES`] addresses are left out.
+/// more than [`MAX_LISTED_INSTANCES`] addresses are left out.
 pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
     let mut text = Text::literal(format!("{{\"job\":{},\"roles\":{{", json!(plan.name)));
     for (number, role) in seen.iter().enumerate() {

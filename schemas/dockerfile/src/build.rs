@@ -20,8 +20,8 @@ pub struct Options<'a> {
 /// The content of a Dockerfile, and all findings about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// All stages in the order of the file; instructions that cannot be read are not in them. A [`From::Stage`] is an
-    /// index into this list.
+    /// All stages in the order of the file; instructions that cannot be read are not in them. An
+    /// [`ImageOrStage::Stage`] is an index into this list.
     pub stages: Vec<Stage>,
     /// `ARG`s before the first `FROM`.
     pub globals: Vec<Instruction>,

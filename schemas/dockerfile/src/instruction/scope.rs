@@ -37,7 +37,7 @@ pub(crate) struct StageRecord {
     pub(crate) name: Option<String>,
     /// Its number in the file.
     pub(crate) number: usize,
-    /// What [`From::Stage`] calls it.
+    /// What [`ImageOrStage::Stage`] calls it.
     pub(crate) index: usize,
 }
 
