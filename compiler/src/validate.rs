@@ -1,6 +1,6 @@
 //! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
 //!
-//! The schema that editors use is the one that judges here: [`jobc_validator`] is generated from it. Its errors name
+//! The schema that editors use is the one that checks here: [`jobc_validator`] is generated from it. Its errors name
 //! keywords; [`explain`] translates each for the author of the file. What a schema cannot express, such as "exactly one
 //! of these keys", is in `rules/`, one idea per file.
 

@@ -129,8 +129,8 @@ fn signals_do_what_they_do_to_a_command() {
             "set -m; $JOBC run . </dev/null >out & run=$!
             for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
             for signal in {signals}; do kill -$signal $run; sleep 0.1; done
-            {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & patience=$!
-            wait $run; code=$?; kill $patience; exit $code"
+            {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & watchdog=$!
+            wait $run; code=$?; kill $watchdog; exit $code"
         )))
     };
     let ready = "echo ready; exec sleep 1000";

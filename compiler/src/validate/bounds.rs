@@ -17,8 +17,8 @@ pub(super) fn number(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let wrong = if let Some(least) = limit("minimum").filter(|least| value < *least) {
         format!("at least {least}")
-    } else if let Some(most) = limit("maximum").filter(|most| value > *most) {
-        format!("at most {most}")
+    } else if let Some(max) = limit("maximum").filter(|max| value > *max) {
+        format!("at most {max}")
     } else {
         "above 0".to_owned()
     };

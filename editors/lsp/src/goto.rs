@@ -113,8 +113,8 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
             "use at most 63 letters, digits, `_` and `-`, and begin with a letter or `_`",
         ),
         kind => {
-            let most = if kind == Kind::Port { 15 } else { 32 };
-            let fits = new.len() <= most
+            let max = if kind == Kind::Port { 15 } else { 32 };
+            let fits = new.len() <= max
                 && letters(&|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
                 && begins(&|c| c.is_ascii_lowercase())
                 && !new.ends_with('-');

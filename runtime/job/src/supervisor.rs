@@ -183,10 +183,10 @@ impl Supervisor {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
-        let visitors = ControlSocket::listen(&directory, &poll, client, attends)?;
+        let socket = ControlSocket::listen(&directory, &poll, client, attends)?;
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
         let prober = prober::create_prober(&share, ids, mailbox.sender());
-        let maker = Spawner::start(&share, &mailbox.sender());
+        let spawner = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
@@ -197,8 +197,8 @@ impl Supervisor {
             poll,
             signals,
             mailbox,
-            control_socket: visitors,
-            spawner: maker,
+            control_socket: socket,
+            spawner,
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),

@@ -64,20 +64,20 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
     }
     let at_once = role.parallel.map_or(role.instances, |n| n.min(role.instances));
     let many = role.instances > MAX_PARALLELISM && uses_per_index(cluster.job, role);
-    let most = if many { MAX_PARALLELISM_PER_INDEX } else { MAX_PARALLELISM };
-    if at_once > most && cluster.shape != Shape::Job {
+    let max = if many { MAX_PARALLELISM_PER_INDEX } else { MAX_PARALLELISM };
+    if at_once > max && cluster.shape != Shape::Job {
         let at = role.at();
         let with = if many { " with retries of single instances" } else { "" };
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_SIZE,
                 format!(
-                    "role `{}` runs {at_once} instances at once; a Job{with} runs at most {most}",
+                    "role `{}` runs {at_once} instances at once; a Job{with} runs at most {max}",
                     role.name
                 ),
             )
             .at(&at.key(if role.parallel.is_some() { "parallel" } else { "instances" }), "")
-            .note(format!("write `parallel: {most}`")),
+            .note(format!("write `parallel: {max}`")),
         );
     }
     for (key, value) in &role.labels {

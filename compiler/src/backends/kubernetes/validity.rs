@@ -136,23 +136,23 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
 
 /// More needs than `dependsOn` has room for.
 fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let most = cluster.releases.max_depends_on();
-    if cluster.shape != Shape::JobSet || most == 0 {
+    let max = cluster.releases.max_depends_on();
+    if cluster.shape != Shape::JobSet || max == 0 {
         return;
     }
-    for role in cluster.job.roles.iter().filter(|role| role.needs.len() > most) {
+    for role in cluster.job.roles.iter().filter(|role| role.needs.len() > max) {
         let release = format_release(cluster.releases.jobset);
         let role_needs = role.needs.len();
         let mut diagnostic = Diagnostic::error(
             codes::KUBERNETES_RELEASE,
             format!(
-                "role `{}` needs {role_needs} roles, and JobSet {release} waits for at most {most}",
+                "role `{}` needs {role_needs} roles, and JobSet {release} waits for at most {max}",
                 role.name
             ),
         )
         .at_key(&role.at().key("needs"), "")
         .note("remove dependencies that follow from others, or combine several roles into one");
-        if most == 1 && role_needs <= 5 {
+        if max == 1 && role_needs <= 5 {
             diagnostic = diagnostic.note("JobSet 0.9 and later wait for up to 5; write `jobset: \"0.9\"` for the target if the cluster has it");
         }
         sink.push(diagnostic);

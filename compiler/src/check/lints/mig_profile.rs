@@ -107,14 +107,14 @@ fn too_many(
     if !share.same_card {
         return None;
     }
-    let most = if cards.is_empty() {
+    let max = if cards.is_empty() {
         mig::cards_with(profile).filter_map(|card| fits(card, profile)).max()
     } else {
         cards.iter().filter_map(|(_, card)| room(card, profile)).max()
     };
-    let most = most.filter(|&most| requested.count > most)?;
+    let max = max.filter(|&max| requested.count > max)?;
     let message = format!(
-        "role `{}` requests {} slices `{profile}` of one card, which has room for {most}",
+        "role `{}` requests {} slices `{profile}` of one card, which has room for {max}",
         role.plan.name, requested.count
     );
     let at = gpu::gpu_at(role);

@@ -79,8 +79,8 @@ fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetN
         let severity = if certain { Severity::Error } else { Severity::Warning };
         return Some(UnmetNeed { what, key: Some("share"), severity });
     }
-    let most = left.iter().map(|card| card.mig.and_then(|there| there.get(profile)).copied());
-    too_many(count, most, &what)
+    let max = left.iter().map(|card| card.mig.and_then(|there| there.get(profile)).copied());
+    too_many(count, max, &what)
 }
 
 /// Whole cards: those that are not cut up.
@@ -95,8 +95,8 @@ fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
 
 /// More than a host has of any kind; nothing where one is not counted.
 fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<UnmetNeed> {
-    let most = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
-    (count > most).then(|| UnmetNeed {
+    let max = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+    (count > max).then(|| UnmetNeed {
         what: format!("{count} {what}"),
         key: Some("count"),
         severity: Severity::Error,

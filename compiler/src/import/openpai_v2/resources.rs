@@ -38,8 +38,8 @@ pub(super) fn read(
     if let Some((field, count)) = memory {
         entries.push(entry("memory", field.key_span, string(field.value.span, format!("{count}MiB"))));
     }
-    let most = memory.map_or(u64::MAX, |(_, count)| count);
-    entries.extend(container_options(role, most, unasked, kept, sink));
+    let max = memory.map_or(u64::MAX, |(_, count)| count);
+    entries.extend(container_options(role, max, unasked, kept, sink));
     if let Some((field, count)) = gpu {
         entries.push(entry("gpu", field.key_span, number(field.value.span, count)));
     }
@@ -51,7 +51,7 @@ pub(super) fn read(
 
 fn container_options(
     role: &Fields<'_>,
-    most: u64,
+    max: u64,
     unasked: bool,
     kept: &mut Map<String, Json>,
     sink: &mut Sink,
@@ -70,7 +70,7 @@ fn container_options(
             kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
         }
     } else if unasked {
-        let text = format!("{}MiB", SHM_MIB.min(most));
+        let text = format!("{}MiB", SHM_MIB.min(max));
         entries.push(entry("shm", role.place, string(role.place, text)));
     }
     if let Some((field, true)) = options.and_then(|(_, options)| options.flag("infiniband", sink)) {

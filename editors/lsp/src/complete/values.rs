@@ -201,10 +201,10 @@ fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
         let fitting: Vec<&str> =
             mig::cards_with(name).filter(|card| cards.is_empty() || cards.contains(card)).collect();
         let Some(first) = fitting.first() else { continue };
-        let most = mig::profiles(first)
+        let max = mig::profiles(first)
             .and_then(|all| all.iter().find(|p| p.name() == name))
             .map(mig::Profile::max_instances);
-        let many = most.map_or_else(String::new, |n| format!("at most {n} on one card; "));
+        let many = max.map_or_else(String::new, |n| format!("at most {n} on one card; "));
         found.push(
             Item::new(CompletionItemKind::Constant, name).detail(format!("{many}{}", fitting.join(", "))),
         );

@@ -34,7 +34,7 @@ enum Behavior {
 /// A fake systemd at an address, and the calls it got.
 struct FakeServer {
     directory: tempfile::TempDir,
-    patience: Duration,
+    timeout: Duration,
     requests: Receiver<String>,
 }
 
@@ -48,12 +48,12 @@ impl FakeServer {
                 let _ = serve(stream, does, &tell);
             }
         });
-        let patience = if matches!(does, Behavior::Hangs(_)) { SHORT } else { LONG };
-        Self { directory, patience, requests }
+        let timeout = if matches!(does, Behavior::Hangs(_)) { SHORT } else { LONG };
+        Self { directory, timeout, requests }
     }
 
     fn connect(&self, bus: bool) -> Result<Systemd> {
-        Systemd::connect_first(&[Address::at(self.directory.path().join("bus"), bus)], false, self.patience)
+        Systemd::connect_first(&[Address::at(self.directory.path().join("bus"), bus)], false, self.timeout)
     }
 
     fn requests(&self) -> String {

@@ -372,11 +372,11 @@ proptest! {
         let demands = demands(&wanted, &[], &inventory);
         let taken = without(&taken);
         let free = inventory.devices().into_iter().filter(|device| taken.is_free(*device)).count() as u64;
-        let most = claim_of(&wanted);
+        let max = claim_of(&wanted);
         match place(&demands, FreeDevices { inventory: &inventory, usage: &taken, uid: 0 }) {
-            Err(_) => prop_assert!(most > free, "{most} of {free}"),
+            Err(_) => prop_assert!(max > free, "{max} of {free}"),
             Ok(leased) => {
-                prop_assert!(most <= free);
+                prop_assert!(max <= free);
                 for slot in &leased.slots {
                     prop_assert!(taken.is_free(slot.device));
                 }

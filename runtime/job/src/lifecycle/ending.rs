@@ -120,7 +120,7 @@ impl Lifecycle {
         self.tasks
             .iter()
             .zip(&self.progress)
-            .filter(|(task, course)| task.state.is_alive() && course.start_requested)
+            .filter(|(task, progress)| task.state.is_alive() && progress.start_requested)
             .count()
     }
 

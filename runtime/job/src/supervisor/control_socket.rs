@@ -64,9 +64,9 @@ impl ControlSocket {
         };
         let listener = listen().map_err(|error| file_error("listen at", &path, &error))?;
         poll.add(&listener, EventSource::Listener)?;
-        let mut visitors = Self { listener, clients: BTreeMap::new(), next: 0 };
-        visitors.add_client(first, attends, poll)?;
-        Ok(visitors)
+        let mut socket = Self { listener, clients: BTreeMap::new(), next: 0 };
+        socket.add_client(first, attends, poll)?;
+        Ok(socket)
     }
 
     /// Takes in a command that connects.

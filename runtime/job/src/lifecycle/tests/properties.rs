@@ -191,15 +191,18 @@ impl Machine {
             let count =
                 |counts: &dyn Fn(TaskNumber) -> bool| role.tasks.clone().filter(|task| counts(*task)).count();
             let state = |task: TaskNumber| self.job.tasks()[task].state;
-            let course = |task: TaskNumber| &self.job.progress[task];
+            let progress = |task: TaskNumber| &self.job.progress[task];
             let counts = role.counts;
             assert_eq!(counts.alive, count(&|task| self.seen[task] != TaskView::Nothing));
             assert_eq!(counts.succeeded, count(&|task| state(task) == TaskState::Succeeded));
             assert_eq!(counts.failed, count(&|task| state(task) == TaskState::Failed));
-            assert_eq!(counts.started, count(&|task| course(task).started));
-            assert_eq!(counts.ready, count(&|task| course(task).ready));
-            assert_eq!(counts.never_started, count(&|task| state(task).is_final() && !course(task).started));
-            assert_eq!(counts.never_ready, count(&|task| state(task).is_final() && !course(task).ready));
+            assert_eq!(counts.started, count(&|task| progress(task).started));
+            assert_eq!(counts.ready, count(&|task| progress(task).ready));
+            assert_eq!(
+                counts.never_started,
+                count(&|task| state(task).is_final() && !progress(task).started)
+            );
+            assert_eq!(counts.never_ready, count(&|task| state(task).is_final() && !progress(task).ready));
         }
         if matches!(self.job.phase, Phase::Running) {
             assert!(self.job.changed.is_empty(), "nobody has looked at {:?}", self.job.changed);
@@ -208,7 +211,8 @@ impl Machine {
         assert_eq!(self.job.ended, tasks.iter().filter(|task| task.state.is_final()).count());
         assert_eq!(self.job.alive, self.seen.iter().filter(|seen| **seen != TaskView::Nothing).count());
         let launching = tasks.iter().zip(&self.job.progress);
-        let launching = launching.filter(|(task, course)| course.launches && !task.state.is_final()).count();
+        let launching =
+            launching.filter(|(task, progress)| progress.launches && !task.state.is_final()).count();
         assert_eq!(self.job.launching, launching);
     }
 
@@ -253,13 +257,13 @@ impl Machine {
     }
 
     fn end(&mut self, task: TaskNumber, exit: Exit) {
-        let (seen, course) = (self.seen[task], self.job.progress[task].clone());
+        let (seen, progress) = (self.seen[task], self.job.progress[task].clone());
         self.seen[task] = TaskView::Nothing;
         self.reached[task][0] |= seen == TaskView::LetGo;
         let failed =
-            matches!(course.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
+            matches!(progress.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
         let well = exit == Exit::Code(0) && !failed && seen != TaskView::Held
-            || course.ending == Some(EndReason::Served);
+            || progress.ending == Some(EndReason::Served);
         self.reached[task][2] |= well;
         self.step(Input::Ended { task, exit, note: None });
     }
