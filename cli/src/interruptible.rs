@@ -11,7 +11,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 pub(crate) fn run<T: Send>(
     signals: &Signals,
     work: impl FnOnce() -> T + Send,
-    mut heard: impl FnMut(Signal),
+    mut on_signal: impl FnMut(Signal),
 ) -> Result<T> {
     let (done, working) =
         pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::system("make a pipe", errno))?;
@@ -32,7 +32,7 @@ pub(crate) fn run<T: Send>(
             }
             while let Some(signal) = signals.next() {
                 if signal.ends_by_default() {
-                    heard(signal);
+                    on_signal(signal);
                 }
             }
         }

@@ -69,7 +69,7 @@ impl Meter {
         };
         let item = state.update(what, &digest, done, total, known);
         let (ended, due) =
-            (item.ended(), item.last_reported.is_none_or(|said| said.elapsed() >= REPORT_INTERVAL));
+            (item.ended(), item.last_reported.is_none_or(|at| at.elapsed() >= REPORT_INTERVAL));
         let first_end = ended && !std::mem::replace(&mut item.end_reported, ended);
         match self.style {
             ProgressStyle::Json if first_end || due && !ended => {

@@ -145,9 +145,9 @@ fn number(node: &Node) -> Option<u64> {
 }
 
 /// Makes a number that is larger than another that one.
-fn cap(parent: &mut Node, key: &str, most: u32) {
-    if let Some(node) = child(parent, key).filter(|node| number(node).is_some_and(|n| n > u64::from(most))) {
-        put(node, most);
+fn cap(parent: &mut Node, key: &str, max: u32) {
+    if let Some(node) = child(parent, key).filter(|node| number(node).is_some_and(|n| n > u64::from(max))) {
+        put(node, max);
     }
 }
 

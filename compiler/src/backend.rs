@@ -97,14 +97,14 @@ pub enum Content {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// The part.
-    pub part: PartOf,
+    pub part: FilePart,
     /// Where it comes from.
-    pub from: From,
+    pub from: PartSource,
 }
 
 /// A part of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PartOf {
+pub enum FilePart {
     /// A JSON Pointer into a YAML or JSON file.
     Pointer(Pointer),
     /// A line, from 1; for a Dockerfile the number of the instruction, from 0, which emit turns into its line.
@@ -113,7 +113,7 @@ pub enum PartOf {
 
 /// Where a part of a file comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum PartSource {
     /// A place of the job file.
     Spec(Pointer),
     /// A setting of the target, by its pointer below the target.
@@ -130,6 +130,7 @@ impl File {
 
     /// Notes that a part comes from a place of the job file.
     pub fn origin(&mut self, part: &Pointer, spec: &Pointer) {
-        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from: From::Spec(spec.clone()) });
+        self.origins
+            .push(Origin { part: FilePart::Pointer(part.clone()), from: PartSource::Spec(spec.clone()) });
     }
 }

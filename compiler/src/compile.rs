@@ -9,13 +9,13 @@ use jobc_schema::target::{GpuInjection, Target, TargetGpus};
 use jobc_schema::{BackendName, Job, Pointer, Targets};
 
 use crate::adjust::{Adjustments, adjust, count_all};
-use crate::backend::{Content, Context, PartOf};
+use crate::backend::{Content, Context, FilePart};
 use crate::diagnostic::{Diagnostic, DocumentId, Place, Sink, codes};
 use crate::document::Document;
 use crate::expand::{Environment, Overrides, expand};
 use crate::files::Files;
 use crate::lock::{Lock, Locking};
-use crate::lower::{Lowered, OnRefusal};
+use crate::lower::{BackendOutput, OnRefusal};
 use crate::salvage::{is_about_names, salvage};
 use crate::source::{SourceId, Sources};
 use crate::source_map::{SourceMap, SpanIndex};
@@ -58,7 +58,7 @@ pub struct Request<'a> {
 }
 
 /// The decided jobs with what later passes need of the text.
-pub struct Planned {
+pub struct Planning {
     /// One entry a matrix combination and target, combinations outermost.
     pub jobs: Vec<JobPlan>,
     /// Whether the targets were only tried because nothing was chosen.
@@ -98,7 +98,7 @@ pub struct Output {
 /// Runs the passes up to the plan.
 ///
 /// Returns nothing where the job has errors besides files that are absent; they are in the sink, located.
-pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planned> {
+pub fn plan(sources: &mut Sources, request: &Request<'_>, sink: &mut Sink) -> Option<Planning> {
     let document = parse::parse(sources, request.job, sink);
     plan_document(document, sources, request, sink)
 }
@@ -110,7 +110,7 @@ pub fn plan_document(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Option<Planned> {
+) -> Option<Planning> {
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
     let format = document.as_ref().and_then(import::format_of);
@@ -136,13 +136,21 @@ pub fn plan_document(
     if sink.stops_the_plan() {
         return None;
     }
-    let Decided { jobs, on_refusal, scaled } = planned?;
-    let images = lock.into_asked();
-    Some(Planned { jobs, on_refusal, scaled, images, document: document?, format, targets: targets_document })
+    let PlanSet { jobs, on_refusal, scaled } = planned?;
+    let images = lock.into_requested();
+    Some(Planning {
+        jobs,
+        on_refusal,
+        scaled,
+        images,
+        document: document?,
+        format,
+        targets: targets_document,
+    })
 }
 
 /// What passes 2 to 4 make of a document.
-struct Decided {
+struct PlanSet {
     jobs: Vec<JobPlan>,
     on_refusal: OnRefusal,
     scaled: IndexMap<String, u32>,
@@ -156,7 +164,7 @@ fn decide(
     sources: &mut Sources,
     request: &Request<'_>,
     sink: &mut Sink,
-) -> Option<Decided> {
+) -> Option<PlanSet> {
     let mut schema = Sink::new();
     let sound = validate::validate(document, &mut schema);
     let salvaged = if sound { None } else { salvage(document, schema.diagnostics()) };
@@ -187,7 +195,7 @@ fn decide(
         return None;
     }
     let (jobs, scaled) = plans(document, &places, &overrides, lock, sources, request, sink);
-    Some(Decided { jobs, on_refusal, scaled })
+    Some(PlanSet { jobs, on_refusal, scaled })
 }
 
 /// Passes 3 and 4: a sound document to one plan a combination and place.
@@ -268,10 +276,10 @@ fn choose_targets(
     if request.run_here && request.only_targets.is_empty() {
         return choose_one_to_run(&known, default, sink).map(|place| (vec![place], OnRefusal::Fail));
     }
-    let asked = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
+    let requested = if request.only_targets.is_empty() { default } else { &request.only_targets[..] };
     let chosen = !request.only_targets.is_empty() || !request.only_backends.is_empty() || !default.is_empty();
     let mut places = Vec::new();
-    for name in asked {
+    for name in requested {
         match known.iter().find(|(known, ..)| known == name) {
             Some(&(name, settings, built_in)) => {
                 places.push(TargetPlan { name: name.to_owned(), built_in, settings: settings.clone() });
@@ -279,7 +287,7 @@ fn choose_targets(
             None => sink.push(unknown_target(name, &known, targets.is_some())),
         }
     }
-    if asked.is_empty() {
+    if requested.is_empty() {
         let all = known.iter().map(|&(name, settings, built_in)| TargetPlan {
             name: name.to_owned(),
             built_in,
@@ -367,7 +375,7 @@ fn silence(document: &Document, sink: &mut Sink) {
 }
 
 /// Reports what the backends cannot express of every planned job, as [`lower_all`] does, and makes no files.
-pub fn check_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) {
+pub fn check_all(planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
     for job in &planned.jobs {
         lower::check(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
     }
@@ -375,7 +383,7 @@ pub fn check_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) {
 }
 
 /// Lowers every planned job and reports what its backends cannot express; one list a job, in their order.
-pub fn lower_all(planned: &Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Vec<Lowered>> {
+pub fn lower_all(planned: &Planning, request: &Request<'_>, sink: &mut Sink) -> Vec<Vec<BackendOutput>> {
     let one =
         |job| lower::lower(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
     let all = planned.jobs.iter().map(one).collect();
@@ -394,7 +402,7 @@ fn context<'a>(job: &JobPlan, request: &Request<'a>) -> Context<'a> {
 }
 
 /// Takes out what the job allows, and finds the places of what is left.
-fn finish_lowering(planned: &Planned, sink: &mut Sink) {
+fn finish_lowering(planned: &Planning, sink: &mut Sink) {
     silence(&planned.document, sink);
     if let Some(format) = planned.format {
         import::in_its_words(format, sink);
@@ -406,14 +414,14 @@ fn finish_lowering(planned: &Planned, sink: &mut Sink) {
 }
 
 /// Runs the passes after the plan: files as bytes.
-pub fn build(sources: &Sources, planned: Planned, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
+pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
     let lowered = lower_all(&planned, request, sink);
     template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];
     }
     let spans = SpanIndex::new(&planned.document);
-    let Planned { jobs, on_refusal, .. } = planned;
+    let Planning { jobs, on_refusal, .. } = planned;
     jobs.into_iter()
         .zip(lowered)
         // A target without any output was skipped; a note has the reason.
@@ -422,11 +430,11 @@ pub fn build(sources: &Sources, planned: Planned, request: &Request<'_>, sink: &
         .collect()
 }
 
-fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &Sources) -> Output {
+fn emit_job(job: JobPlan, lowered: Vec<BackendOutput>, spans: &SpanIndex, sources: &Sources) -> Output {
     let mut files = Vec::new();
     let mut maps = Vec::new();
     let mut backends = Vec::new();
-    for Lowered { backend, files: lowered } in lowered {
+    for BackendOutput { backend, files: lowered } in lowered {
         backends.push((backend, lowered.len()));
         for file in lowered {
             let path = Utf8PathBuf::from(backend.as_str()).join(&file.path);
@@ -438,7 +446,7 @@ fn emit_job(job: JobPlan, lowered: Vec<Lowered>, spans: &SpanIndex, sources: &So
                 Content::Dockerfile(dockerfile) => {
                     let (text, lines) = dockerfile.render();
                     for origin in &mut origins {
-                        if let PartOf::Line(instruction) = &mut origin.part {
+                        if let FilePart::Line(instruction) = &mut origin.part {
                             *instruction = lines.get(*instruction as usize).copied().unwrap_or(1);
                         }
                     }

@@ -216,7 +216,7 @@ fn did_you_mean(near: &str) -> String {
 impl Diagnostic {
     /// Points at the value of a path of the job file, a misspelling of another text, and offers that one.
     #[must_use]
-    pub fn meant(self, pointer: &Pointer, wrong: &str, near: &str) -> Self {
+    pub fn suggest_value(self, pointer: &Pointer, wrong: &str, near: &str) -> Self {
         let inside = Place::inside(pointer, wrong, 0..wrong.len());
         self.at(pointer, did_you_mean(near)).write(inside, near)
     }

@@ -16,7 +16,7 @@ use jobc_schema::resources::Publish;
 use crate::shell;
 
 /// Capabilities that Docker hands on by `--gpus`; the others need the variable.
-const BY_OPTION: [DriverCapability; 6] = [
+const OPTION_CAPABILITIES: [DriverCapability; 6] = [
     DriverCapability::Compute,
     DriverCapability::Utility,
     DriverCapability::Video,
@@ -26,7 +26,7 @@ const BY_OPTION: [DriverCapability; 6] = [
 ];
 
 /// What of the driver a container gets unless it asks.
-const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
+const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// The options of `docker run` that give a container the same GPUs as the role's first instance: GPUs alone, and what the
 /// GPUs need. `None` for a role without GPUs, a role that runs on the files of the host, and cards that Docker does not
@@ -205,8 +205,8 @@ fn nvidia(devices: &[String], gpu: &GpuPlan) -> Vec<String> {
     let mut fields = vec![format!("device={}", devices.join(","))];
     let mut words = vec![];
     let names = gpu.capabilities.iter().map(|capability| capability.as_str()).collect::<Vec<_>>().join(",");
-    let usual = gpu.capabilities.is_empty() || gpu.capabilities == USUAL;
-    if !usual && gpu.capabilities.iter().all(|capability| BY_OPTION.contains(capability)) {
+    let usual = gpu.capabilities.is_empty() || gpu.capabilities == DEFAULT_CAPABILITIES;
+    if !usual && gpu.capabilities.iter().all(|capability| OPTION_CAPABILITIES.contains(capability)) {
         fields.push(format!("capabilities={names}"));
     } else if !usual {
         words.push(format!("-e NVIDIA_DRIVER_CAPABILITIES={names}"));
@@ -283,7 +283,7 @@ mod tests {
     use crate::backends::fixture;
 
     #[test]
-    fn gpus_are_asked_for_as_docker_reads_them() {
+    fn gpus_are_requested_as_docker_reads_them() {
         let check = |gpu: Value, expected: &str| {
             let mut whole = json!({"count": 1, "first": 0, "vendor": "nvidia"});
             for (key, value) in gpu.as_object().unwrap() {

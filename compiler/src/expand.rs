@@ -33,7 +33,7 @@ pub fn expand(
     sink: &mut Sink,
 ) -> Vec<Variant> {
     let engine = Engine::new();
-    let params::Settled { values, from_environment } = params::read(document, overrides, sink);
+    let params::ParamValues { values, from_environment } = params::read(document, overrides, sink);
     let params = Arc::new(values);
     let matrix = matrix::read(document, sink);
     let mut variants = Vec::with_capacity(matrix.combinations.len());

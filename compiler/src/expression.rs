@@ -18,7 +18,7 @@ pub use failure::Failure;
 pub use names::{Key, Path, Step, paths};
 pub use place::CodeSpan;
 pub use scopes::{Scope, keeps_type, scopes_at};
-pub use split::{Expression, Part, Unclosed, expressions, has_expression, split};
+pub use split::{Expression, Part, UnclosedExpression, expressions, has_expression, split};
 
 #[cfg(test)]
 mod tests;

@@ -3,17 +3,17 @@
 //! A file is recognised by its keys. What a later pass says about an imported job points at the lines of the original;
 //! errors in the original itself are reported here, in its own terms.
 
+mod field_names;
 mod fields;
 mod nodes;
 mod openpai_v1;
 mod openpai_v2;
-mod words;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Node};
 use crate::source::{Sources, Span};
 
-pub use words::in_its_words;
+pub use field_names::in_its_words;
 
 /// Turns a spec of another tool into ours; a spec of ours passes through unchanged.
 ///

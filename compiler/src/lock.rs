@@ -37,7 +37,7 @@ pub struct Lock {
     digests: BTreeMap<String, String>,
     is_there: bool,
     required: bool,
-    asked: RefCell<BTreeSet<String>>,
+    requested: RefCell<BTreeSet<String>>,
 }
 
 impl Lock {
@@ -78,7 +78,7 @@ impl Lock {
         if !has_tag || matches!(name, "host" | "scratch") {
             return None;
         }
-        self.asked.borrow_mut().insert(name.to_owned());
+        self.requested.borrow_mut().insert(name.to_owned());
         let found = self.digests.get(name).map(String::as_str);
         if found.is_none() && self.required {
             sink.push(self.missing(name, place));
@@ -99,8 +99,8 @@ impl Lock {
     }
 
     /// The requested names, in order.
-    pub fn into_asked(self) -> BTreeSet<String> {
-        self.asked.into_inner()
+    pub fn into_requested(self) -> BTreeSet<String> {
+        self.requested.into_inner()
     }
 
     /// The digests by name.
@@ -171,11 +171,11 @@ mod tests {
         let lock = Lock::read(locking, job, &files, &mut sources, &mut sink);
         let place = Place::Span(Span::new(job, 7, 8));
         let found = lock.as_ref().and_then(|lock| lock.digest(name, place, &mut sink)).map(str::to_owned);
-        let said = sink
+        let messages = sink
             .finish()
             .into_iter()
             .map(|diagnostic| format!(" {}: {}", diagnostic.code, diagnostic.message));
-        found.unwrap_or_else(|| "nothing".to_owned()) + &said.collect::<String>()
+        found.unwrap_or_else(|| "nothing".to_owned()) + &messages.collect::<String>()
     }
 
     #[test]
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn a_file_of_another_form_is_refused() {
-        let said = |text: &str| check(Some(text), Locking::Followed, "a");
-        assert!(said("version: 2\n").contains("J0502: invalid jobc.lock: missing `version: 1`"));
-        assert!(said("[]").contains("J0502"));
-        assert!(said("version: 1\nimages: {a: latest}\n").contains("the value of `a` is not a digest"));
-        assert!(said("version: 1\nimages: {a: 7}\n").contains("the value of `a` is not a digest"));
-        assert!(said("version: 1\nimage: {}\n").contains("unknown key `image`"));
+        let messages = |text: &str| check(Some(text), Locking::Followed, "a");
+        assert!(messages("version: 2\n").contains("J0502: invalid jobc.lock: missing `version: 1`"));
+        assert!(messages("[]").contains("J0502"));
+        assert!(messages("version: 1\nimages: {a: latest}\n").contains("the value of `a` is not a digest"));
+        assert!(messages("version: 1\nimages: {a: 7}\n").contains("the value of `a` is not a digest"));
+        assert!(messages("version: 1\nimage: {}\n").contains("unknown key `image`"));
     }
 }

@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 
 /// What one backend made of a job.
 #[derive(Clone, Debug)]
-pub struct Lowered {
+pub struct BackendOutput {
     /// The backend.
     pub backend: BackendName,
     /// Its files, relative to the backend's directory.
@@ -38,7 +38,7 @@ pub fn lower(
     on_refusal: OnRefusal,
     context: &Context<'_>,
     sink: &mut Sink,
-) -> Vec<Lowered> {
+) -> Vec<BackendOutput> {
     let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
     each(job, only, on_refusal, context, sink, &make)
 }
@@ -66,9 +66,9 @@ fn each(
     context: &Context<'_>,
     sink: &mut Sink,
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
-) -> Vec<Lowered> {
+) -> Vec<BackendOutput> {
     let wanted = &job.target.settings.backends;
-    let asked = needs(job);
+    let needed = needs(job);
     let mut lowered = Vec::new();
     for &name in wanted.iter().filter(|name| only.is_empty() || only.contains(name)) {
         let Some(backend) = backends::find(name) else {
@@ -79,7 +79,7 @@ fn each(
             continue;
         }
         let mut aside = Sink::new();
-        refusals(backend, job, &asked, context.allow_lossy, &mut aside);
+        refusals(backend, job, &needed, context.allow_lossy, &mut aside);
         let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
             sink.push(skipped(job, name, &aside));
@@ -94,7 +94,7 @@ fn each(
         let failed = aside.has_errors();
         sink.append(aside);
         if !failed {
-            lowered.push(Lowered { backend: name, files });
+            lowered.push(BackendOutput { backend: name, files });
         }
     }
     lowered
@@ -120,11 +120,11 @@ fn holds_mistake(sink: &Sink) -> bool {
 fn refusals(
     backend: &dyn Backend,
     job: &JobPlan,
-    asked: &[(Capability, Pointer)],
+    needed: &[(Capability, Pointer)],
     allow_lossy: bool,
     sink: &mut Sink,
 ) {
-    for (capability, place) in asked {
+    for (capability, place) in needed {
         let (why, lossy) = match backend.support_at(*capability, place, job) {
             Support::Full | Support::Plan => continue,
             Support::Lossy(why) => (why, true),

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use jobc_schema::plan::RolePlan;
 use serde_json::Value;
 
-pub use names::{LONGEST_JOB, LONGEST_LABEL, LONGEST_ROLE, Names, converted, short};
+pub use names::{MAX_JOB_NAME, MAX_LABEL, MAX_ROLE_NAME, Names, converted, short};
 pub use script::{Section, Sections, Value as SectionValue, read_sections};
 pub use secrets::{Variables, variable_of, with_variables};
 

@@ -18,7 +18,7 @@ mod image_build;
 mod images;
 mod job_json;
 mod launch;
-mod listed;
+mod list_limits;
 mod openpai_env;
 mod openpai_ssh;
 mod ports;
@@ -55,7 +55,7 @@ use distributed::Rendezvous;
 use graph::Graph;
 
 pub(crate) use framework::framework_name;
-pub use listed::{LISTED_INSTANCES, LISTED_ROLES};
+pub use list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_ROLES};
 pub(crate) use rendezvous::framework_names;
 
 /// Decides a job: fills in defaults, looks up names, and works out graph, ranks, ports and GPUs.

@@ -18,7 +18,7 @@ use crate::validate;
 
 /// What becomes of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rewritten {
+pub enum RewriteResult {
     /// The text of a job file.
     Job(String),
     /// The file is one of ours already.
@@ -28,23 +28,23 @@ pub enum Rewritten {
 }
 
 /// Rewrites a job; `schema` is the address that editors find the schema of job files at.
-pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Sink) -> Rewritten {
-    let Some(original) = parse(sources, job, sink) else { return Rewritten::Refused };
+pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Sink) -> RewriteResult {
+    let Some(original) = parse(sources, job, sink) else { return RewriteResult::Refused };
     if !is_foreign(&original) {
-        return if sink.has_errors() { Rewritten::Refused } else { Rewritten::Own };
+        return if sink.has_errors() { RewriteResult::Refused } else { RewriteResult::Own };
     }
     let Some(mut document) = import(original.clone(), sources, sink).filter(|_| !sink.has_errors()) else {
-        return Rewritten::Refused;
+        return RewriteResult::Refused;
     };
     let sound = validate::validate(&document, sink);
     sink.locate(DocumentId::Job, &document);
     if !sound {
-        return Rewritten::Refused;
+        return RewriteResult::Refused;
     }
     leave_out_commands(&mut document);
     let text = emit::to_yaml(&document.to_json());
     let text = with_comments(text, &document, &original, sources.get(job));
-    Rewritten::Job(format!("# yaml-language-server: $schema={schema}\n{text}"))
+    RewriteResult::Job(format!("# yaml-language-server: $schema={schema}\n{text}"))
 }
 
 /// Removes from `openpai.protocol` what `run` and `setup` contain.
@@ -81,7 +81,7 @@ fn leave_out_commands(document: &mut Document) {
 }
 
 /// A comment and the line of the output it goes to.
-struct Placed {
+struct CommentPlacement {
     line: usize,
     indent: usize,
     text: String,
@@ -174,7 +174,7 @@ struct Comments<'a> {
     used: BTreeSet<usize>,
     /// The line of each key in the original, with its line and indentation in the output.
     keys: Vec<(usize, usize, usize)>,
-    placed: Vec<Placed>,
+    placed: Vec<CommentPlacement>,
 }
 
 impl Comments<'_> {
@@ -205,7 +205,7 @@ impl Comments<'_> {
         let above: Vec<usize> = above.into_iter().filter(|number| self.used.insert(*number)).collect();
         if !above.is_empty() {
             let text: Vec<&str> = above.iter().map(|number| self.lines[number].0.as_str()).collect();
-            self.placed.push(Placed { line, indent, text: text.join("\n"), behind: false });
+            self.placed.push(CommentPlacement { line, indent, text: text.join("\n"), behind: false });
         }
         let value = self.source.line_column(entry.value.span.end).line as usize - 1;
         if one_line
@@ -213,7 +213,12 @@ impl Comments<'_> {
             && self.lines.get(&key).is_some_and(|(_, whole)| !whole)
             && self.used.insert(key)
         {
-            self.placed.push(Placed { line, indent, text: self.lines[&key].0.clone(), behind: true });
+            self.placed.push(CommentPlacement {
+                line,
+                indent,
+                text: self.lines[&key].0.clone(),
+                behind: true,
+            });
         }
     }
 
@@ -222,7 +227,7 @@ impl Comments<'_> {
     fn take_rest(&mut self, end: usize) {
         let rest: Vec<usize> =
             self.lines.keys().copied().filter(|number| !self.used.contains(number)).collect();
-        let mut placed: Vec<Placed> = Vec::new();
+        let mut placed: Vec<CommentPlacement> = Vec::new();
         for number in rest {
             let next = self
                 .keys
@@ -233,7 +238,7 @@ impl Comments<'_> {
             let text = &self.lines[&number].0;
             match placed.last_mut().filter(|last| last.line == line) {
                 Some(last) => last.text = format!("{}\n{text}", last.text),
-                None => placed.push(Placed { line, indent, text: text.clone(), behind: false }),
+                None => placed.push(CommentPlacement { line, indent, text: text.clone(), behind: false }),
             }
         }
         self.placed.extend(placed);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jobc_schema::Pointer;
 use serde::{Serialize, Serializer};
 
-use crate::backend::{From, Origin, PartOf};
+use crate::backend::{FilePart, Origin, PartSource};
 use crate::document::{Document, Value};
 use crate::source::{Sources, Span};
 
@@ -116,11 +116,11 @@ impl<'a> Part<'a> {
     fn new(origin: &'a Origin, places: Places<'a>) -> Self {
         let mut part = Self::default();
         match &origin.part {
-            PartOf::Pointer(pointer) => part.pointer = Some(pointer),
-            PartOf::Line(line) => part.line = Some(*line),
+            FilePart::Pointer(pointer) => part.pointer = Some(pointer),
+            FilePart::Line(line) => part.line = Some(*line),
         }
         match &origin.from {
-            From::Spec(pointer) => {
+            PartSource::Spec(pointer) => {
                 part.spec = Some(pointer);
                 if let Some(span) = places.spans.get(pointer) {
                     let source = places.sources.get(span.source);
@@ -130,8 +130,8 @@ impl<'a> Part<'a> {
                     part.end = Some([end.line, end.column]);
                 }
             }
-            From::Target(pointer) => part.target = Some(pointer),
-            From::Default(words) => part.default = Some(words),
+            PartSource::Target(pointer) => part.target = Some(pointer),
+            PartSource::Default(words) => part.default = Some(words),
         }
         part
     }

@@ -1,7 +1,7 @@
 //! "Did you mean": the known name that is nearest to an unknown one.
 
 /// Names a message lists before it stops.
-const LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// The nearest known name, if one is near enough to be meant.
 ///
@@ -42,8 +42,8 @@ pub fn list<'a>(known: impl IntoIterator<Item = &'a str>) -> String {
     match names.as_slice() {
         [] => "none".to_owned(),
         [only] => only.clone(),
-        [first @ .., last] if names.len() <= LISTED => format!("{} and {last}", first.join(", ")),
-        _ => format!("{} and {} more", names[..LISTED].join(", "), names.len() - LISTED),
+        [first @ .., last] if names.len() <= MAX_LISTED => format!("{} and {last}", first.join(", ")),
+        _ => format!("{} and {} more", names[..MAX_LISTED].join(", "), names.len() - MAX_LISTED),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pass 2: a document is checked against its schema and the rules, every mistake at once, and becomes typed.
 //!
-//! The schema that editors use is the one that judges here: [`jobc_validator`] is generated from it. Its errors name
+//! The schema that editors use is the one that checks here: [`jobc_validator`] is generated from it. Its errors name
 //! keywords; [`explain`] translates each for the author of the file. What a schema cannot express, such as "exactly one
 //! of these keys", is in `rules/`, one idea per file.
 
@@ -18,12 +18,12 @@ mod kinds;
 mod modes;
 mod names;
 mod place;
-mod refused;
+mod refused_value;
 mod report;
 mod rules;
 mod schema;
+mod suspicious_text;
 mod texts;
-mod written;
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ use jsonschema::ErrorIterator;
 use crate::diagnostic::{DocumentId, Sink, codes};
 use crate::document::Document;
 
-pub use written::check_written;
+pub use suspicious_text::check_written;
 
-use report::{Report, SHOWN};
+use report::{MAX_REPORTED, Report};
 use schema::Schema;
 
 /// Checks a job document against the schema and the rules, and returns whether to continue.
@@ -45,7 +45,7 @@ use schema::Schema;
 pub fn validate(document: &Document, sink: &mut Sink) -> bool {
     let before = sink.error_count();
     let mut report = Report::new(document, DocumentId::Job, sink);
-    if rules::foreign_file::found(&mut report) {
+    if rules::foreign_file::report_foreign(&mut report) {
         report.finish();
         return false;
     }
@@ -62,7 +62,7 @@ pub fn validate(document: &Document, sink: &mut Sink) -> bool {
 ///
 /// Numbers keep their text where it matters (`3.10` in `env`); `x-*` keys at the top are left behind.
 pub fn job(document: &Document, sink: &mut Sink) -> Option<Job> {
-    convert::typed(document, DocumentId::Job, convert::keeps_text, sink)
+    convert::deserialize_node(document, DocumentId::Job, convert::keeps_text, sink)
 }
 
 /// Checks `targets.yaml` as [`validate`] does a job, and makes it typed.
@@ -78,7 +78,7 @@ pub fn targets(document: &Document, sink: &mut Sink) -> Option<Targets> {
     if sink.error_count() > before {
         return None;
     }
-    convert::typed(document, DocumentId::Targets, convert::keeps_all, sink)
+    convert::deserialize_node(document, DocumentId::Targets, convert::keeps_all, sink)
 }
 
 /// Explains the library's errors, but not thousands of one kind.
@@ -88,7 +88,7 @@ fn explain_all(errors: ErrorIterator<'_>, schema: &Schema, report: &mut Report<'
         let keyword = error.kind().keyword();
         let count = seen.entry(keyword.to_owned()).or_default();
         *count += 1;
-        if *count <= SHOWN {
+        if *count <= MAX_REPORTED {
             explain::explain(&error, schema, report);
         } else {
             let code = match keyword {

@@ -42,9 +42,9 @@ def values(kind, found):
     """What a type that is not an object may be."""
     lines = []
     for option in kind.get("anyOf", []) + kind.get("oneOf", []):
-        said = option.get("description", "")
+        description = option.get("description", "")
         what = f"`{json.dumps(option['const'])}`" if "const" in option else words(option, found)
-        lines.append(f"* {what}: {said}" if said else f"* {what}")
+        lines.append(f"* {what}: {description}" if description else f"* {what}")
     if not lines and "properties" not in kind:
         lines = [f"Type: {words(kind, found)}."]
     return [*lines, ""] if lines else []
@@ -55,10 +55,10 @@ def description(rules, required, found):
     facts = [f"Type: {words(rules, found)}"]
     if required:
         facts.append("required")
-    for key, said in (("minimum", "at least"), ("exclusiveMinimum", "more than"), ("maximum", "at most"),
+    for key, label in (("minimum", "at least"), ("exclusiveMinimum", "more than"), ("maximum", "at most"),
                       ("minItems", "items: at least"), ("maxItems", "items: at most")):
         if key in rules:
-            facts.append(f"{said} {rules[key]}")
+            facts.append(f"{label} {rules[key]}")
     text = rules.get("markdownDescription") or rules.get("description", "")
     return "; ".join(facts) + f".\n\n{text}"
 
@@ -79,18 +79,18 @@ def words(rules, found):
     kinds = rules.get("type", [])
     kinds = kinds if isinstance(kinds, list) else [kinds]
     expression = r"\$\{\{" in rules.get("pattern", "")
-    said = []
+    parts = []
     for kind in kinds:
         if kind == "array":
-            said.append(f"list of {words(rules['items'], found)}" if isinstance(rules.get("items"), dict) else "list")
+            parts.append(f"list of {words(rules['items'], found)}" if isinstance(rules.get("items"), dict) else "list")
         elif kind == "object":
             inner = rules.get("additionalProperties")
-            said.append(f"map of names to {words(inner, found)}" if isinstance(inner, dict) else "map")
+            parts.append(f"map of names to {words(inner, found)}" if isinstance(inner, dict) else "map")
         elif kind == "string" and expression and len(kinds) > 1 and rules["pattern"].startswith(r"^\$"):
-            said.append("expression")
+            parts.append("expression")
         else:
-            said.append({"boolean": "true or false", "number": "number", "integer": "integer", "null": "null"}.get(kind, kind))
-    return " or ".join(said) or "any value"
+            parts.append({"boolean": "true or false", "number": "number", "integer": "integer", "null": "null"}.get(kind, kind))
+    return " or ".join(parts) or "any value"
 
 
 def anchor(name, field):

@@ -25,13 +25,13 @@ const common = {
 
 /** The licence of every package in a bundle, each once. */
 function licences(metafiles) {
-    const folders = metafiles.flatMap(({ inputs }) =>
+    const directories = metafiles.flatMap(({ inputs }) =>
         Object.keys(inputs).flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []),
     );
-    return [...new Set(folders)].sort().map((folder) => {
-        const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-        const file = readdirSync(folder).find((entry) => /^licen[cs]e/i.test(entry));
-        const text = file ? readFileSync(join(folder, file), "utf8").trim() : "(the package has no licence file)";
+    return [...new Set(directories)].sort().map((directory) => {
+        const { name, version, license } = JSON.parse(readFileSync(join(directory, "package.json"), "utf8"));
+        const file = readdirSync(directory).find((entry) => /^licen[cs]e/i.test(entry));
+        const text = file ? readFileSync(join(directory, file), "utf8").trim() : "(the package has no licence file)";
         return `${name} ${version}, ${license}\n\n${text}\n`;
     });
 }

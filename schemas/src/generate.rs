@@ -18,14 +18,14 @@ const BASE: &str = "https://jobc.dev/schemas/";
 /// `yaml` writes a value as a YAML document; the examples that editors show come from it.
 pub fn schemas(yaml: &dyn Fn(&Value) -> String) -> [(&'static str, String); 3] {
     [
-        ("job.v1.schema.json", written::<Job>("job.v1.schema.json", yaml)),
-        ("targets.v1.schema.json", written::<Targets>("targets.v1.schema.json", yaml)),
+        ("job.v1.schema.json", render_schema::<Job>("job.v1.schema.json", yaml)),
+        ("targets.v1.schema.json", render_schema::<Targets>("targets.v1.schema.json", yaml)),
         ("plan.v1.schema.json", render(schema_of::<Plan>(), "plan.v1.schema.json")),
     ]
 }
 
 /// The schema of a file that people write, with what their editors read.
-fn written<T: JsonSchema>(name: &str, yaml: &dyn Fn(&Value) -> String) -> String {
+fn render_schema<T: JsonSchema>(name: &str, yaml: &dyn Fn(&Value) -> String) -> String {
     let mut schema = schema_of::<T>();
     editor::annotate(&mut schema, yaml);
     render(schema, name)

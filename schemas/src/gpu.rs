@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::forms;
 use crate::quantity::Bytes;
 
-pub use class::{is_at_least, least_mib};
+pub use class::{is_at_least, min_mib};
 pub use require::{Condition, Facts, Require, Verdict};
 
 /// GPUs of an instance: a number, `all`, or a block with number and kind.
@@ -132,7 +132,7 @@ impl Vendor {
     }
 
     /// The maker as it writes itself.
-    pub fn maker(self) -> &'static str {
+    pub fn manufacturer(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",
             Self::Amd => "AMD",

@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use display::{Amount, Measured};
+pub use display::{Amount, Measurement};
 
 /// Suffix and factor, longest suffix first; spec "Principles" 2.
 const UNITS: &[(&str, u64)] = &[

@@ -80,12 +80,12 @@ impl FromStr for Reference {
             Some(Ok(digest)) => Some(digest),
             Some(Err(error)) => {
                 let start = text.len() - error.text.len();
-                return refused(Why::Digest(error), start..text.len());
+                return refused(ReferenceFault::Digest(error), start..text.len());
             }
             None => None,
         };
         if let Some(tag) = tag.filter(|tag| !is_tag(tag)) {
-            return refused(Why::Tag(tag.to_owned()), wrong_in_tag(name.len() + 1, tag));
+            return refused(ReferenceFault::Tag(tag.to_owned()), wrong_in_tag(name.len() + 1, tag));
         }
         let (registry, path) = match name.split_once('/') {
             Some((first, rest)) if is_registry(first) => (first, rest),
@@ -95,16 +95,20 @@ impl FromStr for Reference {
         let registry =
             if registry == "index.docker.io" { DEFAULT_REGISTRY.to_owned() } else { registry.to_lowercase() };
         if name.is_empty() {
-            return refused(Why::Empty, 0..text.len());
+            return refused(ReferenceFault::Empty, 0..text.len());
         }
         let start = name.len() - path.len();
         if let Some(wrong) = wrong_in_path(path) {
             let lower = wrong_in_path(&path.to_ascii_lowercase()).is_none();
-            let why = if lower { Why::Uppercase(repository) } else { Why::Repository(repository) };
+            let why = if lower {
+                ReferenceFault::Uppercase(repository)
+            } else {
+                ReferenceFault::Repository(repository)
+            };
             return refused(why, start + wrong.start..start + wrong.end);
         }
         if repository.len() > MAX_REPOSITORY {
-            return refused(Why::TooLong(repository), start..name.len());
+            return refused(ReferenceFault::TooLong(repository), start..name.len());
         }
         let tag = match (tag, &digest) {
             (None, None) => Some(DEFAULT_TAG.to_owned()),
@@ -152,14 +156,14 @@ pub struct ReferenceError {
     /// The text.
     pub text: String,
     /// What is wrong with it.
-    pub why: Why,
+    pub why: ReferenceFault,
     /// Where in the text, in bytes; empty where something is missing at the end.
     pub span: Range<usize>,
 }
 
 /// What can be wrong with a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ReferenceFault {
     /// There is no name.
     Empty,
     /// The repository has capital letters and is fine otherwise.
@@ -178,10 +182,10 @@ impl ReferenceError {
     /// The finding in the words of the distribution project, which every client of a registry prints.
     pub fn finding(&self) -> String {
         let more = match &self.why {
-            Why::Empty => ": repository name must have at least one component",
-            Why::Uppercase(_) => ": repository name must be lowercase",
-            Why::TooLong(_) => ": repository name must not be more than 255 characters",
-            Why::Repository(_) | Why::Tag(_) | Why::Digest(_) => "",
+            ReferenceFault::Empty => ": repository name must have at least one component",
+            ReferenceFault::Uppercase(_) => ": repository name must be lowercase",
+            ReferenceFault::TooLong(_) => ": repository name must not be more than 255 characters",
+            ReferenceFault::Repository(_) | ReferenceFault::Tag(_) | ReferenceFault::Digest(_) => "",
         };
         format!("`{}` is not an image reference: invalid reference format{more}", self.text)
     }
@@ -189,13 +193,15 @@ impl ReferenceError {
     /// What to write instead.
     pub fn help(&self) -> String {
         match &self.why {
-            Why::Empty => "write a name such as `python:3.12-slim`".to_owned(),
-            Why::Tag(_) => {
+            ReferenceFault::Empty => "write a name such as `python:3.12-slim`".to_owned(),
+            ReferenceFault::Tag(_) => {
                 "a tag has up to 128 letters, digits, `_`, `.` and `-`, and does not begin with `.` or `-`"
                     .to_owned()
             }
-            Why::Digest(error) => error.help().to_owned(),
-            Why::Uppercase(repository) | Why::Repository(repository) | Why::TooLong(repository)
+            ReferenceFault::Digest(error) => error.help().to_owned(),
+            ReferenceFault::Uppercase(repository)
+            | ReferenceFault::Repository(repository)
+            | ReferenceFault::TooLong(repository)
                 if repository.bytes().any(|byte| byte.is_ascii_uppercase()) =>
             {
                 // A tag may have capitals.
@@ -203,7 +209,7 @@ impl ReferenceError {
                 let rest = &self.text[name.len()..];
                 format!("image names must be lowercase: `{}{rest}`", name.to_lowercase())
             }
-            Why::Uppercase(_) | Why::Repository(_) | Why::TooLong(_) => {
+            ReferenceFault::Uppercase(_) | ReferenceFault::Repository(_) | ReferenceFault::TooLong(_) => {
                 "the parts of a name are lowercase letters and digits, separated by `.`, `_`, `__` or `-`"
                     .to_owned()
             }
@@ -214,10 +220,14 @@ impl ReferenceError {
 impl fmt::Display for ReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
-            Why::Digest(error) => error.fmt(f),
-            Why::Empty => write!(f, "invalid image reference `{}`: it is empty", self.text),
-            Why::Tag(tag) => write!(f, "invalid image reference `{}`: invalid tag `{tag}`", self.text),
-            Why::Uppercase(repository) | Why::Repository(repository) | Why::TooLong(repository) => {
+            ReferenceFault::Digest(error) => error.fmt(f),
+            ReferenceFault::Empty => write!(f, "invalid image reference `{}`: it is empty", self.text),
+            ReferenceFault::Tag(tag) => {
+                write!(f, "invalid image reference `{}`: invalid tag `{tag}`", self.text)
+            }
+            ReferenceFault::Uppercase(repository)
+            | ReferenceFault::Repository(repository)
+            | ReferenceFault::TooLong(repository) => {
                 write!(f, "invalid image reference `{}`: invalid repository `{repository}`", self.text)
             }
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The key under which the compiler keeps a number's text on the way from a document to a typed job.
 ///
 /// No file can hold it: keys that begin with `$` are refused by the schema wherever a scalar may be.
-pub const WRITTEN: &str = "$written";
+pub const WRITTEN_KEY: &str = "$written";
 
 /// A string, number or bool together with the text it was written as.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         if let Value::Object(map) = &value
-            && let (Some(Value::String(text)), Some(inner)) = (map.get(WRITTEN), map.get("value"))
+            && let (Some(Value::String(text)), Some(inner)) = (map.get(WRITTEN_KEY), map.get("value"))
         {
             return Ok(Self { value: inner.clone(), text: text.clone() });
         }

@@ -28,7 +28,7 @@ impl Version {
     }
 
     /// Whether the other begins with this one's numbers: `12.4` begins `12.4.1`.
-    pub fn begins(&self, other: &Self) -> bool {
+    pub fn is_prefix_of(&self, other: &Self) -> bool {
         other.parts.starts_with(&self.parts)
     }
 
@@ -79,8 +79,8 @@ mod tests {
         assert!(version("12.10") > version("12.9"));
         assert!(version("550.54.15") > version("550.54"));
         assert_eq!(version("525"), version("525.0.0"));
-        assert!(version("12.4").begins(&version("12.4.1")));
-        assert!(!version("12.4").begins(&version("12.41")));
+        assert!(version("12.4").is_prefix_of(&version("12.4.1")));
+        assert!(!version("12.4").is_prefix_of(&version("12.41")));
         assert_eq!(version("11.0.167").truncate(2).to_string(), "11.0");
         for text in ["", "12.", "v1", "12.4-rc1", "-1", "99999999999"] {
             assert!(Version::parse(text).is_none(), "{text:?}");

@@ -39,15 +39,15 @@ check.end();
 
 async function runScenario(name, { files, extensions = () => [], settings, run }) {
     const home = join(place, name);
-    const folder = join(home, "work");
-    mkdirSync(folder, { recursive: true });
-    files(folder);
+    const directory = join(home, "work");
+    mkdirSync(directory, { recursive: true });
+    files(directory);
     const start = Date.now();
-    const server = await startCodeServer({ place: home, folder, extensions: [vsix, ...extensions()], settings: { "jobc.path": jobc, ...settings } });
+    const server = await startCodeServer({ place: home, directory, extensions: [vsix, ...extensions()], settings: { "jobc.path": jobc, ...settings } });
     let editor;
     try {
-        editor = await Editor.open(browser, server.address, folder, place);
-        await run(editor, check, folder);
+        editor = await Editor.open(browser, server.address, directory, place);
+        await run(editor, check, directory);
     } catch (error) {
         check.expect(false, `${name}: ${error.message}`);
         await editor?.picture(`${name}-failed`);

@@ -9,7 +9,7 @@ use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Severity, Sink};
 use jobc_compiler::files::Files;
 use jobc_compiler::lock::Locking;
-use jobc_compiler::lower::Lowered;
+use jobc_compiler::lower::BackendOutput;
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
@@ -122,7 +122,7 @@ pub struct Case<'a> {
 }
 
 /// What a compilation said and made.
-pub struct Compiled {
+pub struct Compilation {
     /// The texts that the findings point into.
     pub sources: Sources,
     /// What was found, in order.
@@ -130,12 +130,12 @@ pub struct Compiled {
     /// The files; none where there were errors.
     pub outputs: Vec<Output>,
     /// What the backends meant, before it became bytes.
-    pub lowered: Vec<(JobPlan, Vec<Lowered>)>,
+    pub lowered: Vec<(JobPlan, Vec<BackendOutput>)>,
 }
 
 impl Case<'_> {
     /// Runs all passes.
-    pub fn compile(self) -> Compiled {
+    pub fn compile(self) -> Compilation {
         let mut sources = Sources::new();
         let environment = self.arguments.environment;
         let job = sources.add(self.job);
@@ -174,11 +174,11 @@ impl Case<'_> {
         });
         let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink));
         let (outputs, lowered) = (outputs.unwrap_or_default(), lowered.unwrap_or_default());
-        Compiled { findings: sink.finish(), outputs, lowered, sources }
+        Compilation { findings: sink.finish(), outputs, lowered, sources }
     }
 }
 
-impl Compiled {
+impl Compilation {
     /// The findings, a line each.
     pub fn short(&self) -> String {
         render(Format::Short, &self.sources, &self.findings, &TextStyle::default())
@@ -206,7 +206,7 @@ impl Compiled {
 ///
 /// # Panics
 /// If a file of the case cannot be read.
-pub fn compile_directory(job: &Utf8Path) -> Compiled {
+pub fn compile_directory(job: &Utf8Path) -> Compilation {
     let arguments = job.with_file_name("args");
     let arguments =
         if arguments.is_file() { Arguments::parse(&text(&arguments)) } else { Arguments::default() };
@@ -217,7 +217,7 @@ pub fn compile_directory(job: &Utf8Path) -> Compiled {
 ///
 /// # Panics
 /// If a file of the case cannot be read.
-pub fn compile_with(job: &Utf8Path, arguments: Arguments) -> Compiled {
+pub fn compile_with(job: &Utf8Path, arguments: Arguments) -> Compilation {
     let directory = job.parent().expect("a job file lies in a directory");
     let source = |path: &Utf8Path| Source::new(path.file_name().expect("a file has a name"), text(path));
     let targets = directory.join("targets.yaml");
@@ -243,8 +243,8 @@ fn text(path: &Utf8Path) -> String {
 pub fn until(
     code: Code,
     arguments: &Arguments,
-    mut compile: impl FnMut(Arguments) -> Compiled,
-) -> (Option<&'static str>, Compiled) {
+    mut compile: impl FnMut(Arguments) -> Compilation,
+) -> (Option<&'static str>, Compilation) {
     let first = compile(arguments.clone());
     if first.has(code) || !arguments.targets.is_empty() {
         return (None, first);

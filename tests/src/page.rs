@@ -4,7 +4,7 @@ use jobc_compiler::diagnostic::Code;
 use jobc_compiler::files::MemoryFiles;
 use jobc_compiler::source::Source;
 
-use crate::compile::{Arguments, Case, Compiled};
+use crate::compile::{Arguments, Case, Compilation};
 
 /// A section of a page whose blocks make one job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn faults(code: Code) -> Vec<String> {
 const ANY_JOB: &str = "version: 1\nname: any\nimage: busybox:1.36\nroles:\n  main: {run: \"true\"}\n";
 
 /// A whole job that a section shows, with the files beside it.
-pub struct Shown {
+pub struct PageJob {
     /// What the command of a first line such as `# jobc build --target lab` sets.
     pub arguments: Arguments,
     job: Source,
@@ -84,7 +84,7 @@ pub struct Shown {
     files: MemoryFiles,
 }
 
-impl Shown {
+impl PageJob {
     /// Reads a section.
     ///
     /// A block whose first line is a comment that names a file, such as `# targets.yaml`, is that file beside the job.
@@ -114,7 +114,7 @@ impl Shown {
     }
 
     /// Compiles it.
-    pub fn compile(&self, arguments: Arguments) -> Compiled {
+    pub fn compile(&self, arguments: Arguments) -> Compilation {
         let (job, targets) = (self.job.clone(), self.targets.clone());
         Case { job, targets, params: vec![], arguments, files: &self.files }.compile()
     }

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::Code;
 use jobc_tests::compile::{Arguments, compile_directory, compile_with, until};
-use jobc_tests::page::{self, Section, Shown};
+use jobc_tests::page::{self, PageJob, Section};
 use jobc_tests::{entries, job_file, workspace};
 
 /// What no job file alone can cause: it takes a `jobc` that was built without a backend.
@@ -86,8 +86,8 @@ fn check(case: &Case) {
     for unlocated in ["job#/", "targets#/"] {
         assert!(!short.contains(unlocated), "a finding has a place that was never found:\n{short}");
     }
-    for said in [&short, &text] {
-        assert!(!said.contains(workspace().as_str()), "a finding holds a path of this machine:\n{said}");
+    for output in [&short, &text] {
+        assert!(!output.contains(workspace().as_str()), "a finding holds a path of this machine:\n{output}");
     }
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(workspace().join("tests/errors").join(case.code.as_str()));
@@ -139,19 +139,19 @@ fn the_examples_of_the_pages_hold() {
     let mut faults = Vec::new();
     let mut compiled = 0;
     for (code, _) in Code::all() {
-        let example = Shown::read(code, Section::Example);
+        let example = PageJob::read(code, Section::Example);
         let Some(example) = example.filter(|_| !OF_OTHER_BUILDS.contains(&code.as_str())) else { continue };
         compiled += 1;
-        let (target, said) = until(code, &example.arguments, |arguments| example.compile(arguments));
-        if !said.has(code) {
-            faults.push(format!("{code}: its example does not give it:\n{}", said.short()));
+        let (target, output) = until(code, &example.arguments, |arguments| example.compile(arguments));
+        if !output.has(code) {
+            faults.push(format!("{code}: its example does not give it:\n{}", output.short()));
         }
-        let Some(instead) = Shown::read(code, Section::WriteInstead) else { continue };
+        let Some(instead) = PageJob::read(code, Section::WriteInstead) else { continue };
         let mut arguments = instead.arguments.clone();
         arguments.targets.extend(target.map(str::to_owned));
-        let said = instead.compile(arguments);
-        if said.has(code) {
-            faults.push(format!("{code}: what to write instead gives it too:\n{}", said.short()));
+        let output = instead.compile(arguments);
+        if output.has(code) {
+            faults.push(format!("{code}: what to write instead gives it too:\n{}", output.short()));
         }
     }
     assert!(compiled > 20, "only {compiled} pages show a whole job");

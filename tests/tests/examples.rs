@@ -10,16 +10,16 @@ use jobc_compiler::backend::Content;
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
 use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
-use jobc_tests::compile::{Compiled, compile_directory};
+use jobc_tests::compile::{Compilation, compile_directory};
 use jobc_tests::{examples, job_file, workspace};
 use serde_json::Value;
 
-fn compile(example: &Utf8Path) -> Compiled {
+fn compile(example: &Utf8Path) -> Compilation {
     compile_directory(&job_file(example).expect("an example has a job file"))
 }
 
 /// The files of which somebody runs one as a program.
-fn programs(compiled: &Compiled) -> BTreeSet<Utf8PathBuf> {
+fn programs(compiled: &Compilation) -> BTreeSet<Utf8PathBuf> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let all = compiled
         .outputs
@@ -29,7 +29,7 @@ fn programs(compiled: &Compiled) -> BTreeSet<Utf8PathBuf> {
 }
 
 /// Every file that a build writes below `out/`, with its bytes.
-fn files(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
+fn files(compiled: &Compilation) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let mut files = BTreeMap::new();
     for output in &compiled.outputs {
@@ -60,16 +60,16 @@ fn read(directory: &Utf8Path) -> BTreeMap<Utf8PathBuf, Vec<u8>> {
 }
 
 #[test]
-fn nothing_is_complained_of() {
-    let mut said = vec![];
+fn no_example_has_findings() {
+    let mut output = vec![];
     for example in examples() {
         let compiled = compile(&example);
         if compiled.count(Severity::Error) + compiled.count(Severity::Warning) > 0 {
-            said.push(format!("{example}\n{}", compiled.text()));
+            output.push(format!("{example}\n{}", compiled.text()));
         }
-        assert!(!compiled.outputs.is_empty() || !said.is_empty(), "{example} builds nothing");
+        assert!(!compiled.outputs.is_empty() || !output.is_empty(), "{example} builds nothing");
     }
-    assert!(said.is_empty(), "{}", said.join("\n"));
+    assert!(output.is_empty(), "{}", output.join("\n"));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn each_build_gives_the_same_bytes_here_and_elsewhere() {
 }
 
 #[test]
-fn no_file_holds_a_path_of_the_machine_that_built_it() {
+fn no_file_has_a_path_of_the_host_that_built_it() {
     let here = workspace();
     for example in examples() {
         for (path, bytes) in files(&compile(&example)) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::{Code, Diagnostic, Fix, Safety, Severity};
 use jobc_compiler::source::Source;
-use jobc_tests::compile::{Arguments, Case, Compiled, until};
+use jobc_tests::compile::{Arguments, Case, Compilation, until};
 use jobc_tests::disk::DiskFiles;
 use jobc_tests::{entries, job_file, workspace};
 
@@ -26,7 +26,7 @@ impl Texts {
         Source::new(name, text)
     }
 
-    fn compile(&self) -> Compiled {
+    fn compile(&self) -> Compilation {
         let targets = self.job.with_file_name("targets.yaml");
         let files = DiskFiles(self.job.parent().expect("a job file lies in a directory").to_owned());
         Case {
@@ -40,7 +40,7 @@ impl Texts {
     }
 
     /// The same texts with a fix applied; `None` where the fix edits a file that the case does not give as text.
-    fn with(&self, fix: &Fix, compiled: &Compiled) -> Option<Self> {
+    fn with(&self, fix: &Fix, compiled: &Compilation) -> Option<Self> {
         let mut changed = self.changed.clone();
         let mut edits: Vec<_> = fix.edits.iter().map(|edit| (edit.place.span(), &edit.text)).collect();
         edits.sort_by_key(|(span, _)| std::cmp::Reverse(span.map(|span| span.start)));
@@ -66,7 +66,7 @@ fn read(path: &Utf8Path) -> String {
 }
 
 /// Every case below `tests/errors/`, compiled as `tests/errors.rs` compiles it.
-fn cases() -> Vec<(Texts, Compiled)> {
+fn cases() -> Vec<(Texts, Compilation)> {
     let mut found = Vec::new();
     for directory in entries(&workspace().join("tests/errors")) {
         let code = Code::parse(directory.file_name().unwrap_or_default()).expect("a directory is a code");
@@ -101,16 +101,16 @@ fn same<'a>(findings: &'a [Diagnostic], of: &'a Diagnostic) -> usize {
     findings.iter().filter(|finding| finding.code == of.code && finding.message == of.message).count()
 }
 
-fn errors(compiled: &Compiled) -> impl Iterator<Item = &Diagnostic> {
+fn errors(compiled: &Compilation) -> impl Iterator<Item = &Diagnostic> {
     compiled.findings.iter().filter(|finding| finding.severity == Severity::Error)
 }
 
 /// Whether an error was there before: a file that the parser or the schema refuses does not reach the later passes, and
 /// what they find elsewhere is no consequence of the fix.
-fn was_hidden(error: &Diagnostic, fix: &Fix, before: &Compiled, after: &Compiled) -> bool {
+fn was_hidden(error: &Diagnostic, fix: &Fix, before: &Compilation, after: &Compilation) -> bool {
     let pass = |code: Code| code.as_str()[1..3].parse::<u32>().expect("a code has a pass");
     let stopped = errors(before).map(|found| pass(found.code)).filter(|pass| *pass < 2).min();
-    let line = |compiled: &Compiled, span: jobc_compiler::source::Span| {
+    let line = |compiled: &Compilation, span: jobc_compiler::source::Span| {
         compiled.sources.get(span.source).line_column(span.start).line
     };
     let at = error.labels.first().and_then(|label| label.place.span()).map(|span| line(after, span));
@@ -173,7 +173,7 @@ const ADVICE_ALONE: [(&str, &str); 17] = [
 ];
 
 /// What a text tells to write, letter by letter: nothing where it holds a placeholder, or is an example.
-fn told(text: &str) -> Option<&str> {
+fn output(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("did you mean `").or_else(|| {
         let (before, rest) = text.split_once("write `")?;
         Some((before, rest))
@@ -204,7 +204,7 @@ fn what_a_finding_says_to_write_has_a_fix() {
                 && !exempt
                 && texts.arguments.set.is_empty()
                 && !is_of_environment
-                && let Some(text) = all.find(|text| told(text).is_some())
+                && let Some(text) = all.find(|text| output(text).is_some())
             {
                 let job = texts.job.strip_prefix(workspace()).unwrap_or(&texts.job);
                 faults.push(format!("{job} ({code}): {}\n    {text}", finding.message));

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::diagnostic::{Severity, Sink};
-use jobc_compiler::rewrite::{Rewritten, rewrite};
+use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::{Source, Sources};
 use jobc_schema::plan::JobPlan;
-use jobc_tests::compile::{Arguments, Case, Compiled};
+use jobc_tests::compile::{Arguments, Case, Compilation};
 use jobc_tests::disk::DiskFiles;
 use jobc_tests::{entries, workspace};
 
@@ -79,7 +79,7 @@ fn read(path: &Utf8Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn compile(name: &str, text: &str, target: &str) -> Compiled {
+fn compile(name: &str, text: &str, target: &str) -> Compilation {
     let mounted = text.contains("\"dataDir\": \"/") || text.contains("\"outputDir\": \"/");
     let case = Case {
         job: Source::new(name, text),
@@ -97,7 +97,7 @@ fn compile(name: &str, text: &str, target: &str) -> Compiled {
 }
 
 /// The OpenPAI job among what was written.
-fn exported(compiled: &Compiled) -> String {
+fn exported(compiled: &Compilation) -> String {
     let file = compiled.outputs[0].artifacts.iter().find(|file| file.path == "openpai/job.yaml");
     String::from_utf8(file.expect("an OpenPAI job").bytes.clone()).expect("text")
 }
@@ -121,7 +121,7 @@ fn every_valid_file_compiles_for_every_backend() {
                 continue;
             }
             let again = compile(name(&path), &text, target);
-            let bytes = |compiled: &Compiled| compiled.outputs[0].artifacts.clone();
+            let bytes = |compiled: &Compilation| compiled.outputs[0].artifacts.clone();
             assert!(bytes(&compiled) == bytes(&again), "{path} differs from run to run");
             for file in bytes(&compiled) {
                 let text = String::from_utf8(file.bytes).expect("every artifact is text");
@@ -162,7 +162,7 @@ fn what_import_writes_is_the_same_job() {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(name(&path), text.as_str()));
         let mut sink = Sink::new();
-        let Rewritten::Job(job) = rewrite(&mut sources, id, "job.v1.schema.json", &mut sink) else {
+        let RewriteResult::Job(job) = rewrite(&mut sources, id, "job.v1.schema.json", &mut sink) else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
         // Comments are kept as they were.
@@ -232,7 +232,7 @@ fn what_openpai_refuses_fails_at_a_line() {
 }
 
 /// A file among what was written.
-fn artifact(compiled: &Compiled, path: &str) -> String {
+fn artifact(compiled: &Compilation, path: &str) -> String {
     let file = compiled.outputs[0].artifacts.iter().find(|file| file.path == path);
     let file = file.unwrap_or_else(|| panic!("{path} is not written"));
     String::from_utf8(file.bytes.clone()).expect("text")

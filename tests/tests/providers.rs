@@ -11,8 +11,8 @@ use std::fs;
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Output;
 use jobc_compiler::diagnostic::Severity;
-use jobc_compiler::stdlib::providers::{self, Ask, Companions, Place, Unit, Way};
-use jobc_tests::compile::{Compiled, compile_directory};
+use jobc_compiler::stdlib::providers::{self, PodField, PodRequirements, RequestForm, ResourceRequest, Unit};
+use jobc_tests::compile::{Compilation, compile_directory};
 use jobc_tests::{entries, workspace};
 
 fn cases() -> Vec<Utf8PathBuf> {
@@ -25,7 +25,7 @@ fn provider(case: &Utf8Path) -> &str {
 }
 
 /// The manifests, as they lie below `out/`.
-fn manifests(compiled: &Compiled) -> BTreeMap<Utf8PathBuf, String> {
+fn manifests(compiled: &Compilation) -> BTreeMap<Utf8PathBuf, String> {
     let place = |output: &Output| Utf8Path::new(&output.job.name).join(&output.job.target.name);
     let all =
         compiled.outputs.iter().flat_map(|o| o.artifacts.iter().map(move |a| (place(o).join(&a.path), a)));
@@ -76,11 +76,11 @@ fn what_each_becomes_is_committed() {
             Some(why) => assert!(compiled.text().contains(why.as_str()), "{case}\n{}", compiled.text()),
             None => assert_eq!(errors, 0, "{case}\n{}", compiled.text()),
         }
-        let (made, said) = (manifests(&compiled), compiled.short());
+        let (made, output) = (manifests(&compiled), compiled.short());
         assert_eq!(made.is_empty(), row.unserved.is_some(), "{case} makes {} manifests", made.len());
         let (out, says) = (case.join("out"), case.join("says"));
         let before = fs::read_to_string(&says).unwrap_or_default();
-        if made == committed(&out) && said == before {
+        if made == committed(&out) && output == before {
             continue;
         }
         differ.push(case.clone());
@@ -93,10 +93,10 @@ fn what_each_becomes_is_committed() {
                 fs::create_dir_all(path.parent().expect("a directory")).expect("the directory can be made");
                 fs::write(&path, text).expect("the manifest can be written");
             }
-            if said.is_empty() {
+            if output.is_empty() {
                 fs::remove_file(&says).ok()
             } else {
-                fs::write(&says, &said).ok()
+                fs::write(&says, &output).ok()
             };
         }
     }
@@ -122,8 +122,8 @@ fn the_keys_of_a_row_are_in_its_manifests() {
             keys.chain(selectors.map(String::as_str)).chain(pod.filter_map(|pod| pod.scheduler.as_deref()));
         for word in words {
             let plain = word.split(['{', '}']).max_by_key(|part| part.len()).unwrap_or(word);
-            let asked = ["resource", "queue"].iter().all(|hole| plain != *hole);
-            assert!(!asked || all.contains(plain), "{}: `{plain}` is in none of its manifests", row.name);
+            let requested = ["resource", "queue"].iter().all(|hole| plain != *hole);
+            assert!(!requested || all.contains(plain), "{}: `{plain}` is in none of its manifests", row.name);
         }
     }
 }
@@ -158,7 +158,7 @@ fn sections() -> String {
             made += &format!("\n{}", wrapped(&format!("Not supported: {why}."), ""));
             continue;
         }
-        let cell = |ways: &[&Option<Way>]| {
+        let cell = |ways: &[&Option<RequestForm>]| {
             let all: Vec<String> =
                 ways.iter().filter_map(|way| Some(asks(way.as_ref()?, row.claim.is_some()))).collect();
             all.join("; ")
@@ -203,19 +203,19 @@ fn wrapped(text: &str, indent: &str) -> String {
     lines.join("\n") + "\n"
 }
 
-fn asks(way: &Way, claimed: bool) -> String {
+fn asks(way: &RequestForm, claimed: bool) -> String {
     if claimed {
         return if way.shared_claim { "a claim that the role shares" } else { "a claim" }.to_owned();
     }
     way.asks.iter().map(ask).collect::<Vec<_>>().join(", ")
 }
 
-fn ask(ask: &Ask) -> String {
+fn ask(ask: &ResourceRequest) -> String {
     let place = match ask.place {
-        Place::Limits | Place::Both => "",
-        Place::Labels => "label ",
-        Place::Annotations => "annotation ",
-        Place::Env | Place::Field => "env ",
+        PodField::Limits | PodField::Both => "",
+        PodField::Labels => "label ",
+        PodField::Annotations => "annotation ",
+        PodField::Env | PodField::Field => "env ",
     };
     let unit = match ask.unit {
         Some(Unit::B) => "bytes",
@@ -239,7 +239,7 @@ fn ask(ask: &Ask) -> String {
     format!("{place}`{}` {amount}", ask.key).trim_end().to_owned()
 }
 
-fn companions(pod: &Companions) -> Vec<String> {
+fn companions(pod: &PodRequirements) -> Vec<String> {
     let mut all = vec![];
     all.extend(pod.scheduler.iter().map(|name| format!("`schedulerName: {name}`")));
     if pod.host_ipc {

@@ -5,7 +5,7 @@ use jobc_schema::{JOB_SCHEMA, PLAN_SCHEMA, TARGETS_SCHEMA};
 use serde_json::{Map, Value, json};
 
 /// The schemas of files that people write.
-fn written() -> [(&'static str, Value); 2] {
+fn generated_schemas() -> [(&'static str, Value); 2] {
     [("job", JOB_SCHEMA), ("targets", TARGETS_SCHEMA)]
         .map(|(name, text)| (name, serde_json::from_str(text).expect("JSON")))
 }
@@ -61,7 +61,7 @@ fn example(key: &str, property: &Value) -> Option<Value> {
 
 #[test]
 fn every_property_has_a_description_and_an_example() {
-    for (name, schema) in written() {
+    for (name, schema) in generated_schemas() {
         let mut bare = vec![];
         let mut count = 0;
         properties(&schema, &mut |key, at, property| {
@@ -86,7 +86,7 @@ fn part(schema: &Value, part: &Map<String, Value>) -> jsonschema::Validator {
 
 #[test]
 fn every_default_and_example_is_valid_where_it_stands() {
-    for (name, schema) in written() {
+    for (name, schema) in generated_schemas() {
         let mut wrong = vec![];
         let mut count = 0;
         walk(&schema, "", &mut |at, object| {
@@ -117,7 +117,7 @@ fn every_default_and_example_is_valid_where_it_stands() {
 
 #[test]
 fn null_is_refused_but_where_it_has_a_meaning() {
-    for (name, schema) in written() {
+    for (name, schema) in generated_schemas() {
         let mut accepted = vec![];
         walk(&schema, "", &mut |at, object| {
             // Parts without a type of their own: the free values of a patch, and what stands at an `x-` key.
@@ -138,7 +138,7 @@ fn null_is_refused_but_where_it_has_a_meaning() {
 
 #[test]
 fn maps_with_known_keys_take_no_others() {
-    for (name, schema) in written() {
+    for (name, schema) in generated_schemas() {
         let mut open = vec![];
         walk(&schema, "", &mut |at, object| {
             let closed = ["additionalProperties", "unevaluatedProperties"]

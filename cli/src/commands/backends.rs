@@ -1,6 +1,6 @@
 //! `jobc backends`: what each backend can express: the answers that a build gets.
 
-mod ask;
+mod minimal_job;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
@@ -22,7 +22,7 @@ use crate::outcome::Outcome;
 use crate::{report, terminal};
 
 /// The targets that are asked.
-pub(super) enum Ask {
+pub(super) enum Selection {
     /// The built-in ones.
     BuiltIn,
     /// Those with every setting that a built-in one lacks.
@@ -42,19 +42,19 @@ type Answers = Vec<(BackendName, Answer)>;
 
 pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     let ask = match target {
-        None => Ask::BuiltIn,
+        None => Selection::BuiltIn,
         Some(target) => {
             let here = crate::input::absolute(Utf8Path::new(".")).ok();
             match here.as_deref().and_then(find_targets) {
-                None => Ask::Named(None, target.to_owned()),
+                None => Selection::Named(None, target.to_owned()),
                 Some(path) => match read(&path) {
-                    Ok(text) => Ask::Named(Some(Source::new(path, text)), target.to_owned()),
+                    Ok(text) => Selection::Named(Some(Source::new(path, text)), target.to_owned()),
                     Err(InputError(why)) => return super::report_input_error(&InputError(why)),
                 },
             }
         }
     };
-    let first = match plans(&ask::job(Capability::Shm), &ask) {
+    let first = match plans(&minimal_job::job(Capability::Shm), &ask) {
         Ok(jobs) => jobs,
         Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
     };
@@ -78,11 +78,11 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
 }
 
 /// What each backend says to a job that asks for a capability.
-fn answers(capability: Capability, ask: &Ask, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
-    let job = ask::job(capability);
+fn answers(capability: Capability, ask: &Selection, columns: &[(&dyn Backend, &JobPlan)]) -> Answers {
+    let job = minimal_job::job(capability);
     let plain = plans(&job, ask).unwrap_or_default();
     let equipped = match ask {
-        Ask::BuiltIn => plans(&job, &Ask::Equipped).unwrap_or_default(),
+        Selection::BuiltIn => plans(&job, &Selection::Equipped).unwrap_or_default(),
         _ => vec![],
     };
     columns
@@ -102,7 +102,7 @@ fn answers(capability: Capability, ask: &Ask, columns: &[(&dyn Backend, &JobPlan
 
 /// The answer that a build of the job gets: the least of those for the places that ask.
 fn support(backend: &dyn Backend, capability: Capability, job: &JobPlan) -> Support {
-    let places = needs(job).into_iter().filter(|(asked, _)| *asked == capability);
+    let places = needs(job).into_iter().filter(|(needed, _)| *needed == capability);
     let answers = places.map(|(_, place)| backend.support_at(capability, &place, job));
     answers.min_by_key(rank).unwrap_or_else(|| backend.support(capability, job))
 }
@@ -117,16 +117,16 @@ fn rank(support: &Support) -> u8 {
 }
 
 /// The plan of a job for each target.
-pub(super) fn plans(job: &Value, ask: &Ask) -> Result<Vec<JobPlan>, (Sources, Sink)> {
+pub(super) fn plans(job: &Value, ask: &Selection) -> Result<Vec<JobPlan>, (Sources, Sink)> {
     let mut sources = Sources::new();
     let job = sources.add(Source::new("example.json", job.to_string()));
     let (targets, only) = match ask {
-        Ask::BuiltIn => (None, vec![]),
-        Ask::Equipped => {
-            let text = json!({"version": 1, "targets": ask::equipped()}).to_string();
+        Selection::BuiltIn => (None, vec![]),
+        Selection::Equipped => {
+            let text = json!({"version": 1, "targets": minimal_job::equipped()}).to_string();
             (Some(Source::new("targets.json", text)), vec![])
         }
-        Ask::Named(targets, name) => (targets.clone(), vec![name.clone()]),
+        Selection::Named(targets, name) => (targets.clone(), vec![name.clone()]),
     };
     let targets = targets.map(|source| sources.add(source));
     let files = MemoryFiles::default();

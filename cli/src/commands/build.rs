@@ -120,10 +120,10 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, args: &Args) -> Outcom
     }
     if matches!(args.format, FormatArg::Text) {
         terminal::print(&report::table(&rows));
-        let mut said: Vec<&str> = Vec::new();
+        let mut names: Vec<&str> = Vec::new();
         for output in outputs {
-            if !said.contains(&output.job.name.as_str()) {
-                said.push(&output.job.name);
+            if !names.contains(&output.job.name.as_str()) {
+                names.push(&output.job.name);
                 terminal::print(&report::totals(&output.job.name, &output.job.totals));
             }
         }
@@ -140,10 +140,10 @@ fn print_docker_commands(outputs: &[Output]) {
     let of_machine = |output: &&Output| output.job.target.settings.backends.contains(&BackendName::Oci);
     let Some(output) = outputs.iter().find(of_machine) else { return };
     let with_gpus = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
-    let said = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
+    let names = output.job.roles.iter().filter(with_gpus).filter_map(|role| {
         Some(format!("{}: {}\n", role.name, jobc_compiler::docker::gpu_options(&output.job, role)?))
     });
-    let lines: Vec<String> = said.take(MAX_DOCKER_LINES).collect();
+    let lines: Vec<String> = names.take(MAX_DOCKER_LINES).collect();
     if !lines.is_empty() {
         terminal::print(
             "the same GPUs with Docker (options of `docker run`; `jobc plan --docker` prints all of it):\n",

@@ -3,7 +3,7 @@
 use std::fs;
 
 use jobc_compiler::diagnostic::Sink;
-use jobc_compiler::rewrite::{Rewritten, rewrite};
+use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::Sources;
 
 use crate::args::{Args, ImportArgs};
@@ -23,9 +23,9 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
     let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
     let outcome = report::findings(&sources, sink, args.format, import.output.is_none());
     let text = match rewritten {
-        Rewritten::Job(text) => text,
-        Rewritten::Refused => return outcome,
-        Rewritten::Own => {
+        RewriteResult::Job(text) => text,
+        RewriteResult::Refused => return outcome,
+        RewriteResult::Own => {
             terminal::eprint(&format!("jobc: `{}` is already a job file of jobc\n", import.job));
             return Outcome::UsageError;
         }

@@ -100,7 +100,7 @@ fn an_unknown_backend_or_option_is_wrong_use() {
 }
 
 #[test]
-fn only_the_backend_asked_for_is_written() {
+fn only_the_backend_requested_is_written() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--backend", "cgroup"]).exits(0);
     let out = directory.out();

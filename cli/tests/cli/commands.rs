@@ -280,7 +280,7 @@ fn each_starter_builds() {
 }
 
 #[test]
-fn a_starter_replaces_nothing_unasked() {
+fn a_starter_replaces_nothing_without_force() {
     let directory = Directory::with_job("mine");
     directory.jobc(&["init"]).exits(2).says("`job.yaml`").says("--force");
     assert_eq!(directory.read("job.yaml"), "mine");

@@ -64,7 +64,7 @@ fn read_at(directory: &File, name: &str) -> Option<String> {
 
 /// How often a reader saw what it must not see.
 #[derive(Debug, Default)]
-struct Seen {
+struct Counts {
     reads: AtomicU64,
     missing: AtomicU64,
     broken: AtomicU64,
@@ -72,7 +72,7 @@ struct Seen {
 }
 
 /// Reads the output over and over: `plan.json` by its path, and two files of one directory that was opened once.
-fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Seen) {
+fn read_on(target: &Utf8Path, over: &AtomicBool, seen: &Counts) {
     let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     while !over.load(Ordering::Relaxed) {
         count(&seen.reads);
@@ -118,7 +118,7 @@ fn a_reader_never_sees_a_missing_or_a_mixed_directory() {
     };
     build("first");
     let target = directory.path().join("out/hello/local");
-    let (over, seen) = (AtomicBool::new(false), Seen::default());
+    let (over, seen) = (AtomicBool::new(false), Counts::default());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| read_on(&target, &over, &seen));

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::directory::{Directory, Run, binary};
 
 /// A user who is not in /etc/passwd and has no home.
-const STRANGER: u32 = 54_321;
+const OTHER_USER: u32 = 54_321;
 
 /// Runs as root, or says aloud that it cannot.
 fn as_root() -> bool {
@@ -23,13 +23,13 @@ fn as_root() -> bool {
 }
 
 /// The binary where everybody may run it, as a user who is not root.
-fn as_stranger(directory: &Directory) -> Command {
+fn as_other_user(directory: &Directory) -> Command {
     let program = directory.path().join("jobc");
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::copy(binary(), &program).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = directory.command(program.as_str());
-    command.uid(STRANGER).gid(STRANGER).env_remove("HOME").env_remove("XDG_RUNTIME_DIR");
+    command.uid(OTHER_USER).gid(OTHER_USER).env_remove("HOME").env_remove("XDG_RUNTIME_DIR");
     command
 }
 
@@ -55,7 +55,7 @@ fn the_report_is_of_one_shape_for_root_and_for_others() {
     let mut runs =
         vec![(rustix::process::geteuid().as_raw(), directory.jobc(&["doctor", "--format", "json"]))];
     if as_root() {
-        runs.push((STRANGER, Run::of(as_stranger(&directory).args(["doctor", "--format", "json"]))));
+        runs.push((OTHER_USER, Run::of(as_other_user(&directory).args(["doctor", "--format", "json"]))));
     }
     for (uid, run) in runs {
         let report = json(&run);
@@ -92,13 +92,13 @@ fn what_unshare_can_make_is_found() {
 }
 
 #[test]
-fn a_user_without_namespaces_is_told_so() {
+fn a_user_without_namespaces_gets_an_error() {
     if !as_root() {
         return;
     }
     // In a user namespace of its own the limit can be set to none without anybody else noticing.
     let directory = Directory::new();
-    as_stranger(&directory);
+    as_other_user(&directory);
     let line = "echo 0 >/proc/sys/user/max_user_namespaces && exec ./jobc doctor --format json";
     let run = directory.bash(&format!("unshare -Ur sh -c '{line}'"));
     let report = json(&run);
@@ -110,7 +110,7 @@ fn a_user_without_namespaces_is_told_so() {
 
 /// The setting belongs to a pid namespace, so nobody else notices.
 #[test]
-fn a_machine_that_forbids_executable_memory_is_found() {
+fn a_host_that_forbids_executable_memory_is_found() {
     if !as_root() {
         return;
     }
@@ -139,13 +139,15 @@ fn a_range_of_ids_is_really_mapped() {
         eprintln!("skipped: there is no newuidmap and no setpriv");
         return;
     }
-    as_stranger(&directory);
-    directory
-        .write("passwd", &format!("root:x:0:0::/:/bin/sh\nstranger:x:{STRANGER}:{STRANGER}::/:/bin/sh\n"));
+    as_other_user(&directory);
+    directory.write(
+        "passwd",
+        &format!("root:x:0:0::/:/bin/sh\nstranger:x:{OTHER_USER}:{OTHER_USER}::/:/bin/sh\n"),
+    );
     directory.write("granted", "stranger:600000:1000\n");
     let doctor = |granted: &str| {
         let binds = "mount --bind passwd /etc/passwd && mount --bind $FILE /etc/subuid && mount --bind $FILE /etc/subgid";
-        let user = format!("setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups");
+        let user = format!("setpriv --reuid={OTHER_USER} --regid={OTHER_USER} --clear-groups");
         let line = format!("FILE={granted}; {binds} && exec {user} ./jobc doctor --format json");
         json(&directory.bash(&format!("unshare -m --propagation private sh -c '{line}'")))
     };

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::directory::{Directory, Run, binary};
 
 /// A user who is not in /etc/passwd.
-const STRANGER: u32 = 54_322;
+const OTHER_USER: u32 = 54_322;
 
 /// Directories for a bundle, for states and for a binary that everybody may run.
 fn place(script: &str, change: &Value) -> Directory {
@@ -30,7 +30,7 @@ fn place(script: &str, change: &Value) -> Directory {
         fs::set_permissions(directory.path().join(path), fs::Permissions::from_mode(mode)).unwrap();
     };
     open("", 0o755);
-    for (path, uid) in [("mine", 0), ("theirs", STRANGER)] {
+    for (path, uid) in [("mine", 0), ("theirs", OTHER_USER)] {
         let path = directory.path().join(path);
         fs::create_dir(&path).unwrap();
         if rustix::process::geteuid().is_root() {
@@ -55,7 +55,7 @@ fn runs(directory: &Directory) -> Vec<(&'static str, Run)> {
         command
     };
     let mut theirs = command("theirs");
-    theirs.uid(STRANGER).gid(STRANGER);
+    theirs.uid(OTHER_USER).gid(OTHER_USER);
     vec![("root", Run::of(&mut command("mine"))), ("an unprivileged user", Run::of(&mut theirs))]
 }
 

@@ -115,7 +115,7 @@ fn an_image_is_built_and_named() {
 }
 
 #[test]
-fn what_goes_wrong_while_building_is_told_with_its_line() {
+fn what_goes_wrong_while_building_is_reported_with_its_line() {
     let directory = Directory::new();
     let check = |dockerfile: &str, expected: &str| {
         directory.write("Dockerfile", dockerfile);
@@ -187,7 +187,7 @@ fn another_builder_gets_the_same_file_and_arguments() {
 
 /// Docker before version 23 has BuildKit and does not take it by itself.
 #[test]
-fn an_old_docker_is_told_of_buildkit() {
+fn an_old_docker_gets_the_buildkit_variable() {
     let directory = Directory::new();
     directory.write("Dockerfile", "FROM scratch\n");
     let programs = format!("{}:/usr/bin:/bin", directory.path().join("bin"));

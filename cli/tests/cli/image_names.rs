@@ -44,6 +44,6 @@ fn check(field: &str, name: &str, at: usize, more: &str) {
     let expected = format!(
         "job.yaml:{line}:{column}: error[J0223]: `{name}` is not an image reference: invalid reference format{more}"
     );
-    let said = run.out + &run.err;
-    assert!(said.lines().any(|line| line == expected), "{expected}\nis not in\n{said}\nof\n{job}");
+    let output = run.out + &run.err;
+    assert!(output.lines().any(|line| line == expected), "{expected}\nis not in\n{output}\nof\n{job}");
 }

@@ -57,7 +57,7 @@ fn names_get_the_digests_of_the_store() {
 }
 
 #[test]
-fn what_is_written_stays_until_it_is_asked_for_again() {
+fn what_is_written_stays_until_it_is_requested_again() {
     let directory = directory();
     let lock = |more: &[&str]| {
         directory.jobc(&[&["lock", "--local", "--image-root", "images"], more].concat()).exits(0);
@@ -75,7 +75,7 @@ fn what_is_written_stays_until_it_is_asked_for_again() {
 }
 
 #[test]
-fn an_image_that_is_not_locked_is_refused_where_that_is_asked_for() {
+fn an_image_that_is_not_locked_is_refused_where_that_is_requested() {
     let directory = directory();
     directory
         .jobc(&["build", "--locked"])

@@ -196,14 +196,14 @@ fn compare(server: &mut Server, job: &Utf8Path) -> Option<Result<usize, String>>
         let file = if file == shown.as_str() { job.to_string() } else { file };
         (file, it["code"].clone(), it["message"].clone(), it["range"].clone())
     };
-    let mut said: Vec<_> =
+    let mut output: Vec<_> =
         server.findings(&format!("file://{shown}"), &text).into_iter().map(finding).collect();
-    said.sort_by_key(|(file, code, message, range)| format!("{file} {range} {code} {message}"));
-    let differs = said != expected;
+    output.sort_by_key(|(file, code, message, range)| format!("{file} {range} {code} {message}"));
+    let differs = output != expected;
     Some(if differs {
-        Err(format!("{job}:\ncheck:  {expected:#?}\nserver: {said:#?}"))
+        Err(format!("{job}:\ncheck:  {expected:#?}\nserver: {output:#?}"))
     } else {
-        Ok(said.len())
+        Ok(output.len())
     })
 }
 
@@ -230,7 +230,7 @@ fn columns_behind_letters_of_several_bytes_are_those_of_check() {
 }
 
 #[test]
-fn a_client_that_leaves_without_a_word_is_told_by_the_exit_code() {
+fn a_client_that_disconnects_sets_the_exit_code() {
     let mut server = Server::start();
     server.notify("exit", &Value::Null);
     assert_eq!(server.child.wait().expect("it ends").code(), Some(1));

@@ -277,7 +277,7 @@ error: container `a` is stopped, not running
 }
 
 #[test]
-fn a_further_program_is_in_the_container() {
+fn a_command_of_exec_is_in_the_container() {
     let Some(directory) = bundle(FOREVER, |config| {
         config["process"]["env"] = json!(["PATH=/usr/bin:/bin", "FROM=config"]);
         config["linux"]["resources"] = json!({"pids": {"limit": 50}});
@@ -452,7 +452,7 @@ error: config.json: /linux/cgroupsPath: `system.slice:jobc:demo` names a systemd
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn what_is_not_there_is_reported() {
     let directory = Directory::new();
     for (arguments, says) in [
         (&["create", "--no-pivot", "a"][..], "pivot_root"),

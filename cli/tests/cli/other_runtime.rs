@@ -20,8 +20,8 @@ fn with_runtime(what: &str) -> Option<Directory> {
 const INSIST: &str = "set -m; $JOBC run --id insist-$$ --oci-runtime ./runc --root rootfs . </dev/null >out 2>err & run=$!
     for i in $(seq 400); do grep -qs ready out && break; sleep 0.02; done
     for i in 1 2 3; do kill -TERM $run; sleep 0.2; done
-    { sleep 20; kill -KILL $run; } >/dev/null 2>&1 & patience=$!
-    wait $run; code=$?; kill $patience
+    { sleep 20; kill -KILL $run; } >/dev/null 2>&1 & watchdog=$!
+    wait $run; code=$?; kill $watchdog
     ls -d /run/jobc/containers/insist-$$ 2>/dev/null; sed \"s/insist-$$/ID/g\" calls; cat err >&2; exit $code";
 
 #[test]

@@ -137,7 +137,7 @@ fn busybox() -> Option<PathBuf> {
 }
 
 #[test]
-fn the_machine_s_files_are_seen_and_never_changed() {
+fn the_hosts_files_are_seen_and_never_changed() {
     for user in users() {
         let name = format!("jobc-test-{}-{}", std::process::id(), user.uid);
         let line =

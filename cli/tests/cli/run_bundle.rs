@@ -8,7 +8,7 @@ use crate::directory::{Directory, HELLO, Run, binary, command};
 use crate::oci::bundle;
 
 #[test]
-fn what_is_no_bundle_is_told_from_one() {
+fn what_is_no_bundle_is_distinguished_from_one() {
     let directory = Directory::with_job(HELLO);
     directory.jobc(&["build", "--target", "local"]).exits(0);
     directory
@@ -33,7 +33,7 @@ fn what_is_no_bundle_is_told_from_one() {
 }
 
 #[test]
-fn what_nobody_knows_is_refused() {
+fn an_unknown_property_is_refused() {
     let Some(directory) = bundle("true", |config| {
         config["extra"] = json!(1);
         config["linux"]["memorySize"] = json!("1G");
@@ -129,8 +129,8 @@ fn signals_do_what_they_do_to_a_command() {
             "set -m; $JOBC run . </dev/null >out & run=$!
             for i in $(seq 400); do grep -q ready out && break; sleep 0.02; done
             for signal in {signals}; do kill -$signal $run; sleep 0.1; done
-            {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & patience=$!
-            wait $run; code=$?; kill $patience; exit $code"
+            {{ sleep 20; kill -KILL $run; }} >/dev/null 2>&1 & watchdog=$!
+            wait $run; code=$?; kill $watchdog; exit $code"
         )))
     };
     let ready = "echo ready; exec sleep 1000";

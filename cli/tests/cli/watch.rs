@@ -83,7 +83,7 @@ fn a_task_alone_is_shown_as_it_printed() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn what_is_not_there_is_reported() {
     let directory = ended();
     directory.about_jobs(&["logs", "wached"]).exits(2).says("did you mean `watched`?");
     directory.about_jobs(&["logs", "watched", "worker-1"]).exits(2).says("has no task `worker-1`");
@@ -150,7 +150,7 @@ fn a_reader_that_leaves_is_no_error() {
 }
 
 #[test]
-fn colors_are_for_terminals_and_for_who_asks() {
+fn colors_are_for_terminals_and_on_request() {
     let directory = ended();
     let plain = directory.about_jobs(&["logs", "watched"]);
     assert!(!plain.out.contains('\u{1b}'));

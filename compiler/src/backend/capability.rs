@@ -285,9 +285,9 @@ pub fn needs(job: &JobPlan) -> Vec<(Capability, Pointer)> {
     found
 }
 
-type Found = Vec<(Capability, Pointer)>;
+type CapabilityNeeds = Vec<(Capability, Pointer)>;
 
-fn needs_of_secrets(job: &JobPlan, found: &mut Found) {
+fn needs_of_secrets(job: &JobPlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::SecretPlan;
     for (name, secret) in &job.secrets {
         let capability = match secret {
@@ -298,7 +298,7 @@ fn needs_of_secrets(job: &JobPlan, found: &mut Found) {
     }
 }
 
-fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
+fn needs_of_volumes(job: &JobPlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::VolumeKind;
     for (name, volume) in &job.volumes {
         let under = if volume.kind == VolumeKind::Data { "data" } else { "outputs" };
@@ -321,7 +321,7 @@ fn needs_of_volumes(job: &JobPlan, found: &mut Found) {
     }
 }
 
-fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut Found) {
+fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut CapabilityNeeds) {
     use jobc_schema::plan::{CommandPlan, EnvPlan, FileContent, Reference};
     let at = role.at();
     for need in &role.needs {
@@ -416,7 +416,7 @@ fn needs_of_role(instances: &BTreeMap<&str, u32>, role: &RolePlan, found: &mut F
     needs_of_resources(role, &at.key("resources"), found);
 }
 
-fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut Found) {
+fn needs_of_resources(role: &RolePlan, at: &Pointer, found: &mut CapabilityNeeds) {
     let resources = &role.resources;
     let mut ask = |wanted: bool, capability: Capability, key: &str| {
         if wanted {

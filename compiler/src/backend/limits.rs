@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 const PERIOD: u64 = 100_000;
 
 /// The longest CPU period the kernel takes, in microseconds; it also wants a quota of at least 1,000.
-const LONGEST_PERIOD: u64 = 1_000_000;
+const MAX_PERIOD: u64 = 1_000_000;
 
 /// What the kernel holds a task to; what is absent is not limited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl CpuLimit {
     /// Below a hundredth of a CPU the usual period would make the quota smaller than the kernel takes, so the period is
     /// longer.
     pub fn of(millis: u64) -> Self {
-        let period = if millis < 10 { LONGEST_PERIOD } else { PERIOD };
+        let period = if millis < 10 { MAX_PERIOD } else { PERIOD };
         let quota = millis.saturating_mul(period / 1000);
         let shares = (millis.saturating_mul(1024) / 1000).clamp(2, 262_144);
         Self { quota, period, shares }

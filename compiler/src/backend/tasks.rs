@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 ///
 /// Every task's environment lists the addresses of all others, and Linux takes at most 128 KiB in one variable; the
 /// lists of 1,024 tasks with the longest names still fit.
-pub const MOST: u64 = 1024;
+pub const MAX_TASKS: u64 = 1024;
 
 /// One instance of a role.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Task<'_> {
 /// All tasks in the order of the file; none, with a finding, where there are more than [`MOST`].
 pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<Task<'a>> {
     let count: u64 = job.roles.iter().map(|role| u64::from(role.instances)).sum();
-    if count > MOST {
+    if count > MAX_TASKS {
         sink.push(too_many(job, count, context.allow_lossy));
         return vec![];
     }
@@ -45,7 +45,7 @@ pub fn tasks<'a>(job: &'a JobPlan, context: &Context<'_>, sink: &mut Sink) -> Ve
 
 fn too_many(job: &JobPlan, count: u64, lossy: bool) -> Diagnostic {
     let message = format!(
-        "the job has {count} tasks, but bundles and cgroup files are written for at most {MOST} tasks"
+        "the job has {count} tasks, but bundles and cgroup files are written for at most {MAX_TASKS} tasks"
     );
     let finding = if lossy {
         Diagnostic::warning(codes::TOO_MANY_TASKS, message)

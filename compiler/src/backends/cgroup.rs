@@ -15,7 +15,7 @@ use jobc_schema::{BackendName, Pointer};
 
 use crate::backend::limits::{HugePageLimit, Limits, check_settings};
 use crate::backend::tasks::{Task, tasks};
-use crate::backend::{Backend, Capability, Content, Context, File, From, Origin, PartOf, Support};
+use crate::backend::{Backend, Capability, Content, Context, File, FilePart, Origin, PartSource, Support};
 use crate::diagnostic::Sink;
 
 /// Writes the limits of each task as the kernel and systemd take them.
@@ -68,7 +68,9 @@ fn task_files(job: &JobPlan, task: Task<'_>) -> Vec<File> {
     files.extend(settings("v1", v1::files(&limits)));
     let unit = format!("systemd/jobc-{}-{}.scope.d/50-jobc.conf", job.name, task.name());
     let mut drop_in = File::new(directory.join(unit), Content::Text(systemd::drop_in(&limits)));
-    drop_in.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(task.role.at().key("resources")) });
+    drop_in
+        .origins
+        .push(Origin { part: FilePart::Line(1), from: PartSource::Spec(task.role.at().key("resources")) });
     files.push(drop_in);
     files
 }
@@ -77,11 +79,11 @@ fn task_files(job: &JobPlan, task: Task<'_>) -> Vec<File> {
 struct Setting {
     path: String,
     text: String,
-    from: Asked,
+    from: SettingOrigin,
 }
 
 /// The origin of a setting.
-enum Asked {
+enum SettingOrigin {
     /// A field of the role's resources.
     Resource(Vec<String>),
     /// A field of the target's `cgroup` settings.
@@ -92,33 +94,33 @@ enum Asked {
 
 impl Setting {
     fn of(resource: &str, path: &str, value: &impl ToString) -> Self {
-        let from = Asked::Resource(vec![resource.to_owned()]);
+        let from = SettingOrigin::Resource(vec![resource.to_owned()]);
         Self { path: path.to_owned(), text: value.to_string(), from }
     }
 
     fn of_page(page: &HugePageLimit, path: String) -> Self {
-        let from = Asked::Resource(vec!["hugepages".to_owned(), page.written.clone()]);
+        let from = SettingOrigin::Resource(vec!["hugepages".to_owned(), page.written.clone()]);
         Self { path, text: page.bytes.to_string(), from }
     }
 
     fn of_target(setting: &'static str, path: &str, value: &impl ToString) -> Self {
-        Self { path: path.to_owned(), text: value.to_string(), from: Asked::Target(setting) }
+        Self { path: path.to_owned(), text: value.to_string(), from: SettingOrigin::Target(setting) }
     }
 
-    fn usual(path: &str, text: String) -> Self {
-        Self { path: path.to_owned(), text, from: Asked::Usual }
+    fn default_setting(path: &str, text: String) -> Self {
+        Self { path: path.to_owned(), text, from: SettingOrigin::Usual }
     }
 
     fn file(self, directory: &Utf8PathBuf, role: &RolePlan) -> File {
         let from = match self.from {
-            Asked::Resource(keys) => {
-                From::Spec(role.at().key("resources").keys(keys.iter().map(String::as_str)))
+            SettingOrigin::Resource(keys) => {
+                PartSource::Spec(role.at().key("resources").keys(keys.iter().map(String::as_str)))
             }
-            Asked::Target(key) => From::Target(Pointer::ROOT.keys(["cgroup", key])),
-            Asked::Usual => From::Default("the devices of every container"),
+            SettingOrigin::Target(key) => PartSource::Target(Pointer::ROOT.keys(["cgroup", key])),
+            SettingOrigin::Usual => PartSource::Default("the devices of every container"),
         };
         let mut file = File::new(directory.join(self.path), Content::Text(self.text + "\n"));
-        file.origins.push(Origin { part: PartOf::Line(1), from });
+        file.origins.push(Origin { part: FilePart::Line(1), from });
         file
     }
 }

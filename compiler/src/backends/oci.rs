@@ -48,13 +48,13 @@ impl Backend for OciBackend {
     }
 
     fn lower(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) -> Vec<File> {
-        let places = address::Places::new(job);
+        let places = address::AddressBook::new(job);
         let injection = injection(job, context);
         let tasks = checked(job, context, &places, sink);
         let table = seccomp::table();
         let mut files = vec![];
         for task in tasks {
-            let seen = places.seen_by(task);
+            let seen = places.for_task(task);
             files.push(config::config(job, task, &seen, context, injection, &table));
             files.extend(mounts::files(task, &seen));
         }
@@ -62,7 +62,7 @@ impl Backend for OciBackend {
     }
 
     fn check(&self, job: &JobPlan, context: &Context<'_>, sink: &mut Sink) {
-        checked(job, context, &address::Places::new(job), sink);
+        checked(job, context, &address::AddressBook::new(job), sink);
     }
 }
 
@@ -76,7 +76,7 @@ fn injection(job: &JobPlan, context: &Context<'_>) -> GpuInjection {
 fn checked<'a>(
     job: &'a JobPlan,
     context: &Context<'_>,
-    places: &address::Places<'_>,
+    places: &address::AddressBook<'_>,
     sink: &mut Sink,
 ) -> Vec<Task<'a>> {
     let before = sink.error_count();

@@ -4,8 +4,8 @@
 //! `config/v2/protocol.js`), which differ; `docs/reference/openpai.md` has the table of fields.
 
 mod extras;
-mod kept;
 mod names;
+mod protocol_fields;
 mod resources;
 mod role;
 mod script;
@@ -21,11 +21,11 @@ use jobc_schema::role::RetryScope;
 use jobc_schema::{BackendName, Pointer};
 use serde_json::{Map, Value, json};
 
-use crate::backend::{Backend, Capability, Content, Context, File, From, Origin, PartOf, Support};
+use crate::backend::{Backend, Capability, Content, Context, File, FilePart, Origin, PartSource, Support};
 use crate::diagnostic::Sink;
 use crate::openpai::Names;
 
-use kept::Kept;
+use protocol_fields::ProtocolFields;
 
 /// Writes an OpenPAI protocol v2 job.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Backend for OpenpaiBackend {
             context,
             sink,
             names: Names::new(settings),
-            kept: Kept::new(job),
+            kept: ProtocolFields::new(job),
             secrets: IndexMap::new(),
             origins: vec![],
         };
@@ -71,7 +71,7 @@ struct Lowering<'a> {
     /// What roles and ports are called there.
     names: Names<'a>,
     /// What the job brought from there.
-    kept: Kept,
+    kept: ProtocolFields,
     /// Secrets that were used, by the name the protocol calls them; the value is a placeholder.
     secrets: IndexMap<String, String>,
     origins: Vec<Origin>,
@@ -177,13 +177,14 @@ impl Lowering<'_> {
 
     /// Notes that a part of the output comes from a place of the job file.
     fn origin(&mut self, part: &Pointer, spec: &Pointer) {
-        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from: From::Spec(spec.clone()) });
+        self.origins
+            .push(Origin { part: FilePart::Pointer(part.clone()), from: PartSource::Spec(spec.clone()) });
     }
 
     /// Notes that a part of the output comes from a setting of the target, below `openpai`.
     fn target_origin(&mut self, part: &Pointer, setting: &str) {
-        let from = From::Target(Pointer::ROOT.keys(["openpai", setting]));
-        self.origins.push(Origin { part: PartOf::Pointer(part.clone()), from });
+        let from = PartSource::Target(Pointer::ROOT.keys(["openpai", setting]));
+        self.origins.push(Origin { part: FilePart::Pointer(part.clone()), from });
     }
 }
 

@@ -1,6 +1,6 @@
-//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `declared` the target's cards.
+//! What lints know about a role's GPUs: its image's CUDA, its cards, and in `host_facts` the target's cards.
 
-mod declared;
+mod host_facts;
 
 use super::view::{RoleView, View};
 use crate::stdlib::{Version, images, models};
@@ -8,7 +8,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::{Gpu, OneOrMany, Vendor};
 use jobc_schema::plan::{GpuPlan, ImagePlan, ImageSource};
 
-pub(super) use declared::{Card, Declared, is_smaller};
+pub(super) use host_facts::{Card, HostGpuFacts, is_smaller};
 
 /// The NVIDIA GPUs that a role asks for.
 pub(super) fn nvidia<'a>(role: &RoleView<'a>) -> Option<&'a GpuPlan> {
@@ -66,6 +66,6 @@ pub(super) fn model_at(role: &RoleView<'_>, index: usize) -> Pointer {
 }
 
 /// The cards with these names; unknown names are left out.
-pub(super) fn cards(names: &[String]) -> Vec<(&str, models::Found)> {
+pub(super) fn cards(names: &[String]) -> Vec<(&str, models::ModelMatch)> {
     names.iter().filter_map(|name| Some((name.as_str(), models::find(name)?))).collect()
 }

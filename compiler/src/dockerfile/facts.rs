@@ -1,7 +1,9 @@
 //! Facts about the image that a Dockerfile builds.
 
 use indexmap::IndexMap;
-use jobc_dockerfile::{Command, From, Inspection, Instruction, Kind, Refusal, Stage, Variables, Word};
+use jobc_dockerfile::{
+    Command, ImageOrStage, Inspection, Instruction, Kind, Refusal, Stage, Variables, Word,
+};
 
 /// Facts about the image that a Dockerfile builds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,9 +52,9 @@ impl<'f> Stages<'f> {
 
     fn of(&mut self, stage: &'f Stage) -> Facts {
         let mut facts = match &stage.from {
-            From::Stage(below) => self.facts(*below),
-            From::Scratch => Facts { base: Some("scratch".to_owned()), ..Facts::default() },
-            From::Image { reference, .. } => {
+            ImageOrStage::Stage(below) => self.facts(*below),
+            ImageOrStage::Scratch => Facts { base: Some("scratch".to_owned()), ..Facts::default() },
+            ImageOrStage::Image { reference, .. } => {
                 Facts { base: (!stage.by_platform).then(|| reference.clone()), ..Facts::default() }
             }
         };

@@ -1,6 +1,6 @@
 //! Mistakes that can be seen in the Dockerfile alone.
 
-use jobc_dockerfile::{Copy, From, Instruction, Kind, Run, Runs, Source, Span, Stage, Word};
+use jobc_dockerfile::{Copy, ImageOrStage, Instruction, Kind, Run, Runs, Source, Span, Stage, Word};
 use jobc_schema::reference::Parts;
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
@@ -16,7 +16,7 @@ pub(super) fn lint(stages: &Stages<'_>, request: &Request<'_>, sink: &mut Sink) 
         lints.secrets(instruction, sink);
     }
     for (number, stage) in stages.file.stages.iter().enumerate() {
-        if let From::Image { reference, .. } = &stage.from
+        if let ImageOrStage::Image { reference, .. } = &stage.from
             && !stage.by_platform
         {
             lints.tag(reference, &stage.base, sink);
@@ -135,8 +135,8 @@ impl Lints<'_> {
     }
 
     /// `--from` that names no stage, so that the builder pulls an image.
-    fn source(&self, from: &From, what: &str, number: usize, sink: &mut Sink) {
-        let From::Image { reference, span, .. } = from else { return };
+    fn source(&self, from: &ImageOrStage, what: &str, number: usize, sink: &mut Sink) {
+        let ImageOrStage::Image { reference, span, .. } = from else { return };
         if reference.contains(['/', ':', '@', '.']) {
             return;
         }

@@ -3,7 +3,7 @@
 //! The file keeps its lines; a builder that knows the digests takes the images by them.
 
 use indexmap::IndexMap;
-use jobc_dockerfile::{From, Inspection};
+use jobc_dockerfile::{ImageOrStage, Inspection};
 
 use super::request::Request;
 use crate::diagnostic::{Place, Sink};
@@ -20,7 +20,7 @@ pub(super) fn locked(file: &Inspection, request: &Request<'_>, sink: &mut Sink) 
         let base = Some(&stage.from).filter(|_| !stage.by_platform);
         let taken = stage.instructions.iter().flat_map(jobc_dockerfile::Instruction::sources);
         for from in base.into_iter().chain(taken) {
-            if let From::Image { reference, span, .. } = from
+            if let ImageOrStage::Image { reference, span, .. } = from
                 && let Some(digest) = request.lock.digest(reference, Place::Span(request.span(span)), sink)
             {
                 found.insert(reference.clone(), digest.to_owned());

@@ -81,7 +81,7 @@ fn what_a_file_tells() {
 }
 
 #[test]
-fn the_stage_asked_for() {
+fn the_stage_requested() {
     let text = "FROM debian:12 AS first\nENV A=1\nFROM alpine:3.20\nENV B=2\nFROM first AS Third\n";
     let base = |target| inspect_with(text, target, &[]).0.unwrap().base.unwrap();
     assert_eq!(base(None), "debian:12");

@@ -27,7 +27,7 @@ pub struct Overrides<'a> {
 }
 
 /// The parameters with their values.
-pub(super) struct Settled {
+pub(super) struct ParamValues {
     /// The values.
     pub(super) values: IndexMap<String, Scalar>,
     /// The environment variables that values come from, by the parameter.
@@ -35,7 +35,7 @@ pub(super) struct Settled {
 }
 
 /// A parameter as the job file declares it.
-struct Declared<'a> {
+struct Declaration<'a> {
     name: &'a str,
     key: Span,
     kind: ScalarKind,
@@ -53,9 +53,9 @@ struct Declared<'a> {
 /// Reads the parameters and gives each its value.
 ///
 /// A parameter whose value is wrong gets one of its type all the same, so that one mistake is reported once.
-pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Sink) -> Settled {
+pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Sink) -> ParamValues {
     let entries = document.root.get("params").map_or(&[][..], Node::entries);
-    let declared: IndexMap<&str, Declared<'_>> =
+    let declared: IndexMap<&str, Declaration<'_>> =
         entries.iter().map(|entry| (entry.key.as_str(), declare(entry, sink))).collect();
     let mut values: IndexMap<String, Option<Scalar>> = IndexMap::new();
     for param in declared.values() {
@@ -112,7 +112,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
         let given = scalar.and_then(|scalar| checked(&scalar, param, &at, "the value", &note, sink));
         values.insert(name.clone(), Some(given.unwrap_or_else(|| stand_in(param.kind))));
     }
-    let mut settled = Settled { values: IndexMap::new(), from_environment: IndexMap::new() };
+    let mut settled = ParamValues { values: IndexMap::new(), from_environment: IndexMap::new() };
     for (name, value) in values {
         let param = &declared[name.as_str()];
         if let (None, Some((variable, at))) = (&value, &param.env) {
@@ -136,7 +136,7 @@ pub(super) fn read(document: &Document, overrides: &Overrides<'_>, sink: &mut Si
     settled
 }
 
-fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
+fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declaration<'a> {
     let node = &entry.value;
     let rules = matches!(node.value, Value::Mapping(_));
     let get = |key: &str| if rules { node.get(key) } else { None };
@@ -172,7 +172,7 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
         Some(kind) => kind,
         None => ScalarKind::String,
     });
-    let param = Declared {
+    let param = Declaration {
         name: &entry.key,
         key: entry.key_span,
         kind,
@@ -187,7 +187,7 @@ fn declare<'a>(entry: &'a Entry, sink: &mut Sink) -> Declared<'a> {
     param
 }
 
-fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
+fn contradictions(param: &Declaration<'_>, sink: &mut Sink) {
     let name = param.name;
     let numeric = matches!(param.kind, ScalarKind::Integer | ScalarKind::Number);
     for (key, bound) in [("min", param.min), ("max", param.max)] {
@@ -228,7 +228,7 @@ fn contradictions(param: &Declared<'_>, sink: &mut Sink) {
 /// The value in the parameter's type, where the rules allow it.
 fn checked(
     value: &Scalar,
-    param: &Declared<'_>,
+    param: &Declaration<'_>,
     at: &Place,
     what: &str,
     notes: &[String],
@@ -323,7 +323,7 @@ fn stand_in(kind: ScalarKind) -> Scalar {
     Scalar { text: value.to_string(), value }
 }
 
-fn wrong_type(found: &str, param: &Declared<'_>) -> Diagnostic {
+fn wrong_type(found: &str, param: &Declaration<'_>) -> Diagnostic {
     let wanted = describe(param.kind);
     let mut diagnostic = Diagnostic::error(
         codes::PARAM_TYPE,
@@ -335,7 +335,7 @@ fn wrong_type(found: &str, param: &Declared<'_>) -> Diagnostic {
     diagnostic
 }
 
-fn unknown(name: &str, declared: &IndexMap<&str, Declared<'_>>, document: &Document) -> Diagnostic {
+fn unknown(name: &str, declared: &IndexMap<&str, Declaration<'_>>, document: &Document) -> Diagnostic {
     let job = document.root.get("name").and_then(Node::as_str).unwrap_or("the job");
     let diagnostic =
         Diagnostic::error(codes::PARAM_UNKNOWN, format!("unknown parameter `{name}` of `{job}`"));

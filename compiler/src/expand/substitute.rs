@@ -245,7 +245,7 @@ impl<'a, 's> Walk<'a, 's> {
             let whole = parts.len() == 1;
             let scalar = self.engine.evaluate(expression.code, &self.names).and_then(|value| value.scalar());
             match scalar {
-                Ok(scalar) if whole && keeps_type(&self.path) => return Some(typed(node, scalar)),
+                Ok(scalar) if whole && keeps_type(&self.path) => return Some(with_scalar(node, scalar)),
                 Ok(scalar) => out.push_str(&scalar.text),
                 Err(failure) => {
                     let at = CodeSpan::find(self.sources, node.span, text, expression);
@@ -344,7 +344,7 @@ fn stand_in(path: &[&str]) -> Value {
 }
 
 /// The node an expression with a type becomes.
-fn typed(node: &Node, scalar: Scalar) -> Node {
+fn with_scalar(node: &Node, scalar: Scalar) -> Node {
     let value = match scalar.value {
         serde_json::Value::Bool(b) => Value::Bool(b),
         // `${{ params.gpus / 8 }}` is 2.0 to the engine and 2 everywhere else.

@@ -20,7 +20,7 @@ use crate::suggest;
 const FUEL: u64 = 200_000;
 
 /// Bytes of code in one expression. The engine reads nested code by recursion, so longer code could exhaust the stack.
-const LONGEST: usize = 1000;
+const MAX_LENGTH: usize = 1000;
 
 /// Filters that take text: a number before them is the text it was written as.
 const TEXT_FILTERS: &[&str] = &["sh", "string", "upper", "lower", "replace", "trim", "title"];
@@ -97,7 +97,7 @@ impl Names {
         Ok(value)
     }
 
-    fn written(&self, path: &Path) -> Option<&Scalar> {
+    fn original(&self, path: &Path) -> Option<&Scalar> {
         let scalars = self.written.get(&Scope::parse(path.root())?)?;
         if path.steps.len() == 2 { scalars.get(path.name(1)?) } else { None }
     }
@@ -151,8 +151,8 @@ impl Engine {
     /// # Errors
     /// The error of the engine.
     pub fn check(&self, code: &str) -> Result<(), Failure> {
-        if code.len() > LONGEST {
-            return Err(too_long(LONGEST));
+        if code.len() > MAX_LENGTH {
+            return Err(too_long(MAX_LENGTH));
         }
         let known = paths(code);
         let readable = quote_dashes(code, &known);
@@ -169,8 +169,8 @@ impl Engine {
     /// # Errors
     /// A name that is not defined, or the error of the engine.
     pub fn evaluate(&self, code: &str, names: &Names) -> Result<Outcome, Failure> {
-        if code.len() > LONGEST {
-            return Err(too_long(LONGEST));
+        if code.len() > MAX_LENGTH {
+            return Err(too_long(MAX_LENGTH));
         }
         let known = paths(code);
         let mut values = Vec::with_capacity(known.len());
@@ -181,7 +181,7 @@ impl Engine {
         if let ([path], [value]) = (&known[..], &values[..])
             && code.trim() == &code[path.range.clone()]
         {
-            return Ok(match names.written(path) {
+            return Ok(match names.original(path) {
                 Some(scalar) => Outcome::Written(scalar.clone()),
                 None => Outcome::Value(value.clone()),
             });
@@ -256,7 +256,7 @@ fn spell_numbers(code: &str, paths: &[Path], names: &Names) -> Option<String> {
     let mut out = String::new();
     let mut from = 0;
     for path in paths {
-        let Some(scalar) = names.written(path).filter(|s| s.value.is_number()) else { continue };
+        let Some(scalar) = names.original(path).filter(|s| s.value.is_number()) else { continue };
         let before = code[..path.range.start].trim_end();
         let after = code[path.range.end..].trim_start();
         let alone_before = before.is_empty() || before.ends_with(['~', '(', ',']);

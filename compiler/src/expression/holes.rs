@@ -15,7 +15,7 @@ const CLOSE: char = '\u{F0001}';
 
 /// A stretch of a string with marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stretch<'a> {
+pub enum TextSegment<'a> {
     /// Text.
     Text(&'a str),
     /// The inside of a mark.
@@ -28,19 +28,19 @@ pub fn mark(inside: &str) -> String {
 }
 
 /// Cuts a string into text and marks.
-pub fn stretches(text: &str) -> Vec<Stretch<'_>> {
+pub fn stretches(text: &str) -> Vec<TextSegment<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find(OPEN) {
         let Some(end) = rest[start..].find(CLOSE).map(|at| start + at) else { break };
         if start > 0 {
-            found.push(Stretch::Text(&rest[..start]));
+            found.push(TextSegment::Text(&rest[..start]));
         }
-        found.push(Stretch::Mark(&rest[start + OPEN.len_utf8()..end]));
+        found.push(TextSegment::Mark(&rest[start + OPEN.len_utf8()..end]));
         rest = &rest[end + CLOSE.len_utf8()..];
     }
     if !rest.is_empty() {
-        found.push(Stretch::Text(rest));
+        found.push(TextSegment::Text(rest));
     }
     found
 }
@@ -76,11 +76,11 @@ pub struct HoleList {
     /// The inside of one's mark.
     pub item: Box<dyn Fn(usize) -> String + Send + Sync>,
     /// The inside of the mark for all of them with a separator; absent where the plan has no such placeholder.
-    pub joined: Option<Joined>,
+    pub joined: Option<JoinFn>,
 }
 
 /// Makes the inside of the mark of a whole list with a separator.
-pub type Joined = Box<dyn Fn(&str) -> String + Send + Sync>;
+pub type JoinFn = Box<dyn Fn(&str) -> String + Send + Sync>;
 
 impl fmt::Debug for HoleList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -50,7 +50,7 @@ impl Path {
 }
 
 /// Keywords of the expression language, which are not names.
-const WORDS: &[&str] =
+const KEYWORDS: &[&str] =
     &["and", "or", "not", "in", "is", "if", "else", "true", "false", "none", "True", "False", "None"];
 
 /// The paths of an expression in order.
@@ -71,7 +71,7 @@ pub fn paths(code: &str) -> Vec<Path> {
             let word = &code[at..end];
             let called = next(code, end) == Some('(');
             let named = next(code, end) == Some('=') && !code[end..].trim_start().starts_with("==");
-            if matches!(before, "." | "|" | "is") || called || named || WORDS.contains(&word) {
+            if matches!(before, "." | "|" | "is") || called || named || KEYWORDS.contains(&word) {
                 // `is not defined`: the test's name follows the `not`.
                 before = if before == "is" && word == "not" { "is" } else { word };
                 at = end;

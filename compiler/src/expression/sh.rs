@@ -1,6 +1,6 @@
 //! The filter `sh`: one word for a shell.
 
-use super::holes::{Stretch, mark, stretches};
+use super::holes::{TextSegment, mark, stretches};
 
 /// Quotes a text so that a POSIX shell reads it as one word.
 ///
@@ -13,9 +13,9 @@ pub(super) fn quote(text: &str) -> String {
     stretches(text)
         .into_iter()
         .map(|stretch| match stretch {
-            Stretch::Mark(inside) => mark(inside),
-            Stretch::Text(text) if text.chars().all(safe) => text.to_owned(),
-            Stretch::Text(text) => format!("'{}'", text.replace('\'', r"'\''")),
+            TextSegment::Mark(inside) => mark(inside),
+            TextSegment::Text(text) if text.chars().all(safe) => text.to_owned(),
+            TextSegment::Text(text) => format!("'{}'", text.replace('\'', r"'\''")),
         })
         .collect()
 }

@@ -31,7 +31,7 @@ impl Expression<'_> {
 
 /// A `${{` without its `}}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unclosed {
+pub struct UnclosedExpression {
     /// The byte offset of the `${{` in the string.
     pub start: usize,
     /// The number of the expression it would have been.
@@ -50,7 +50,7 @@ pub fn has_expression(text: &str) -> bool {
 ///
 /// # Errors
 /// A `${{` that no `}}` follows.
-pub fn split(text: &str) -> Result<Vec<Part<'_>>, Unclosed> {
+pub fn split(text: &str) -> Result<Vec<Part<'_>>, UnclosedExpression> {
     let mut parts = Vec::new();
     let mut from = 0;
     let mut number = 0;
@@ -59,7 +59,8 @@ pub fn split(text: &str) -> Result<Vec<Part<'_>>, Unclosed> {
             parts.push(Part::Text(&text[from..start]));
         }
         let code = &text[start + OPEN.len()..];
-        let length = closing(code).or_else(|| code.find(CLOSE)).ok_or(Unclosed { start, number })?;
+        let length =
+            closing(code).or_else(|| code.find(CLOSE)).ok_or(UnclosedExpression { start, number })?;
         let end = start + OPEN.len() + length + CLOSE.len();
         let code = &code[..length];
         parts.push(Part::Expression(Expression { code, range: start..end, number }));

@@ -14,8 +14,8 @@ fn strings_are_cut_at_expressions() {
     check("${{ {'a': {'b': 1}} }}", &[" {'a': {'b': 1}} "]);
     check("${{ it's }} ${{ b }}", &[" it's ", " b "]);
     check("日本${{ 名 }}語", &[" 名 "]);
-    assert_eq!(split("a ${{ b"), Err(Unclosed { start: 2, number: 0 }));
-    assert_eq!(split("${{ a }} ${{ b }"), Err(Unclosed { start: 9, number: 1 }));
+    assert_eq!(split("a ${{ b"), Err(UnclosedExpression { start: 2, number: 0 }));
+    assert_eq!(split("${{ a }} ${{ b }"), Err(UnclosedExpression { start: 9, number: 1 }));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::source::Span;
 use crate::suggest;
 
 /// The greatest number of anything.
-const MOST: i64 = 2_147_483_647;
+const MAX_INTEGER: i64 = 2_147_483_647;
 
 /// A map of another tool's and what it is called in messages.
 pub(super) struct Fields<'a> {
@@ -196,7 +196,7 @@ fn whole(entry: &Entry, least: i64, sink: &mut Sink) -> Option<i64> {
                 .as_i64()
                 .or_else(|| format!("{:.1}", number.as_f64()?).strip_suffix(".0")?.parse().ok());
             let read = read.filter(|_| number.as_f64().is_some_and(|float| float.fract() == 0.0));
-            let read = read.filter(|n| (least..=MOST).contains(n));
+            let read = read.filter(|n| (least..=MAX_INTEGER).contains(n));
             if read.is_none() {
                 wrong(entry, what, sink);
             }

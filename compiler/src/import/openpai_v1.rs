@@ -16,7 +16,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{LONGEST_JOB, converted, short};
+use crate::openpai::{MAX_JOB_NAME, converted, short};
 
 use super::fields::{Fields, wrong};
 use super::nodes::{self, entry, map, number, sequence, string};
@@ -39,7 +39,7 @@ const KNOWN: &[&str] = &[
 ];
 
 /// Fields that have another name in protocol v1.
-const ELSEWHERE: [(&str, &str); 4] = [
+const MISPLACED_FIELDS: [(&str, &str); 4] = [
     ("name", "`jobName`"),
     ("jobRetryCount", "`retryCount`"),
     ("defaults", "`virtualCluster`"),
@@ -52,7 +52,7 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     let root = &document.root;
     let first = root.entries().first()?;
     let job = Fields { node: root, place: first.key_span, within: String::new() };
-    job.refuse_others_but(KNOWN, &ELSEWHERE, sink);
+    job.refuse_others_but(KNOWN, &MISPLACED_FIELDS, sink);
 
     let directories = directories::read(&job, environment::variables(&job, sink), sink);
     let gpu_type = job.text("gpuType", sink);
@@ -63,8 +63,8 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
     entries.extend(retry(&job, sink));
     let roles = job
         .required("taskRoles", sink)
-        .and_then(|field| roles(field, &role::Shared { gpu_type, setup: &directories.setup }, sink));
-    let kept = kept(&job, roles.as_ref(), gpu_type.map(|(_, text)| text), sink);
+        .and_then(|field| roles(field, &role::JobSettings { gpu_type, setup: &directories.setup }, sink));
+    let kept = openpai_fields(&job, roles.as_ref(), gpu_type.map(|(_, text)| text), sink);
     entries.extend(roles);
     let at = first.key_span;
     entries.push(entry("compat", at, sequence(at, vec![string(at, "openpai")])));
@@ -76,7 +76,7 @@ pub(super) fn import(document: &Document, sink: &mut Sink) -> Option<Document> {
 }
 
 /// What OpenPAI does with the job that no other target has a word for.
-fn kept(
+fn openpai_fields(
     job: &Fields<'_>,
     roles: Option<&Entry>,
     gpu_type: Option<&str>,
@@ -103,7 +103,7 @@ fn kept(
             && name.chars().all(|c| c.is_ascii_alphanumeric() || letters.contains(c))
     };
     let name = job.node.get("jobName").and_then(|name| name.as_str());
-    let changed = |name: &&str| converted(name, LONGEST_JOB, false).as_deref() != Some(*name);
+    let changed = |name: &&str| converted(name, MAX_JOB_NAME, false).as_deref() != Some(*name);
     if let Some(name) = name.filter(|name| named(name, "_-")).filter(changed) {
         protocol.insert("name".to_owned(), name.into());
     }
@@ -179,7 +179,7 @@ fn name(field: &Entry, job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
         }
         return None;
     };
-    let Some(ours) = converted(text, LONGEST_JOB, false) else {
+    let Some(ours) = converted(text, MAX_JOB_NAME, false) else {
         wrong(field, "a name with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -223,7 +223,7 @@ fn retry(job: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
     Some(entry("retry", key, map(at, rules)))
 }
 
-fn roles(field: &Entry, shared: &role::Shared<'_>, sink: &mut Sink) -> Option<Entry> {
+fn roles(field: &Entry, shared: &role::JobSettings<'_>, sink: &mut Sink) -> Option<Entry> {
     let items = field.value.items();
     if items.is_empty() {
         wrong(field, "a list of at least one task role", sink);

@@ -8,7 +8,7 @@ mod deployment;
 mod extras;
 mod findings;
 mod images;
-mod kept;
+mod openpai_fields;
 mod parameters;
 mod plugins;
 mod prerequisites;
@@ -24,7 +24,7 @@ use serde_json::Value as Json;
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Document, Entry, Node, Value};
-use crate::openpai::{LONGEST_JOB, PLUGINS, Sections, converted, read_sections, short};
+use crate::openpai::{MAX_JOB_NAME, PLUGINS, Sections, converted, read_sections, short};
 use crate::source::{Sources, Span};
 
 use super::fields::{Fields, wrong};
@@ -34,7 +34,7 @@ use role::{Job, TaskRole};
 use template::{Scope, is_param, number_text};
 
 /// Fields that are somewhere else, most of them since protocol v1, with what to write.
-const ELSEWHERE: [(&str, &str); 13] = [
+const MISPLACED_FIELDS: [(&str, &str); 13] = [
     ("jobName", "`name`"),
     ("image", "a prerequisite of type `dockerimage`, and its name as `dockerImage` of each task role"),
     ("retryCount", "`jobRetryCount`"),
@@ -61,7 +61,7 @@ pub(super) fn import(
     let root = &document.root;
     let first = root.entries().first()?;
     let fields = Fields { node: root, place: first.key_span, within: String::new() };
-    fields.refuse_others_but(&crate::openpai::FIELDS, &ELSEWHERE, sink);
+    fields.refuse_others_but(&crate::openpai::FIELDS, &MISPLACED_FIELDS, sink);
     fixed(&fields, sink);
     let name = name(&fields, sink);
     let roles: Vec<&str> =
@@ -98,7 +98,7 @@ pub(super) fn import(
     for role in &task_roles {
         registries.read(role, &pool, &job.scope, sink);
     }
-    let mut kept = kept::Kept::new(&fields, &task_roles, &job, &deployments, sink);
+    let mut kept = openpai_fields::OpenpaiFields::new(&fields, &task_roles, &job, &deployments, sink);
     if let Some((field, count)) = retries.filter(|(_, count)| *count > 0 && retries_tasks(&task_roles)) {
         let message = "on targets other than OpenPAI, task roles with a `taskRetryCount` do not also retry the whole job";
         sink.push(Diagnostic::info(codes::OPENPAI_PLACE, message).at_span(field.key_span, ""));
@@ -132,7 +132,7 @@ pub(super) fn import(
         entries.push(entry("compat", at, sequence(at, vec![string(at, "openpai")])));
     }
     entries.extend(kept.entry(at));
-    if kept::written_by_jobc(&fields) {
+    if openpai_fields::written_by_jobc(&fields) {
         // Its templates are filled in already, so its parameters are a record.
         entries.push(entry("x-jobc-allow", at, sequence(at, vec![string(at, codes::UNUSED_PARAM.as_str())])));
     }
@@ -182,7 +182,7 @@ fn name(fields: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
         return None;
     };
     let fits = text.len() <= 255 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let Some(ours) = converted(text, LONGEST_JOB, false).filter(|_| fits) else {
+    let Some(ours) = converted(text, MAX_JOB_NAME, false).filter(|_| fits) else {
         let message = format!("`{text}` is not the name of a job");
         sink.push(
             Diagnostic::error(codes::OPENPAI_VALUE, message)

@@ -157,8 +157,8 @@ fn thresholds_of_protocol_2() {
     ];
     let texts: Vec<String> =
         thresholds.iter().map(|text| protocol_2("", &format!("{text}    commands: [c]\n"))).collect();
-    let said = check(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| line.starts_with("\"min_")).collect();
+    let output = check(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let lines: Vec<&str> = output.lines().map(str::trim).filter(|line| line.starts_with("\"min_")).collect();
     assert_eq!(
         lines,
         [
@@ -261,12 +261,12 @@ fn ten_thousand_task_roles_are_read() {
 #[test]
 fn empty_fields_that_protocol_v2_lacks_are_ignored() {
     let (_, _, sink) = run(EXAMPLE);
-    let said: Vec<String> = sink.diagnostics().iter().map(|d| d.message.clone()).collect();
+    let output: Vec<String> = sink.diagnostics().iter().map(|d| d.message.clone()).collect();
     for (value, kept) in [("{}", false), ("null", false), ("{\"A\": \"1\"}", true)] {
         let text = EXAMPLE.replacen('{', &format!("{{\"jobEnvs\":{value},"), 1);
         let (_, document, sink) = run(&text);
         let found: Vec<String> = sink.diagnostics().iter().map(|d| d.message.clone()).collect();
-        assert_eq!(found, said, "jobEnvs: {value}");
+        assert_eq!(found, output, "jobEnvs: {value}");
         let document = document.expect("a job").to_json();
         let variable = document.get("env").and_then(|env| env.get("A"));
         assert_eq!(variable, kept.then(|| "1".into()).as_ref(), "jobEnvs: {value}");

@@ -6,11 +6,11 @@ use jobc_schema::target::OpenpaiTarget;
 use serde_json::{Map, Value};
 
 /// The longest job name of ours.
-pub const LONGEST_JOB: usize = 40;
+pub const MAX_JOB_NAME: usize = 40;
 /// The longest role name of ours.
-pub const LONGEST_ROLE: usize = 32;
+pub const MAX_ROLE_NAME: usize = 32;
 /// The longest port label of ours.
-pub const LONGEST_LABEL: usize = 15;
+pub const MAX_LABEL: usize = 15;
 
 /// A name of OpenPAI's as ours: lower case, `-` for other marks, a letter first if requested, and at most so many
 /// characters. Nothing where no letter or digit is left.
@@ -60,7 +60,7 @@ impl<'a> Names<'a> {
         let roles = protocol.and_then(|fields| fields.get("taskRoles")).and_then(Value::as_object);
         let named = roles.into_iter().flatten().filter_map(|(name, role)| {
             let states_shm = role.pointer("/extraContainerOptions/shmMB").is_some();
-            Some((converted(name, LONGEST_ROLE, true)?, Role { name, labels: labels(role), states_shm }))
+            Some((converted(name, MAX_ROLE_NAME, true)?, Role { name, labels: labels(role), states_shm }))
         });
         Self {
             cluster: settings.and_then(|settings| settings.virtual_cluster.as_deref()),
@@ -71,7 +71,7 @@ impl<'a> Names<'a> {
 
     /// The job's name there.
     pub fn job(&self, ours: &str) -> String {
-        let kept = self.job.filter(|name| converted(name, LONGEST_JOB, false).as_deref() == Some(ours));
+        let kept = self.job.filter(|name| converted(name, MAX_JOB_NAME, false).as_deref() == Some(ours));
         kept.unwrap_or(ours).to_owned()
     }
 
@@ -100,7 +100,7 @@ impl<'a> Names<'a> {
 fn labels(role: &Value) -> BTreeMap<String, &str> {
     let ports = role.pointer("/resourcePerInstance/ports").and_then(Value::as_object);
     let labels = ports.into_iter().flat_map(Map::keys);
-    labels.filter_map(|label| Some((converted(label, LONGEST_LABEL, true)?, label.as_str()))).collect()
+    labels.filter_map(|label| Some((converted(label, MAX_LABEL, true)?, label.as_str()))).collect()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ struct Loader<'t, 'r, 's> {
 }
 
 /// The text between two entries.
-enum Next {
+enum Separator {
     /// Another entry.
     Entry,
     /// The closing bracket, which is read.
@@ -96,7 +96,7 @@ impl Loader<'_, '_, '_> {
     fn list(&mut self, start: usize) -> Option<Value> {
         let mut items: Vec<Node> = vec![];
         let mut comma = None;
-        while let Next::Entry = self.next(start, ']', comma)? {
+        while let Separator::Entry = self.next(start, ']', comma)? {
             items.push(self.value()?);
             comma = self.separator(items.last().map_or(start, |item| item.span.end as usize))?;
         }
@@ -107,7 +107,7 @@ impl Loader<'_, '_, '_> {
         let mut entries: Vec<Entry> = vec![];
         let mut keys = Keys::default();
         let mut comma = None;
-        while let Next::Entry = self.next(start, '}', comma)? {
+        while let Separator::Entry = self.next(start, '}', comma)? {
             let key_start = self.at;
             let key = self.key()?;
             let key_span = self.report.span(key_start, self.at);
@@ -122,7 +122,7 @@ impl Loader<'_, '_, '_> {
     }
 
     /// Finds the next entry or the closing bracket; `comma` is where the comma before it stands.
-    fn next(&mut self, start: usize, close: char, mut comma: Option<usize>) -> Option<Next> {
+    fn next(&mut self, start: usize, close: char, mut comma: Option<usize>) -> Option<Separator> {
         loop {
             let elided = self.blank()?;
             match self.peek() {
@@ -132,7 +132,7 @@ impl Loader<'_, '_, '_> {
                         self.trailing_comma(comma);
                     }
                     self.at += 1;
-                    return Some(Next::End);
+                    return Some(Separator::End);
                 }
                 Some(',') => {
                     if !elided {
@@ -153,7 +153,7 @@ impl Loader<'_, '_, '_> {
                     );
                     return None;
                 }
-                Some(_) => return Some(Next::Entry),
+                Some(_) => return Some(Separator::Entry),
                 None => {
                     let open = self.text[start..].chars().next().unwrap_or('[');
                     let message = format!("the bracket `{open}` is not closed");
@@ -269,10 +269,10 @@ impl Loader<'_, '_, '_> {
 
     /// Reports a spelling that JSON does not have, with the one it has.
     fn spelling(&mut self, message: &str, span: crate::source::Span, instead: &str) {
-        self.mendable(codes::JSON_SPELLING, message, span, instead);
+        self.report_fixable(codes::JSON_SPELLING, message, span, instead);
     }
 
-    fn mendable(&mut self, code: Code, message: &str, span: crate::source::Span, instead: &str) {
+    fn report_fixable(&mut self, code: Code, message: &str, span: crate::source::Span, instead: &str) {
         if !self.report.wants(code, span) {
             return;
         }

@@ -9,7 +9,7 @@ use crate::source::Span;
 use super::report::Report;
 
 /// Maps up to this size are searched through; larger ones get an index.
-const SEARCHED: usize = 16;
+const MAX_SEARCHED: usize = 16;
 
 /// The keys of one map that is being read.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Keys {
 impl Keys {
     /// The place of an equal key among the entries so far, if any.
     pub(super) fn find(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
-        if entries.len() <= SEARCHED {
+        if entries.len() <= MAX_SEARCHED {
             return entries.iter().find(|entry| entry.key == key).map(|entry| entry.key_span);
         }
         for entry in &entries[self.indexed..] {

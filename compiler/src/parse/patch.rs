@@ -14,7 +14,7 @@ use super::report::Report;
 use super::{begins_like_json, yaml};
 
 /// How many enclosing entries are tried before the whole text is read.
-const TRIED: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// How far below the root an edit is followed.
 const MAX_STEPS: usize = 16;
@@ -37,22 +37,22 @@ impl Change {
     /// Compares two texts; both ends are between characters.
     pub fn between(old: &str, new: &str) -> Self {
         let (a, b) = (old.as_bytes(), new.as_bytes());
-        let most = a.len().min(b.len());
-        let mut start = equal_chunks(a, b, most);
-        while start < most && a[start] == b[start] {
+        let max = a.len().min(b.len());
+        let mut start = equal_chunks(a, b, max);
+        while start < max && a[start] == b[start] {
             start += 1;
         }
         while !(old.is_char_boundary(start) && new.is_char_boundary(start)) {
             start -= 1;
         }
-        let most = most - start;
+        let max = max - start;
         let mut tail = 0;
-        while tail + CHUNK <= most
+        while tail + CHUNK <= max
             && a[a.len() - tail - CHUNK..a.len() - tail] == b[b.len() - tail - CHUNK..b.len() - tail]
         {
             tail += CHUNK;
         }
-        while tail < most && a[a.len() - tail - 1] == b[b.len() - tail - 1] {
+        while tail < max && a[a.len() - tail - 1] == b[b.len() - tail - 1] {
             tail += 1;
         }
         while !(old.is_char_boundary(a.len() - tail) && new.is_char_boundary(b.len() - tail)) {
@@ -75,9 +75,9 @@ impl Change {
 /// Texts are compared in pieces of this many bytes first.
 const CHUNK: usize = 256;
 
-fn equal_chunks(a: &[u8], b: &[u8], most: usize) -> usize {
+fn equal_chunks(a: &[u8], b: &[u8], max: usize) -> usize {
     let mut at = 0;
-    while at + CHUNK <= most && a[at..at + CHUNK] == b[at..at + CHUNK] {
+    while at + CHUNK <= max && a[at..at + CHUNK] == b[at..at + CHUNK] {
         at += CHUNK;
     }
     at
@@ -93,7 +93,7 @@ pub fn patch(document: &mut Document, old: &str, new: &str) -> bool {
     }
     let change = Change::between(old, new);
     let regions = regions(&document.root, old, change);
-    regions.iter().enumerate().rev().take(TRIED).any(|(depth, region)| {
+    regions.iter().enumerate().rev().take(MAX_TRIES).any(|(depth, region)| {
         let steps: Vec<usize> = regions[..=depth].iter().map(|region| region.index).collect();
         let Some(entries) = read(document, region, &steps, new, change) else { return false };
         put(&mut document.root, &steps, entries, change.by());

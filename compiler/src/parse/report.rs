@@ -6,7 +6,7 @@ use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
 use crate::source::{SourceId, Span};
 
 /// Findings of one kind that are shown; a hostile file could hold one at every second byte.
-const SHOWN_PER_CODE: usize = 50;
+const MAX_PER_CODE: usize = 50;
 
 /// Takes the findings about one source.
 pub(super) struct Report<'s> {
@@ -35,7 +35,7 @@ impl<'s> Report<'s> {
     /// Whether a finding with that code would still be shown; callers with much to format ask first.
     pub(super) fn wants(&mut self, code: Code, at: Span) -> bool {
         let (count, hidden) = self.counts.entry(code).or_default();
-        if *count < SHOWN_PER_CODE {
+        if *count < MAX_PER_CODE {
             return true;
         }
         *count += 1;
@@ -75,7 +75,7 @@ impl<'s> Report<'s> {
     pub(super) fn finish(self) {
         for (code, (count, hidden)) in self.counts {
             if let Some(span) = hidden {
-                let more = count - SHOWN_PER_CODE;
+                let more = count - MAX_PER_CODE;
                 let message = format!("{more} more of these are not shown");
                 self.sink
                     .push(Diagnostic::new(code, Severity::Note, message).at_place(Place::Span(span), ""));

@@ -4,7 +4,7 @@ use serde_json::Number;
 
 /// A plain scalar by YAML 1.2's core schema.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Plain {
+pub(super) enum PlainScalar {
     /// `null`, `~` or nothing.
     Null,
     /// `true` or `false`.
@@ -22,29 +22,29 @@ pub(super) enum Plain {
 }
 
 /// Reads a plain scalar.
-pub(super) fn resolve(text: &str) -> Plain {
+pub(super) fn resolve(text: &str) -> PlainScalar {
     match text.as_bytes().first() {
-        None | Some(b'~') if text.len() <= 1 => Plain::Null,
-        Some(b'n' | b'N') if matches!(text, "null" | "Null" | "NULL") => Plain::Null,
-        Some(b't' | b'T') if matches!(text, "true" | "True" | "TRUE") => Plain::Bool(true),
-        Some(b'f' | b'F') if matches!(text, "false" | "False" | "FALSE") => Plain::Bool(false),
+        None | Some(b'~') if text.len() <= 1 => PlainScalar::Null,
+        Some(b'n' | b'N') if matches!(text, "null" | "Null" | "NULL") => PlainScalar::Null,
+        Some(b't' | b'T') if matches!(text, "true" | "True" | "TRUE") => PlainScalar::Bool(true),
+        Some(b'f' | b'F') if matches!(text, "false" | "False" | "FALSE") => PlainScalar::Bool(false),
         Some(b'0'..=b'9' | b'+' | b'-' | b'.') => number(text),
-        _ => Plain::Text,
+        _ => PlainScalar::Text,
     }
 }
 
-fn number(text: &str) -> Plain {
+fn number(text: &str) -> PlainScalar {
     let (sign, digits) = match text.as_bytes() {
         [b'-', ..] => ("-", &text[1..]),
         [b'+', ..] => ("", &text[1..]),
         _ => ("", text),
     };
     if matches!(digits, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Plain::NotFinite;
+        return PlainScalar::NotFinite;
     }
     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
         if digits.len() > 1 && digits.starts_with('0') {
-            return Plain::LeadingZero;
+            return PlainScalar::LeadingZero;
         }
         return integer(&format!("{sign}{digits}"));
     }
@@ -54,19 +54,24 @@ fn number(text: &str) -> Plain {
         if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
             return None;
         }
-        Some(u64::from_str_radix(digits, radix).map_or(Plain::TooLarge, |n| Plain::Number(n.into())))
+        Some(
+            u64::from_str_radix(digits, radix)
+                .map_or(PlainScalar::TooLarge, |n| PlainScalar::Number(n.into())),
+        )
     };
     radix("0o", 8).or_else(|| radix("0x", 16)).unwrap_or_else(|| float(text, digits))
 }
 
 /// An integer in decimal, with a minus or nothing before it.
-fn integer(text: &str) -> Plain {
+fn integer(text: &str) -> PlainScalar {
     let signed = text.parse::<i64>().map(Number::from);
-    signed.or_else(|_| text.parse::<u64>().map(Number::from)).map_or(Plain::TooLarge, Plain::Number)
+    signed
+        .or_else(|_| text.parse::<u64>().map(Number::from))
+        .map_or(PlainScalar::TooLarge, PlainScalar::Number)
 }
 
 /// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
-fn float(text: &str, digits: &str) -> Plain {
+fn float(text: &str, digits: &str) -> PlainScalar {
     let is_number = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
@@ -78,16 +83,16 @@ fn float(text: &str, digits: &str) -> Plain {
         None => is_number(mantissa),
     };
     if !mantissa_fits || exponent.is_some_and(|e| !is_number(e)) {
-        return Plain::Text;
+        return PlainScalar::Text;
     }
     match text.parse::<f64>().ok().and_then(Number::from_f64) {
-        Some(number) => Plain::Number(number),
-        None => Plain::TooLarge,
+        Some(number) => PlainScalar::Number(number),
+        None => PlainScalar::TooLarge,
     }
 }
 
 /// What tools that read YAML 1.1 (PyYAML, Go's yaml.v2, kubectl) take a plain string for, in words.
-pub(super) fn misread(text: &str) -> Option<&'static str> {
+pub(super) fn yaml11_meaning(text: &str) -> Option<&'static str> {
     let bytes = text.as_bytes();
     match bytes.first()? {
         b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' if bytes.len() <= 3 => boolean(text).then_some("a boolean"),
@@ -126,7 +131,7 @@ fn number_of_old(text: &str) -> Option<&'static str> {
         return None;
     }
     let plain: String = text.chars().filter(|&c| c != '_').collect();
-    (resolve(&plain) != Plain::Text && !digits.ends_with('.')).then_some("a number without the `_`")
+    (resolve(&plain) != PlainScalar::Text && !digits.ends_with('.')).then_some("a number without the `_`")
 }
 
 fn is_base_60(digits: &str) -> bool {
@@ -170,45 +175,45 @@ mod tests {
 
     #[test]
     fn the_core_schema_decides() {
-        let number = |n: i64| Plain::Number(n.into());
-        let float = |f: f64| Plain::Number(Number::from_f64(f).unwrap());
+        let number = |n: i64| PlainScalar::Number(n.into());
+        let float = |f: f64| PlainScalar::Number(Number::from_f64(f).unwrap());
         for (text, expected) in [
-            ("", Plain::Null),
-            ("~", Plain::Null),
-            ("NULL", Plain::Null),
-            ("nULL", Plain::Text),
-            ("True", Plain::Bool(true)),
-            ("yes", Plain::Text),
+            ("", PlainScalar::Null),
+            ("~", PlainScalar::Null),
+            ("NULL", PlainScalar::Null),
+            ("nULL", PlainScalar::Text),
+            ("True", PlainScalar::Bool(true)),
+            ("yes", PlainScalar::Text),
             ("0", number(0)),
             ("+12", number(12)),
             ("-12", number(-12)),
             ("0o17", number(15)),
             ("0x1F", number(31)),
-            ("-0x1F", Plain::Text),
-            ("0o8", Plain::Text),
-            ("0777", Plain::LeadingZero),
-            ("-007", Plain::LeadingZero),
-            ("18446744073709551615", Plain::Number(u64::MAX.into())),
-            ("18446744073709551616", Plain::TooLarge),
-            ("-9223372036854775809", Plain::TooLarge),
-            ("1e999", Plain::TooLarge),
+            ("-0x1F", PlainScalar::Text),
+            ("0o8", PlainScalar::Text),
+            ("0777", PlainScalar::LeadingZero),
+            ("-007", PlainScalar::LeadingZero),
+            ("18446744073709551615", PlainScalar::Number(u64::MAX.into())),
+            ("18446744073709551616", PlainScalar::TooLarge),
+            ("-9223372036854775809", PlainScalar::TooLarge),
+            ("1e999", PlainScalar::TooLarge),
             ("3.10", float(3.1)),
             (".5", float(0.5)),
             ("5.", float(5.0)),
             ("1e3", float(1000.0)),
             ("-1.5E-3", float(-0.0015)),
-            (".", Plain::Text),
-            ("-", Plain::Text),
-            ("+", Plain::Text),
-            ("1.2.3", Plain::Text),
-            ("1e", Plain::Text),
-            ("12h", Plain::Text),
-            ("-.inf", Plain::NotFinite),
-            (".NaN", Plain::NotFinite),
-            ("-.nan", Plain::Text),
-            ("inf", Plain::Text),
-            ("1_000", Plain::Text),
-            ("..", Plain::Text),
+            (".", PlainScalar::Text),
+            ("-", PlainScalar::Text),
+            ("+", PlainScalar::Text),
+            ("1.2.3", PlainScalar::Text),
+            ("1e", PlainScalar::Text),
+            ("12h", PlainScalar::Text),
+            ("-.inf", PlainScalar::NotFinite),
+            (".NaN", PlainScalar::NotFinite),
+            ("-.nan", PlainScalar::Text),
+            ("inf", PlainScalar::Text),
+            ("1_000", PlainScalar::Text),
+            ("..", PlainScalar::Text),
         ] {
             assert_eq!(resolve(text), expected, "{text:?}");
         }
@@ -219,12 +224,12 @@ mod tests {
         let misread_ones = "yes Yes YES no NO on On OFF off y N 1_000 -1_0 1_0.5 12:30 1:30:00 190:20:30.15 \
                             22:22 0b101 2026-11-20 2026-11-20T10:00:00Z";
         for text in misread_ones.split_whitespace() {
-            assert!(misread(text).is_some(), "{text:?}");
+            assert!(yaml11_meaning(text).is_some(), "{text:?}");
         }
         let same = "yEs none one office 8080:80 12:90 01:30 12:30.. 127.0.0.1 12h 1-2 10.0.0.1:80 _1 1:a 2026-11 nvidia \
                     1_a 0o17 é yé";
         for text in same.split_whitespace() {
-            assert_eq!(misread(text), None, "{text:?}");
+            assert_eq!(yaml11_meaning(text), None, "{text:?}");
         }
         assert!(misread_key("on") && !misread_key("n"));
     }

@@ -54,7 +54,7 @@ impl Rendezvous {
 /// The default port of a framework.
 ///
 /// torchrun's and PyTorch's is 29500, TensorFlow's examples use 2222, JAX's own 1234, Ray's 6379; MPI goes by ssh.
-fn usual_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
+fn default_port(framework: Framework, ssh: Option<&SshPlan>) -> u16 {
     match framework {
         Framework::Torchrun | Framework::Ddp | Framework::Deepspeed => 29500,
         Framework::Tensorflow => 2222,
@@ -146,7 +146,7 @@ pub(super) fn resolve_distributed(context: &Context<'_>, sink: &mut Sink) -> Opt
                 .note("remove one of them"),
         );
     }
-    let port = spec.port.or(own).unwrap_or_else(|| usual_port(spec.framework, ssh.as_ref()));
+    let port = spec.port.or(own).unwrap_or_else(|| default_port(spec.framework, ssh.as_ref()));
     let elastic = elastic::resolve_elastic(context, spec, &members, sink);
     let plan = DistributedPlan {
         framework: spec.framework,
@@ -174,20 +174,20 @@ fn own_port(context: &Context<'_>, role: &str) -> Option<u16> {
     }
 }
 
-type Named = Vec<(String, MemberPart, Pointer)>;
+type MemberNames = Vec<(String, MemberPart, Pointer)>;
 
-fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &mut Sink) -> Named {
-    let listed: Named = match &spec.roles {
+fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &mut Sink) -> MemberNames {
+    let listed: MemberNames = match &spec.roles {
         Members::Names(names) => names
             .iter()
             .enumerate()
-            .map(|(number, role)| (role.clone(), usual_part(spec.framework, role), at.index(number)))
+            .map(|(number, role)| (role.clone(), default_part(spec.framework, role), at.index(number)))
             .collect(),
         Members::Parts(parts) => {
             parts.iter().map(|(role, part)| (role.clone(), *part, at.key(role))).collect()
         }
     };
-    let mut named = Named::new();
+    let mut named = MemberNames::new();
     for (role, part, place) in listed {
         if context.table.contains_key(&role) {
             named.push((role, part, place));
@@ -204,7 +204,7 @@ fn name_members(context: &Context<'_>, spec: &Distributed, at: &Pointer, sink: &
 }
 
 /// The part a role plays that is only listed: by its name if the framework distinguishes parts.
-fn usual_part(framework: Framework, role: &str) -> MemberPart {
+fn default_part(framework: Framework, role: &str) -> MemberPart {
     match (framework, role) {
         (Framework::Tensorflow, "chief") => MemberPart::Chief,
         (Framework::Tensorflow, "ps") => MemberPart::Ps,
@@ -215,7 +215,7 @@ fn usual_part(framework: Framework, role: &str) -> MemberPart {
     }
 }
 
-fn check_parts(context: &Context<'_>, framework: Framework, named: &Named, sink: &mut Sink) {
+fn check_parts(context: &Context<'_>, framework: Framework, named: &MemberNames, sink: &mut Sink) {
     let allowed: &[MemberPart] = match framework {
         Framework::Tensorflow => {
             &[MemberPart::Chief, MemberPart::Worker, MemberPart::Ps, MemberPart::Evaluator]

@@ -12,7 +12,7 @@ use super::volumes::{check_mount, tidy};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Read and write for the owner, read for the others.
-const USUAL_MODE: u32 = 0o644;
+const DEFAULT_MODE: u32 = 0o644;
 
 /// The files of a role.
 pub(super) fn resolve_files(
@@ -28,8 +28,8 @@ pub(super) fn resolve_files(
         let at = at.keys(["files", path]);
         check_path(path, &plans, mounts, &at, sink);
         let Some(what) = resolve_content(context, texts, file, &at, sink) else { continue };
-        let mode = file.mode.as_deref().map_or(Ok(USUAL_MODE), |mode| u32::from_str_radix(mode, 8));
-        plans.push(FilePlan { path: tidy(path), content: what, mode: mode.unwrap_or(USUAL_MODE) });
+        let mode = file.mode.as_deref().map_or(Ok(DEFAULT_MODE), |mode| u32::from_str_radix(mode, 8));
+        plans.push(FilePlan { path: tidy(path), content: what, mode: mode.unwrap_or(DEFAULT_MODE) });
     }
     plans
 }

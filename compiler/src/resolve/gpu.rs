@@ -16,7 +16,7 @@ use crate::stdlib::providers;
 const COMPARED_ROLES: usize = 64;
 
 /// The default driver capabilities, which are also the default of NVIDIA's runtime.
-const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
+const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// The GPUs of an instance whose role's first is `first`.
 ///
@@ -37,16 +37,21 @@ pub(super) fn resolve_gpu(gpu: &Gpu, first: u32, target: &Target, at: &Pointer, 
 fn amounts(gpu: &Gpu, first: u32, at: &Pointer, sink: &mut Sink) -> GpuPlan {
     match gpu {
         Gpu::Count(count) => {
-            GpuPlan { count: *count, first, capabilities: usual(*count), ..GpuPlan::default() }
+            GpuPlan { count: *count, first, capabilities: default_capabilities(*count), ..GpuPlan::default() }
         }
-        Gpu::All(_) => GpuPlan { all: true, capabilities: USUAL.to_vec(), ..GpuPlan::default() },
+        Gpu::All(_) => {
+            GpuPlan { all: true, capabilities: DEFAULT_CAPABILITIES.to_vec(), ..GpuPlan::default() }
+        }
         Gpu::Rules(rules) => {
             let count = rules.count.unwrap_or(1);
             if count == 0 {
                 report_rules_for_none(rules, at, sink);
             }
-            let capabilities =
-                if rules.capabilities.is_empty() { usual(count) } else { rules.capabilities.clone() };
+            let capabilities = if rules.capabilities.is_empty() {
+                default_capabilities(count)
+            } else {
+                rules.capabilities.clone()
+            };
             GpuPlan {
                 count,
                 all: false,
@@ -78,8 +83,8 @@ pub(super) fn report_several(at: &Pointer, instances: &Pointer, sink: &mut Sink)
     );
 }
 
-fn usual(count: u32) -> Vec<DriverCapability> {
-    if count == 0 { vec![] } else { USUAL.to_vec() }
+fn default_capabilities(count: u32) -> Vec<DriverCapability> {
+    if count == 0 { vec![] } else { DEFAULT_CAPABILITIES.to_vec() }
 }
 
 fn report_rules_for_none(rules: &GpuRules, at: &Pointer, sink: &mut Sink) {
@@ -133,7 +138,7 @@ fn resolve_share(share: &Share, at: &Pointer, sink: &mut Sink) -> SharePlan {
 /// GPUs that are counted apart: by vendor, and slices apart from whole ones.
 type Pool = (Vendor, bool);
 
-struct Placed {
+struct Placement {
     role: usize,
     first: u64,
     end: u64,
@@ -152,7 +157,7 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
         (0..first.len()).filter(|&number| gpu(number).is_some() && context.table[number].gpus > 0).count();
     let compare = users <= COMPARED_ROLES;
     let ended = if compare { ended_before(context, graph) } else { BTreeMap::new() };
-    let mut pools: BTreeMap<Pool, Vec<Placed>> = BTreeMap::new();
+    let mut pools: BTreeMap<Pool, Vec<Placement>> = BTreeMap::new();
     for &role in &graph.order {
         let Some(gpu) = gpu(role) else { continue };
         let facts = context.table[role];
@@ -166,18 +171,18 @@ pub(super) fn number_gpus(context: &Context<'_>, graph: &Graph) -> Vec<u32> {
         };
         let placed = pools.entry(pool).or_default();
         let start = if compare {
-            lowest(placed, size, |other| ended.get(&role).is_some_and(|before| before.contains(&other)))
+            lowest_free(placed, size, |other| ended.get(&role).is_some_and(|before| before.contains(&other)))
         } else {
             placed.last().map_or(0, |last| last.end)
         };
         first[role] = u32::try_from(start).unwrap_or(u32::MAX);
-        placed.push(Placed { role, first: start, end: start + size });
+        placed.push(Placement { role, first: start, end: start + size });
     }
     first
 }
 
 /// The lowest start of `size` numbers that no role uses that has not ended.
-fn lowest(placed: &[Placed], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
+fn lowest_free(placed: &[Placement], size: u64, has_ended: impl Fn(usize) -> bool) -> u64 {
     let mut taken: Vec<(u64, u64)> =
         placed.iter().filter(|other| !has_ended(other.role)).map(|other| (other.first, other.end)).collect();
     taken.sort_unstable();

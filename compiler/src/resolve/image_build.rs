@@ -24,7 +24,7 @@ pub(super) struct Build<'a> {
 }
 
 /// What came of it.
-pub(super) struct Built {
+pub(super) struct ResolvedBuild {
     pub(super) source: ImageSource,
     /// The texts of the files the image is made from, for its digest.
     pub(super) texts: Vec<String>,
@@ -43,13 +43,13 @@ impl<'a> Build<'a> {
     }
 
     /// The source of a block that builds with `from` or `dockerfile`.
-    pub(super) fn resolve(&self, sink: &mut Sink) -> Built {
+    pub(super) fn resolve(&self, sink: &mut Sink) -> ResolvedBuild {
         let args: IndexMap<String, String> =
             self.block.args.iter().map(|(name, value)| (name.clone(), value.text.clone())).collect();
         let mut texts = Vec::new();
         if let Some(path) = &self.block.dockerfile {
             let source = self.dockerfile(path, args, &mut texts, sink);
-            return Built { source, texts };
+            return ResolvedBuild { source, texts };
         }
         let block = self.block;
         let from_at = self.at.key("from");
@@ -67,7 +67,7 @@ impl<'a> Build<'a> {
             steps.push(BuildStep::Env(self.env(&block.env, &self.at.key("env"), sink)));
         }
         if block.steps.is_empty() {
-            self.usual_steps(&mut steps, &mut texts, sink);
+            self.default_steps(&mut steps, &mut texts, sink);
         } else {
             self.own_steps(&mut steps, &mut texts, sink);
         }
@@ -92,7 +92,7 @@ impl<'a> Build<'a> {
             platform: fill(&block.platform, "platform", sink),
             secrets: block.secrets.clone(),
         };
-        Built { source, texts }
+        ResolvedBuild { source, texts }
     }
 
     /// Looks at the references alone, of a block that is not built.
@@ -174,7 +174,7 @@ impl<'a> Build<'a> {
     }
 
     /// The fixed order: apt, conda, python, copy, run; spec section "Job level".
-    fn usual_steps(&self, steps: &mut Vec<BuildStep>, texts: &mut Vec<String>, sink: &mut Sink) {
+    fn default_steps(&self, steps: &mut Vec<BuildStep>, texts: &mut Vec<String>, sink: &mut Sink) {
         let block = self.block;
         if !block.apt.is_empty() {
             steps.push(BuildStep::Apt(self.list(&block.apt, &self.at.key("apt"), sink)));

@@ -9,7 +9,7 @@ use jobc_schema::{Pointer, Reference};
 use sha2::{Digest, Sha256};
 
 use super::context::Context;
-use super::image_build::{self, Built};
+use super::image_build::{self, ResolvedBuild};
 use super::scope;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::expression::Names;
@@ -53,7 +53,7 @@ pub(super) fn resolve_images(
                 continue;
             }
         };
-        let name = match picked(image) {
+        let name = match used_name(image) {
             Some(wanted) => {
                 let Some(name) = find_named(context, wanted, &at.key("use"), sink) else {
                     image_of.push(None);
@@ -65,7 +65,7 @@ pub(super) fn resolve_images(
             None => own_name(context, role_name),
         };
         if !plans.contains_key(&name) {
-            let (image, at) = match picked(image) {
+            let (image, at) = match used_name(image) {
                 Some(wanted) if wanted == MAIN && !job.images.contains_key(MAIN) => {
                     (job.image.as_ref().unwrap_or(image), Pointer::ROOT.key("image"))
                 }
@@ -104,7 +104,7 @@ fn check_unused(context: &Context<'_>, names: &Names, plans: &IndexMap<String, I
 }
 
 /// The name under `images` that a block picks.
-fn picked(image: &Image) -> Option<&str> {
+fn used_name(image: &Image) -> Option<&str> {
     if let Image::Block(block) = image { block.use_.as_deref() } else { None }
 }
 
@@ -132,7 +132,7 @@ fn no_image(context: &Context<'_>, role: &str) -> Diagnostic {
 
 fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink) -> Option<String> {
     let job = context.job;
-    let is_main = wanted == MAIN && job.image.as_ref().is_some_and(|image| picked(image).is_none());
+    let is_main = wanted == MAIN && job.image.as_ref().is_some_and(|image| used_name(image).is_none());
     let Some(image) = job.images.get(wanted) else {
         if is_main {
             return Some(MAIN.to_owned());
@@ -141,12 +141,12 @@ fn find_named(context: &Context<'_>, wanted: &str, at: &Pointer, sink: &mut Sink
         let diagnostic =
             Diagnostic::error(codes::IMAGE_UNKNOWN, format!("unknown image `{wanted}` in `images`"));
         sink.push(match suggest::nearest(wanted, names()) {
-            Some(near) => diagnostic.meant(at, wanted, near),
+            Some(near) => diagnostic.suggest_value(at, wanted, near),
             None => diagnostic.at(at, "").note(format!("known: {}", suggest::list(names()))),
         });
         return None;
     };
-    if picked(image).is_some() {
+    if used_name(image).is_some() {
         sink.push(
             Diagnostic::error(codes::IMAGE_FORM, "a named image cannot use another named image")
                 .at_key(&Pointer::ROOT.keys(["images", wanted, "use"]), "")
@@ -191,7 +191,7 @@ fn resolve_image(
         let reference = locked(context, reference, &at.key("from"), sink);
         return ImagePlan { source: ImageSource::Reference {}, reference, declared_at };
     }
-    let Built { source, texts } = build.resolve(sink);
+    let ResolvedBuild { source, texts } = build.resolve(sink);
     let digest = digest(&source, &texts);
     // Without the number of the variant: jobs of a matrix share what they build.
     let reference = format!("{}-{name}:{digest}", context.job.name);
@@ -258,7 +258,7 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
     let mut diagnostic = Diagnostic::error(codes::IMAGE_REFERENCE, error.finding())
         .at_place(Place::inside(at, text, range), "")
         .note(note);
-    if let Some(mended) = mended(text) {
+    if let Some(mended) = repair(text) {
         let place = Place::inside(at, text, 0..text.len());
         diagnostic = diagnostic.fix(format!("write `{mended}`"), place, mended, Safety::Safe);
     }
@@ -266,7 +266,7 @@ pub(super) fn check_reference(text: &str, at: &Pointer, sink: &mut Sink) {
 }
 
 /// The reference that is meant by one with a scheme in front, or with capitals in its name.
-fn mended(text: &str) -> Option<String> {
+fn repair(text: &str) -> Option<String> {
     let bare = text.split_once("://").map_or(text, |(_, bare)| bare);
     let (name, digest) = bare.split_at(bare.find('@').unwrap_or(bare.len()));
     let tag = name.rfind(':').filter(|at| !name[*at..].contains('/')).unwrap_or(name.len());

@@ -7,14 +7,14 @@ use jobc_schema::plan::{FileContent, FilePlan, JobPlan, Reference, RolePlan, Tex
 use serde_json::json;
 
 use super::framework::framework_name;
-use super::listed::LISTED_INSTANCES;
+use super::list_limits::MAX_LISTED_INSTANCES;
 
 const PATH: &str = "/etc/jobc/job.json";
 
 /// The file for a role that sees these roles.
 ///
 /// `{"job", "roles": {ROLE: {"instances", "hosts"?, "endpoints"?: {LABEL: [..]}}}, "distributed"?}`, where lists of
-/// more than [`LISTED_INSTANCES`] addresses are left out.
+/// more than [`MAX_LISTED_INSTANCES`] addresses are left out.
 pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
     let mut text = Text::literal(format!("{{\"job\":{},\"roles\":{{", json!(plan.name)));
     for (number, role) in seen.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(super) fn job_json(plan: &JobPlan, seen: &[&RolePlan]) -> FilePlan {
 
 fn role_json(role: &RolePlan, text: &mut Text) {
     text.push_str(&format!("{}:{{\"instances\":{}", json!(role.name), role.instances));
-    if role.instances <= LISTED_INSTANCES {
+    if role.instances <= MAX_LISTED_INSTANCES {
         text.push_str(",\"hosts\":[");
         text.push_reference(list(role, None));
         text.push_str("]");

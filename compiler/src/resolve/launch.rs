@@ -72,7 +72,7 @@ pub(super) fn resolve_launch(
             let message = format!("`{role}` is not a role of `distributed`");
             let diagnostic = Diagnostic::error(codes::LAUNCH, message);
             sink.push(match suggest::nearest(role, words()) {
-                Some(near) => diagnostic.meant(&at, role, near),
+                Some(near) => diagnostic.suggest_value(&at, role, near),
                 None => diagnostic.at(&at, "").note(format!("write one of {}", suggest::list(words()))),
             });
             Launchers::All

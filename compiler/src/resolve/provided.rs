@@ -13,7 +13,7 @@ use jobc_schema::plan::{
 };
 
 use super::framework::RENDEZVOUS;
-use super::listed::{LISTED_INSTANCES, LISTED_MEMBERS, LISTED_ROLES};
+use super::list_limits::{MAX_LISTED_INSTANCES, MAX_LISTED_MEMBERS, MAX_LISTED_ROLES};
 use super::ports::own_port;
 use super::{job_json, openpai_env, openpai_ssh, rendezvous};
 use crate::openpai::Names;
@@ -35,10 +35,10 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
     let mut provided = Vec::with_capacity(plan.roles.len());
     for role in &plan.roles {
         let member = members.get(role.name.as_str()).copied();
-        let seen = if plan.roles.len() <= LISTED_ROLES {
+        let seen = if plan.roles.len() <= MAX_LISTED_ROLES {
             everybody.clone()
         } else {
-            seen_by(plan, role, member, &numbers)
+            visible_roles(plan, role, member, &numbers)
         };
         let seen: Vec<&RolePlan> = seen.iter().map(|&number| &plan.roles[number]).collect();
         let mut env = jobc_env(plan, role, member, &seen);
@@ -52,7 +52,7 @@ pub(super) fn provide(plan: &mut JobPlan, job: &Job, names: &Names<'_>) {
                 .and_then(|first| plan.roles.get(*numbers.get(&first.role)?))
                 .is_some_and(|first| first.port(RENDEZVOUS).is_some());
             env.extend(rendezvous::framework_env(distributed, member, has_port, &size));
-            if distributed.instances <= LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
+            if distributed.instances <= MAX_LISTED_INSTANCES || rendezvous::needs_host_file(distributed) {
                 env.insert("JOBC_HOSTFILE".to_owned(), Text::literal(rendezvous::HOST_FILE));
                 files.extend(rendezvous::host_files(distributed, one_launches));
             }
@@ -97,7 +97,7 @@ fn jobc_env(
         }
         put("JOBC_WORLD_SIZE".to_owned(), Text::literal(distributed.world_size.to_string()));
     }
-    for other in seen.iter().filter(|other| other.instances <= LISTED_INSTANCES) {
+    for other in seen.iter().filter(|other| other.instances <= MAX_LISTED_INSTANCES) {
         let name = upper(&other.name);
         put(format!("JOBC_HOSTS_{name}"), hosts(other, None));
         for port in &other.ports {
@@ -123,7 +123,7 @@ fn upper(name: &str) -> String {
 }
 
 /// The roles that a role of a large job sees: itself, the roles it needs, its fellow members, and the roles it names.
-fn seen_by(
+fn visible_roles(
     plan: &JobPlan,
     role: &RolePlan,
     member: Option<&MemberPlan>,
@@ -134,7 +134,7 @@ fn seen_by(
     see(&role.name);
     role.needs.iter().for_each(|need| see(&need.role));
     if let (Some(distributed), Some(_)) = (&plan.distributed, member)
-        && distributed.members.len() <= LISTED_MEMBERS
+        && distributed.members.len() <= MAX_LISTED_MEMBERS
     {
         distributed.members.iter().for_each(|member| see(&member.role));
     }

@@ -78,7 +78,7 @@ fn check_label(label: &str, scope: &RoleScope<'_>, at: &Pointer, sink: &mut Sink
     }
     let diagnostic = Diagnostic::error(codes::PORT_UNKNOWN, format!("unknown port `{label}` of the role"));
     sink.push(match suggest::nearest(label, labels()) {
-        Some(near) => diagnostic.meant(at, label, near),
+        Some(near) => diagnostic.suggest_value(at, label, near),
         None => diagnostic.at(at, "").note(format!(
             "its ports are {}; add it as `resources: {{ports: {{{label}: 8080}}}}`",
             suggest::list(labels())

@@ -6,7 +6,7 @@ use jobc_schema::plan::{Reference, Text};
 use super::context::Context;
 use super::scope::RoleScope;
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
-use crate::expression::holes::{Stretch, stretches};
+use crate::expression::holes::{TextSegment, stretches};
 use crate::expression::{CodeSpan, Expression, Part, Scope, has_expression, paths, split};
 
 /// Turns the strings of one role into texts.
@@ -105,8 +105,8 @@ impl<'a> Texts<'a> {
         };
         for stretch in stretches(&value) {
             match stretch {
-                Stretch::Text(literal) => text.push_str(literal),
-                Stretch::Mark(mark) => match self.scope.reference(mark) {
+                TextSegment::Text(literal) => text.push_str(literal),
+                TextSegment::Mark(mark) => match self.scope.reference(mark) {
                     Some(reference) => text.push_reference(reference),
                     None => sink.push(
                         Diagnostic::error(

@@ -3,9 +3,9 @@
 use crate::diagnostic::Sink;
 use crate::source::{Source, Sources};
 
-use super::{Rewritten, rewrite};
+use super::{RewriteResult, rewrite};
 
-fn run(name: &str, text: &str) -> Rewritten {
+fn run(name: &str, text: &str) -> RewriteResult {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
@@ -40,7 +40,7 @@ taskRoles:
       - echo '#done'
 extras: {gangAllocation: true}
 "#;
-    let Rewritten::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    let RewriteResult::Job(job) = run("pai.yaml", text) else { panic!("no job") };
     insta::assert_snapshot!(format!("{text}----\n{job}"));
 }
 
@@ -53,7 +53,7 @@ fn a_job_in_json_with_its_comments() {
   "taskRoles": [{"cpuNumber": 1, "memoryMB": 1024, /* of two */ "command": "wget https://example.com//x\npython count.py"}]
 }
 "#;
-    let Rewritten::Job(job) = run("pai.json", text) else { panic!("no job") };
+    let RewriteResult::Job(job) = run("pai.json", text) else { panic!("no job") };
     insta::assert_snapshot!(format!("{text}----\n{job}"));
 }
 
@@ -79,7 +79,7 @@ taskRoles:
     commands: [python bench.py] # 9 behind a list
 # 10 the end
 "#;
-    let Rewritten::Job(job) = run("pai.yaml", text) else { panic!("no job") };
+    let RewriteResult::Job(job) = run("pai.yaml", text) else { panic!("no job") };
     for number in 1..=10 {
         assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
     }
@@ -91,7 +91,7 @@ taskRoles:
   // 5 the end
 }
 "#;
-    let Rewritten::Job(job) = run("pai.json", text) else { panic!("no job") };
+    let RewriteResult::Job(job) = run("pai.json", text) else { panic!("no job") };
     for number in 1..=5 {
         assert!(job.contains(&format!("# {number} ")), "{number} is lost:\n{job}");
     }
@@ -99,7 +99,7 @@ taskRoles:
 
 #[test]
 fn what_is_not_rewritten() {
-    assert_eq!(run("job.yaml", "version: 1\nname: x\nroles: {a: {run: x}}\n"), Rewritten::Own);
-    assert_eq!(run("job.yaml", "protocolVersion: 2\nname: x\n"), Rewritten::Refused);
-    assert_eq!(run("job.yaml", "a: [\n"), Rewritten::Refused);
+    assert_eq!(run("job.yaml", "version: 1\nname: x\nroles: {a: {run: x}}\n"), RewriteResult::Own);
+    assert_eq!(run("job.yaml", "protocolVersion: 2\nname: x\n"), RewriteResult::Refused);
+    assert_eq!(run("job.yaml", "a: [\n"), RewriteResult::Refused);
 }

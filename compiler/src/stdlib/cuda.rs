@@ -53,7 +53,7 @@ pub fn driver_for(cuda: &str) -> Option<&'static str> {
     let minor = wanted.truncate(2);
     let rows = CUDA.cuda_driver_min.iter().filter_map(|(toolkit, driver)| {
         let toolkit = Version::parse(toolkit)?;
-        minor.begins(&toolkit).then_some((toolkit, driver.as_deref()))
+        minor.is_prefix_of(&toolkit).then_some((toolkit, driver.as_deref()))
     });
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| a.0.cmp(&b.0));
@@ -82,7 +82,7 @@ pub fn newest(driver: &Version) -> Option<Version> {
     let rows = CUDA.cuda_driver_min.iter().filter_map(|(toolkit, needs)| {
         let needs = Version::parse(needs.as_deref()?)?;
         // `550` names the whole branch, the toolkit's own driver with it.
-        (needs <= *driver || driver.begins(&needs)).then(|| Version::parse(toolkit))?
+        (needs <= *driver || driver.is_prefix_of(&needs)).then(|| Version::parse(toolkit))?
     });
     rows.max().map(|toolkit| toolkit.truncate(2))
 }

@@ -68,7 +68,7 @@ pub struct ImageFacts {
 }
 
 /// References that were read somewhere, for an editor to offer.
-pub fn seen() -> impl Iterator<Item = String> {
+pub fn known_references() -> impl Iterator<Item = String> {
     IMAGES.images.iter().flat_map(|form| form.seen.iter().map(|tag| format!("{}:{tag}", form.repo)))
 }
 

@@ -60,14 +60,14 @@ pub struct Variant {
 
 /// The meaning of a name: a model, in one size if the name contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ModelMatch {
     /// The model.
     pub model: &'static Model,
     /// The size that the name gives.
     pub memory_gb: Option<u64>,
 }
 
-impl Found {
+impl ModelMatch {
     /// The sizes that fit the name; empty where the name gives one that is not sold, or none is known.
     pub fn variants(&self) -> impl Iterator<Item = &'static Variant> + use<> {
         let wanted = self.memory_gb;
@@ -75,7 +75,7 @@ impl Found {
     }
 
     /// The most memory a card of that name has, in GB.
-    pub fn most_memory_gb(&self) -> Option<u64> {
+    pub fn max_memory_gb(&self) -> Option<u64> {
         self.variants().map(|v| v.memory_gb).max()
     }
 
@@ -92,10 +92,10 @@ pub fn all() -> &'static [Model] {
 
 /// The meaning of a name: a family (`A100`), a variant (`A100-80GB`) or a product's long name (`NVIDIA-A100-SXM4-80GB`,
 /// `Tesla V100`), in any case.
-pub fn find(name: &str) -> Option<Found> {
+pub fn find(name: &str) -> Option<ModelMatch> {
     let (short, memory_gb) = shorten(name);
     let model = all().iter().find(|model| fits(&fold(&model.name), &short))?;
-    Some(Found { model, memory_gb })
+    Some(ModelMatch { model, memory_gb })
 }
 
 /// The name without its maker, its form and its memory; and the memory.

@@ -56,16 +56,16 @@ pub struct Provider {
     pub vendor: Vendor,
     /// How whole GPUs are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub whole: Option<Way>,
+    pub whole: Option<RequestForm>,
     /// How memory and cores of a GPU are requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub share: Option<Way>,
+    pub share: Option<RequestForm>,
     /// How a slice by profile is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Way>,
+    pub profile: Option<RequestForm>,
     /// What a pod needs besides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<Companions>,
+    pub pod: Option<PodRequirements>,
     /// How the card's model is chosen: `labels` of GPU feature discovery, `labels-of-slices` of it, `claim`,
     /// `resource`, or the annotation that lists models. Absent: it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,7 +104,7 @@ pub struct Provider {
 /// One way to ask for GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Way {
+pub struct RequestForm {
     /// What keeps a program inside its slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforce: Option<Enforcement>,
@@ -135,7 +135,7 @@ pub struct Way {
     pub shared_claim: bool,
     /// The request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asks: Vec<Ask>,
+    pub asks: Vec<ResourceRequest>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -174,14 +174,14 @@ impl Part {
 /// One request of a pod: a key and an amount, both with placeholders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct ResourceRequest {
     /// The key.
     pub key: String,
     /// The amount.
     pub amount: String,
     /// Its place.
-    #[serde(default, skip_serializing_if = "Place::is_limits")]
-    pub place: Place,
+    #[serde(default, skip_serializing_if = "PodField::is_limits")]
+    pub place: PodField,
     /// What `{memory}` counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<Unit>,
@@ -198,7 +198,7 @@ pub struct Ask {
 
 /// A place in a pod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum PodField {
     /// The container's limits.
     #[default]
     #[serde(rename = "limits")]
@@ -220,7 +220,7 @@ pub enum Place {
     Field,
 }
 
-impl Place {
+impl PodField {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     fn is_limits(&self) -> bool {
         *self == Self::Limits
@@ -255,7 +255,7 @@ pub enum Unit {
 /// What a pod needs besides what it asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Companions {
+pub struct PodRequirements {
     /// The scheduler it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
@@ -321,7 +321,7 @@ pub struct ClaimForm {
 
 /// What a claim may ask of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Described {
+pub enum DeviceProperty {
     /// The product's name.
     Product,
     /// The memory.
@@ -332,11 +332,11 @@ pub enum Described {
 
 impl ClaimForm {
     /// Whether the driver describes its devices so far.
-    pub fn knows(&self, what: Described) -> bool {
+    pub fn knows(&self, what: DeviceProperty) -> bool {
         match what {
-            Described::Product => self.product.is_some(),
-            Described::Memory => self.memory.is_some(),
-            Described::Versions => {
+            DeviceProperty::Product => self.product.is_some(),
+            DeviceProperty::Memory => self.memory.is_some(),
+            DeviceProperty::Versions => {
                 self.compute_capability.is_some() && self.driver_version.is_some() && self.cuda.is_some()
             }
         }
@@ -399,7 +399,7 @@ impl Provider {
     }
 
     /// The way in which GPUs with that share are requested.
-    pub fn way(&self, share: Option<&SharePlan>) -> Option<&Way> {
+    pub fn way(&self, share: Option<&SharePlan>) -> Option<&RequestForm> {
         match share {
             None => self.whole.as_ref(),
             Some(share) if share.profile.is_some() => self.profile.as_ref(),

@@ -82,8 +82,8 @@ fn names_of_cards_are_found() {
     check("RTX", None, None);
     check("", None, None);
     assert!(models::find("A100").unwrap().has_mig());
-    assert_eq!(models::find("A100").unwrap().most_memory_gb(), Some(80));
-    assert_eq!(models::find("A100-60GB").unwrap().most_memory_gb(), None);
+    assert_eq!(models::find("A100").unwrap().max_memory_gb(), Some(80));
+    assert_eq!(models::find("A100-60GB").unwrap().max_memory_gb(), None);
     assert!(!models::find("T4").unwrap().has_mig());
 }
 
@@ -211,8 +211,8 @@ fn profiles_have_a_form_and_cards() {
 fn a_tag_tells_about_its_image() {
     let check = |reference: &str, cuda: Option<&str>, gpu: bool, python: Option<&str>, os: Option<&str>| {
         let facts = images::facts(reference).unwrap_or_else(|| panic!("{reference} is known"));
-        let told = (facts.cuda.as_deref(), facts.gpu, facts.python.as_deref(), facts.os.as_deref());
-        assert_eq!(told, (cuda, gpu, python, os), "{reference}");
+        let output = (facts.cuda.as_deref(), facts.gpu, facts.python.as_deref(), facts.os.as_deref());
+        assert_eq!(output, (cuda, gpu, python, os), "{reference}");
     };
     let ubuntu = Some("ubuntu22.04");
     check("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", Some("12.4.1"), true, None, ubuntu);
@@ -246,7 +246,7 @@ fn a_tag_tells_about_its_image() {
     ] {
         assert_eq!(images::facts(reference).unwrap().flavour.as_deref(), flavour, "{reference}");
     }
-    for seen in images::seen() {
+    for seen in images::known_references() {
         assert!(images::facts(&seen).is_some(), "{seen} is not of its form");
     }
     for unknown in [

@@ -41,7 +41,7 @@ fn string(text: String, span: Span, values: &Values, sink: &mut Sink) -> Node {
         out.push_str(&rest[..start]);
         match value(whole, values) {
             Ok(Some(node)) if whole == text.trim() => return node.clone(),
-            Ok(Some(node)) => out.push_str(&written(node)),
+            Ok(Some(node)) => out.push_str(&scalar_text(node)),
             Ok(None) => out.push_str(whole),
             Err(message) => {
                 let known = suggest::list(values.keys().map(String::as_str));
@@ -79,7 +79,7 @@ fn value<'v>(whole: &str, values: &'v Values) -> Result<Option<&'v Node>, String
 }
 
 /// A scalar as it was written.
-fn written(node: &Node) -> String {
+fn scalar_text(node: &Node) -> String {
     match &node.value {
         Value::String(text) | Value::Number { text, .. } => text.clone(),
         Value::Bool(value) => value.to_string(),

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::document::{Node, Value};
 
-use super::forms::{self, Form};
+use super::forms::{self, PatternForm};
 use super::schema::{Schema, branches};
 
 /// The JSON types that a part of the schema accepts.
@@ -85,7 +85,7 @@ pub(super) fn expected(schema: &Schema, part: &Json) -> Vec<String> {
         return words;
     }
     let form = part.get("pattern").and_then(Json::as_str).and_then(forms::find);
-    if let Some(form @ Form { amount: true, .. }) = form {
+    if let Some(form @ PatternForm { amount: true, .. }) = form {
         return vec![form.what.to_owned()];
     }
     for kind in accepted(schema, part) {

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Safety, codes};
 
 use super::forms::{BYTES, CPUS, DURATION};
 use super::place;
-use super::refused::Refused;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 
 /// Whether a part of the schema is an amount.
@@ -17,7 +17,7 @@ pub(super) fn is_amount(part: &Json) -> bool {
 }
 
 /// Reports a text or a bare number that is not an amount.
-pub(super) fn refused(refused: &Refused<'_>, text: &str, report: &mut Report<'_>) {
+pub(super) fn refused(refused: &RefusedValue<'_>, text: &str, report: &mut Report<'_>) {
     let pattern = refused.part.get("pattern").and_then(Json::as_str).unwrap_or_default();
     // The schema is stricter than the parser about blanks and leading points.
     let lax = || QuantityError(format!("invalid amount `{text}`; write for example `0.5GiB`"));
@@ -35,7 +35,12 @@ pub(super) fn parse(pattern: &str, text: &str) -> Result<(), QuantityError> {
 }
 
 /// The finding for an amount that its parser refuses.
-fn diagnose(refused: &Refused<'_>, text: &str, error: &QuantityError, report: &Report<'_>) -> Diagnostic {
+fn diagnose(
+    refused: &RefusedValue<'_>,
+    text: &str,
+    error: &QuantityError,
+    report: &Report<'_>,
+) -> Diagnostic {
     let subject = place::subject(&refused.segments);
     // The parsers return `what is wrong; what to write instead`.
     let (wrong, instead) = error.0.split_once("; ").unwrap_or((&error.0, ""));

@@ -5,20 +5,20 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Value;
 
-use super::refused::Refused;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{place, texts};
 
 /// Reports a number that is too small or too great.
-pub(super) fn number(refused: &Refused<'_>, report: &mut Report<'_>) {
+pub(super) fn number(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let Value::Number { number, text } = &refused.node.value else { return };
     let value = number.as_f64().unwrap_or_default();
     let limit = |keyword: &str| refused.part.get(keyword).and_then(Json::as_f64);
     let subject = place::subject(&refused.segments);
     let wrong = if let Some(least) = limit("minimum").filter(|least| value < *least) {
         format!("at least {least}")
-    } else if let Some(most) = limit("maximum").filter(|most| value > *most) {
-        format!("at most {most}")
+    } else if let Some(max) = limit("maximum").filter(|max| value > *max) {
+        format!("at most {max}")
     } else {
         "above 0".to_owned()
     };
@@ -44,7 +44,7 @@ fn advice(key: &str, value: f64) -> Option<&'static str> {
 }
 
 /// Reports a list, a map or a text that is empty where something must be.
-pub(super) fn empty(refused: &Refused<'_>, report: &mut Report<'_>) {
+pub(super) fn empty(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let message = match &refused.node.value {
         Value::Sequence(_) => format!("{subject} is an empty list"),

@@ -5,12 +5,12 @@ use crate::document::Value;
 use crate::suggest::nearest;
 
 use super::accepted::{allowed, expected};
-use super::refused::Refused;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::{expression, kinds, place};
 
 /// Reports a value that is none of the words.
-pub(super) fn not_one_of(refused: &Refused<'_>, report: &mut Report<'_>) {
+pub(super) fn not_one_of(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let choices = allowed(refused.schema, refused.part);
     let Value::String(text) = &refused.node.value else {
         return other_kind(refused, &choices, report);
@@ -24,7 +24,12 @@ pub(super) fn not_one_of(refused: &Refused<'_>, report: &mut Report<'_>) {
 }
 
 /// Reports a word that is none of the choices, with the nearest one.
-pub(super) fn report_word(refused: &Refused<'_>, text: &str, choices: &[String], report: &mut Report<'_>) {
+pub(super) fn report_word(
+    refused: &RefusedValue<'_>,
+    text: &str,
+    choices: &[String],
+    report: &mut Report<'_>,
+) {
     let subject = place::subject(&refused.segments);
     // The words of the whole place: `gang` also takes a map.
     let part = refused.schema.at(&refused.segments).unwrap_or(refused.part);
@@ -61,7 +66,7 @@ fn other_word(key: &str, text: &str) -> Option<&'static str> {
     }
 }
 
-fn other_kind(refused: &Refused<'_>, choices: &[String], report: &mut Report<'_>) {
+fn other_kind(refused: &RefusedValue<'_>, choices: &[String], report: &mut Report<'_>) {
     // `version: 2`: the only number that must be one of some.
     if let (Value::Number { text, .. }, [only]) = (&refused.node.value, choices) {
         let subject = place::subject(&refused.segments);

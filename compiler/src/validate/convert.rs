@@ -1,7 +1,7 @@
 //! A document that was found right becomes typed; numbers keep their text where it matters.
 
 use jobc_schema::Pointer;
-use jobc_schema::scalar::WRITTEN;
+use jobc_schema::scalar::WRITTEN_KEY;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json, json};
 use serde_path_to_error::{Path, Segment};
@@ -13,7 +13,7 @@ use super::place;
 
 /// What happens to a number on its way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum NumberForm {
     /// It takes the place of a [`jobc_schema::Scalar`]: its text goes with it.
     WithText,
     /// It stays as it is.
@@ -23,10 +23,10 @@ pub(super) enum Kept {
 }
 
 /// Reads a type from a document.
-pub(super) fn typed<T: DeserializeOwned>(
+pub(super) fn deserialize_node<T: DeserializeOwned>(
     document: &Document,
     id: DocumentId,
-    kept: fn(&[&str]) -> Kept,
+    kept: fn(&[&str]) -> NumberForm,
     sink: &mut Sink,
 ) -> Option<T> {
     let mut json = Map::new();
@@ -52,7 +52,7 @@ pub(super) fn typed<T: DeserializeOwned>(
 }
 
 /// Where the numbers of a job keep their text.
-pub(super) fn keeps_text(path: &[&str]) -> Kept {
+pub(super) fn keeps_text(path: &[&str]) -> NumberForm {
     if let ["openpai", ..] = path {
         return keeps_all(path);
     }
@@ -68,21 +68,23 @@ pub(super) fn keeps_text(path: &[&str]) -> Kept {
         }
         _ => false,
     };
-    if kept { Kept::WithText } else { Kept::Plain }
+    if kept { NumberForm::WithText } else { NumberForm::Plain }
 }
 
 /// Where the numbers of `targets.yaml` stay as they are: in what is handed to Kubernetes or OpenPAI unread.
-pub(super) fn keeps_all(path: &[&str]) -> Kept {
+pub(super) fn keeps_all(path: &[&str]) -> NumberForm {
     let handed_on = ["patches", "plugins", "protocol", "tolerations", "affinity"];
-    if path.iter().any(|key| handed_on.contains(key)) { Kept::AsIs } else { Kept::Plain }
+    if path.iter().any(|key| handed_on.contains(key)) { NumberForm::AsIs } else { NumberForm::Plain }
 }
 
-fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> Kept) -> Json {
+fn value<'a>(node: &'a Node, path: &mut Vec<&'a str>, kept: fn(&[&str]) -> NumberForm) -> Json {
     match &node.value {
         Value::Number { number, text } => match kept(path) {
-            Kept::WithText if number.to_string() != *text => json!({WRITTEN: text, "value": number}),
-            Kept::WithText | Kept::AsIs => Json::Number(number.clone()),
-            Kept::Plain => Json::Number(whole(number).unwrap_or_else(|| number.clone())),
+            NumberForm::WithText if number.to_string() != *text => {
+                json!({WRITTEN_KEY: text, "value": number})
+            }
+            NumberForm::WithText | NumberForm::AsIs => Json::Number(number.clone()),
+            NumberForm::Plain => Json::Number(whole(number).unwrap_or_else(|| number.clone())),
         },
         Value::Sequence(items) => {
             path.push("0");

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, codes};
 
 use super::accepted::fits;
-use super::refused::Refused;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::schema::{Schema, branches};
 use super::{bounds, choices, keys, kinds, names, place, texts};
@@ -22,7 +22,7 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
     let (Some(node), Some(part)) = (report.document.at(&at), part(error, schema)) else {
         return report.push(unexplained(error, &at, report));
     };
-    let refused = Refused { segments: place::segments(&at), at, node, part, schema };
+    let refused = RefusedValue { segments: place::segments(&at), at, node, part, schema };
     // The compiled validator reports a key's own error at the map, with the key as the instance.
     if error.schema_path().as_str().contains("/propertyNames/") {
         return names::refused(&refused, error.instance(), error.kind(), report);
@@ -61,7 +61,7 @@ pub(super) fn explain(error: &ValidationError<'_>, schema: &Schema, report: &mut
 /// Reports a value that fits none of a union's branches: what is wrong in the intended branch.
 ///
 /// Our unions differ by YAML type alone, so the type of the value shows which was meant.
-fn union(refused: &Refused<'_>, context: &[Vec<ValidationError<'static>>], report: &mut Report<'_>) {
+fn union(refused: &RefusedValue<'_>, context: &[Vec<ValidationError<'static>>], report: &mut Report<'_>) {
     let meant = branches(refused.part)
         .zip(context)
         .find(|(branch, errors)| !errors.is_empty() && fits(refused.schema, branch, refused.node));

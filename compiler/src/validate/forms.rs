@@ -1,7 +1,7 @@
 //! The patterns of the schemas in words: one line a pattern; a test finds any that has none.
 
 /// A pattern and its meaning.
-pub(super) struct Form {
+pub(super) struct PatternForm {
     /// The pattern, as the schema writes it.
     pattern: &'static str,
     /// What fits it, with its article: `a duration such as \`90s\``; empty where only an expression fits.
@@ -24,20 +24,20 @@ pub(super) const CPUS: &str = r"^([0-9]+(\.[0-9]+)?|[0-9]+m|\$\{\{[ -~]*\}\})$";
 /// Durations.
 pub(super) const DURATION: &str = r"^([0-9]+(s|m|h|d)|\$\{\{[ -~]*\}\})$";
 
-const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> Form {
-    Form { pattern, what, rule, words: &[], amount: false }
+const fn text(pattern: &'static str, what: &'static str, rule: &'static str) -> PatternForm {
+    PatternForm { pattern, what, rule, words: &[], amount: false }
 }
 
-const fn amount(pattern: &'static str, what: &'static str) -> Form {
-    Form { pattern, what, rule: "", words: &[], amount: true }
+const fn amount(pattern: &'static str, what: &'static str) -> PatternForm {
+    PatternForm { pattern, what, rule: "", words: &[], amount: true }
 }
 
-const fn number(pattern: &'static str, words: &'static [&'static str]) -> Form {
-    Form { pattern, what: "", rule: "", words, amount: false }
+const fn number(pattern: &'static str, words: &'static [&'static str]) -> PatternForm {
+    PatternForm { pattern, what: "", rule: "", words, amount: false }
 }
 
 /// Every pattern of the job and targets schemas.
-pub(super) static FORMS: &[Form] = &[
+pub(super) static FORMS: &[PatternForm] = &[
     number(WHOLE_EXPRESSION, &[]),
     number(r"^(all|none|\$\{\{[ -~]*\}\})$", &["all", "none"]),
     number(r"^(none|\$\{\{[ -~]*\}\})$", &["none"]),
@@ -103,7 +103,7 @@ pub(super) static FORMS: &[Form] = &[
 ];
 
 /// The words for a pattern.
-pub(super) fn find(pattern: &str) -> Option<&'static Form> {
+pub(super) fn find(pattern: &str) -> Option<&'static PatternForm> {
     FORMS.iter().find(|form| form.pattern == pattern)
 }
 

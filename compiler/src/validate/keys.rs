@@ -4,8 +4,8 @@ use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::suggest;
 
 use super::foreign;
-use super::place::{self, Way};
-use super::refused::Refused;
+use super::place::{self, RelativePath};
+use super::refused_value::RefusedValue;
 use super::report::Report;
 use super::schema::Schema;
 
@@ -13,7 +13,7 @@ use super::schema::Schema;
 const PLACES: usize = 3;
 
 /// Reports a key that its map does not know: what was meant, or where the key belongs.
-pub(super) fn unknown(refused: &Refused<'_>, key: &str, report: &mut Report<'_>) {
+pub(super) fn unknown(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let at = refused.at.key(key);
     let place = &refused.segments;
     let known = refused.schema.keys(place);
@@ -27,7 +27,7 @@ pub(super) fn unknown(refused: &Refused<'_>, key: &str, report: &mut Report<'_>)
 
     let diagnostic = if let Some(advice) = foreign::find(place, key) {
         match advice.write {
-            Some(target) => meant(refused, key, target, advice, report),
+            Some(target) => suggest_key(refused, key, target, advice, report),
             None => error("").note(advice.note),
         }
     } else if !straight().is_empty() {
@@ -42,17 +42,17 @@ pub(super) fn unknown(refused: &Refused<'_>, key: &str, report: &mut Report<'_>)
         }
     } else if !ways.is_empty() {
         error(&format!("; it is a key {}", words(&ways.iter().collect::<Vec<_>>(), place, report)))
-    } else if let Some((name, way)) = elsewhere(refused.schema, place, key) {
+    } else if let Some((name, way)) = find_elsewhere(refused.schema, place, key) {
         error(&format!("; did you mean `{name}` {}?", way.words(place, report.document)))
     } else {
-        error("").note(format!("the keys known here are {}", listed(known)))
+        error("").note(format!("the keys known here are {}", list_keys(known)))
     };
     report.push(diagnostic);
 }
 
 /// A key as another tool spells it.
-fn meant(
-    refused: &Refused<'_>,
+fn suggest_key(
+    refused: &RefusedValue<'_>,
     key: &str,
     target: &str,
     advice: &foreign::Advice,
@@ -62,7 +62,7 @@ fn meant(
     let at = refused.at.key(key);
     let mut path: Vec<String> = target.split('.').map(str::to_owned).collect();
     let name = path.pop().unwrap_or_default();
-    let way = Way::between(place, &path);
+    let way = RelativePath::between(place, &path);
     let wrong = format!("unknown key `{key}`{}", place::within(place));
     let mut diagnostic = if way.up == 0 && way.down == 0 {
         let message = format!("{wrong}; write `{name}`");
@@ -87,23 +87,23 @@ fn meant(
 }
 
 /// The ways to all levels that know a key, the nearest first; of far ones only those next to a map we are in.
-fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<Way> {
-    let mut ways: Vec<Way> = schema
+fn ways(schema: &Schema, place: &[String], key: &str) -> Vec<RelativePath> {
+    let mut ways: Vec<RelativePath> = schema
         .levels
         .iter()
         .filter(|level| level.keys.iter().any(|known| known == key))
-        .map(|level| Way::between(place, &level.path))
+        .map(|level| RelativePath::between(place, &level.path))
         .filter(|way| way.up + way.down > 0 && (way.up == 0 || way.down <= 1))
         .collect();
-    ways.sort_by_key(Way::length);
+    ways.sort_by_key(RelativePath::length);
     // What is twice as far as the nearest is not meant.
-    let nearest = ways.first().map_or(0, Way::length);
+    let nearest = ways.first().map_or(0, RelativePath::length);
     ways.retain(|way| way.length() <= nearest);
     ways.truncate(PLACES);
     ways
 }
 
-fn words(ways: &[&Way], place: &[String], report: &Report<'_>) -> String {
+fn words(ways: &[&RelativePath], place: &[String], report: &Report<'_>) -> String {
     let mut words: Vec<String> = vec![];
     for way in ways {
         let word = way.words(place, report.document);
@@ -115,9 +115,9 @@ fn words(ways: &[&Way], place: &[String], report: &Report<'_>) -> String {
 }
 
 /// The nearest key of the levels below this one and of those around it.
-fn elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, Way)> {
+fn find_elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a str, RelativePath)> {
     let candidates = schema.levels.iter().filter_map(|level| {
-        let way = Way::between(place, &level.path);
+        let way = RelativePath::between(place, &level.path);
         let straight = way.up == 0 || way.down == 0;
         straight
             .then(|| suggest::nearest(key, level.keys.iter().map(String::as_str)).map(|name| (name, way)))?
@@ -126,13 +126,13 @@ fn elsewhere<'a>(schema: &'a Schema, place: &[String], key: &str) -> Option<(&'a
 }
 
 /// The known keys, all of them: who wrote none of them needs to see them.
-fn listed(keys: &[String]) -> String {
+fn list_keys(keys: &[String]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
     keys.join(", ")
 }
 
 /// Reports a key that its map must have.
-pub(super) fn missing(refused: &Refused<'_>, key: &str, report: &mut Report<'_>) {
+pub(super) fn missing(refused: &RefusedValue<'_>, key: &str, report: &mut Report<'_>) {
     let place = &refused.segments;
     let first = refused.node.entries().first();
     let mut diagnostic =

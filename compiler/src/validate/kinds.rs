@@ -9,12 +9,12 @@ use crate::document::{Node, Value};
 use crate::suggest;
 
 use super::accepted::{accepted, allowed, expected, takes_scalars};
-use super::refused::Refused;
-use super::report::{Report, quoted, written};
+use super::refused_value::RefusedValue;
+use super::report::{Report, quoted, source_text};
 use super::{amounts, expression, modes, place};
 
 /// Reports a value of a kind that is not allowed at its place.
-pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
+pub(super) fn wrong(refused: &RefusedValue<'_>, report: &mut Report<'_>) {
     let accepted = accepted(refused.schema, refused.part);
     match &refused.node.value {
         Value::Null => return no_value(refused, &accepted, report),
@@ -41,13 +41,13 @@ pub(super) fn wrong(refused: &Refused<'_>, report: &mut Report<'_>) {
 }
 
 /// Whether the place is a number of GPUs.
-fn is_gpu(refused: &Refused<'_>) -> bool {
+fn is_gpu(refused: &RefusedValue<'_>) -> bool {
     matches!(&refused.segments[..], [.., resources, gpu] if resources == "resources" && gpu == "gpu")
         || matches!(&refused.segments[..], [.., gpu, count] if gpu == "gpu" && count == "count")
 }
 
 /// What else helps where people write what other tools take.
-pub(super) fn advice(refused: &Refused<'_>) -> Vec<&'static str> {
+pub(super) fn advice(refused: &RefusedValue<'_>) -> Vec<&'static str> {
     match &refused.node.value {
         Value::Number { number, .. } if is_gpu(refused) && refused.last() == "count" && number.is_f64() => {
             vec![
@@ -75,11 +75,11 @@ pub(super) fn advice(refused: &Refused<'_>) -> Vec<&'static str> {
 }
 
 /// Whether the place is the mode of a file.
-fn is_mode(refused: &Refused<'_>) -> bool {
+fn is_mode(refused: &RefusedValue<'_>) -> bool {
     matches!(&refused.segments[..], [.., files, _, mode] if files == "files" && mode == "mode")
 }
 
-fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {
+fn no_value(refused: &RefusedValue<'_>, accepted: &BTreeSet<&str>, report: &mut Report<'_>) {
     let Some(key) = refused.segments.last() else {
         let diagnostic = Diagnostic::error(codes::NO_VALUE, "the file is empty");
         return report
@@ -105,19 +105,19 @@ fn no_value(refused: &Refused<'_>, accepted: &BTreeSet<&str>, report: &mut Repor
 }
 
 /// Whether the map above must have the key.
-fn is_required(refused: &Refused<'_>, key: &str) -> bool {
+fn is_required(refused: &RefusedValue<'_>, key: &str) -> bool {
     let above = refused.schema.at(&refused.segments[..refused.segments.len() - 1]);
     let required = above.map(|part| refused.schema.resolve(part)).and_then(|part| part.get("required"));
     required.and_then(Json::as_array).is_some_and(|keys| keys.iter().any(|required| required == key))
 }
 
 /// Whether the place is the value of an environment variable: the one place where null and numbers have a meaning.
-fn is_env(refused: &Refused<'_>) -> bool {
+fn is_env(refused: &RefusedValue<'_>) -> bool {
     let [.., map, _] = &refused.segments[..] else { return false };
     map == "env" && accepted(refused.schema, refused.part).contains("null")
 }
 
-fn bool_in_env(refused: &Refused<'_>, value: bool, report: &mut Report<'_>) {
+fn bool_in_env(refused: &RefusedValue<'_>, value: bool, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let text = quoted(&value.to_string());
     let diagnostic = Diagnostic::error(
@@ -132,7 +132,7 @@ fn bool_in_env(refused: &Refused<'_>, value: bool, report: &mut Report<'_>) {
 /// Adds what to write instead, where that can be known.
 fn advise(
     diagnostic: Diagnostic,
-    refused: &Refused<'_>,
+    refused: &RefusedValue<'_>,
     accepted: &BTreeSet<&str>,
     free_text: bool,
     report: &Report<'_>,
@@ -148,12 +148,12 @@ fn advise(
             let text = format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}");
             report.rewrite(diagnostic, at, &text, Safety::Unsafe)
         }
-        Value::Number { text, .. } if is_mode(refused) => match modes::mended(text) {
+        Value::Number { text, .. } if is_mode(refused) => match modes::repair(text) {
             Some((mode, safety)) => report.rewrite(diagnostic, at, &quoted(&mode), safety),
             None => diagnostic.note("write octal digits as a string, such as `\"0644\"`"),
         },
         Value::Number { .. } | Value::Bool(_) if free_text => {
-            let text = quoted(&written(refused.node));
+            let text = quoted(&source_text(refused.node));
             let diagnostic = diagnostic.note("quote it to keep it as text");
             report.rewrite(diagnostic, at, &text, Safety::Safe)
         }
@@ -201,7 +201,7 @@ fn advise(
 /// `env: [A=1, B=2]` and Kubernetes' `env: [{name: A, value: 1}]` as a map.
 fn list_for_map(
     diagnostic: Diagnostic,
-    refused: &Refused<'_>,
+    refused: &RefusedValue<'_>,
     items: &[Node],
     report: &Report<'_>,
 ) -> Diagnostic {
@@ -210,7 +210,7 @@ fn list_for_map(
             return Some(format!("{}: {}", report.string(name), quoted(value)));
         }
         let name = item.get("name")?.as_str()?;
-        let value = written(item.get("value")?);
+        let value = source_text(item.get("value")?);
         (item.entries().len() == 2).then(|| format!("{}: {}", report.string(name), quoted(&value)))
     };
     let pairs: Option<Vec<String>> = items.iter().map(pair).collect();
@@ -229,7 +229,7 @@ fn list_for_map(
 }
 
 /// A key of a role right under `roles`, and the like: it was meant one step deeper.
-fn indentation(diagnostic: Diagnostic, refused: &Refused<'_>) -> Diagnostic {
+fn indentation(diagnostic: Diagnostic, refused: &RefusedValue<'_>) -> Diagnostic {
     let [.., map, key] = &refused.segments[..] else { return diagnostic };
     let keys = refused.schema.keys(&refused.segments);
     if keys.iter().any(|known| known == key) {

@@ -6,7 +6,7 @@ use crate::diagnostic::Safety;
 ///
 /// A number can be octal as written (`644`, `0o644`) or a decimal value (420), which is how Kubernetes shows `0644`: it
 /// is read as the one of the two that gives no class a right to write without one to read.
-pub(super) fn mended(text: &str) -> Option<(String, Safety)> {
+pub(super) fn repair(text: &str) -> Option<(String, Safety)> {
     let digits = text.trim().trim_start_matches("0o").trim_start_matches('0');
     let mode = match digits.len() {
         1..=3 if digits.bytes().all(|b| (b'0'..=b'7').contains(&b)) => {
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn modes_have_one_form() {
         let check = |text: &str, expected: Option<&str>| {
-            assert_eq!(mended(text).map(|(mode, _)| mode).as_deref(), expected, "{text}");
+            assert_eq!(repair(text).map(|(mode, _)| mode).as_deref(), expected, "{text}");
         };
         check("644", Some("0644"));
         check("0o644", Some("0644"));

@@ -6,13 +6,13 @@ use serde_json::Value as Json;
 use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::suggest;
 
-use super::forms::{self, Form};
+use super::forms::{self, PatternForm};
 use super::place;
-use super::refused::Refused;
+use super::refused_value::RefusedValue;
 use super::report::Report;
 
 /// Reports a key that may not be a name in its map.
-pub(super) fn refused(refused: &Refused<'_>, name: &Json, kind: &Kind, report: &mut Report<'_>) {
+pub(super) fn refused(refused: &RefusedValue<'_>, name: &Json, kind: &Kind, report: &mut Report<'_>) {
     let Some(name) = name.as_str() else { return };
     let at = refused.at.key(name);
     let map = refused.segments.last().map_or("", String::as_str);
@@ -23,10 +23,10 @@ pub(super) fn refused(refused: &Refused<'_>, name: &Json, kind: &Kind, report: &
             let message = format!("{shown} is not {}", what(map, form));
             let mut diagnostic =
                 Diagnostic::error(codes::BAD_NAME, message).at_place(report.key(&at), "").note(form.rule);
-            if let Some(better) = mended(name, form) {
+            if let Some(better) = repair(name, form) {
                 // Other places may refer to the name.
                 diagnostic = report.rename(diagnostic, &at, &better, Safety::Unsafe);
-            } else if let Some(longest) = longest(form).filter(|longest| name.chars().count() > *longest) {
+            } else if let Some(longest) = max_length(form).filter(|longest| name.chars().count() > *longest) {
                 let count = name.chars().count();
                 diagnostic =
                     diagnostic.note(format!("this has {count} characters, {} too many", count - longest));
@@ -52,7 +52,7 @@ pub(super) fn refused(refused: &Refused<'_>, name: &Json, kind: &Kind, report: &
 }
 
 /// What a key of a map is.
-fn what(map: &str, form: &Form) -> String {
+fn what(map: &str, form: &PatternForm) -> String {
     let what = match map {
         "roles" => "a role's name",
         "images" => "an image's name",
@@ -69,7 +69,7 @@ fn what(map: &str, form: &Form) -> String {
 }
 
 /// The name in the letters its form allows, where little has to change.
-pub(super) fn mended(name: &str, form: &Form) -> Option<String> {
+pub(super) fn repair(name: &str, form: &PatternForm) -> Option<String> {
     if form.rule == "begin with `/`" {
         return name.starts_with(|c: char| c.is_ascii_alphanumeric()).then(|| format!("/{name}"));
     }
@@ -78,7 +78,7 @@ pub(super) fn mended(name: &str, form: &Form) -> Option<String> {
         return None;
     }
     let dash = if lower { '-' } else { '_' };
-    let longest = longest(form).unwrap_or(usize::MAX);
+    let longest = max_length(form).unwrap_or(usize::MAX);
     let mut better = String::new();
     for c in name.chars() {
         match c {
@@ -97,7 +97,7 @@ pub(super) fn mended(name: &str, form: &Form) -> Option<String> {
 }
 
 /// How many letters a form allows, if it has a limit.
-pub(super) fn longest(form: &Form) -> Option<usize> {
+pub(super) fn max_length(form: &PatternForm) -> Option<usize> {
     let (_, rest) = form.rule.split_once("at most ")?;
     rest.split(' ').next()?.parse().ok()
 }

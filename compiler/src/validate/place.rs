@@ -59,7 +59,7 @@ pub(super) fn is_index(segment: &str) -> bool {
 }
 
 /// The way from one map to another, as steps up and steps down.
-pub(super) struct Way {
+pub(super) struct RelativePath {
     /// Steps up from the map where the key stands.
     pub(super) up: usize,
     /// Steps down from there.
@@ -68,7 +68,7 @@ pub(super) struct Way {
     target: Vec<String>,
 }
 
-impl Way {
+impl RelativePath {
     /// The way from `place` to the level `path`, whose [`super::schema::ANY`] steps take the place's own names
     /// as long as both go the same way.
     pub(super) fn between(place: &[String], path: &[String]) -> Self {

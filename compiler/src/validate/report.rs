@@ -8,7 +8,7 @@ use crate::diagnostic::{Code, Diagnostic, DocumentId, Place, Safety, Sink};
 use crate::document::{Document, Node, Part, Value};
 
 /// Findings of one code that are shown; a generated file repeats one mistake ten thousand times.
-pub(super) const SHOWN: usize = 100;
+pub(super) const MAX_REPORTED: usize = 100;
 
 /// The findings of one run over one document.
 pub(super) struct Report<'a> {
@@ -43,7 +43,7 @@ impl<'a> Report<'a> {
             diagnostic.labels.first().map_or(Place::Span(self.document.root.span), |l| l.place.clone());
         let (count, last) = self.found.entry(diagnostic.code).or_insert((0, place.clone()));
         *count += 1;
-        if *count <= SHOWN {
+        if *count <= MAX_REPORTED {
             self.sink.push(diagnostic);
         } else {
             *last = place;
@@ -52,15 +52,15 @@ impl<'a> Report<'a> {
 
     /// Whether findings of a code are only counted from now on.
     pub(super) fn is_full(&self, code: Code) -> bool {
-        self.found.get(&code).is_some_and(|(count, _)| *count >= SHOWN)
+        self.found.get(&code).is_some_and(|(count, _)| *count >= MAX_REPORTED)
     }
 
     /// Counts a finding that is not explained, because enough similar ones were.
     pub(super) fn count(&mut self, code: Code, at: &Pointer) {
         let place = self.value(at);
-        let (count, last) = self.found.entry(code).or_insert((SHOWN, place.clone()));
+        let (count, last) = self.found.entry(code).or_insert((MAX_REPORTED, place.clone()));
         // What was found under other codes leaves this one short of its limit.
-        *count = SHOWN.max(*count) + 1;
+        *count = MAX_REPORTED.max(*count) + 1;
         *last = place;
     }
 
@@ -77,7 +77,7 @@ impl<'a> Report<'a> {
     /// Says how many findings were not shown.
     pub(super) fn finish(self) {
         for (code, (count, last)) in self.found {
-            if let Some(more) = count.checked_sub(SHOWN).filter(|more| *more > 0) {
+            if let Some(more) = count.checked_sub(MAX_REPORTED).filter(|more| *more > 0) {
                 let mistakes = if more == 1 { "mistake" } else { "mistakes" };
                 let message = format!("{more} more {mistakes} of this kind ({}) not shown", code.title());
                 self.sink.push(Diagnostic::error(code, message).at_place(last, "the last of them"));
@@ -90,7 +90,7 @@ impl<'a> Report<'a> {
         let plain = !self.json
             && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/')
             && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.'))
-            && !reads_otherwise(text);
+            && !is_ambiguous(text);
         if plain { text.to_owned() } else { quoted(text) }
     }
 
@@ -132,14 +132,14 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Whether YAML would read a plain text as something else than itself.
-fn reads_otherwise(text: &str) -> bool {
+fn is_ambiguous(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     matches!(lower.as_str(), "true" | "false" | "null" | "yes" | "no" | "on" | "off")
         || text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'_' | b'-' | b'e'))
 }
 
 /// The value as the user wrote it, for a message; strings in their own letters.
-pub(super) fn written(node: &Node) -> String {
+pub(super) fn source_text(node: &Node) -> String {
     match &node.value {
         Value::Number { text, .. } | Value::String(text) => text.clone(),
         Value::Bool(b) => b.to_string(),

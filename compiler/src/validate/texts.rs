@@ -6,13 +6,13 @@ use crate::diagnostic::{Diagnostic, Safety, codes};
 use crate::document::Value;
 
 use super::accepted::expected;
-use super::forms::{self, Form, WHOLE_EXPRESSION};
-use super::refused::Refused;
+use super::forms::{self, PatternForm, WHOLE_EXPRESSION};
+use super::refused_value::RefusedValue;
 use super::report::{Report, quoted};
 use super::{amounts, choices, expression, kinds, modes, names, place};
 
 /// Reports a string that does not match its pattern.
-pub(super) fn malformed(refused: &Refused<'_>, pattern: &str, report: &mut Report<'_>) {
+pub(super) fn malformed(refused: &RefusedValue<'_>, pattern: &str, report: &mut Report<'_>) {
     let Value::String(text) = &refused.node.value else { return };
     let Some(form) = forms::find(pattern) else { return };
     let numeric = pattern == WHOLE_EXPRESSION || !form.words.is_empty();
@@ -30,7 +30,7 @@ pub(super) fn malformed(refused: &Refused<'_>, pattern: &str, report: &mut Repor
 }
 
 /// A string where a whole number is meant, or one of some words.
-fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Report<'_>) {
+fn not_a_number(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, report: &mut Report<'_>) {
     let subject = place::subject(&refused.segments);
     let trimmed = text.trim();
     let is_number = !trimmed.is_empty() && trimmed.bytes().all(|b| b.is_ascii_digit());
@@ -56,18 +56,18 @@ fn not_a_number(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
     report.push(diagnostic);
 }
 
-fn no_such_form(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Report<'_>) {
+fn no_such_form(refused: &RefusedValue<'_>, text: &str, form: &PatternForm, report: &mut Report<'_>) {
     let what = what(refused, form);
     let shown = if text.is_empty() { "an empty string".to_owned() } else { format!("`{text}`") };
     let mut diagnostic = Diagnostic::error(codes::MALFORMED, format!("{shown} is not {what}"))
         .at_place(report.value(&refused.at), "")
         .note(form.rule);
-    let mode = (form.what == "a file mode").then(|| modes::mended(text)).flatten();
+    let mode = (form.what == "a file mode").then(|| modes::repair(text)).flatten();
     if let Some((mode, safety)) = mode {
         diagnostic = report.rewrite(diagnostic, &refused.at, &quoted(&mode), safety);
-    } else if let Some(better) = names::mended(text, form) {
+    } else if let Some(better) = names::repair(text, form) {
         diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(&better), Safety::Unsafe);
-    } else if let Some(longest) = names::longest(form).filter(|longest| text.chars().count() > *longest) {
+    } else if let Some(longest) = names::max_length(form).filter(|longest| text.chars().count() > *longest) {
         let count = text.chars().count();
         diagnostic = diagnostic.note(format!("this has {count} characters, {} too many", count - longest));
     } else if let Some(example) = example(refused).filter(|_| !form.rule.contains("such as")) {
@@ -77,7 +77,7 @@ fn no_such_form(refused: &Refused<'_>, text: &str, form: &Form, report: &mut Rep
 }
 
 /// What fits a form at this place; the same pattern serves several fields.
-fn what(refused: &Refused<'_>, form: &Form) -> String {
+fn what(refused: &RefusedValue<'_>, form: &PatternForm) -> String {
     match refused.last() {
         "compute_capability" => "a CUDA compute capability".to_owned(),
         "cuda" => "a CUDA version".to_owned(),
@@ -89,7 +89,7 @@ fn what(refused: &Refused<'_>, form: &Form) -> String {
 }
 
 /// The schema's own example of a place.
-pub(super) fn example(refused: &Refused<'_>) -> Option<String> {
+pub(super) fn example(refused: &RefusedValue<'_>) -> Option<String> {
     let part = refused.schema.at(&refused.segments)?;
     let examples = part.get("examples").or_else(|| refused.part.get("examples"))?.as_array()?;
     // Of the kind that the user wrote, where there is one.

@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::adjust::Adjustments;
-use jobc_compiler::compile::{self, Planned, Request};
+use jobc_compiler::compile::{self, Planning, Request};
 use jobc_compiler::diagnostic::{Diagnostic, DocumentId, Sink};
 use jobc_compiler::document::Document;
 use jobc_compiler::files::Files;
@@ -39,7 +39,7 @@ pub(crate) struct Analysis {
     /// The findings, in the order of the files.
     pub(crate) findings: Vec<Diagnostic>,
     /// The resolved jobs; none if the job has errors.
-    pub(crate) planned: Option<Planned>,
+    pub(crate) planned: Option<Planning>,
     /// Whether there is a targets file.
     pub(crate) has_targets: bool,
 }

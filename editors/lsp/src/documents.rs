@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 
 /// One text.
 #[derive(Clone, Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenDocument {
     /// Its path; none while it has no file.
     pub(crate) path: Option<Utf8PathBuf>,
     /// The client's version number.
@@ -35,7 +35,7 @@ pub(crate) struct Open {
 /// The texts by URI.
 #[derive(Debug, Default)]
 pub(crate) struct Documents {
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenDocument>,
     by_path: BTreeMap<Utf8PathBuf, String>,
 }
 
@@ -47,7 +47,7 @@ impl Documents {
             self.by_path.insert(path.clone(), uri.0.clone());
         }
         let (text, language) = (Text::new(text, encoding), language.to_owned());
-        self.open.insert(uri.0.clone(), Open { path, version, text, kind, language });
+        self.open.insert(uri.0.clone(), OpenDocument { path, version, text, kind, language });
     }
 
     /// Applies changes in order; returns whether the text is open.
@@ -73,7 +73,7 @@ impl Documents {
     }
 
     /// Removes a text and returns it, if it was open.
-    pub(crate) fn close(&mut self, uri: &Uri) -> Option<Open> {
+    pub(crate) fn close(&mut self, uri: &Uri) -> Option<OpenDocument> {
         let open = self.open.remove(&uri.0)?;
         if let Some(path) = open.path.as_ref().filter(|path| self.by_path.get(*path) == Some(&uri.0)) {
             self.by_path.remove(path);
@@ -81,17 +81,17 @@ impl Documents {
         Some(open)
     }
 
-    pub(crate) fn get(&self, uri: &Uri) -> Option<&Open> {
+    pub(crate) fn get(&self, uri: &Uri) -> Option<&OpenDocument> {
         self.open.get(&uri.0)
     }
 
     /// The open text of a file.
-    pub(crate) fn at(&self, path: &Utf8Path) -> Option<(Uri, &Open)> {
+    pub(crate) fn at(&self, path: &Utf8Path) -> Option<(Uri, &OpenDocument)> {
         let uri = self.by_path.get(path)?;
         Some((Uri(uri.clone()), self.open.get(uri)?))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Uri, &Open)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Uri, &OpenDocument)> {
         self.open.iter().map(|(uri, open)| (Uri(uri.clone()), open))
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn format(text: &Text) -> Vec<TextEdit> {
     if source.trim_start().starts_with(['{', '/']) {
         return vec![];
     }
-    let Some(document) = sound(source) else { return vec![] };
+    let Some(document) = parse_valid(source) else { return vec![] };
     let owners = indent::owners(&document, text);
     let moved = indent::moves(&document, text, &owners);
     for moves in [Some(moved), None] {
@@ -37,7 +37,7 @@ pub(crate) fn format(text: &Text) -> Vec<TextEdit> {
         if new == source {
             return vec![];
         }
-        if sound(&new).is_some_and(|formatted| same(&formatted.root, &document.root)) {
+        if parse_valid(&new).is_some_and(|formatted| same(&formatted.root, &document.root)) {
             return edits(text, &lines);
         }
     }
@@ -130,7 +130,7 @@ fn edits(text: &Text, lines: &[Line]) -> Vec<TextEdit> {
 }
 
 /// The tree of a text without syntax errors.
-fn sound(text: &str) -> Option<Document> {
+fn parse_valid(text: &str) -> Option<Document> {
     let mut sources = Sources::new();
     let id = sources.add(Source::new("job.yaml", text));
     let mut sink = Sink::new();

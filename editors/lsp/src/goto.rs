@@ -83,7 +83,7 @@ pub(crate) fn rename(
     };
     let mut edits: Vec<_> = mentions.iter().filter(|mention| mention.name == name).map(edit).collect();
     for variable in variables::renamed(&name, new, mentions, &tree.document, tree.text.as_str()) {
-        let variables::Renamed { old, new, places } = variable;
+        let variables::VariableRename { old, new, places } = variable;
         session.warn(format!(
             "`{old}` is now `{new}`; it is renamed in this file, and scripts that read it must be changed too"
         ));
@@ -113,8 +113,8 @@ fn refuse(name: &Name, new: &str, mentions: &[Mention]) -> Result<(), String> {
             "use at most 63 letters, digits, `_` and `-`, and begin with a letter or `_`",
         ),
         kind => {
-            let most = if kind == Kind::Port { 15 } else { 32 };
-            let fits = new.len() <= most
+            let max = if kind == Kind::Port { 15 } else { 32 };
+            let fits = new.len() <= max
                 && letters(&|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
                 && begins(&|c| c.is_ascii_lowercase())
                 && !new.ends_with('-');

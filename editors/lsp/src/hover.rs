@@ -61,7 +61,7 @@ fn name(session: &Session<'_>, uri: &Uri, tree: &Tree, mention: &Mention) -> Opt
     let head = format!("{} `{}`", name.kind.word(), name.text);
     let root = &tree.document.root;
     let plans = session.job(uri).map_or(&[][..], Job::plans);
-    let told = match name.kind {
+    let text = match name.kind {
         names::Kind::Param => param(root.get("params")?.get(&name.text)?, plans, &name.text),
         names::Kind::Role => {
             let role = root.get("roles").and_then(|roles| roles.get(&name.text));
@@ -83,7 +83,7 @@ fn name(session: &Session<'_>, uri: &Uri, tree: &Tree, mention: &Mention) -> Opt
         }
         names::Kind::Axis | names::Kind::Argument | names::Kind::Target => String::new(),
     };
-    Some(if told.is_empty() { head } else { format!("{head}\n\n{told}") })
+    Some(if text.is_empty() { head } else { format!("{head}\n\n{text}") })
 }
 
 fn param(node: &Node, plans: &[jobc_schema::plan::JobPlan], name: &str) -> String {

@@ -43,18 +43,18 @@ mod uri;
 mod variables;
 
 pub use lsp_server::Connection;
-pub use server::{Ended, serve};
+pub use server::{SessionEnd, serve};
 
 /// Handles a client on stdin and stdout.
 ///
 /// # Errors
 /// If stdin or stdout fails in the middle of a message.
-pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<Ended> {
+pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<SessionEnd> {
     let (connection, threads) = transport::connect(std::io::stdin(), std::io::stdout());
     let ended = serve(&connection, disk);
     // The writer ends when the last sender is dropped.
     drop(connection);
-    if ended == Ended::Properly { threads.join().map(|()| ended) } else { Ok(ended) }
+    if ended == SessionEnd::Properly { threads.join().map(|()| ended) } else { Ok(ended) }
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@ pub(crate) struct Mention {
 
 /// The names of a job file, in any order.
 pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
-    let mut found = Found::new(text);
+    let mut found = NameCollector::new(text);
     let root = &document.root;
     for (key, kind) in [
         ("params", Kind::Param),
@@ -101,7 +101,7 @@ pub(crate) fn names_of_job(document: &Document, text: &str) -> Vec<Mention> {
         found.image(Some(&entry.value), &format!("images/{}", entry.key));
     }
     if let Some(distributed) = root.get("distributed") {
-        found.listed(distributed.get("roles"), Kind::Role);
+        found.add_list(distributed.get("roles"), Kind::Role);
         let launch = distributed.get("launch").filter(|it| !matches!(it.as_str(), Some("all" | "first")));
         found.value(launch, Kind::Role, "");
     }
@@ -119,13 +119,13 @@ pub(crate) fn at(mentions: &[Mention], offset: usize) -> Option<&Mention> {
 }
 
 /// Collects the names of one text.
-struct Found<'a> {
+struct NameCollector<'a> {
     text: &'a str,
     sources: Sources,
     mentions: Vec<Mention>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> NameCollector<'a> {
     fn new(text: &'a str) -> Self {
         // `CodeSpan::find` reads the text from sources; the path is never shown.
         let mut sources = Sources::new();
@@ -162,7 +162,7 @@ impl<'a> Found<'a> {
     }
 
     /// A list of names, or a map from names.
-    fn listed(&mut self, node: Option<&Node>, kind: Kind) {
+    fn add_list(&mut self, node: Option<&Node>, kind: Kind) {
         for item in node.map(Node::items).unwrap_or_default() {
             self.value(Some(item), kind, "");
         }
@@ -170,9 +170,9 @@ impl<'a> Found<'a> {
     }
 
     fn role(&mut self, role: &str, node: &Node) {
-        self.listed(node.get("needs"), Kind::Role);
-        self.listed(node.get("data"), Kind::Data);
-        self.listed(node.get("outputs"), Kind::Output);
+        self.add_list(node.get("needs"), Kind::Role);
+        self.add_list(node.get("data"), Kind::Data);
+        self.add_list(node.get("outputs"), Kind::Output);
         self.image(node.get("image"), &format!("roles/{role}/image"));
         self.keys(node.get("resources").and_then(|it| it.get("ports")), Kind::Port, role, true);
         if let Some(ready) = node.get("ready") {

@@ -17,14 +17,14 @@ pub(crate) struct Overlay<'a> {
     pub(crate) documents: &'a Documents,
     pub(crate) disk: &'a dyn Files,
     /// The paths that were asked for, whether there is a file or not.
-    pub(crate) asked: RefCell<BTreeSet<Utf8PathBuf>>,
+    pub(crate) requested: RefCell<BTreeSet<Utf8PathBuf>>,
 }
 
 impl Overlay<'_> {
     fn absolute(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let path =
             if path.is_absolute() { uri::normal(path) } else { uri::normal(&self.directory?.join(path)) };
-        self.asked.borrow_mut().insert(path.clone());
+        self.requested.borrow_mut().insert(path.clone());
         Some(path)
     }
 }

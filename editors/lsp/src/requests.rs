@@ -1,6 +1,6 @@
 //! Requests that the protocol does not define; docs/reference/language-server.md describes them.
 
-use jobc_compiler::compile::{self, Output, Planned, Request, plan_json};
+use jobc_compiler::compile::{self, Output, Planning, Request, plan_json};
 use jobc_compiler::diagnostic::{Code, Severity, Sink};
 use jobc_compiler::emit;
 use jobc_compiler::lower::OnRefusal;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::{self, Choice};
 use crate::documents::Kind;
 use crate::session::Session;
-use crate::targets::Known;
+use crate::targets::TargetList;
 
 /// The parameters of `jobc/plan`.
 #[derive(Debug, Deserialize)]
@@ -122,11 +122,15 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
         BackendName::Dockerfile => "dockerfile",
         BackendName::Cgroup => "plaintext",
     };
-    Ok(ArtifactResult { text: files.iter().map(|file| shown(file, several)).collect(), language_id, files })
+    Ok(ArtifactResult {
+        text: files.iter().map(|file| display_name(file, several)).collect(),
+        language_id,
+        files,
+    })
 }
 
 /// The targets of an open job.
-pub(crate) fn known_targets(session: &Session<'_>, params: &TargetsParams) -> Result<Known, String> {
+pub(crate) fn known_targets(session: &Session<'_>, params: &TargetsParams) -> Result<TargetList, String> {
     match session.documents.get(&params.uri) {
         Some(open) if open.kind == Kind::Job => {
             Ok(session.known_targets(open).shown_for(&session.client.settings.target))
@@ -152,7 +156,7 @@ fn with_plan<T>(
     session: &Session<'_>,
     uri: &Uri,
     choice: &Choice,
-    make: impl FnOnce(Planned, &Sources, &Request<'_>, &mut Sink) -> T,
+    make: impl FnOnce(Planning, &Sources, &Request<'_>, &mut Sink) -> T,
 ) -> Result<T, String> {
     let open = session.documents.get(uri).ok_or_else(|| format!("`{}` is not open", uri.0))?;
     if open.kind != Kind::Job {
@@ -207,7 +211,7 @@ fn files(output: &Output) -> Vec<ArtifactFile> {
 }
 
 /// One of several files, with its path as heading.
-fn shown(file: &ArtifactFile, several: bool) -> String {
+fn display_name(file: &ArtifactFile, several: bool) -> String {
     let path =
         if several { format!("{}/{}/{}", file.job, file.target, file.path) } else { file.path.clone() };
     let end = if file.text.ends_with('\n') { "" } else { "\n" };

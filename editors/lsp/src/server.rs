@@ -33,7 +33,7 @@ const SHORT: Duration = Duration::from_millis(40);
 
 /// How the session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum SessionEnd {
     /// By `shutdown` and `exit`, as the protocol requires.
     Properly,
     /// By `exit` alone, or because the client disconnected.
@@ -41,14 +41,14 @@ pub enum Ended {
 }
 
 /// Handles one client until it ends the session; `disk` reads files by absolute paths.
-pub fn serve(connection: &Connection, disk: &dyn Files) -> Ended {
-    let Ok((id, params)) = connection.initialize_start() else { return Ended::Abruptly };
+pub fn serve(connection: &Connection, disk: &dyn Files) -> SessionEnd {
+    let Ok((id, params)) = connection.initialize_start() else { return SessionEnd::Abruptly };
     let client = match serde_json::from_value::<InitializeParams>(params) {
         Ok(params) => Client::new(&params),
         Err(error) => {
             let why = format!("the parameters of `initialize` cannot be read: {error}");
             send(connection, Response::new_err(id, ErrorCode::InvalidParams as i32, why).into());
-            return Ended::Abruptly;
+            return SessionEnd::Abruptly;
         }
     };
     send(connection, Response::new_ok(id, capabilities::initialize(&client)).into());
@@ -86,7 +86,7 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn run(mut self) -> Ended {
+    fn run(mut self) -> SessionEnd {
         loop {
             while let Ok(message) = self.connection.receiver.try_recv() {
                 self.take(message);
@@ -102,7 +102,7 @@ impl Server<'_> {
             match message {
                 Message::Request(request) => self.request(request),
                 Message::Notification(note) if note.method == "exit" => {
-                    return if self.shut_down { Ended::Properly } else { Ended::Abruptly };
+                    return if self.shut_down { SessionEnd::Properly } else { SessionEnd::Abruptly };
                 }
                 Message::Notification(note) => self.notification(note),
                 // Our only requests to the client are to watch files and to ask again, and the client may refuse.
@@ -112,16 +112,16 @@ impl Server<'_> {
     }
 
     /// Waits for a message; without one until the pause after a change is over.
-    fn next(&self) -> Result<Option<Message>, Ended> {
+    fn next(&self) -> Result<Option<Message>, SessionEnd> {
         let receiver = &self.connection.receiver;
         if !self.session.is_stale() && self.waiting.is_empty() {
-            return receiver.recv().map(Some).map_err(|_| Ended::Abruptly);
+            return receiver.recv().map(Some).map_err(|_| SessionEnd::Abruptly);
         }
         let due = self.changed + self.cost.clamp(PAUSE, MAX_PAUSE);
         match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
             Ok(message) => Ok(Some(message)),
             Err(error) if error.is_timeout() => Ok(None),
-            Err(_) => Err(Ended::Abruptly),
+            Err(_) => Err(SessionEnd::Abruptly),
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jobc_compiler::compile::Planned;
+use jobc_compiler::compile::Planning;
 use jobc_compiler::files::{Files, find_targets};
 use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
@@ -13,9 +13,9 @@ use lsp_types::{Diagnostic, PublishDiagnosticsParams, TextDocumentContentChangeE
 use crate::analysis::{Analysis, Choice, Input};
 use crate::client::Client;
 use crate::diagnostics;
-use crate::documents::{Documents, Kind, Open};
+use crate::documents::{Documents, Kind, OpenDocument};
 use crate::overlay::Overlay;
-use crate::targets::Known;
+use crate::targets::TargetList;
 use crate::tree::Tree;
 use crate::uri;
 
@@ -35,7 +35,7 @@ pub(crate) struct Session<'a> {
     /// Messages for the user that belong to the next response.
     warnings: RefCell<Vec<String>>,
     /// Plans to drop later: dropping a large one would delay the findings.
-    gone: Vec<Planned>,
+    gone: Vec<Planning>,
 }
 
 /// The state of one job or targets file.
@@ -46,7 +46,7 @@ pub(crate) struct Job {
     /// The tree of the current text, or of an earlier one until [`Session::parse`] is called.
     pub(crate) tree: Option<Tree>,
     /// The plans of the last text without errors, if that is not the current text.
-    earlier: Option<Planned>,
+    earlier: Option<Planning>,
     /// Whether the text has changed since it was last parsed.
     unread: bool,
     /// The files that the last compilation read or looked for.
@@ -72,12 +72,12 @@ impl<'a> Session<'a> {
         self.documents.open(uri, language, version, text, self.client.encoding);
         // A text that was closed and opened between two refreshes waits for its findings, also for the same as before.
         self.shown.remove(&uri.0);
-        self.touched(uri);
+        self.mark_changed(uri);
     }
 
     pub(crate) fn change(&mut self, uri: &Uri, version: i32, changes: Vec<TextDocumentContentChangeEvent>) {
         if self.documents.change(uri, version, changes) {
-            self.touched(uri);
+            self.mark_changed(uri);
         } else {
             eprintln!("jobc lsp: ignored a change of `{}`, which is not open", uri.0);
         }
@@ -110,7 +110,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn touched(&mut self, uri: &Uri) {
+    fn mark_changed(&mut self, uri: &Uri) {
         self.stale.insert(uri.0.clone());
         let Some(open) = self.documents.get(uri) else { return };
         let kind = open.kind;
@@ -206,8 +206,8 @@ impl<'a> Session<'a> {
         let analysis =
             Analysis::new(&self.input(open, &overlay), &choice, tree.map(|tree| tree.document.clone()));
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        let reads = overlay.asked.into_inner();
-        self.keep(uri, analysis, reads);
+        let reads = overlay.requested.into_inner();
+        self.store(uri, analysis, reads);
         caused
     }
 
@@ -216,12 +216,12 @@ impl<'a> Session<'a> {
         let path = open.path.clone().unwrap_or_else(|| "targets.yaml".into());
         let analysis = Analysis::of_targets(&path, open.text.as_str());
         let caused = diagnostics::of_analysis(&analysis, uri, &self.client);
-        self.keep(uri, analysis, BTreeSet::new());
+        self.store(uri, analysis, BTreeSet::new());
         caused
     }
 
     /// Replaces the previous compilation, whose plans are kept if the new one has none.
-    fn keep(&mut self, uri: &Uri, analysis: Analysis, reads: BTreeSet<Utf8PathBuf>) {
+    fn store(&mut self, uri: &Uri, analysis: Analysis, reads: BTreeSet<Utf8PathBuf>) {
         let job = self.jobs.entry(uri.0.clone()).or_default();
         let before = job.analysis.replace(analysis);
         job.reads = reads;
@@ -282,24 +282,24 @@ impl<'a> Session<'a> {
     }
 
     /// The files that the job of an open text reads.
-    pub(crate) fn overlay<'s>(&'s self, open: &'s Open) -> Overlay<'s> {
+    pub(crate) fn overlay<'s>(&'s self, open: &'s OpenDocument) -> Overlay<'s> {
         let directory = open.path.as_deref().and_then(Utf8Path::parent);
-        Overlay { directory, documents: &self.documents, disk: self.disk, asked: RefCell::default() }
+        Overlay { directory, documents: &self.documents, disk: self.disk, requested: RefCell::default() }
     }
 
     /// What the compiler reads of an open text.
-    pub(crate) fn input<'s>(&'s self, open: &'s Open, overlay: &'s Overlay<'_>) -> Input<'s> {
+    pub(crate) fn input<'s>(&'s self, open: &'s OpenDocument, overlay: &'s Overlay<'_>) -> Input<'s> {
         let targets = self.targets_file(open);
         Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
     }
 
     /// The targets that a job can be shown for.
-    pub(crate) fn known_targets(&self, open: &Open) -> Known {
-        Known::of(self.targets_file(open))
+    pub(crate) fn known_targets(&self, open: &OpenDocument) -> TargetList {
+        TargetList::of(self.targets_file(open))
     }
 
     /// The targets that an open job is shown for.
-    pub(crate) fn choice(&self, open: &Open, backend: Option<BackendName>) -> Choice {
+    pub(crate) fn choice(&self, open: &OpenDocument, backend: Option<BackendName>) -> Choice {
         match self.client.settings.target.as_str() {
             "" => Choice { targets: vec![], backend },
             chosen => self.known_targets(open).choice(chosen, backend),
@@ -307,14 +307,14 @@ impl<'a> Session<'a> {
     }
 
     /// The path and the text of a job's targets file.
-    fn targets_file(&self, open: &Open) -> Option<(Utf8PathBuf, String)> {
+    fn targets_file(&self, open: &OpenDocument) -> Option<(Utf8PathBuf, String)> {
         let path = self.targets_of(open)?;
         let text = self.text_of(&path)?;
         Some((path, text))
     }
 
     /// The path of a job's targets file.
-    pub(crate) fn targets_of(&self, open: &Open) -> Option<Utf8PathBuf> {
+    pub(crate) fn targets_of(&self, open: &OpenDocument) -> Option<Utf8PathBuf> {
         let directory = open.path.as_deref()?.parent()?;
         find_targets(directory, |path| self.documents.at(path).is_some() || self.disk.exists(path))
     }

@@ -15,7 +15,7 @@ const ALL: &str = "*";
 
 /// The targets of a job, and the result of `jobc/targets`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Known {
+pub(crate) struct TargetList {
     /// The URI of the targets file; none for the built-in targets.
     file: Option<Uri>,
     targets: Vec<Target>,
@@ -32,7 +32,7 @@ struct Target {
     backends: Vec<String>,
 }
 
-impl Known {
+impl TargetList {
     /// Reads the targets file of a job, by its path and text. It need not be valid.
     pub(crate) fn of(file: Option<(Utf8PathBuf, String)>) -> Self {
         let read = file.and_then(|(path, text)| Some((parse_alone(Some(&path), &text)?, path)));

@@ -8,7 +8,7 @@ use crate::names::{Kind, Mention, Name};
 
 /// A variable that a rename gives another name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Renamed {
+pub(crate) struct VariableRename {
     pub(crate) old: String,
     pub(crate) new: String,
     /// Where the file has the old name.
@@ -22,7 +22,7 @@ pub(crate) fn renamed(
     mentions: &[Mention],
     document: &Document,
     text: &str,
-) -> Vec<Renamed> {
+) -> Vec<VariableRename> {
     let whole = 0..text.len();
     let mut found: Vec<(String, String, Range<usize>)> = vec![];
     match name.kind {
@@ -53,7 +53,8 @@ pub(crate) fn renamed(
             .filter(|place| is_word(text, place))
             .collect()
     };
-    let all = found.into_iter().map(|(old, new, within)| Renamed { places: places(&old, within), old, new });
+    let all =
+        found.into_iter().map(|(old, new, within)| VariableRename { places: places(&old, within), old, new });
     all.filter(|it| !it.places.is_empty() && it.old != it.new).collect()
 }
 

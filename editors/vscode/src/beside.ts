@@ -4,7 +4,7 @@ import * as vscode from "vscode";
 
 import type { Compiler } from "./compiler";
 import { isOurs } from "./language";
-import { ARTIFACT, PLAN, type Shown } from "./requests";
+import { ARTIFACT, PLAN, type ViewContent } from "./requests";
 
 const SCHEME = "jobc";
 
@@ -61,7 +61,7 @@ export class Beside implements vscode.TextDocumentContentProvider {
     }
 
     /** Of the target that the server shows. */
-    private ask(view: string, job: vscode.TextDocument): Promise<Shown> {
+    private ask(view: string, job: vscode.TextDocument): Promise<ViewContent> {
         const uri = job.uri.toString();
         return view === "plan" ? this.compiler.ask(PLAN, { uri }) : this.compiler.ask(ARTIFACT, { uri, backend: view });
     }

@@ -11,7 +11,7 @@ import {
 } from "vscode-languageclient/node";
 
 import { JSON, YAML } from "./language";
-import { locate, type Found } from "./locate";
+import { locate, type LocateResult } from "./locate";
 import { explainFromLightbulb } from "./explain";
 import { asWanted, type TargetNotes } from "./notes";
 import type { Request } from "./requests";
@@ -29,7 +29,7 @@ const SENT_FINDINGS: StaticFeature = {
 
 /** The server, if there is one: started with the first of our files, and again whenever what it depends on has changed. */
 export class Compiler implements vscode.Disposable {
-    private located: Promise<Found> | undefined;
+    private located: Promise<LocateResult> | undefined;
     private found: string | undefined;
     private client: Promise<LanguageClient | undefined> | undefined;
 
@@ -99,7 +99,7 @@ export class Compiler implements vscode.Disposable {
         }
     }
 
-    private async locate(): Promise<Found> {
+    private async locate(): Promise<LocateResult> {
         const found = await locate(setting("path", ""), this.extension.extensionPath);
         void vscode.commands.executeCommand("setContext", "jobc.found", "program" in found);
         if ("program" in found) {

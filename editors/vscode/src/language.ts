@@ -18,7 +18,7 @@ export function isOurs(document: vscode.TextDocument): boolean {
 const WRITTEN = ["file", "untitled"];
 
 /** How often a document is given back to another extension, so that it takes back its findings. */
-const PATIENCE = 5;
+const MAX_ATTEMPTS = 5;
 
 /** Which mode a document should be in that nobody has chosen one for; undefined where it is in that mode. */
 function wanted(document: vscode.TextDocument): string | undefined {
@@ -62,7 +62,7 @@ export function adoptDocuments(): vscode.Disposable {
             return;
         }
         if (mode === YAML) {
-            taken.set(uri, PATIENCE);
+            taken.set(uri, MAX_ATTEMPTS);
         }
         await change(document, mode);
     };

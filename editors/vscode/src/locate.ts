@@ -5,10 +5,10 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 
 /** What became of the search: a program that serves, or a sentence for the user. */
-export type Found = { program: string } | { problem: string };
+export type LocateResult = { program: string } | { problem: string };
 
 /** How long the program may take to answer. A first start from a slow disk is meant, not a hang. */
-const PATIENCE = 20_000;
+const PROBE_TIMEOUT = 20_000;
 
 /** Where to look, first to last: the setting alone if there is one, else beside the extension, else on `PATH`. */
 export function candidates(setting: string, extension: string, platform: NodeJS.Platform = process.platform): string[] {
@@ -21,7 +21,7 @@ export function candidates(setting: string, extension: string, platform: NodeJS.
 }
 
 /** The first candidate that is there and knows `jobc lsp`, with the reason against each where there is none. */
-export async function locate(setting: string, extension: string): Promise<Found> {
+export async function locate(setting: string, extension: string): Promise<LocateResult> {
     const problems: string[] = [];
     for (const program of candidates(setting, extension)) {
         const problem = await probe(program);
@@ -40,7 +40,7 @@ const ABSENT = "the program `jobc` was not found";
 /** What is wrong with a program; undefined where `PROGRAM lsp --help` succeeds, which starts no server. */
 async function probe(program: string): Promise<string | undefined> {
     return await new Promise((resolve) => {
-        execFile(program, ["lsp", "--help"], { timeout: PATIENCE }, (error) => {
+        execFile(program, ["lsp", "--help"], { timeout: PROBE_TIMEOUT }, (error) => {
             if (error === null) {
                 resolve(undefined);
             } else if (error.code === "ENOENT") {

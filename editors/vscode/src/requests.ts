@@ -8,10 +8,10 @@ export interface Request<P, R> {
 }
 
 /** The plan of an open job file, as `jobc plan --format yaml` prints it. */
-export const PLAN: Request<{ uri: string }, Shown> = { method: "jobc/plan" };
+export const PLAN: Request<{ uri: string }, ViewContent> = { method: "jobc/plan" };
 
 /** What a backend writes for an open job file, all files in one text. */
-export const ARTIFACT: Request<{ uri: string; backend: string }, Shown> = { method: "jobc/artifact" };
+export const ARTIFACT: Request<{ uri: string; backend: string }, ViewContent> = { method: "jobc/artifact" };
 
 /** The targets of an open job file. */
 export const TARGETS: Request<{ uri: string }, Targets> = { method: "jobc/targets" };
@@ -20,7 +20,7 @@ export const TARGETS: Request<{ uri: string }, Targets> = { method: "jobc/target
 export const EXPLAIN: Request<{ code: string }, { code: string; title: string; markdown: string }> = { method: "jobc/explain" };
 
 /** A text to show. */
-export interface Shown {
+export interface ViewContent {
     text: string;
     languageId: string;
 }

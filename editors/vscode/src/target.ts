@@ -23,7 +23,7 @@ interface Choice extends vscode.QuickPickItem {
 export class TargetPicker {
     private readonly item = vscode.window.createStatusBarItem("jobc.target", vscode.StatusBarAlignment.Right, 101);
     private timer: NodeJS.Timeout | undefined;
-    private asked = 0;
+    private requests = 0;
 
     constructor(
         private readonly compiler: Compiler,
@@ -99,7 +99,7 @@ export class TargetPicker {
     }
 
     private async refresh(): Promise<void> {
-        const asked = (this.asked += 1);
+        const request = (this.requests += 1);
         const document = vscode.window.activeTextEditor?.document;
         if (document === undefined || !isOurs(document) || TARGETS_FILE.test(document.uri.path)) {
             this.item.hide();
@@ -107,13 +107,13 @@ export class TargetPicker {
         }
         try {
             const known = await this.compiler.ask(TARGETS, { uri: document.uri.toString() });
-            if (asked === this.asked) {
+            if (request === this.requests) {
                 this.show(known);
             }
         } catch (error) {
             // There is no server, or it knows no targets: it is older than this extension.
             this.output.debug(`no targets: ${error instanceof Error ? error.message : String(error)}`);
-            if (asked === this.asked) {
+            if (request === this.requests) {
                 this.item.hide();
             }
         }

@@ -22,7 +22,7 @@ interface Definition extends vscode.TaskDefinition {
 /** Job files of a workspace, and what is never looked into: output, dependencies. */
 const JOBS = "**/{job,jobc,*.job}.{yaml,yml,json}";
 const NOT_THERE = "**/{node_modules,target,out,.git}/**";
-const AT_MOST = 200;
+const MAX_FILES = 200;
 
 /** Offers tasks. */
 export class Tasks implements vscode.TaskProvider {
@@ -36,7 +36,7 @@ export class Tasks implements vscode.TaskProvider {
     }
 
     async provideTasks(): Promise<vscode.Task[]> {
-        const files = await vscode.workspace.findFiles(JOBS, NOT_THERE, AT_MOST);
+        const files = await vscode.workspace.findFiles(JOBS, NOT_THERE, MAX_FILES);
         return files.flatMap((file) => [this.make("check", file), this.make("build", file)]);
     }
 

@@ -6,16 +6,16 @@ import { after, test } from "node:test";
 
 import { candidates, locate } from "../src/locate";
 
-const folder = mkdtempSync(join(tmpdir(), "jobc-locate-"));
-after(() => rmSync(folder, { recursive: true }));
+const directory = mkdtempSync(join(tmpdir(), "jobc-locate-"));
+after(() => rmSync(directory, { recursive: true }));
 
 /** A program that ends as the script says, in the place where an extension keeps its own. */
 function extensionWith(name: string, script: string, mode = 0o755): string {
-    const bin = join(folder, name, "bin");
+    const bin = join(directory, name, "bin");
     mkdirSync(bin, { recursive: true });
     writeFileSync(join(bin, "jobc"), `#!/bin/sh\n${script}\n`);
     chmodSync(join(bin, "jobc"), mode);
-    return join(folder, name);
+    return join(directory, name);
 }
 
 test("a setting is the only candidate; else the extension's own comes before PATH", () => {
@@ -34,9 +34,9 @@ test("each way to have no program has its own sentence", async () => {
     const path = process.env["PATH"];
     process.env["PATH"] = "/usr/bin:/bin";
     try {
-        const missing = join(folder, "nowhere");
-        assert.deepEqual(await locate(missing, folder), { problem: `the program \`jobc\` was not found: there is no \`${missing}\`` });
-        assert.deepEqual(await locate("", folder), { problem: "the program `jobc` was not found: it is not on PATH" });
+        const missing = join(directory, "nowhere");
+        assert.deepEqual(await locate(missing, directory), { problem: `the program \`jobc\` was not found: there is no \`${missing}\`` });
+        assert.deepEqual(await locate("", directory), { problem: "the program `jobc` was not found: it is not on PATH" });
         const old = extensionWith("old", "exit 2");
         assert.match(JSON.stringify(await locate("", old)), /too old for this extension: it has no command `lsp`/);
         const locked = extensionWith("locked", "exit 0", 0o644);

@@ -27,12 +27,12 @@ test("the problem matcher reads every line that jobc prints in short form", () =
     const pattern = new RegExp(regexp);
     const root = join("..", "..", "tests", "errors");
     let lines = 0;
-    for (const folder of readdirSync(root)) {
-        for (const name of readdirSync(join(root, folder)).filter((name) => name.endsWith(".snap"))) {
-            const short = /^==== short\n([^]*?)^==== text$/m.exec(readFileSync(join(root, folder, name), "utf8"))?.[1] ?? "";
+    for (const directory of readdirSync(root)) {
+        for (const name of readdirSync(join(root, directory)).filter((name) => name.endsWith(".snap"))) {
+            const short = /^==== short\n([^]*?)^==== text$/m.exec(readFileSync(join(root, directory, name), "utf8"))?.[1] ?? "";
             for (const line of short.split("\n").filter((line) => /\[J\d{4}\]/.test(line) && /:\d+:\d+: /.test(line))) {
                 const match = pattern.exec(line);
-                assert.ok(match, `${folder}/${name}: ${line}`);
+                assert.ok(match, `${directory}/${name}: ${line}`);
                 assert.match(match[groups.severity] ?? "", /^(error|warning|note)$/);
                 assert.match(match[groups.code] ?? "", /^J\d{4}$/);
                 lines += 1;

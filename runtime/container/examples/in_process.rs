@@ -53,16 +53,16 @@ fn parse_arguments() -> Option<Arguments> {
 }
 
 fn main() {
-    let Some(asked) = parse_arguments() else {
+    let Some(arguments) = parse_arguments() else {
         eprintln!("usage: in_process BUNDLE STATES ROUNDS [--gang N] [--threads N] [--heap MIB]");
         std::process::exit(2);
     };
     // Every page is written to, so that it is memory and not a promise.
-    let mut heap = vec![0u8; asked.heap];
+    let mut heap = vec![0u8; arguments.heap];
     for page in heap.chunks_mut(4096) {
         page[0] = 1;
     }
-    match measure(&asked) {
+    match measure(&arguments) {
         Ok(rounds) => {
             let started: Vec<f64> = rounds.iter().map(|round| round.0).collect();
             let ended: Vec<f64> = rounds.iter().map(|round| round.1).collect();
@@ -76,13 +76,13 @@ fn main() {
     std::hint::black_box(&heap);
 }
 
-fn measure(asked: &Arguments) -> Result<Vec<(f64, f64)>> {
-    let store = Store::new(&asked.states);
-    let bundle = Bundle::open(Path::new(&asked.bundle))?;
-    let mut rounds = Vec::with_capacity(asked.rounds);
+fn measure(arguments: &Arguments) -> Result<Vec<(f64, f64)>> {
+    let store = Store::new(&arguments.states);
+    let bundle = Bundle::open(Path::new(&arguments.bundle))?;
+    let mut rounds = Vec::with_capacity(arguments.rounds);
     // One more than requested: the first is to warm up.
-    for round in 0..=asked.rounds {
-        let milliseconds = measure_round(asked, &store, &bundle, round)?;
+    for round in 0..=arguments.rounds {
+        let milliseconds = measure_round(arguments, &store, &bundle, round)?;
         if round > 0 {
             rounds.push(milliseconds);
         }
@@ -91,15 +91,15 @@ fn measure(asked: &Arguments) -> Result<Vec<(f64, f64)>> {
 }
 
 /// The milliseconds up to the last start, and up to the last end.
-fn measure_round(asked: &Arguments, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
+fn measure_round(arguments: &Arguments, store: &Store, bundle: &Bundle, round: usize) -> Result<(f64, f64)> {
     let begun = Instant::now();
     let next = AtomicUsize::new(0);
-    let all_started = Barrier::new(asked.threads);
+    let all_started = Barrier::new(arguments.threads);
     // A container ends with the thread that made it, so each thread stays with its own.
     let share = || {
         let made: Result<Vec<CreatedContainer>> =
             std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed))
-                .take_while(|member| *member < asked.gang)
+                .take_while(|member| *member < arguments.gang)
                 .map(|member| {
                     let id = Id::new(&format!("in-process-{}-{round}-{member}", std::process::id()))?;
                     create::reserve(store, &id)?.create(
@@ -116,7 +116,7 @@ fn measure_round(asked: &Arguments, store: &Store, bundle: &Bundle, round: usize
         Ok(started)
     };
     let started: Result<Vec<Duration>> = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..asked.threads).map(|_| scope.spawn(share)).collect();
+        let others: Vec<_> = (1..arguments.threads).map(|_| scope.spawn(share)).collect();
         let own = share();
         others.into_iter().map(|other| other.join().expect("no thread panics")).chain([own]).collect()
     });

@@ -150,12 +150,12 @@ fn extract_entry<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut T
 
 /// What is wrong with an archive itself, rather than with one of its entries.
 fn damaged(error: io::Error) -> io::Error {
-    let said = error.to_string();
+    let message = error.to_string();
     // The reader names the entry where it knows it.
-    if error.kind() != io::ErrorKind::InvalidData || said.starts_with('`') {
+    if error.kind() != io::ErrorKind::InvalidData || message.starts_with('`') {
         return error;
     }
-    io::Error::new(error.kind(), format!("not a tar archive, or damaged: {said}"))
+    io::Error::new(error.kind(), format!("not a tar archive, or damaged: {message}"))
 }
 
 fn invalid(message: &str) -> io::Error {

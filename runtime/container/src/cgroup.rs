@@ -6,7 +6,7 @@
 //! cgroup v1 hierarchies a leaf of the cgroup v2 hierarchy serves to kill and to freeze.
 //!
 //! A limit that nothing enforces here is an error of [`Kind::Unenforceable`](jobc_sys::error::Kind), or, where that is
-//! allowed, an [`Unenforced`] for the record.
+//! allowed, an [`UnenforcedLimit`] for the record.
 
 mod bpf;
 mod controller;
@@ -41,7 +41,7 @@ pub use plan::{Group, Interface, Plan};
 pub use record::{Cgroup, CgroupRecord};
 pub use request::CgroupRequest;
 pub use scope::{SUPERVISOR_GROUP, ScopeGroup};
-pub use unenforced::Unenforced;
+pub use unenforced::UnenforcedLimit;
 pub(crate) use unit::changed_properties;
 pub use unit_group::UnitGroup;
 pub use usage::{Meter, Usage};

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use oci_spec::runtime::Spec;
 
-use crate::cgroup::{Cgroup, Unenforced};
+use crate::cgroup::{Cgroup, UnenforcedLimit};
 use crate::config::Config;
 use crate::hooks::Stage;
 use crate::listener::{self, Agent};
@@ -37,7 +37,7 @@ pub struct Container {
     /// What a person should know of its making, a line each.
     pub warnings: Vec<String>,
     /// The limits that nothing enforces, where this made it.
-    pub unenforced: Vec<Unenforced>,
+    pub unenforced: Vec<UnenforcedLimit>,
     /// The scope that was made around this process for it: its unit's name.
     pub scope: Option<String>,
     /// Whether this process, as the parent, has seen its first process's end: then its number may be another's already.

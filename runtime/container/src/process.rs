@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
 use crate::child::Child;
-use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, GONE, Gate, HELD, Report, wait};
+use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
 use crate::namespaces::{JoinNamespace, Namespace};
 use crate::operation::Step;
@@ -140,8 +140,8 @@ impl Process {
     pub fn wait_until_started(&mut self) -> Result<()> {
         if let Some(shared) = &self.shared {
             // It may not have read the byte yet: HELD is not a change here.
-            while shared.report.state.load(Ordering::Acquire) == HELD {
-                wait(&shared.report.state, HELD);
+            while shared.report.state.load(Ordering::Acquire) == CREATED {
+                wait(&shared.report.state, CREATED);
             }
         }
         self.handle_gates(&mut |_, _| Ok(()))
@@ -153,7 +153,7 @@ impl Process {
         loop {
             let gate = match shared.report.futex_wait() {
                 GONE => break,
-                HELD => return Ok(()),
+                CREATED => return Ok(()),
                 AT_CGROUP => Gate::Cgroup,
                 AT_ID_MAPS => Gate::IdMaps,
                 AT_LISTENER => {

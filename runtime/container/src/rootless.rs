@@ -20,11 +20,11 @@ use jobc_sys::id_map::{IdMap, IdMaps};
 ///
 /// Unusable entries in /etc/subuid and /etc/subgid.
 pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
-    let mut said = Vec::new();
-    let Some(linux) = spec.linux_mut() else { return Ok(said) };
+    let mut notes = Vec::new();
+    let Some(linux) = spec.linux_mut() else { return Ok(notes) };
     let namespaces = linux.namespaces_mut().get_or_insert_default();
     if namespaces.iter().any(|namespace| namespace.typ() == LinuxNamespaceType::User) {
-        return Ok(said);
+        return Ok(notes);
     }
     let mut user = LinuxNamespace::default();
     user.set_typ(LinuxNamespaceType::User);
@@ -32,7 +32,7 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     let new = |kind| namespaces.iter().any(|namespace| namespace.typ() == kind && namespace.path().is_none());
     let (network, pid) = (new(LinuxNamespaceType::Network), new(LinuxNamespaceType::Pid));
     let maps = IdMaps::rootless(uid, gid)?;
-    said.push(format!(
+    notes.push(format!(
         "the container has a user namespace: its root is user {uid}, plus {} more users",
         additional_ids(&maps)
     ));
@@ -44,17 +44,17 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
             // The kernel shows a sysfs to the owner of a network namespace only.
             Some("sysfs") if !network => {
                 make_bind(mount, "/sys");
-                said.push("`/sys` is the host's, read-only, because the network is the host's".to_owned());
+                notes.push("`/sys` is the host's, read-only, because the network is the host's".to_owned());
             }
             Some("proc") if !pid => {
                 make_bind(mount, "/proc");
-                said.push("`/proc` is the host's, because the processes are the host's".to_owned());
+                notes.push("`/proc` is the host's, because the processes are the host's".to_owned());
             }
-            Some("devpts") if !terminals => said.extend(use_own_tty_group(mount)),
+            Some("devpts") if !terminals => notes.extend(use_own_tty_group(mount)),
             _ => {}
         }
     }
-    Ok(said)
+    Ok(notes)
 }
 
 /// Changes a configuration without a user namespace so that the root of one that is not the host's can run it;

@@ -76,8 +76,8 @@ impl Scope {
     }
 
     /// The same for one who waits no longer than that for any answer.
-    pub fn find_with_timeout(holder: &ScopeOwner, patience: Duration) -> Result<Self> {
-        let systemd = Systemd::connect_with_timeout(true, patience).map_err(|error| {
+    pub fn find_with_timeout(holder: &ScopeOwner, timeout: Duration) -> Result<Self> {
+        let systemd = Systemd::connect_with_timeout(true, timeout).map_err(|error| {
             // What callers of an OCI runtime can do instead is not for who runs jobs.
             let way = error
                 .help

@@ -56,24 +56,23 @@ impl Systemd {
     }
 
     /// The same for one who waits no longer than that for any answer.
-    pub fn connect_with_timeout(user: bool, patience: Duration) -> Result<Self> {
+    pub fn connect_with_timeout(user: bool, timeout: Duration) -> Result<Self> {
         let (addresses, named) = if user { user_addresses() } else { host_addresses() };
         // sd_booted(3); with an explicit bus address systemd is assumed to be on it.
         if !named && !Path::new("/run/systemd/system").exists() {
             return Err(Error::new(Kind::Unsupported, "systemd is not running, so it cannot create cgroups")
                 .help(WITHOUT_SYSTEMD_HELP));
         }
-        Self::connect_first(&addresses, user, patience)
+        Self::connect_first(&addresses, user, timeout)
     }
 
     /// Connects to the first of those that is there.
-    fn connect_first(addresses: &[Address], user: bool, patience: Duration) -> Result<Self> {
+    fn connect_first(addresses: &[Address], user: bool, timeout: Duration) -> Result<Self> {
         let mut failed = None;
         for address in addresses {
-            match Bus::open(address, patience) {
+            match Bus::open(address, timeout) {
                 Ok(bus) => {
-                    let mut systemd =
-                        Self { bus, user, timeout: patience, group: PathBuf::new(), version: 0 };
+                    let mut systemd = Self { bus, user, timeout, group: PathBuf::new(), version: 0 };
                     systemd.group = systemd.property("ControlGroup")?.trim_start_matches('/').into();
                     let version = systemd.property("Version")?;
                     let digits = version.trim_start_matches(|letter: char| !letter.is_ascii_digit());
@@ -87,7 +86,7 @@ impl Systemd {
         let who = if user { "this user's systemd" } else { "systemd" };
         let why = failed.map_or_else(
             || "its address is not known".to_owned(),
-            |failure| describe_failure(&failure, patience),
+            |failure| describe_failure(&failure, timeout),
         );
         let error = Error::new(Kind::System, format!("cannot reach {who}: {why}"));
         Err(error.help(if user {
@@ -308,13 +307,13 @@ fn start(unit: &Unit, properties: &[Property]) -> Body {
 }
 
 /// A failure in words that follow a colon.
-fn describe_failure(failure: &Failure, patience: Duration) -> String {
+fn describe_failure(failure: &Failure, timeout: Duration) -> String {
     match failure {
         Failure::Unreachable(errno) => describe(*errno),
         Failure::AccessDenied => "it rejects this user".to_owned(),
         Failure::ErrorReply(name, says) if says.is_empty() => name.clone(),
         Failure::ErrorReply(_, says) => says.trim_end_matches('.').to_owned(),
-        Failure::TimedOut => format!("no reply within {} s", patience.as_secs_f32()),
+        Failure::TimedOut => format!("no reply within {} s", timeout.as_secs_f32()),
         Failure::Closed => "it closed the connection".to_owned(),
         Failure::Malformed => "its reply cannot be parsed".to_owned(),
     }

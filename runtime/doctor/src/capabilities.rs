@@ -8,7 +8,7 @@ use jobc_container::capabilities;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
-        name: SET_UP,
+        name: SETUP,
         purpose: "namespaces, mounts, ids and devices set up by root",
         need: Need::Root,
         run: set_up,
@@ -22,7 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// The check on what root's set-up takes.
-pub(super) const SET_UP: &str = "capability.set-up";
+pub(super) const SETUP: &str = "capability.set-up";
 
 /// `CAP_SYS_ADMIN` as a bit of a set: without it root makes no namespace and no mount, and attaches no BPF program.
 pub(super) const SYS_ADMIN: u64 = 1 << number::CAP_SYS_ADMIN;

@@ -308,5 +308,5 @@ fn devices(machine: &dyn Host) -> CheckResult {
     if super::capabilities::effective(machine).is_some_and(|set| set & super::capabilities::SYS_ADMIN != 0) {
         return CheckResult::ok("by BPF programs in cgroup v2");
     }
-    CheckResult::missing("no permission to attach BPF programs").caused_by(super::capabilities::SET_UP)
+    CheckResult::missing("no permission to attach BPF programs").caused_by(super::capabilities::SETUP)
 }

@@ -172,12 +172,12 @@ impl Host for LocalHost {
     }
 
     fn run_program(&self, program: &str, arguments: &[&str]) -> Result<String, String> {
-        let said = run_with_timeout::run(Command::new(program).args(arguments), PROBE_TIMEOUT)
+        let output = run_with_timeout::run(Command::new(program).args(arguments), PROBE_TIMEOUT)
             .map_err(|error| reason(&error))?;
-        if !said.status.success() {
-            return Err(format!("ended with {}", said.status));
+        if !output.status.success() {
+            return Err(format!("ended with {}", output.status));
         }
-        said.text.lines().next().map(str::to_owned).ok_or_else(|| "no output".to_owned())
+        output.text.lines().next().map(str::to_owned).ok_or_else(|| "no output".to_owned())
     }
 
     fn probe(&self, steps: &str, as_whom: RunAs) -> Result<String, String> {
@@ -189,12 +189,12 @@ impl Host for LocalHost {
         if as_whom == RunAs::Nobody {
             command.uid(NOBODY_UID).gid(NOBODY_UID);
         }
-        let said = run_with_timeout::run(&mut command, PROBE_TIMEOUT).map_err(|error| reason(&error))?;
-        if said.status.success() {
-            return Ok(said.text);
+        let output = run_with_timeout::run(&mut command, PROBE_TIMEOUT).map_err(|error| reason(&error))?;
+        if output.status.success() {
+            return Ok(output.text);
         }
-        let why = said.text.trim();
-        Err(if why.is_empty() { format!("the test ended with {}", said.status) } else { why.to_owned() })
+        let why = output.text.trim();
+        Err(if why.is_empty() { format!("the test ended with {}", output.status) } else { why.to_owned() })
     }
 
     fn scope(&self) -> Result<Vec<Controller>, ScopeError> {

@@ -131,7 +131,7 @@ pub(super) fn denied(machine: &dyn Host, own: &str, why: String) -> CheckResult 
     let administrator =
         super::capabilities::effective(machine).is_none_or(|set| set & super::capabilities::SYS_ADMIN != 0);
     if machine.user().is_root() && !administrator {
-        return CheckResult::missing(why).caused_by(super::capabilities::SET_UP);
+        return CheckResult::missing(why).caused_by(super::capabilities::SETUP);
     }
     let step = step_of(&why);
     let cause = CHECKS.iter().find(|check| check.name.strip_prefix("namespace.") == Some(step));

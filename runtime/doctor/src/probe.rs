@@ -162,8 +162,8 @@ fn user_range(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
         .spawn()
         .map_err(|error| describe_io_error(&error))?;
     let mut ready = [0; 6];
-    let heard = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
-    let mapped = if heard {
+    let is_ready = waiting.stdout.take().is_some_and(|mut out| out.read_exact(&mut ready).is_ok());
+    let mapped = if is_ready {
         maps.write(waiting.id()).map_err(|error| error.message)
     } else {
         Err("no user namespace".to_owned())

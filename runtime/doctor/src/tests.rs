@@ -7,7 +7,7 @@ use super::*;
 use fake_host::FakeHost;
 
 /// A usual host of 2026 with systemd, on which everything works; lines that come first count more.
-const USUAL: &str = r"
+const DEFAULT_HOST: &str = r"
     variable HOME = /home/ada
     /etc/os-release = ID=debian
     /proc/sys/kernel/osrelease = 6.12.43-amd64
@@ -47,7 +47,7 @@ const NOT_DELEGATED: &str = r"
 ";
 
 fn report(differs: &str) -> Report {
-    examine(FakeHost::new(&format!("{differs}\n{USUAL}")))
+    examine(FakeHost::new(&format!("{differs}\n{DEFAULT_HOST}")))
 }
 
 /// The differences from the usual host, and the doctor's report: all checks that are not ok, and the summary.
@@ -80,12 +80,12 @@ fn one(name: &str, differs: &str) -> Finding {
 }
 
 #[test]
-fn a_usual_machine_as_root() {
+fn a_usual_host_as_root() {
     check("usual_root", ROOT);
 }
 
 #[test]
-fn a_usual_machine_as_a_user_of_a_terminal() {
+fn a_usual_host_as_a_user_of_a_terminal() {
     check(
         "usual_user",
         &format!(
@@ -130,7 +130,7 @@ fn a_user_whom_few_controllers_were_handed_on_to() {
 }
 
 #[test]
-fn a_user_whom_nobody_gave_groups() {
+fn a_user_without_delegated_cgroups() {
     let of =
         |machine: &str| one("cgroup.delegated", &format!("user 1000 ada\n{NOT_DELEGATED}\n{machine}")).fix;
     let root = "as root: mkdir /sys/fs/cgroup/ada, chown it with its cgroup.procs and cgroup.subtree_control to ada, and start their shell in a cgroup below it";
@@ -258,7 +258,7 @@ fn a_user_without_a_name_needs_one_first() {
 #[test]
 fn a_fix_for_the_kernels_command_line_names_what_is_there() {
     let fix = |machine: &str| {
-        let usual = USUAL.replace("program grubby", "program other");
+        let usual = DEFAULT_HOST.replace("program grubby", "program other");
         Distribution::of(&FakeHost::new(&format!("{machine}\n{usual}"))).kernel_parameter("x=1")
     };
     assert_eq!(fix(""), "add `x=1` to the kernel's command line, then reboot");
@@ -272,7 +272,7 @@ fn a_fix_for_the_kernels_command_line_names_what_is_there() {
 
 #[test]
 fn every_other_runtime_has_a_way_to_come() {
-    let bare = USUAL.lines().filter(|line| !line.trim().starts_with("program ")).collect::<Vec<_>>();
+    let bare = DEFAULT_HOST.lines().filter(|line| !line.trim().starts_with("program ")).collect::<Vec<_>>();
     let report = examine(FakeHost::new(&format!("{ROOT}{}", bare.join("\n"))));
     let runtimes = report.checks.iter().filter(|check| check.name.starts_with("runtime."));
     let fixes: Vec<&str> = runtimes.map(|check| check.fix.first().map_or("", String::as_str)).collect();
@@ -296,7 +296,7 @@ fn only_an_old_kernel_is_too_old() {
 }
 
 #[test]
-fn an_old_kernel_with_control_groups_of_version_1() {
+fn an_old_kernel_with_cgroup_v1() {
     check(
         "old_kernel",
         r"
@@ -330,7 +330,7 @@ fn what_is_needed_decides_whether_containers_run() {
 #[test]
 fn a_check_that_hangs_is_left_behind() {
     let start = std::time::Instant::now();
-    let machine: Arc<dyn Host> = Arc::new(FakeHost::new(&format!("hang /proc/swaps\n{ROOT}{USUAL}")));
+    let machine: Arc<dyn Host> = Arc::new(FakeHost::new(&format!("hang /proc/swaps\n{ROOT}{DEFAULT_HOST}")));
     let report = examine_within(&machine, Duration::from_millis(500));
     assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
     let swap = report.checks.iter().find(|check| check.name == "cgroup.swap").unwrap();

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
     use crate::inventory::DeviceId;
 
-    fn seating(seats: &[(&str, u32)]) -> Assignments {
+    fn assignments(seats: &[(&str, u32)]) -> Assignments {
         let device = |gpu| DeviceId { vendor: jobc_schema::gpu::Vendor::Nvidia, gpu, mig: None };
         let slots = (0..seats.len()).map(|n| u32::try_from(n).unwrap());
         let slots = slots.map(|gpu| Slot { device: device(gpu), name: gpu.to_string(), slice: None });
@@ -78,37 +78,37 @@ mod tests {
         Assignments::new(GpuLease { slots: slots.collect(), seats: seats.collect() })
     }
 
-    fn gpus(seating: &mut Assignments, task: &TaskId) -> Vec<u32> {
-        seating.assign(task).iter().map(|slot| slot.device.gpu).collect()
+    fn gpus(assignments: &mut Assignments, task: &TaskId) -> Vec<u32> {
+        assignments.assign(task).iter().map(|slot| slot.device.gpu).collect()
     }
 
     #[test]
     fn tasks_have_the_seat_of_their_number_through_every_attempt() {
-        let mut seating = seating(&[("b", 0), ("a", 0), ("a", 1)]);
+        let mut assignments = assignments(&[("b", 0), ("a", 0), ("a", 1)]);
         let (first, second) = (TaskId::new("a", 0), TaskId::new("a", 1));
-        assert_eq!(gpus(&mut seating, &second), [2]);
-        assert_eq!(gpus(&mut seating, &first), [1]);
-        seating.release(&first);
-        seating.release(&second);
-        assert_eq!(gpus(&mut seating, &first), [1]);
-        assert_eq!(gpus(&mut seating, &first), [1]);
-        assert!(gpus(&mut seating, &TaskId::new("c", 0)).is_empty());
+        assert_eq!(gpus(&mut assignments, &second), [2]);
+        assert_eq!(gpus(&mut assignments, &first), [1]);
+        assignments.release(&first);
+        assignments.release(&second);
+        assert_eq!(gpus(&mut assignments, &first), [1]);
+        assert_eq!(gpus(&mut assignments, &first), [1]);
+        assert!(gpus(&mut assignments, &TaskId::new("c", 0)).is_empty());
     }
 
     #[test]
     fn many_tasks_take_few_seats_in_turns() {
-        let mut seating = seating(&[("a", 0), ("a", 1)]);
+        let mut assignments = assignments(&[("a", 0), ("a", 1)]);
         let task = |index| TaskId::new("a", index);
-        assert_eq!(gpus(&mut seating, &task(5)), [0]);
-        assert_eq!(gpus(&mut seating, &task(0)), [1]);
+        assert_eq!(gpus(&mut assignments, &task(5)), [0]);
+        assert_eq!(gpus(&mut assignments, &task(0)), [1]);
         // There is none: no other assignment is used.
-        assert!(gpus(&mut seating, &task(1)).is_empty());
-        seating.release(&task(5));
-        assert_eq!(gpus(&mut seating, &task(1)), [0]);
-        seating.release(&task(0));
-        seating.release(&task(1));
+        assert!(gpus(&mut assignments, &task(1)).is_empty());
+        assignments.release(&task(5));
+        assert_eq!(gpus(&mut assignments, &task(1)), [0]);
+        assignments.release(&task(0));
+        assignments.release(&task(1));
         // Each is returned to its place.
-        assert_eq!(gpus(&mut seating, &task(0)), [1]);
-        assert_eq!(gpus(&mut seating, &task(1)), [0]);
+        assert_eq!(gpus(&mut assignments, &task(0)), [1]);
+        assert_eq!(gpus(&mut assignments, &task(1)), [0]);
     }
 }

@@ -87,10 +87,10 @@ pub fn of(machine: &Host, release: &str) -> Vec<DriverFile> {
         there
     };
     // After the usual directories, those in the `PATH` of the user who starts jobs.
-    let told = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
-    let told = std::env::split_paths(&told).filter(|directory| directory.is_absolute());
+    let search_path = std::env::var_os("PATH").filter(|_| machine.is_own()).unwrap_or_default();
+    let search_path = std::env::split_paths(&search_path).filter(|directory| directory.is_absolute());
     let directories: Vec<PathBuf> =
-        paths::PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(told).collect();
+        paths::PROGRAM_DIRECTORIES.iter().map(PathBuf::from).chain(search_path).collect();
     for (name, serves) in PROGRAMS {
         directories.iter().any(|directory| {
             let usual = if paths::is_on_default_path(directory) {

@@ -218,9 +218,9 @@ impl Injector {
         found: &[RegisteredDevice<'_>],
         wants: &InjectionRequest<'_>,
     ) -> Result<InjectionReport> {
-        let said = edit::apply(&registry::merge_edits(found), spec)?;
+        let notes = edit::apply(&registry::merge_edits(found), spec)?;
         environment::restore(spec, wants.visible);
-        Ok(InjectionReport { method: InjectionMethod::Cdi, notes: said })
+        Ok(InjectionReport { method: InjectionMethod::Cdi, notes })
     }
 
     fn generate(
@@ -230,18 +230,18 @@ impl Injector {
         wants: &InjectionRequest<'_>,
     ) -> Result<InjectionReport> {
         let is_nvidia = devices.iter().any(|device| device.vendor == Vendor::Nvidia);
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         let mut files = (is_nvidia && !self.has_driver_in_root(wants)).then(|| self.files());
         if files.is_some() && wants.host_root && edit::is_in_user_namespace(spec) {
             // Nobody makes files in directories of a user that the namespace does not have.
             files = None;
-            said.push(format!(
+            notes.push(format!(
                 "the driver's files below `{}` cannot be added to the host's own without root",
                 self.host.root().display()
             ));
         }
         if files.is_some_and(|files| !files.has_cuda()) {
-            said.push(format!(
+            notes.push(format!(
                 "no NVIDIA driver libraries were found below `{}`: the container has only those of its image",
                 self.host.root().display()
             ));
@@ -254,12 +254,12 @@ impl Injector {
         };
         let mut edits = source.edits(devices)?;
         extras::add(&mut edits, &self.host, spec);
-        said.extend(edit::apply(&edits, spec)?);
+        notes.extend(edit::apply(&edits, spec)?);
         if is_nvidia && self.has_driver_in_root(wants) {
             environment::add_driver_paths(spec, self.files());
         }
         environment::restore(spec, wants.visible);
-        Ok(InjectionReport { method: InjectionMethod::Generated, notes: said })
+        Ok(InjectionReport { method: InjectionMethod::Generated, notes })
     }
 }
 

@@ -137,8 +137,9 @@ impl Libraries {
             search.search_directory(Path::new(directory));
         }
         // The directories in `LD_LIBRARY_PATH` of the user who starts jobs, as images of clusters set it.
-        let told = std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
-        for directory in std::env::split_paths(&told).filter(|directory| directory.is_absolute()) {
+        let search_path =
+            std::env::var_os("LD_LIBRARY_PATH").filter(|_| machine.is_own()).unwrap_or_default();
+        for directory in std::env::split_paths(&search_path).filter(|directory| directory.is_absolute()) {
             search.search_directory(&directory);
         }
         let searched: BTreeSet<PathBuf> =

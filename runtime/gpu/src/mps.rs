@@ -107,11 +107,11 @@ pub fn join(directory: &Path, server: &Server<'_>, stopped: &AtomicBool) -> Resu
 
 /// Starts the holder and waits until its daemon answers.
 fn start(place: &DaemonDirectories, server: &Server<'_>) -> Result<()> {
-    let said = |error: &std::io::Error| {
+    let describe = |error: &std::io::Error| {
         let errno = rustix::io::Errno::from_io_error(error).unwrap_or(rustix::io::Errno::IO);
         Error::system("start the process that holds an MPS daemon", errno)
     };
-    let log = File::create(place.log()).map_err(|error| said(&error))?;
+    let log = File::create(place.log()).map_err(|error| describe(&error))?;
     let path = std::env::var_os("PATH").map(|path| ("PATH", path));
     let mut command = Command::new("/proc/self/exe");
     command.arg0("jobc").arg(COMMAND).arg(place.directory()).arg(server.program).arg(server.names.join(","));
@@ -121,7 +121,7 @@ fn start(place: &DaemonDirectories, server: &Server<'_>) -> Result<()> {
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()
-        .map_err(|error| said(&error))?;
+        .map_err(|error| describe(&error))?;
     let (sender, receiver) = mpsc::channel();
     let out = holder.stdout.take();
     std::thread::spawn(move || {

@@ -97,19 +97,19 @@ mod tests {
         let machine = Host::at(tree.path());
         let inventory = Inventory::discover(&machine);
         let devices = inventory.devices();
-        let said = |capabilities| {
+        let report = |capabilities| {
             create_missing(&machine, &inventory, &devices, capabilities).map_err(|error| format!("{error:?}"))
         };
         let compute = &[DriverCapability::Compute];
-        said(compute).unwrap();
+        report(compute).unwrap();
         let cut = devices.iter().find(|device| device.mig.is_some()).unwrap();
         let cap = &inventory.mig(*cut).unwrap().caps[1];
         let remove = |node: &Path| std::fs::remove_file(machine.path(node)).unwrap();
         remove(cap);
-        let why = said(compute).unwrap_err();
+        let why = report(compute).unwrap_err();
         assert!(why.contains(&*cap.to_string_lossy()) && why.contains("ci0/access"), "{why}");
         remove(Path::new("/dev/nvidia-uvm"));
-        let why = said(compute).unwrap_err();
+        let why = report(compute).unwrap_err();
         assert!(
             why.contains("`/dev/nvidia-uvm` does not exist") && why.contains("nvidia-modprobe -c 0 -u"),
             "{why}"

@@ -52,9 +52,9 @@ pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
     let mut first = None;
     for asker in &machine.nvml.programs {
         match query_through(asker, machine, &files) {
-            Ok(said) => {
+            Ok(report) => {
                 let by = asker.is_separate().then(|| asker.program().to_owned());
-                return Ok(QueryResult { report: said, program: by });
+                return Ok(QueryResult { report, program: by });
             }
             // What hangs once would hang again.
             Err(QueryError::TimedOut(why)) => return Err(NvmlUnavailable::Failed(why)),
@@ -71,14 +71,14 @@ pub(super) fn query(machine: &Host) -> Result<QueryResult, NvmlUnavailable> {
         "; put the program `jobc-nvml` next to `jobc`: it can load libraries that `jobc` cannot"
     };
     let why = format!("{}{hint}", first.unwrap_or_default());
-    let (mut said, program) = smi::query(machine).ok_or_else(|| NvmlUnavailable::Failed(why.clone()))?;
-    said.notes.push(format!("nvidia-smi reports NVIDIA's cards, without NVLink: {why}"));
-    Ok(QueryResult { report: said, program: Some(program) })
+    let (mut report, program) = smi::query(machine).ok_or_else(|| NvmlUnavailable::Failed(why.clone()))?;
+    report.notes.push(format!("nvidia-smi reports NVIDIA's cards, without NVLink: {why}"));
+    Ok(QueryResult { report, program: Some(program) })
 }
 
 fn query_in_process(files: &[PathBuf]) -> Result<QueryResult, NvmlUnavailable> {
     jobc_nvml::query(files)
-        .map(|said| QueryResult { report: said, program: None })
+        .map(|report| QueryResult { report, program: None })
         .map_err(NvmlUnavailable::Failed)
 }
 
@@ -94,7 +94,7 @@ enum QueryError {
 
 fn query_through(asker: &NvmlProgram, machine: &Host, files: &[PathBuf]) -> Result<NvmlReport, QueryError> {
     let timeout = machine.nvml.timeout;
-    let heard =
+    let received =
         run_with_timeout::run(asker.command().args(files), timeout).map_err(|error| match error.kind() {
             std::io::ErrorKind::TimedOut => {
                 QueryError::TimedOut(format!("timed out after {} s", timeout.as_secs_f32()))
@@ -102,20 +102,20 @@ fn query_through(asker: &NvmlProgram, machine: &Host, files: &[PathBuf]) -> Resu
             _ => QueryError::Failed(error.to_string()),
         })?;
     // The library may print other text before.
-    let last = heard.text.lines().last().unwrap_or_default();
-    match heard.status.code() {
+    let last = received.text.lines().last().unwrap_or_default();
+    match received.status.code() {
         Some(0) => serde_json::from_str(last)
             .map_err(|error| QueryError::Failed(format!("its response cannot be read: {error}"))),
         Some(code) if code == i32::from(NVML_ERROR_EXIT_CODE) => Err(QueryError::Refused(last.to_owned())),
         Some(_) if !last.is_empty() => Err(QueryError::Failed(last.to_owned())),
-        _ => Err(QueryError::Failed(format!("the query process ended with {}", heard.status))),
+        _ => Err(QueryError::Failed(format!("the query process ended with {}", received.status))),
     }
 }
 
 /// Takes the place of what the driver's files show, and adds to it what only they do; returns the NVLinks.
-pub(super) fn merge_report(mut said: NvmlReport, machine: &Host, inventory: &mut Inventory) -> NvLinks {
-    let links = NvLinks::new(&said.cards);
-    let cards = std::mem::take(&mut said.cards).into_iter();
+pub(super) fn merge_report(mut report: NvmlReport, machine: &Host, inventory: &mut Inventory) -> NvLinks {
+    let links = NvLinks::new(&report.cards);
+    let cards = std::mem::take(&mut report.cards).into_iter();
     let gpus = cards.map(|card| {
         let shown = inventory.gpus.iter().find(|shown| shown.pci.is_some() && shown.pci == card.pci);
         let minor = card.minor.or(shown.and_then(|shown| shown.minor));
@@ -123,9 +123,9 @@ pub(super) fn merge_report(mut said: NvmlReport, machine: &Host, inventory: &mut
     });
     inventory.gpus = gpus.collect();
     let driver = inventory.driver.get_or_insert_default();
-    driver.version = said.driver.take().unwrap_or(std::mem::take(&mut driver.version));
-    driver.cuda = said.cuda.take();
-    inventory.notes.append(&mut said.notes);
+    driver.version = report.driver.take().unwrap_or(std::mem::take(&mut driver.version));
+    driver.cuda = report.cuda.take();
+    inventory.notes.append(&mut report.notes);
     links
 }
 

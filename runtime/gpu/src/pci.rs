@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lies_between_is_told_by_the_bridges_above() {
+    fn what_lies_between_is_derived_from_the_bridges_above() {
         let place = |text: &str| -> Vec<String> { text.split('/').map(str::to_owned).collect() };
         let first = place("pci0000:3a/3a:00.0/3b:00.0/3c:00.0/3d:00.0");
         let way = |other: &str, node| link_between(&first, &place(other), Some(0), node);

@@ -20,7 +20,7 @@ pub fn check(environment: &[String], inventory: &Inventory, devices: &[DeviceId]
     for &device in devices.iter().filter(|device| device.vendor == Vendor::Nvidia) {
         let facts = facts(inventory, device);
         for (name, require) in &requirements {
-            if require.judge(&facts) == Verdict::Unmet {
+            if require.evaluate(&facts) == Verdict::Unmet {
                 let words =
                     format!("the image requires `{require}` by `{name}`, which this host does not meet");
                 return Err(Error::new(Kind::System, words).help(format!(
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn other_vendors_cards_and_none_are_asked_nothing() {
+    fn only_cards_of_nvidia_are_queried() {
         let environment = ["NVIDIA_REQUIRE_CUDA=driver>999".to_owned()];
         let amd = DeviceId { vendor: Vendor::Amd, ..CARD };
         assert!(check(&environment, &Inventory::default(), &[]).is_ok());

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_serves_as_strictly_as_is_asked() {
+    fn what_is_there_serves_as_strictly_as_requested() {
         use Isolation::{Hard, None as No, Soft};
         let some = || Some(PathBuf::from("/there"));
         let bare = SharingSupport { has_whole_cards: true, ..SharingSupport::default() };

@@ -78,9 +78,9 @@ impl TaskGpus {
             host_root: is_host_root(root),
             visible,
         };
-        let mut said = self.injector.inject(spec, &devices, &wants)?.notes;
-        said.extend(self.enforcer.configure(spec, &slots));
-        Ok(said)
+        let mut notes = self.injector.inject(spec, &devices, &wants)?.notes;
+        notes.extend(self.enforcer.configure(spec, &slots));
+        Ok(notes)
     }
 
     /// What a task has now.

@@ -37,18 +37,18 @@ pub fn trace(processes: &[u32], duration: Duration, stopped: impl Fn() -> bool) 
     if let Some(stderr) = strace.stderr.take() {
         std::thread::spawn(move || forward(stderr, &send));
     }
-    let mut heard = StraceOutput::default();
+    let mut output = StraceOutput::default();
     let began = Instant::now();
     while let Some(left) = duration.checked_sub(began.elapsed()).filter(|_| !stopped()) {
-        if !heard.receive(&lines, left.min(Duration::from_millis(100))) {
+        if !output.receive(&lines, left.min(Duration::from_millis(100))) {
             break;
         }
     }
-    heard.calls.seconds = began.elapsed().as_secs_f64();
+    output.calls.seconds = began.elapsed().as_secs_f64();
     let status = detach(&mut strace);
     // Its output until then is in the pipe.
-    while heard.receive(&lines, DETACH_TIMEOUT) {}
-    heard.finish(status)
+    while output.receive(&lines, DETACH_TIMEOUT) {}
+    output.finish(status)
 }
 
 fn start(processes: &[u32]) -> Result<Child> {
@@ -83,8 +83,8 @@ fn detach(strace: &mut Child) -> Option<ExitStatus> {
     if let Some(pid) = i32::try_from(strace.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::INT);
     }
-    let asked = Instant::now();
-    while asked.elapsed() < DETACH_TIMEOUT {
+    let detached_at = Instant::now();
+    while detached_at.elapsed() < DETACH_TIMEOUT {
         match strace.try_wait() {
             Ok(None) => std::thread::sleep(Duration::from_millis(10)),
             Ok(status) => return status,

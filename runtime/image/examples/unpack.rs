@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn told(progress: Progress) {
+fn print_progress(progress: Progress) {
     if let Progress::Note(text) = progress {
         eprintln!("note: {text}");
     }
@@ -60,7 +60,7 @@ fn told(progress: Progress) {
 
 fn import(store: &str, source: &str) -> Result<()> {
     let (store, stopped) = (Store::open(Path::new(store))?, AtomicBool::new(false));
-    for imported in source::import(&store, Path::new(source), &told, &stopped)? {
+    for imported in source::import(&store, Path::new(source), &print_progress, &stopped)? {
         unpacked(&store, &imported.descriptor)?;
     }
     Ok(())
@@ -92,7 +92,7 @@ fn layers(store: &str, tars: &[&str], diff_id: Option<&str>) -> Result<()> {
 
 fn unpacked(store: &Store, descriptor: &Descriptor) -> Result<()> {
     let image = store.image(descriptor, &Platform::here())?;
-    for directory in unpack::layers(store, &image, &told, &AtomicBool::new(false))? {
+    for directory in unpack::layers(store, &image, &print_progress, &AtomicBool::new(false))? {
         println!("{}", directory.display());
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

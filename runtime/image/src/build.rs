@@ -146,7 +146,7 @@ impl std::error::Error for BuildError {}
 pub fn build(
     store: &Store,
     request: &Request<'_>,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> std::result::Result<Descriptor, BuildError> {
     let context = request.context.as_deref().map(context).transpose()?;
@@ -155,7 +155,7 @@ pub fn build(
         store,
         request,
         build: request.build,
-        progress: told,
+        progress: on_progress,
         canceled: AtomicBool::new(false),
         cache: Cache::new(store, request.no_cache)?,
         contents: ContentDigests::of(store, context.as_deref().unwrap_or(Path::new(""))),

@@ -22,6 +22,6 @@ pub trait Fetch: Sync {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: ProgressFn<'_>,
+        on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor>;
 }

@@ -49,15 +49,15 @@ impl Platform {
     /// How well an image for a platform matches this requested one: 0 not at all, higher is better.
     ///
     /// An absent variant is the processor's usual one (containerd's rule: `v8` for arm64, `v7` for arm).
-    pub fn match_score(&self, asked: &Self) -> u8 {
-        if self.os != asked.os || self.architecture != asked.architecture {
+    pub fn match_score(&self, requested: &Self) -> u8 {
+        if self.os != requested.os || self.architecture != requested.architecture {
             return 0;
         }
-        if self.default_variant() == asked.default_variant() {
-            return if self.variant == asked.variant { 3 } else { 2 };
+        if self.default_variant() == requested.default_variant() {
+            return if self.variant == requested.variant { 3 } else { 2 };
         }
         // An older variant of the same processor runs as well: v6 where v7 is.
-        u8::from(self.default_variant() < asked.default_variant())
+        u8::from(self.default_variant() < requested.default_variant())
     }
 
     fn default_variant(&self) -> &str {
@@ -106,9 +106,13 @@ mod tests {
 
     #[test]
     fn an_image_serves_its_platform_and_newer_variants() {
-        let check = |image: &str, asked: &str, how_well: u8| {
+        let check = |image: &str, requested: &str, how_well: u8| {
             let platform = |text: &str| text.parse::<Platform>().unwrap();
-            assert_eq!(platform(image).match_score(&platform(asked)), how_well, "{image} for {asked}");
+            assert_eq!(
+                platform(image).match_score(&platform(requested)),
+                how_well,
+                "{image} for {requested}"
+            );
         };
         check("linux/amd64", "linux/amd64", 3);
         check("linux/arm64/v8", "linux/arm64", 2);

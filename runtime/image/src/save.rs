@@ -31,7 +31,7 @@ pub fn save(
     store: &Store,
     images: &[(Descriptor, Option<Reference>)],
     platform: &Platform,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
     output: &mut dyn Write,
 ) -> Result<()> {
@@ -61,7 +61,7 @@ pub fn save(
     }
     for (digest, size) in &saving.blobs {
         let tell = |done| {
-            told(Progress::Blob { digest: digest.clone(), done, total: Some(*size), known: false });
+            on_progress(Progress::Blob { digest: digest.clone(), done, total: Some(*size), known: false });
         };
         let mut blob =
             VerifyingReader { inner: store.blob(digest)?, hasher: Hasher::new(digest.algorithm()), stopped };

@@ -30,7 +30,7 @@ use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 pub use import_cache::import_one;
-pub use imported::{Imported, SourceKind};
+pub use imported::{ImportedImage, SourceKind};
 
 /// Brings in every image of a source, under no name; `stopped` set to true ends it soon.
 ///
@@ -40,12 +40,12 @@ pub use imported::{Imported, SourceKind};
 pub fn import(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
-) -> Result<Vec<Imported>> {
+) -> Result<Vec<ImportedImage>> {
     if source == Path::new("scratch") && !source.exists() {
         let descriptor = assemble::add_image(store, Config::default(), Vec::new())?;
-        return Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);
+        return Ok(vec![ImportedImage { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);
     }
     let data = std::fs::metadata(source).map_err(|error| {
         let error =
@@ -62,7 +62,7 @@ pub fn import(
         }
     })?;
     if !data.is_dir() {
-        return archive::import(store, source, told, stopped);
+        return archive::import(store, source, on_progress, stopped);
     }
     if source.join("oci-layout").is_file() {
         return layout::import(store, source, stopped);

@@ -52,10 +52,10 @@ pub use userns_worker::become_worker;
 pub fn layers(
     store: &Store,
     image: &Image,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<PathBuf>> {
-    layers_within(store, image, &Limits::of_environment()?, told, stopped)
+    layers_within(store, image, &Limits::of_environment()?, on_progress, stopped)
 }
 
 /// The same with other limits.
@@ -63,11 +63,11 @@ pub fn layers_within(
     store: &Store,
     image: &Image,
     limits: &Limits,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<PathBuf>> {
     let whose = Ownership::of_current_user()?;
-    let unpacking = Unpacker::new(store, image, limits, told, stopped, whose.directory(store))?;
+    let unpacking = Unpacker::new(store, image, limits, on_progress, stopped, whose.directory(store))?;
     if unpacking.missing().is_empty() {
         for (layer, _) in &unpacking.layers {
             let known = Progress::Layer {
@@ -76,7 +76,7 @@ pub fn layers_within(
                 total: layer.size,
                 known: true,
             };
-            told(known);
+            on_progress(known);
         }
         if let Some(directories) = merge_layer::directories(&unpacking)? {
             return Ok(directories);

@@ -78,12 +78,12 @@ pub(crate) fn pack_in_worker(
     let mut archive = archive.ok_or_else(worker_exited)?;
     let copied = io::copy(&mut archive, output);
     drop(archive);
-    let said = worker.wait(&AtomicBool::new(false), &mut |_| {});
+    let message = worker.wait(&AtomicBool::new(false), &mut |_| {});
     // If the reader of the archive is gone, the worker's own error only repeats that.
     copied.map_err(|error| {
         Error::new(Kind::System, format!("cannot write the layer: {}", describe_io(&error)))
     })?;
-    said
+    message
 }
 
 /// Removes a directory whose files belong to the ids of a user.
@@ -129,7 +129,11 @@ impl Worker {
     }
 
     /// Hears it out; `stopped` ends it.
-    pub(crate) fn wait(&mut self, stopped: &AtomicBool, told: &mut dyn FnMut(WorkerMessage)) -> Result<()> {
+    pub(crate) fn wait(
+        &mut self,
+        stopped: &AtomicBool,
+        on_message: &mut dyn FnMut(WorkerMessage),
+    ) -> Result<()> {
         let _ = self.socket.get_ref().set_read_timeout(Some(Duration::from_millis(100)));
         let mut text = String::new();
         loop {
@@ -151,7 +155,7 @@ impl Worker {
                 WorkerMessage::Failed { message, help } => {
                     return Err(Error { help, ..Error::new(Kind::System, message) });
                 }
-                said => told(said),
+                result => on_message(result),
             }
             text.clear();
         }
@@ -165,7 +169,7 @@ impl Worker {
                 WorkerMessage::Failed { message, help } => {
                     Err(Error { help, ..Error::new(Kind::System, message) })
                 }
-                said => Ok(Some(said)),
+                result => Ok(Some(result)),
             },
         }
     }

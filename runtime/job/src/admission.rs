@@ -227,9 +227,9 @@ fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Optio
         each(&|measure| measure.format_amount(measure.of(claim))),
         each(&|measure| measure.format_number(measure.of_host(capacity)))
     );
-    let most: Vec<(Resource, u64)> =
+    let max: Vec<(Resource, u64)> =
         short.iter().map(|measure| (*measure, measure.of_host(capacity))).collect();
-    let help = match scale_hint(plan, &most) {
+    let help = match scale_hint(plan, &max) {
         Some(way) => format!("run {way}"),
         None => format!("ask for {} in the job file", each(&|measure| measure.fewer().to_owned())),
     };
@@ -237,14 +237,14 @@ fn exceeds_capacity(plan: &JobPlan, claim: &Claim, capacity: &Capacity) -> Optio
 }
 
 /// How many instances of one role would need no more than that, where taking from that role alone is enough.
-fn scale_hint(plan: &JobPlan, most: &[(Resource, u64)]) -> Option<String> {
-    let (first, _) = most.first()?;
+fn scale_hint(plan: &JobPlan, max: &[(Resource, u64)]) -> Option<String> {
+    let (first, _) = max.first()?;
     let role = plan.roles.iter().max_by_key(|role| first.of(&claim::of_role(role)))?;
     (1..role.instances).rev().find_map(|instances| {
         let mut smaller = plan.clone();
         smaller.roles.iter_mut().find(|other| other.name == role.name)?.instances = instances;
         let claim = claim::of(&smaller);
-        let fits = most.iter().all(|(measure, most)| measure.of(&claim) <= *most);
+        let fits = max.iter().all(|(measure, max)| measure.of(&claim) <= *max);
         fits.then(|| format!("fewer instances with `--scale {}={instances}`", role.name))
     })
 }

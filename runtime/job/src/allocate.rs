@@ -124,16 +124,16 @@ impl Allocation {
             return Ok((text, Vec::new()));
         }
         let mut spec = Config::read(&text)?.spec;
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         if !uid.is_root() {
-            said.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
+            notes.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
         } else if within {
-            said.extend(rootless::adapt_in_user_namespace(&mut spec));
+            notes.extend(rootless::adapt_in_user_namespace(&mut spec));
         }
         if let Some(devices) = &self.devices {
-            said.extend(devices.inject_into(bundle, &mut spec, &self.root)?);
+            notes.extend(devices.inject_into(bundle, &mut spec, &self.root)?);
         }
-        Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, said))
+        Ok((serde_json::to_vec_pretty(&spec).map_err(broken)?, notes))
     }
 }
 

@@ -41,19 +41,19 @@ pub use task::{TaskBundle, prepare_task};
 /// What is missing, at the field of the job file that names it. What was made until then stays, for [`release`].
 pub fn provide(
     job: &Job<'_>,
-    told: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
     stopped: &AtomicBool,
 ) -> Result<ProvisionedJob> {
     let mut notes = Vec::new();
-    paths::check_data(job, told)?;
-    let roles = roots::of(job, told, stopped)?;
+    paths::check_data(job, on_progress)?;
+    let roles = roots::of(job, on_progress, stopped)?;
     if let Some(why) = job.submission.images.as_ref().and_then(|images| images.copied.as_ref()) {
         notes.push(format!("every task gets a copy of its image, which takes time and disk: {why}"));
     }
-    paths::create_outputs(job, &roles, told, &mut notes)?;
-    volumes::create_job_directories(job, &roles, told, &mut notes)?;
+    paths::create_outputs(job, &roles, on_progress, &mut notes)?;
+    volumes::create_job_directories(job, &roles, on_progress, &mut notes)?;
     let provided = assemble(job, roles, notes, stopped)?;
-    volumes::fetch(job, told, stopped)?;
+    volumes::fetch(job, on_progress, stopped)?;
     Ok(provided)
 }
 

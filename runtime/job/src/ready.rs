@@ -59,10 +59,10 @@ pub trait TaskAccess: Send + Sync {
 
 /// Checks whether tasks are ready, and reports it.
 pub struct Prober {
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
-struct Shared {
+struct SharedState {
     access: Box<dyn TaskAccess>,
     report: Box<dyn Fn(Report) + Send + Sync>,
     began: Instant,
@@ -81,7 +81,7 @@ impl Prober {
     /// Nothing is watched and no thread runs yet. `report` is called in one of the threads.
     pub fn new(place: Box<dyn TaskAccess>, report: Box<dyn Fn(Report) + Send + Sync>) -> Self {
         let state = State { schedule: Schedule::default(), threads: 0, idle: 0, closed: false };
-        let shared = Shared {
+        let shared = SharedState {
             access: place,
             report,
             began: Instant::now(),
@@ -144,7 +144,7 @@ impl fmt::Debug for Prober {
     }
 }
 
-impl Shared {
+impl SharedState {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -61,7 +61,7 @@ use jobc_sys::syscall::{Kernel as _, Prctl};
 use jobc_sys::write_atomic::Durability;
 use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
-use message::{Message, Prepared};
+use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
 use spawner::Spawner;
 
@@ -107,7 +107,7 @@ struct Supervisor {
     /// The thread that prepares the job.
     preparation: Option<JoinHandle<()>>,
     /// What the job has of the host while it runs.
-    prepared: Option<Prepared>,
+    prepared: Option<PreparedHost>,
     started: Instant,
     /// How it ended.
     end: Option<(JobState, End)>,
@@ -120,14 +120,14 @@ struct Supervisor {
 /// Why it could not start; the command that started it gets the same error.
 pub fn run(directory: Directory, inherited: InheritedFds) -> Result<u8> {
     let InheritedFds { lock, client, terminal } = inherited;
-    let mut told = client.try_clone().map_err(|error| Error::new(Kind::System, error.to_string()))?;
+    let mut stream = client.try_clone().map_err(|error| Error::new(Kind::System, error.to_string()))?;
     let begun = Supervisor::new(directory, client, terminal);
     let answered = crate::control::write_line(
-        &mut told,
+        &mut stream,
         &control_socket::to_response(&begun.as_ref().map(drop).map_err(Error::clone)),
     );
     let mut supervisor = begun?;
-    drop((answered, told));
+    drop((answered, stream));
     let code = supervisor.run_event_loop();
     // The lock is released last: a process that gets it finds a job that has ended.
     drop(lock);
@@ -183,10 +183,10 @@ impl Supervisor {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
         let logs = lifecycle.tasks().iter().map(log).collect();
-        let visitors = ControlSocket::listen(&directory, &poll, client, attends)?;
+        let socket = ControlSocket::listen(&directory, &poll, client, attends)?;
         let ids = lifecycle.tasks().iter().map(|task| task.id.clone()).collect();
         let prober = prober::create_prober(&share, ids, mailbox.sender());
-        let maker = Spawner::start(&share, &mailbox.sender());
+        let spawner = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
@@ -197,8 +197,8 @@ impl Supervisor {
             poll,
             signals,
             mailbox,
-            control_socket: visitors,
-            spawner: maker,
+            control_socket: socket,
+            spawner,
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
@@ -287,8 +287,8 @@ impl Supervisor {
     }
 
     fn handle_client(&mut self, number: u32) {
-        for said in self.control_socket.read_requests(number, &self.poll) {
-            match said {
+        for event in self.control_socket.read_requests(number, &self.poll) {
+            match event {
                 ClientEvent::Request(request) => {
                     let result = self.carry_out_request(request);
                     // A client that reads the record after the answer sees the result.

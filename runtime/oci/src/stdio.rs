@@ -24,7 +24,7 @@ pub fn open_standard_streams() {
 /// How many of the first three file descriptors are closed (poll(2), `POLLNVAL`).
 fn count_closed() -> rustix::io::Result<usize> {
     let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
-    let mut asked = streams.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::empty()));
-    rustix::io::retry_on_intr(|| poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))?;
-    Ok(asked.iter().filter(|stream| stream.revents().contains(PollFlags::NVAL)).count())
+    let mut polled = streams.map(|stream| PollFd::from_borrowed_fd(stream, PollFlags::empty()));
+    rustix::io::retry_on_intr(|| poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })))?;
+    Ok(polled.iter().filter(|stream| stream.revents().contains(PollFlags::NVAL)).count())
 }

@@ -62,8 +62,8 @@ fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
 
 /// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
 pub(crate) fn host_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
-    static FOUND: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
-    FOUND.get_or_init(|| {
+    static CERTIFICATES: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
+    CERTIFICATES.get_or_init(|| {
         // A certificate that cannot be read is not trusted.
         let found = rustls_native_certs::load_native_certs().certs;
         Arc::new(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())

@@ -63,16 +63,16 @@ impl Fetch for Client {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: ProgressFn<'_>,
+        on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
-        self.pull(store, reference, platform, told)
+        self.pull(store, reference, platform, on_progress)
     }
 }
 
 /// Queries one endpoint after the other until one responds; the errors of the earlier ones are reported as notes.
 pub(crate) fn try_each<T>(
     sessions: &[Session],
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     mut ask: impl FnMut(&Session) -> Result<T>,
 ) -> Result<T> {
     let (last, mirrors) = sessions.split_last().expect("a registry has at least itself");
@@ -84,7 +84,7 @@ pub(crate) fn try_each<T>(
         match ask(mirror) {
             Ok(found) => return Ok(found),
             Err(Error { message, .. }) => {
-                told(Progress::Note(format!("{message}; trying the next endpoint")));
+                on_progress(Progress::Note(format!("{message}; trying the next endpoint")));
             }
         }
     }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_is_asked_where_it_serves() {
+    fn a_registry_is_queried_at_its_address() {
         let hub = Endpoint::of_registry("docker.io", &settings());
         assert_eq!(
             hub.url("library/busybox", "manifests/latest"),

@@ -91,11 +91,11 @@ impl Session {
         match answer.status() {
             StatusCode::OK => Ok(answer),
             StatusCode::NOT_FOUND => {
-                let said = registry_message(answer);
+                let message = registry_message(answer);
                 let name = &self.endpoint.name;
                 Err(Error::new(
                     Kind::State,
-                    format!("the registry `{name}` has no `{}`{said}", reference.familiar()),
+                    format!("the registry `{name}` has no `{}`{message}", reference.familiar()),
                 )
                 .help("check the name and the tag"))
             }
@@ -180,14 +180,14 @@ pub(crate) fn kind(reference: &Reference, declared: Option<&str>, bytes: &[u8]) 
         }
     };
     // The generic content type of registries does not identify a document.
-    let told = own.or(declared.filter(|declared| {
+    let kind_name = own.or(declared.filter(|declared| {
         !matches!(*declared, "application/json" | "application/octet-stream" | "text/plain")
     }));
-    let Some(kind) = told.map_or(Some(looks), known) else {
-        let told = told.unwrap_or_default();
+    let Some(kind) = kind_name.map_or(Some(looks), known) else {
+        let kind_name = kind_name.unwrap_or_default();
         return Err(Error::new(
             Kind::Unsupported,
-            format!("`{name}` is a document of unknown type `{told}`"),
+            format!("`{name}` is a document of unknown type `{kind_name}`"),
         )
         .help("name a container image"));
     };

@@ -32,10 +32,10 @@ impl Client {
         store: &Store,
         reference: &Reference,
         platform: &Platform,
-        told: ProgressFn<'_>,
+        on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
-        let top = document(&sessions, store, reference, told)?;
+        let top = document(&sessions, store, reference, on_progress)?;
         store_document(store, &top)?;
         let named = top.descriptor.clone();
         let mut at = top;
@@ -44,7 +44,7 @@ impl Client {
                 break;
             }
             let entry = store.entry_for(&at.descriptor, platform)?;
-            at = document(&sessions, store, &reference.at(&entry.digest), told)?;
+            at = document(&sessions, store, &reference.at(&entry.digest), on_progress)?;
             if at.descriptor.media_type != entry.media_type || at.descriptor.size != entry.size {
                 return Err(Error::new(
                     Kind::System,
@@ -64,11 +64,11 @@ impl Client {
             .chain(&image.layers)
             .filter(|blob| seen.insert(blob.digest.clone()))
             .collect();
-        let missing = announce(store, &blobs, told);
+        let missing = announce(store, &blobs, on_progress);
         parallel::for_each(&missing, |blob, stopped| {
-            try_each(&sessions, told, |session| {
+            try_each(&sessions, on_progress, |session| {
                 let repository = &reference.repository;
-                BlobFetch { session, store, repository, progress: told, stopped }.fetch(blob)
+                BlobFetch { session, store, repository, progress: on_progress, stopped }.fetch(blob)
             })
         })?;
         // Only what can be run gets the name.
@@ -83,14 +83,14 @@ fn document(
     sessions: &[Session],
     store: &Store,
     reference: &Reference,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
 ) -> Result<Document> {
     if let Some(digest) = &reference.digest
         && let Some(known) = stored_document(store, reference, digest)
     {
         return Ok(known);
     }
-    try_each(sessions, told, |session| session.document(reference))
+    try_each(sessions, on_progress, |session| session.document(reference))
 }
 
 /// A document of the store; nothing if it does not exist, or was changed.
@@ -113,11 +113,11 @@ fn store_document(store: &Store, document: &Document) -> Result<()> {
 
 /// Tells of every blob before the first comes, so that it can be shown how much there is; returns those that are
 /// missing.
-fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], told: ProgressFn<'_>) -> Vec<&'a Descriptor> {
+fn announce<'a>(store: &Store, blobs: &[&'a Descriptor], on_progress: ProgressFn<'_>) -> Vec<&'a Descriptor> {
     let is_missing = |blob: &&'a Descriptor| {
         let known = store.has(&blob.digest);
         let done = if known { blob.size } else { 0 };
-        told(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
+        on_progress(Progress::Blob { digest: blob.digest.clone(), done, total: Some(blob.size), known });
         !known
     };
     blobs.iter().copied().filter(is_missing).collect()

@@ -44,19 +44,19 @@ impl Client {
         descriptor: &Descriptor,
         platform: &Platform,
         destination: &Reference,
-        told: ProgressFn<'_>,
+        on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         // Mirrors are for what is fetched.
         let sessions = self.sessions(&destination.registry)?;
         let session = sessions.last().expect("a registry has at least itself");
         let repository = &destination.repository;
         let mut sending =
-            ImagePush { session, store, repository, progress: told, mount_sources: BTreeMap::new() };
+            ImagePush { session, store, repository, progress: on_progress, mount_sources: BTreeMap::new() };
         sending.mount_sources = sending.find_mount_sources(destination)?;
         let top = if sending.is_complete(descriptor)? {
             descriptor.bare()
         } else {
-            told(Progress::Note(format!(
+            on_progress(Progress::Note(format!(
                 "only the image for `{platform}` is in the store; only this one is pushed"
             )));
             store.manifest_for(descriptor, platform)?
@@ -198,10 +198,10 @@ impl ImagePush<'_> {
         let address = self.location(&begun, &blob.digest)?;
         drop(begun);
         let file = self.store.blob(&blob.digest)?;
-        let told = |sent: u64| self.report_progress(blob, sent, false);
+        let on_progress = |sent: u64| self.report_progress(blob, sent, false);
         let mut call = Call::new(Method::PUT, address, &self.scope())
             .header(CONTENT_TYPE.as_str(), "application/octet-stream")
-            .payload(Payload::File(file, blob.size, &told));
+            .payload(Payload::File(file, blob.size, &on_progress));
         let answer = self.session.send_once(&mut call)?;
         match answer.status() {
             StatusCode::CREATED | StatusCode::NO_CONTENT | StatusCode::OK => Ok(false),

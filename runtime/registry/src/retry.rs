@@ -20,16 +20,17 @@ impl Backoff {
     /// Counts a failure; returns how long to wait before the next try, nothing if there is to be none.
     ///
     /// `asked` is the wait that the registry requests (`Retry-After`); it is observed in full, or there is no retry.
-    pub(crate) fn failed(&mut self, asked: Option<Duration>) -> Option<Duration> {
+    pub(crate) fn failed(&mut self, retry_after: Option<Duration>) -> Option<Duration> {
         self.failures += 1;
-        if self.failures >= MAX_TRIES || asked.is_some_and(|asked| asked > MAX_RETRY_AFTER) {
+        if self.failures >= MAX_TRIES || retry_after.is_some_and(|retry_after| retry_after > MAX_RETRY_AFTER)
+        {
             return None;
         }
         let own = FIRST_DELAY * 2u32.pow(self.failures - 1);
         // Up to a quarter more, so that clients that were turned away together do not come back together.
         let part = RandomState::new().hash_one(self.failures) % 256;
         let spread = own.mul_f64(0.25 * f64::from(u8::try_from(part).unwrap_or_default()) / 255.0);
-        Some(own.max(asked.unwrap_or_default()) + spread)
+        Some(own.max(retry_after.unwrap_or_default()) + spread)
     }
 
     /// Something came: the next failure is the first again.

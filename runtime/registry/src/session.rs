@@ -170,9 +170,9 @@ impl Session {
             }
             Payload::None => self.agent.run(request.body(()).map_err(unwritable)?),
             Payload::Bytes(bytes) => self.agent.run(request.body(*bytes).map_err(unwritable)?),
-            Payload::File(file, size, told) => {
+            Payload::File(file, size, on_progress) => {
                 file.seek(SeekFrom::Start(0)).map_err(|error| errors::unreadable(&error))?;
-                let mut counted = UploadReader { file, sent: 0, progress: *told };
+                let mut counted = UploadReader { file, sent: 0, progress: *on_progress };
                 let request = request.header(CONTENT_LENGTH, *size);
                 self.agent.run(request.body(SendBody::from_reader(&mut counted)).map_err(unwritable)?)
             }
@@ -217,15 +217,17 @@ impl Session {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => {
-                let asked = answer
+                let retry_after = answer
                     .headers()
                     .get(RETRY_AFTER)
                     .and_then(|value| retry::parse_retry_after(value.to_str().ok()?));
                 let mut error = unexpected_response(self, answer);
-                if let Some(asked) = asked.filter(|asked| *asked > retry::MAX_RETRY_AFTER) {
-                    error = error.help(format!("it requests a retry after {} s", asked.as_secs()));
+                if let Some(retry_after) =
+                    retry_after.filter(|retry_after| *retry_after > retry::MAX_RETRY_AFTER)
+                {
+                    error = error.help(format!("it requests a retry after {} s", retry_after.as_secs()));
                 }
-                Err(RequestError::Temporary(error, asked))
+                Err(RequestError::Temporary(error, retry_after))
             }
             _ => Ok(answer),
         }
@@ -236,7 +238,7 @@ impl Session {
 pub(crate) fn wait_for_retry(backoff: &mut Backoff, trouble: RequestError) -> Result<()> {
     match trouble {
         RequestError::Final(error) => Err(error),
-        RequestError::Temporary(error, asked) => match backoff.failed(asked) {
+        RequestError::Temporary(error, retry_after) => match backoff.failed(retry_after) {
             Some(time) => {
                 std::thread::sleep(time);
                 Ok(())

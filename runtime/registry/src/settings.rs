@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
+    fn what_is_wrong_is_reported_with_its_place() {
         let check = |value: serde_json::Value, path: &str, words: &str| {
             let wrong = Settings::read(value).unwrap_err();
             assert_eq!(wrong.path.join(" "), path);

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_number_is_told_in_words_and_by_name() {
+    fn an_error_number_is_reported_in_words_and_by_name() {
         let error = Error::system("open `rootfs`", Errno::NOENT).at("/root/path");
         assert_eq!(
             error.to_string(),

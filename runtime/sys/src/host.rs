@@ -43,12 +43,12 @@ impl Host {
 /// Whether this process is in a user namespace that is not the host's; read once.
 pub fn in_user_namespace() -> bool {
     /// The host's own, whose number is fixed (`PROC_USER_INIT_INO` of the kernel's include/linux/proc_ns.h).
-    const OF_THE_MACHINE: &[u8] = b"user:[4026531837]";
+    const INITIAL_NAMESPACE: &[u8] = b"user:[4026531837]";
     static IN: OnceLock<bool> = OnceLock::new();
     *IN.get_or_init(|| {
         let mut name = [0; 64];
         match rustix::fs::readlinkat_raw(CWD, c"/proc/self/ns/user", &mut name[..]) {
-            Ok(size) => name[..size] != *OF_THE_MACHINE,
+            Ok(size) => name[..size] != *INITIAL_NAMESPACE,
             // A kernel without user namespaces has the host's alone.
             Err(_) => false,
         }
@@ -154,7 +154,7 @@ mod tests {
 
     /// The host's own user namespace has all ids, each as itself (user_namespaces(7)).
     #[test]
-    fn the_machines_user_namespace_is_known_by_its_number() {
+    fn the_hosts_user_namespace_is_known_by_its_number() {
         let map = std::fs::read_to_string("/proc/self/uid_map").expect("/proc");
         let all = map.split_ascii_whitespace().eq(["0", "0", "4294967295"]);
         assert_eq!(in_user_namespace(), !all);

@@ -192,9 +192,9 @@ fn run(program: &Path, arguments: &[String], place: &str) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or("no error message");
-    Err(Error::new(Kind::Unenforceable, format!("cannot map ids: {said}"))
+    let message = String::from_utf8_lossy(&output.stderr);
+    let message = message.lines().next().unwrap_or("no error message");
+    Err(Error::new(Kind::Unenforceable, format!("cannot map ids: {message}"))
         .at(place)
         .help("map your own id, and ranges that /etc/subuid and /etc/subgid grant you"))
 }

@@ -97,10 +97,10 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_heard_and_its_end_is_known() {
-        let said = sh("echo out; echo err >&2; exit 3", Duration::from_secs(10)).unwrap();
-        assert_eq!(said.text, "out\nerr\n");
-        assert_eq!(said.status.code(), Some(3));
+    fn output_and_end_of_a_program_are_read() {
+        let output = sh("echo out; echo err >&2; exit 3", Duration::from_secs(10)).unwrap();
+        assert_eq!(output.text, "out\nerr\n");
+        assert_eq!(output.status.code(), Some(3));
     }
 
     #[test]
@@ -129,14 +129,14 @@ mod tests {
     #[test]
     fn one_whose_child_keeps_the_pipe_is_not_waited_for() {
         let start = Instant::now();
-        let said = sh("sleep 5 & echo done", Duration::from_mins(1)).unwrap();
-        assert_eq!(said.text, "done\n");
+        let output = sh("sleep 5 & echo done", Duration::from_mins(1)).unwrap();
+        assert_eq!(output.text, "done\n");
         assert!(start.elapsed() < Duration::from_secs(4));
     }
 
     #[test]
     fn much_talk_is_cut() {
-        let said = sh("yes | head -c 2000000", Duration::from_mins(1)).unwrap();
-        assert_eq!(said.text.len(), MAX_OUTPUT_SIZE);
+        let output = sh("yes | head -c 2000000", Duration::from_mins(1)).unwrap();
+        assert_eq!(output.text.len(), MAX_OUTPUT_SIZE);
     }
 }

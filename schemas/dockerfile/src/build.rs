@@ -1,7 +1,7 @@
 //! What is read of a whole file: its stages, what is built of them, and how.
 
 use super::arguments::Arguments;
-use super::forms::{From, Instruction};
+use super::forms::{ImageOrStage, Instruction};
 use super::refusal::{Refusal, Span};
 
 /// How a Dockerfile is to be built, as far as reading it goes.
@@ -20,8 +20,8 @@ pub struct Options<'a> {
 /// The content of a Dockerfile, and all findings about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inspection {
-    /// All stages in the order of the file; instructions that cannot be read are not in them. A [`From::Stage`] is an
-    /// index into this list.
+    /// All stages in the order of the file; instructions that cannot be read are not in them. An
+    /// [`ImageOrStage::Stage`] is an index into this list.
     pub stages: Vec<Stage>,
     /// `ARG`s before the first `FROM`.
     pub globals: Vec<Instruction>,
@@ -66,7 +66,7 @@ pub struct Stage {
     /// Its number in the file, from 0, as `--from=0` counts.
     pub number: usize,
     /// Its base.
-    pub from: From,
+    pub from: ImageOrStage,
     /// Whether its base depends on the platform that is built for, or builds.
     pub by_platform: bool,
     /// Where the file names its base.

@@ -63,17 +63,17 @@ struct Shell<'a> {
 }
 
 /// More than any hand-written file has.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// What was read, with where words end.
 #[derive(Default)]
-struct Read {
+struct Expansion {
     text: String,
     words: Vec<String>,
     word: Option<String>,
 }
 
-impl Read {
+impl Expansion {
     /// A character that may end a word.
     fn open(&mut self, c: char) {
         self.text.push(c);
@@ -104,8 +104,8 @@ impl<'a> Shell<'a> {
     /// Reads up to a character, which is taken too, or to the end.
     ///
     /// `raw` keeps the escape characters: they belong to a pattern.
-    fn until(&mut self, stop: Option<char>, raw: bool) -> Result<Read, String> {
-        let mut read = Read::default();
+    fn until(&mut self, stop: Option<char>, raw: bool) -> Result<Expansion, String> {
+        let mut read = Expansion::default();
         while let Some(c) = self.rest.next() {
             match c {
                 c if Some(c) == stop => return Ok(read),
@@ -184,8 +184,8 @@ impl<'a> Shell<'a> {
         }
         self.rest.next();
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(format!("more than {DEEPEST} `${{` in one another"));
+        if self.depth > MAX_DEPTH {
+            return Err(format!("more than {MAX_DEPTH} `${{` in one another"));
         }
         let value = self.braces();
         self.depth -= 1;

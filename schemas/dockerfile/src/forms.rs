@@ -8,7 +8,7 @@ use super::refusal::Span;
 
 pub use copy::{Copy, Heredoc, Source};
 pub use run::{Mount, MountKind, Network, Run, Runs, Sharing};
-pub use word::{Arg, Command, From, Word};
+pub use word::{Arg, Command, ImageOrStage, Word};
 
 /// A line of the file, continuation lines and heredocs included.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub enum Healthcheck {
 
 impl Instruction {
     /// Whatever it takes files from besides the context: `--from` of a copy, `from` of a mount.
-    pub fn sources(&self) -> Vec<&From> {
+    pub fn sources(&self) -> Vec<&ImageOrStage> {
         match &self.kind {
             Kind::Copy(copy) | Kind::Add(copy) => copy.from.iter().collect(),
             Kind::Run(run) => run.mounts.iter().filter_map(|mount| mount.kind.source()).collect(),

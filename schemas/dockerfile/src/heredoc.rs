@@ -2,7 +2,7 @@
 
 use super::line::{Line, Physical, Raw};
 use super::refusal::Refusal;
-use super::words;
+use super::split;
 
 /// `<<NAME` as a word of an instruction.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) fn take(line: &Line, rest: &mut Physical<'_>) -> Result<Vec<Raw>, Ref
     if !line.text.contains("<<") || !may_have(line) {
         return Ok(taken);
     }
-    let Some(found) = words::raw(line.part()) else { return Ok(taken) };
+    let Some(found) = split::raw(line.part()) else { return Ok(taken) };
     for word in found {
         let Some(opening) = opening(word.text()) else { continue };
         let mut content = String::new();
@@ -56,7 +56,7 @@ fn may_have(line: &Line) -> bool {
         (keyword, rest) = rest.split_first();
     }
     let takes = ["RUN", "COPY", "ADD"].iter().any(|known| keyword.text().eq_ignore_ascii_case(known));
-    takes && words::json(words::flags(rest).1).is_none()
+    takes && split::json(split::flags(rest).1).is_none()
 }
 
 /// What a word opens: `3<<-"NAME"`.
@@ -70,6 +70,6 @@ pub(super) fn opening(word: &str) -> Option<Opening> {
     if written.is_empty() || written.contains('<') {
         return None;
     }
-    let name = words::unquoted(written)?;
+    let name = split::unquoted(written)?;
     (!name.is_empty()).then(|| Opening { name, chomp, expand: !written.contains(['\'', '"']) })
 }

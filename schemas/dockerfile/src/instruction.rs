@@ -13,7 +13,7 @@ mod scope;
 use super::forms::{Arg, Instruction, Kind, Word};
 use super::line::{Line, Part, Raw};
 use super::refusal::Refusal;
-use super::words;
+use super::split;
 
 use jobc_schema::signal;
 
@@ -21,7 +21,7 @@ use arguments::{command, list};
 use flags::unknown_flag;
 pub(super) use from::image;
 pub use ports::ports;
-pub(super) use scope::{Earlier, Problems, Scope};
+pub(super) use scope::{Problems, Scope, StageRecord};
 
 /// Every instruction.
 const KEYWORDS: &[&str] = &[
@@ -75,7 +75,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         // Every builder takes what looks like a flag here for text.
         "CMD" | "ENTRYPOINT" | "ARG" | "MAINTAINER" => {}
         _ => {
-            let (flags, _) = words::flags(rest);
+            let (flags, _) = split::flags(rest);
             if let Some(flag) = flags.first() {
                 unknown_flag(&name, flag, &[], scope);
                 return None;
@@ -106,7 +106,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         "LABEL" => Kind::Label(pairs(rest, scope)?),
         "CMD" => Kind::Cmd(command(rest, scope)?),
         "ENTRYPOINT" => Kind::Entrypoint(command(rest, scope)?),
-        "SHELL" => match words::json(rest) {
+        "SHELL" => match split::json(rest) {
             Some(Ok(words)) if !words.is_empty() => Kind::Shell(words),
             _ => {
                 scope.problems.wrong(
@@ -118,7 +118,7 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
             }
         },
         "EXPOSE" => {
-            let words = words::by_blanks(rest);
+            let words = split::by_blanks(rest);
             for word in words.iter().filter(|word| !word.text().contains(['$', '"', '\''])) {
                 if let Err(why) = ports(word.text()) {
                     scope.problems.wrong(word.span(), why, "write `PORT`, `FIRST-LAST` or `PORT/udp`");
@@ -213,7 +213,7 @@ fn onbuild(keyword: Part<'_>, rest: Part<'_>, heredocs: &[Raw], scope: &mut Scop
 /// `NAME`, `NAME=DEFAULT`.
 pub(super) fn args(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Arg>> {
     let mut args = Vec::new();
-    for word in words::by_quotes(rest, scope.escape) {
+    for word in split::by_quotes(rest, scope.escape) {
         let text = word.text();
         let (name, default) = match text.find('=') {
             Some(at) => (word.slice(0, at), Some(word.slice(at + 1, text.len()).word())),
@@ -230,7 +230,7 @@ pub(super) fn args(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Arg>> {
 
 /// `NAME=VALUE …`, or `NAME VALUE` where the first word has no `=`.
 fn pairs(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<(Word, Word)>> {
-    let words = words::by_quotes(rest, scope.escape);
+    let words = split::by_quotes(rest, scope.escape);
     if words.first().is_some_and(|word| !word.text().contains('=')) {
         let (name, value) = rest.split_first();
         if value.is_empty() {

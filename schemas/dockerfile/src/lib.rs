@@ -28,17 +28,17 @@ mod instruction;
 mod line;
 mod lines;
 mod refusal;
+mod split;
 mod stages;
 #[cfg(test)]
 mod tests;
 mod variables;
-mod words;
 
 pub use arguments::Arguments;
 pub use build::{Build, Inspection, Options, Stage};
 pub use forms::{
-    Arg, Command, Copy, From, Healthcheck, Heredoc, Instruction, Kind, Mount, MountKind, Network, Run, Runs,
-    Sharing, Source, Word,
+    Arg, Command, Copy, Healthcheck, Heredoc, ImageOrStage, Instruction, Kind, Mount, MountKind, Network,
+    Run, Runs, Sharing, Source, Word,
 };
 pub use instruction::ports;
 pub use refusal::{Refusal, Refusals, Rule, Span};

@@ -15,7 +15,7 @@ pub(super) struct Directives {
 }
 
 /// What a file consists of.
-pub(super) struct Read {
+pub(super) struct ParsedLines {
     pub(super) directives: Directives,
     pub(super) lines: Vec<Line>,
     pub(super) refusals: Vec<Refusal>,
@@ -23,10 +23,10 @@ pub(super) struct Read {
 }
 
 /// Reads a whole file.
-pub(super) fn read(text: &str) -> Read {
+pub(super) fn read(text: &str) -> ParsedLines {
     let mut rest =
         Physical { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } };
-    let mut read = Read {
+    let mut read = ParsedLines {
         directives: Directives { escape: '\\' },
         lines: Vec::new(),
         refusals: Vec::new(),
@@ -38,8 +38,8 @@ pub(super) fn read(text: &str) -> Read {
 }
 
 /// Reads one instruction that stood after an `ONBUILD`.
-pub(super) fn trigger(text: &str, escape: char) -> Read {
-    let mut read = Read {
+pub(super) fn trigger(text: &str, escape: char) -> ParsedLines {
+    let mut read = ParsedLines {
         directives: Directives { escape },
         lines: Vec::new(),
         refusals: Vec::new(),
@@ -49,7 +49,7 @@ pub(super) fn trigger(text: &str, escape: char) -> Read {
     read
 }
 
-fn directives(rest: &mut Physical<'_>, read: &mut Read) {
+fn directives(rest: &mut Physical<'_>, read: &mut ParsedLines) {
     let mut seen = Vec::new();
     while let Some((at, line)) = rest.next() {
         let Some((name, value)) = directive(line.trim()) else {
@@ -115,7 +115,7 @@ fn is_docker(value: &str) -> bool {
     version.is_empty() || version.strip_prefix(':').is_some_and(of_one)
 }
 
-fn instructions(rest: &mut Physical<'_>, read: &mut Read) {
+fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
     let escape = read.directives.escape;
     while let Some((at, line)) = rest.next() {
         let content = line.trim_start();

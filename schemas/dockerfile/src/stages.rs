@@ -7,13 +7,13 @@ use jobc_schema::Reference;
 
 use super::arguments::Arguments;
 use super::build::{Build, Inspection, Options, Stage};
-use super::forms::{Arg, From, Instruction, Kind, Word};
-use super::instruction::{self, Earlier, Problems, Scope};
+use super::forms::{Arg, ImageOrStage, Instruction, Kind, Word};
+use super::instruction::{self, Problems, Scope, StageRecord};
 use super::line::{Line, Part};
 use super::lines;
 use super::refusal::{Refusal, Rule};
 use super::variables::PROXIES;
-use super::{expand, words};
+use super::{expand, split};
 
 /// Reads a Dockerfile.
 pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
@@ -96,7 +96,7 @@ impl Reader {
             return;
         }
         let current = self.stages.len().checked_sub(1);
-        let earlier: Vec<Earlier> = self.earlier(current.unwrap_or(0));
+        let earlier: Vec<StageRecord> = self.earlier(current.unwrap_or(0));
         let own = current.and_then(|current| self.names[current].as_deref());
         let later: Vec<String> =
             self.names.iter().skip(self.stages.len()).map(|name| name.clone().unwrap_or_default()).collect();
@@ -129,9 +129,12 @@ impl Reader {
     }
 
     /// The stages before one.
-    fn earlier(&self, before: usize) -> Vec<Earlier> {
-        let stage =
-            |(number, name): (usize, &Option<String>)| Earlier { name: name.clone(), number, index: number };
+    fn earlier(&self, before: usize) -> Vec<StageRecord> {
+        let stage = |(number, name): (usize, &Option<String>)| StageRecord {
+            name: name.clone(),
+            number,
+            index: number,
+        };
         self.names.iter().take(before).enumerate().map(stage).collect()
     }
 
@@ -157,9 +160,9 @@ impl Reader {
 
     /// Fills in what is known before any stage is; records the requested names.
     fn expand(&self, word: &Word, used: &mut Vec<String>, problems: &mut Problems) -> Option<String> {
-        let asked = RefCell::new(used);
+        let used_names = RefCell::new(used);
         let lookup = |name: &str| {
-            asked.borrow_mut().push(name.to_owned());
+            used_names.borrow_mut().push(name.to_owned());
             self.arguments.globals.get(name).cloned()
         };
         match expand::expand(&word.text, self.escape, &lookup) {
@@ -178,12 +181,12 @@ impl Reader {
             span: line.span.clone(),
             name: self.names.get(number).cloned().flatten(),
             number,
-            from: From::Scratch,
+            from: ImageOrStage::Scratch,
             by_platform: false,
             base: keyword.span(),
             instructions: Vec::new(),
         };
-        let (flags, rest) = words::flags(rest);
+        let (flags, rest) = split::flags(rest);
         let mut platform = None;
         for flag in &flags {
             match (flag.name.as_str(), &flag.value) {
@@ -198,7 +201,7 @@ impl Reader {
                 ),
             }
         }
-        let words = words::by_blanks(rest);
+        let words = split::by_blanks(rest);
         let base = match words.as_slice() {
             [base] => base,
             [base, word, name] if word.text().eq_ignore_ascii_case("AS") => {
@@ -237,20 +240,20 @@ impl Reader {
         let missing = self.missing(&base.word());
         let wrong = found.is_none() && reference.parse::<Reference>().is_err();
         stage.from = if let (true, Some(name)) = (wrong, &missing) {
-            problems.wrong_by(
+            problems.refuse_by(
                 Rule::Variable(name.clone()),
                 base.span(),
                 format!("`FROM` uses `{name}`, which has no value"),
                 &self.help_for(name),
             );
-            From::Scratch
+            ImageOrStage::Scratch
         } else if reference.is_empty() {
             problems.wrong(base.span(), "`FROM` names no image", "write `FROM image`");
-            From::Scratch
+            ImageOrStage::Scratch
         } else if let Some(found) = found {
-            From::Stage(found.index)
+            ImageOrStage::Stage(found.index)
         } else if lower == "scratch" {
-            From::Scratch
+            ImageOrStage::Scratch
         } else {
             if self.names[number + 1..].iter().flatten().any(|name| *name == lower) {
                 problems.remark(
@@ -266,7 +269,7 @@ impl Reader {
                     .remarks
                     .push(Refusal::new(base.span(), message).help(help).rule(Rule::Variable(name)));
             }
-            instruction::image(&reference, platform, base.span(), problems).unwrap_or(From::Scratch)
+            instruction::image(&reference, platform, base.span(), problems).unwrap_or(ImageOrStage::Scratch)
         };
         stage
     }
@@ -342,7 +345,7 @@ fn names(lines: &[Line]) -> Vec<Option<String>> {
     let name = |line: &Line| {
         let (keyword, rest) = line.part().split_first();
         keyword.text().eq_ignore_ascii_case("FROM").then(|| {
-            let words = words::by_blanks(words::flags(rest).1);
+            let words = split::by_blanks(split::flags(rest).1);
             match words.as_slice() {
                 [_, word, name] if word.text().eq_ignore_ascii_case("AS") => {
                     Some(name.text().to_ascii_lowercase())
@@ -379,7 +382,7 @@ fn platforms(options: &Options<'_>) -> IndexMap<String, String> {
 }
 
 /// Whatever a stage takes from, to count anew.
-fn sources(stage: &mut Stage) -> Vec<&mut From> {
+fn sources(stage: &mut Stage) -> Vec<&mut ImageOrStage> {
     let mut all = vec![&mut stage.from];
     for instruction in &mut stage.instructions {
         match &mut instruction.kind {
@@ -400,7 +403,7 @@ fn needed(stages: &[Stage], target: usize) -> Vec<bool> {
             continue;
         }
         for from in stage.instructions.iter().flat_map(Instruction::sources).chain([&stage.from]) {
-            if let From::Stage(other) = from {
+            if let ImageOrStage::Stage(other) = from {
                 needed[*other] = true;
             }
         }
@@ -414,7 +417,7 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
     let mut kept: Vec<Stage> = stages.into_iter().filter(|stage| needed[stage.number]).collect();
     for stage in &mut kept {
         for from in sources(stage) {
-            if let From::Stage(other) = from {
+            if let ImageOrStage::Stage(other) = from {
                 *other = place(*other);
             }
         }
@@ -425,10 +428,10 @@ fn prune(stages: Vec<Stage>, needed: &[bool], target: usize) -> (Vec<Stage>, usi
 /// Reads the instruction of an `ONBUILD` for the stage that is based on the image.
 pub(super) fn trigger(text: &str, build: &Build, stage: usize) -> Result<Instruction, Refusal> {
     let span = build.stages[stage].span.clone();
-    let earlier: Vec<Earlier> = build.stages[..stage]
+    let earlier: Vec<StageRecord> = build.stages[..stage]
         .iter()
         .enumerate()
-        .map(|(index, stage)| Earlier { name: stage.name.clone(), number: stage.number, index })
+        .map(|(index, stage)| StageRecord { name: stage.name.clone(), number: stage.number, index })
         .collect();
     let read = lines::trigger(text, '\\');
     let mut problems = Problems { wrong: read.refusals, ..Problems::default() };

@@ -152,7 +152,7 @@ fn triggers_of_a_base_are_read_for_the_stage_that_stands_on_it() {
     let build = read(b"FROM a AS one\nFROM b\nCOPY --from=one x y\n", &options(None)).unwrap();
     let read = |text: &str| trigger(text, &build, 1);
     let copied = read("COPY --from=one /x /y").unwrap();
-    assert_eq!((copied.sources(), copied.span.clone()), (vec![&From::Stage(0)], 14..20));
+    assert_eq!((copied.sources(), copied.span.clone()), (vec![&ImageOrStage::Stage(0)], 14..20));
     let heredoc = read("RUN cat <<A\nx\nA").unwrap();
     assert_eq!(heredoc.text, "RUN cat <<A");
     let wrong = read("RUNN x").unwrap_err();

@@ -8,15 +8,15 @@ const CLASSES: [u64; 15] =
 ///
 /// Cards report up to 8% less than their nominal class (firmware and ECC take the rest: a T4 of 16 GB has 15109 MiB,
 /// an L4 of 24 GB 23034), so the bound lies there, but above everything the next smaller class reports.
-pub fn least_mib(bytes: u64) -> u64 {
-    let asked = bytes.div_ceil(1 << 20).max(1);
-    let smaller = CLASSES.iter().rev().find(|class| **class < asked).copied().unwrap_or(0);
-    (asked * 92 / 100).max(smaller + 1).min(asked)
+pub fn min_mib(bytes: u64) -> u64 {
+    let requested = bytes.div_ceil(1 << 20).max(1);
+    let smaller = CLASSES.iter().rev().find(|class| **class < requested).copied().unwrap_or(0);
+    (requested * 92 / 100).max(smaller + 1).min(requested)
 }
 
 /// Whether a card that reports this many bytes is of the requested class.
-pub fn is_at_least(reported: u64, asked: u64) -> bool {
-    reported >> 20 >= least_mib(asked)
+pub fn is_at_least(reported: u64, requested: u64) -> bool {
+    reported >> 20 >= min_mib(requested)
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn a_card_of_the_class_reports_enough() {
         let check = |gib: u64, enough: &[u64], short: &[u64]| {
-            let least = least_mib(gib << 30);
+            let least = min_mib(gib << 30);
             assert!(enough.iter().all(|mib| is_at_least(mib << 20, gib << 30)), "{gib} GiB: {least}");
             assert!(short.iter().all(|mib| !is_at_least(mib << 20, gib << 30)), "{gib} GiB: {least}");
         };

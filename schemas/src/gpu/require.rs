@@ -103,9 +103,9 @@ impl Require {
     }
 
     /// The result for facts: one alternative that holds is enough.
-    pub fn judge(&self, facts: &Facts) -> Verdict {
+    pub fn evaluate(&self, facts: &Facts) -> Verdict {
         let all = |conditions: &Vec<Condition>| {
-            let verdicts = conditions.iter().map(|condition| condition.judge(facts));
+            let verdicts = conditions.iter().map(|condition| condition.evaluate(facts));
             verdicts.fold(Verdict::Met, |sum, next| match (sum, next) {
                 (Verdict::Unmet, _) | (_, Verdict::Unmet) => Verdict::Unmet,
                 (Verdict::Unknown, _) | (_, Verdict::Unknown) => Verdict::Unknown,
@@ -125,7 +125,7 @@ impl Require {
 
 impl Condition {
     fn parse(text: &str) -> Result<Self, String> {
-        const SIGNS: [(&str, Comparison); 7] = [
+        const OPERATORS: [(&str, Comparison); 7] = [
             ("==", Comparison::Equal),
             ("!=", Comparison::NotEqual),
             ("<=", Comparison::LessEqual),
@@ -137,7 +137,8 @@ impl Condition {
         let wrong = || format!("invalid condition `{text}`: write for example `cuda>=12.4`");
         let at = text.find(['=', '!', '<', '>']).ok_or_else(wrong)?;
         let (name, rest) = text.split_at(at);
-        let (sign, comparison) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
+        let (sign, comparison) =
+            OPERATORS.iter().find(|(sign, _)| rest.starts_with(sign)).ok_or_else(wrong)?;
         let value = &rest[sign.len()..];
         let name = match name {
             "cuda" => Name::Cuda,
@@ -153,7 +154,7 @@ impl Condition {
     }
 
     /// The result for facts.
-    pub fn judge(&self, facts: &Facts) -> Verdict {
+    pub fn evaluate(&self, facts: &Facts) -> Verdict {
         let version = match self.name {
             Name::Cuda => &facts.cuda,
             Name::Driver => &facts.driver,
@@ -230,7 +231,7 @@ mod tests {
         let cuda = "cuda>=12.1 brand=tesla,driver>=470,driver<471 brand=unknown,driver>=470,driver<471";
         let check = |text: &str, facts: &Facts, expected: Verdict| {
             let read = Require::parse(text).unwrap();
-            assert_eq!(read.judge(facts), expected, "{text} {facts:?}");
+            assert_eq!(read.evaluate(facts), expected, "{text} {facts:?}");
             assert_eq!(Require::parse(&read.to_string()).unwrap(), read, "{text}");
         };
         check(cuda, &facts("550.54.15", "12.4", "geforce"), Verdict::Met);

@@ -13,7 +13,7 @@ const TEBI: usize = 4;
 
 /// A measurement, with at most three digits: `999 B`, `1.4 KiB`, `64.0 GiB`.
 #[derive(Clone, Copy, Debug)]
-pub struct Measured(u64);
+pub struct Measurement(u64);
 
 /// An amount that a user requests or sets, in the units of job files and to a tenth: `2 GiB`, `1.5 GiB`, `12 bytes`.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +21,8 @@ pub struct Amount(u64);
 
 impl Bytes {
     /// Shows a measurement: what is used, free or left.
-    pub fn measured(self) -> Measured {
-        Measured(self.0)
+    pub fn measured(self) -> Measurement {
+        Measurement(self.0)
     }
 
     /// Shows an amount that is requested or set: a request, a limit, a capacity.
@@ -36,7 +36,7 @@ fn tenths(bytes: u64, unit: usize) -> u128 {
     (u128::from(bytes) * 10) >> (10 * unit)
 }
 
-impl fmt::Display for Measured {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fits = |unit: &usize| tenths(self.0, *unit) < if *unit == 0 { 10_000 } else { 9995 };
         let unit = (0..UNITS.len()).find(fits).unwrap_or(UNITS.len() - 1);

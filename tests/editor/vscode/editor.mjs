@@ -7,21 +7,21 @@ import { until } from "../check.mjs";
 const ROW = ".monaco-list-row";
 
 export class Editor {
-    constructor(page, folder, pictures) {
+    constructor(page, directory, pictures) {
         this.page = page;
-        this.folder = folder;
+        this.directory = directory;
         this.pictures = pictures;
     }
 
     /** Opens a window on a folder. It can reach only the loopback address. */
-    static async open(browser, address, folder, pictures) {
+    static async open(browser, address, directory, pictures) {
         const context = await browser.newContext({ viewport: { width: 1360, height: 820 }, permissions: ["clipboard-read", "clipboard-write"] });
         await context.route((url) => url.hostname !== "127.0.0.1", (route) => route.abort());
         const page = await context.newPage();
-        await page.goto(`${address}/?folder=${folder}`);
+        await page.goto(`${address}/?folder=${directory}`);
         await page.locator(".monaco-workbench").waitFor({ timeout: 60_000 });
         await page.locator(".part.statusbar").waitFor({ state: "attached" });
-        return new Editor(page, folder, pictures);
+        return new Editor(page, directory, pictures);
     }
 
     async close() {
@@ -78,7 +78,7 @@ export class Editor {
         const input = this.page.locator(".quick-input-widget:visible input");
         await input.waitFor();
         // By its full path: two files may have the same name.
-        const path = join(this.folder, name);
+        const path = join(this.directory, name);
         await input.fill(path);
         const label = [basename(name), dirname(name)].filter((part) => part !== ".").join(" ");
         await this.page.locator(`.quick-input-list ${ROW}.focused[aria-label^="${label}, "]`).waitFor();

@@ -16,9 +16,9 @@ const ROLES = [
 ];
 
 export const NEWCOMER = {
-    files: (folder) => writeFileSync(join(folder, "job.yaml"), ""),
-    async run(editor, check, folder) {
-        const path = join(folder, "job.yaml");
+    files: (directory) => writeFileSync(join(directory, "job.yaml"), ""),
+    async run(editor, check, directory) {
+        const path = join(directory, "job.yaml");
         await editor.openFile("job.yaml");
         const offered = await editor.suggestions();
         check.expect(offered.includes("a new job"), `offered in an empty file: ${offered}`);

@@ -47,16 +47,16 @@ exports.activate = async () => {
 
 /** Packages the stand-in, and returns the path of the package. */
 function packageStandIn() {
-    const folder = scratch("other-extension");
-    writeFileSync(join(folder, "package.json"), JSON.stringify(MANIFEST));
-    writeFileSync(join(folder, "extension.js"), CODE);
-    writeFileSync(join(folder, "LICENSE"), "MIT");
+    const directory = scratch("other-extension");
+    writeFileSync(join(directory, "package.json"), JSON.stringify(MANIFEST));
+    writeFileSync(join(directory, "extension.js"), CODE);
+    writeFileSync(join(directory, "LICENSE"), "MIT");
     const words = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", "other-extension.vsix"];
-    const { status, stdout, stderr } = spawnSync(join(PACKAGES, ".bin", "vsce"), words, { cwd: folder, encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync(join(PACKAGES, ".bin", "vsce"), words, { cwd: directory, encoding: "utf8" });
     if (status !== 0) {
         throw new Error(`the stand-in cannot be packaged: ${stdout}${stderr}`);
     }
-    return join(folder, "other-extension.vsix");
+    return join(directory, "other-extension.vsix");
 }
 
 const MODELINE = `# yaml-language-server: $schema=${SCHEMA}\n`;
@@ -71,13 +71,13 @@ roles:
 
 export const OTHER_EXTENSION = {
     extensions: () => [packageStandIn()],
-    files(folder) {
-        mkdirSync(folder, { recursive: true });
-        writeFileSync(join(folder, "job.yaml"), MODELINE + INVALID_JOB);
-        writeFileSync(join(folder, "train.yaml"), INVALID_JOB);
-        writeFileSync(join(folder, "other.yaml"), "nonsense: 1\n");
+    files(directory) {
+        mkdirSync(directory, { recursive: true });
+        writeFileSync(join(directory, "job.yaml"), MODELINE + INVALID_JOB);
+        writeFileSync(join(directory, "train.yaml"), INVALID_JOB);
+        writeFileSync(join(directory, "other.yaml"), "nonsense: 1\n");
     },
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         // It is active, and reports findings in its own file.
         await editor.openFile("other.yaml", "YAML");
         await until("the stand-in reports nothing", async () => (await editor.problems()).some((row) => row.includes("nonsense")));
@@ -86,7 +86,7 @@ export const OTHER_EXTENSION = {
         // One is a job by its name, the other by its content, which the stand-in has opened before.
         for (const name of ["train.yaml", "job.yaml"]) {
             await editor.openFile(name);
-            const wanted = wantedProblems(join(folder, name));
+            const wanted = wantedProblems(join(directory, name));
             check.equal(wanted.length, 1, "mistakes in the sample");
             await editor.page.waitForTimeout(3000);
             await problemsBecome(editor, wanted);

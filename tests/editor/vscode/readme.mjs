@@ -8,9 +8,9 @@ import { REPOSITORY, until } from "../check.mjs";
 import { shrink } from "./palette.mjs";
 
 export const README = {
-    files(folder) {
-        cpSync(join(REPOSITORY, "examples", "torchrun-4x8"), folder, { recursive: true, filter: (path) => !path.includes("/out") });
-        const job = join(folder, "job.yaml");
+    files(directory) {
+        cpSync(join(REPOSITORY, "examples", "torchrun-4x8"), directory, { recursive: true, filter: (path) => !path.includes("/out") });
+        const job = join(directory, "job.yaml");
         const text = readFileSync(job, "utf8").replace(/^# yaml-language-server.*\n/, "");
         writeFileSync(job, text.replace("instances: 4", "intances: 4").replace("memory: 512GiB", "memory: 512"));
     },

@@ -28,11 +28,11 @@ roles:
     run: python train.py --lr \${{ params.lr }}
 `;
 
-const write = (name, text) => (folder) => {
-    mkdirSync(join(folder, name, ".."), { recursive: true });
-    writeFileSync(join(folder, name), text);
+const write = (name, text) => (directory) => {
+    mkdirSync(join(directory, name, ".."), { recursive: true });
+    writeFileSync(join(directory, name), text);
 };
-const all = (...writers) => (folder) => writers.forEach((one) => one(folder));
+const all = (...writers) => (directory) => writers.forEach((one) => one(directory));
 
 const FILES = {
     files: all(
@@ -81,9 +81,9 @@ const FILES = {
 
 const MISTAKES = {
     files: write("job.yaml", INVALID_JOB),
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         await editor.openFile("job.yaml");
-        const path = join(folder, "job.yaml");
+        const path = join(directory, "job.yaml");
         check.equal(wantedProblems(path).length, 4, "errors in the sample");
         await problemsBecome(editor, wantedProblems(path));
         await editor.picture("problems");
@@ -131,9 +131,9 @@ const JSON_JOB = `// a job
 
 const IN_JSON = {
     files: all(write("job.json", JSON_JOB), write("valid/job.json", JSON_JOB.replace("},\n      \n", "}\n"))),
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         await editor.openFile("valid/job.json", "jobc job (JSON)");
-        const expected = wantedProblems(join(folder, "valid", "job.json"));
+        const expected = wantedProblems(join(directory, "valid", "job.json"));
         await problemsBecome(editor, expected);
         await editor.focusEditor();
         await editor.goTo(9, 10);
@@ -142,7 +142,7 @@ const IN_JSON = {
         await editor.command("View: Close All Editors");
 
         await editor.openFile("job.json", "jobc job (JSON)");
-        await problemsBecome(editor, wantedProblems(join(folder, "job.json")));
+        await problemsBecome(editor, wantedProblems(join(directory, "job.json")));
         await editor.focusEditor();
         await editor.goTo(10, 7);
         const offered = await editor.suggestions();
@@ -151,19 +151,19 @@ const IN_JSON = {
         await editor.accept("instances");
         await editor.type("2");
         await editor.save();
-        const text = readFileSync(join(folder, "job.json"), "utf8");
+        const text = readFileSync(join(directory, "job.json"), "utf8");
         check.equal(/"instances": 2\n/.test(text), true, `what completion has written:\n${text}`);
         await problemsBecome(editor, expected);
     },
 };
 
 const PLAN = {
-    files(folder) {
-        cpSync(EXAMPLE, folder, { recursive: true, filter: (path) => !path.includes("/out") });
+    files(directory) {
+        cpSync(EXAMPLE, directory, { recursive: true, filter: (path) => !path.includes("/out") });
     },
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         await editor.openFile("job.yaml");
-        const path = join(folder, "job.yaml");
+        const path = join(directory, "job.yaml");
         check.equal(await editor.lenses(), ["Build", "Run", "Show plan"], "the lenses");
         await editor.goTo(24, 7);
         // The documentation and the amounts, in one hover.
@@ -198,7 +198,7 @@ const PLAN = {
         await editor.focusEditor();
         await editor.save();
         await editor.command("jobc: Build");
-        await until("nothing is built", () => exists(join(folder, "out", "gpt-large", "lab", "plan.json")), 60);
+        await until("nothing is built", () => exists(join(directory, "out", "gpt-large", "lab", "plan.json")), 60);
         check.expect(true, "built");
         await editor.picture("build");
         check.equal(await editor.notifications(), [], "messages in the corner");
@@ -207,11 +207,11 @@ const PLAN = {
 
 const TASKS = {
     files: all(write("train/job.yaml", INVALID_JOB), write("README.md", "")),
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         // A task that checks a closed file: its findings come from the terminal, through the problem matcher.
         await editor.openFile("README.md", "Markdown");
         await editor.pick("Tasks: Run Task", "jobc", "jobc: check train/job.yaml");
-        const path = join(folder, "train", "job.yaml");
+        const path = join(directory, "train", "job.yaml");
         await problemsBecome(editor, wantedProblems(path));
         // When it is opened, it has only the language server's findings.
         await editor.openFile("train/job.yaml");

@@ -34,7 +34,7 @@ const QUIET = {
 export const installed = () => existsSync(join(PROGRAM, "..", "..", "..", "..", "..", "installed"));
 
 /** Starts it on a folder with these extensions. Resolves to its address and a function that stops it. */
-export async function startCodeServer({ place, folder, extensions, settings }) {
+export async function startCodeServer({ place, directory, extensions, settings }) {
     const data = join(place, "data");
     // In a browser, settings of machine scope, such as paths, are read only from the machine settings.
     for (const whose of ["User", "Machine"]) {
@@ -54,7 +54,7 @@ export async function startCodeServer({ place, folder, extensions, settings }) {
 
     const flags = ["--auth", "none", "--bind-addr", "127.0.0.1:0", "--disable-telemetry", "--disable-update-check",
         "--disable-workspace-trust", "--disable-getting-started-override"];
-    const server = spawn(process.execPath, [PROGRAM, ...own, ...flags, folder], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+    const server = spawn(process.execPath, [PROGRAM, ...own, ...flags, directory], { env, stdio: ["ignore", "pipe", "pipe"], detached: true });
     let log = "";
     const address = await new Promise((resolve, reject) => {
         const read = (chunk) => {

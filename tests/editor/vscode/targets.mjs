@@ -32,13 +32,13 @@ function rowsFor(path, ...targets) {
 }
 
 export const TARGETS = {
-    files(folder) {
-        writeFileSync(join(folder, "job.yaml"), JOB);
-        writeFileSync(join(folder, "targets.yaml"), TARGETS_FILE);
-        writeFileSync(join(folder, "notes.md"), "");
+    files(directory) {
+        writeFileSync(join(directory, "job.yaml"), JOB);
+        writeFileSync(join(directory, "targets.yaml"), TARGETS_FILE);
+        writeFileSync(join(directory, "notes.md"), "");
     },
-    async run(editor, check, folder) {
-        const path = join(folder, "job.yaml");
+    async run(editor, check, directory) {
+        const path = join(directory, "job.yaml");
         await editor.openFile("job.yaml");
         await editor.targetIs("default targets");
         await problemsBecome(editor, wantedProblems(path));
@@ -51,7 +51,7 @@ export const TARGETS = {
         check.expect(refused.some((row) => /J040[12]/.test(row)), `findings for pai: ${refused}`);
         await problemsBecome(editor, refused);
         await editor.picture("target");
-        check.equal(JSON.parse(readFileSync(join(folder, ".vscode", "settings.json"), "utf8")), { "jobc.target": "pai" }, "the settings of the workspace");
+        check.equal(JSON.parse(readFileSync(join(directory, ".vscode", "settings.json"), "utf8")), { "jobc.target": "pai" }, "the settings of the workspace");
 
         // The plan next to the job and a build follow the target.
         await editor.focusEditor();
@@ -66,8 +66,8 @@ export const TARGETS = {
         await until("the plan does not follow the target", async () => /name: here/.test(await editor.textOf("job.plan.yaml")));
         await editor.focusEditor();
         await editor.command("jobc: Build");
-        await until("nothing is built", () => existsSync(join(folder, "out", "demo", "here", "plan.json")), 60);
-        check.equal(existsSync(join(folder, "out", "demo", "lab")), false, "built for another target");
+        await until("nothing is built", () => existsSync(join(directory, "out", "demo", "here", "plan.json")), 60);
+        check.equal(existsSync(join(directory, "out", "demo", "lab")), false, "built for another target");
 
         await editor.focusEditor();
         await editor.pickTarget("default");

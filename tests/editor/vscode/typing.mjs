@@ -30,13 +30,13 @@ const PLACES = {
 };
 
 export const TYPING = {
-    files(folder) {
+    files(directory) {
         for (const [name, [text]] of Object.entries(PLACES)) {
-            writeFileSync(join(folder, name), text);
+            writeFileSync(join(directory, name), text);
         }
-        writeFileSync(join(folder, "quiet.job.yaml"), HEAD.replace("python:3.12-slim", '{from: "python:3.12-slim", env: {A: b}}'));
+        writeFileSync(join(directory, "quiet.job.yaml"), HEAD.replace("python:3.12-slim", '{from: "python:3.12-slim", env: {A: b}}'));
     },
-    async run(editor, check, folder) {
+    async run(editor, check, directory) {
         for (const [name, [text, wanted]] of Object.entries(PLACES)) {
             await editor.openFile(name);
             await editor.press("Control+End");
@@ -49,14 +49,14 @@ export const TYPING = {
             await editor.press("Control+End");
             await editor.type(closing(text));
             await editor.save();
-            const path = join(folder, name);
+            const path = join(directory, name);
             const errors = compilerFindings(JOBC, path).filter(({ severity }) => severity === "error");
             check.equal(errors.map(({ message }) => message), [], `${name}: errors in\n${readFileSync(path, "utf8")}`);
             await editor.command("View: Close All Editors");
         }
 
         // Without a targets file, notes about built-in targets are dots in the text and not in the panel.
-        const path = join(folder, "quiet.job.yaml");
+        const path = join(directory, "quiet.job.yaml");
         check.expect(compilerFindings(JOBC, path).some(({ code }) => code === "J0404"), "no note about a target in the sample");
         await editor.openFile("quiet.job.yaml");
         await editor.page.locator(".squiggly-hint, .cdr.squiggly-hint").first().waitFor({ state: "attached" });

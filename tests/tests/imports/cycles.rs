@@ -1,14 +1,14 @@
 //! Circles of imports: which are left, which are too large.
 //!
 //! No cycle goes over the top-level modules of a crate, nor over modules side by side of which one has a directory;
-//! within a directory at most [`LARGEST`] files may import each other.
+//! within a directory at most [`MAX_CYCLE_LENGTH`] files may import each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::tree::Tree;
 
 /// Files that may import each other in a cycle, where they lie in one directory.
-const LARGEST: usize = 3;
+const MAX_CYCLE_LENGTH: usize = 3;
 
 /// Imports between any things with names, each with one that shows it.
 type Graph<'t> = BTreeMap<&'t str, BTreeMap<&'t str, (usize, usize)>>;
@@ -38,7 +38,7 @@ pub(crate) fn cycles(tree: &Tree) -> Vec<String> {
             .or_default()
             .insert(tree.files[*to].path.as_str(), *pair);
     }
-    for cycle in components(&graph).into_iter().filter(|cycle| cycle.len() > LARGEST) {
+    for cycle in components(&graph).into_iter().filter(|cycle| cycle.len() > MAX_CYCLE_LENGTH) {
         let what = format!("{}: {} files import each other: {}", tree.name, cycle.len(), listed(&cycle));
         found.push(described(tree, what, &graph, &cycle));
     }

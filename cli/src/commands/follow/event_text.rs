@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_told_in_few_lines() {
+    fn a_job_is_summarized_in_few_lines() {
         let started = |name: &str| task(Kind::Started, name, 1, json!({"pid": 1}));
         let mut events = vec![Event::of_job(Kind::Submitted, json!({"tasks": 9}))];
         events.push(Event::of_job(Kind::Queued, json!({"waits_for": "2 GPUs of 2 in use", "place": 1})));
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn details_are_told_in_words() {
-        let told = |kind, detail| describe_details(&task(kind, "a-0", 1, detail));
+    fn details_are_printed_in_words() {
+        let details = |kind, detail| describe_details(&task(kind, "a-0", 1, detail));
         assert_eq!(
-            told(Kind::Sampled, json!({"cpu_usec": 1_500_000, "memory": 1_048_576})),
+            details(Kind::Sampled, json!({"cpu_usec": 1_500_000, "memory": 1_048_576})),
             "CPU 1.5 s, memory 1.0 MiB"
         );
-        assert_eq!(told(Kind::Mounted, json!({"mounts": ["/data", "/out"]})), "mounts /data, /out");
-        assert_eq!(told(Kind::NotReady, json!({"why": "\u{1b}[2J"})), "\\u{1b}[2J");
-        assert_eq!(told(Kind::Paused, Value::Null), "");
+        assert_eq!(details(Kind::Mounted, json!({"mounts": ["/data", "/out"]})), "mounts /data, /out");
+        assert_eq!(details(Kind::NotReady, json!({"why": "\u{1b}[2J"})), "\\u{1b}[2J");
+        assert_eq!(details(Kind::Paused, Value::Null), "");
     }
 }

@@ -22,8 +22,8 @@ pub(crate) fn run(args: &LeasesArgs) -> Result<ExitCode> {
         FormatArg::Json => json_text(&overview),
         _ => text(&overview, terminal::columns_of_stdout()),
     });
-    if let Some(said) = ledger.note.iter().find(|_| args.output_args.format != FormatArg::Json) {
-        terminal::eprint(&format!("jobc: {said}\n"));
+    if let Some(note) = ledger.note.iter().find(|_| args.output_args.format != FormatArg::Json) {
+        terminal::eprint(&format!("jobc: {note}\n"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use jobc_image::source::{self, Imported};
+use jobc_image::source::{self, ImportedImage};
 use jobc_image::{Reference, Store};
 use jobc_sys::error::{Error, Kind};
 use serde_json::json;
@@ -83,13 +83,13 @@ impl Drop for StdinCopy {
 
 /// The images with their new names.
 fn assign_names(
-    images: Vec<Imported>,
+    images: Vec<ImportedImage>,
     tag: Option<Reference>,
     args: &ImportArgs,
-) -> Result<Vec<(Imported, Vec<Reference>)>> {
+) -> Result<Vec<(ImportedImage, Vec<Reference>)>> {
     let source = args.source.display();
     if let Some(tag) = tag {
-        return match <[Imported; 1]>::try_from(images) {
+        return match <[ImportedImage; 1]>::try_from(images) {
             Ok([image]) => Ok(vec![(image, vec![tag])]),
             Err(images) => {
                 let message =

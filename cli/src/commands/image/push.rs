@@ -29,8 +29,8 @@ pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
     };
     let client = registries::client(args.transfer.plain_http).map_err(Failure::usage_error)?;
     let meter = Meter::new(args.transfer.format, args.transfer.quiet);
-    let told = |progress| meter.report(&progress);
-    let sent = client.push(store, &descriptor, &Platform::here(), &destination, &told)?;
+    let on_progress = |progress| meter.report(&progress);
+    let sent = client.push(store, &descriptor, &Platform::here(), &destination, &on_progress)?;
     meter.clear();
     if args.transfer.format == FormatArg::Json {
         let object = json!({"event": "image", "name": destination.to_string(), "digest": sent.digest});

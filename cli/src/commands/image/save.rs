@@ -31,7 +31,7 @@ struct SaveRequest {
 
 pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
     let platform = args.platform.as_deref().map(str::parse).transpose().map_err(Failure::usage_error)?;
-    let asked = SaveRequest {
+    let request = SaveRequest {
         images: args.images.iter().map(|image| find_image(store, image)).collect::<Result<_>>()?,
         platform: platform.unwrap_or_else(Platform::here),
     };
@@ -41,14 +41,14 @@ pub(super) fn run(args: &SaveArgs, store: &Store) -> Result<ExitCode> {
         Some(path) if fs::metadata(path).is_ok_and(|is| !is.is_file()) => {
             let output =
                 File::options().write(true).open(path).map_err(|error| cannot_write(path, &error))?;
-            asked.write_to_stream(store, &meter, output)?;
+            request.write_to_stream(store, &meter, output)?;
         }
-        Some(path) => return asked.write_to_file(store, meter, path, args.quiet),
+        Some(path) => return request.write_to_file(store, meter, path, args.quiet),
         None if args.output.is_none() && io::stdout().is_terminal() => {
             let error = Error::new(Kind::Config, "refusing to write an archive to a terminal");
             return Err(Failure::usage_error(error.help("use `-o FILE`, or write to a pipe")));
         }
-        None => asked.write_to_stream(store, &meter, io::stdout().lock())?,
+        None => request.write_to_stream(store, &meter, io::stdout().lock())?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -62,9 +62,9 @@ fn find_image(store: &Store, word: &str) -> Result<(Descriptor, Option<Reference
 impl SaveRequest {
     /// Writes the archive to a stream; a signal ends this program in the middle.
     fn write_to_stream(&self, store: &Store, meter: &Meter, output: impl Write) -> Result<()> {
-        let (mut output, told) =
+        let (mut output, on_progress) =
             (BufWriter::with_capacity(BUFFER_BYTES, output), |progress| meter.report(&progress));
-        save::save(store, &self.images, &self.platform, &told, &AtomicBool::new(false), &mut output)?;
+        save::save(store, &self.images, &self.platform, &on_progress, &AtomicBool::new(false), &mut output)?;
         meter.clear();
         Ok(())
     }
@@ -72,10 +72,10 @@ impl SaveRequest {
     /// Writes the archive to a file, which gets its name when it is complete. An interrupted write leaves nothing.
     fn write_to_file(&self, store: &Store, meter: Meter, path: &Path, quiet: bool) -> Result<ExitCode> {
         let part = AtomicFile::create(path, 0o666).map_err(|error| cannot_write(path, &error))?;
-        let (told, stopped) = (|progress| meter.report(&progress), AtomicBool::new(false));
+        let (on_progress, stopped) = (|progress| meter.report(&progress), AtomicBool::new(false));
         let work = || {
             let mut output = BufWriter::with_capacity(BUFFER_BYTES, part.file());
-            save::save(store, &self.images, &self.platform, &told, &stopped, &mut output)
+            save::save(store, &self.images, &self.platform, &on_progress, &stopped, &mut output)
         };
         let signals = Signals::block_forwarded()?;
         let saved = interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?;

@@ -121,17 +121,17 @@ fn plot(facts: &ReportData, tasks: &[&TaskRecord], measure: &Measure) -> Option<
         .filter(|series| !series.pieces.is_empty())
         .collect();
     let values = series.iter().flat_map(|series| series.pieces.iter().flatten().map(|(_, value)| *value));
-    let most = values.fold(0.0, f64::max);
+    let maximum = values.fold(0.0, f64::max);
     // Without samples, or with values of only 0, there is no plot.
-    if series.is_empty() || most == 0.0 && measure.limit.is_none() {
+    if series.is_empty() || maximum == 0.0 && measure.limit.is_none() {
         return None;
     }
     let limit = measure.limit.and_then(|name| tasks.iter().filter_map(|task| task.limits.get(name)).max());
     let limit =
         limit.map(|&limit| if measure.unit == Unit::Cpus { float(limit) / 1000.0 } else { float(limit) });
     // A limit far above the values would flatten the lines.
-    let near = limit.filter(|&limit| most * 5.0 >= limit);
-    let top = (most * 1.05).max(near.unwrap_or(0.0) * 1.05).max(if measure.unit == Unit::Cpus {
+    let near = limit.filter(|&limit| maximum * 5.0 >= limit);
+    let top = (maximum * 1.05).max(near.unwrap_or(0.0) * 1.05).max(if measure.unit == Unit::Cpus {
         0.05
     } else {
         1024.0
@@ -159,8 +159,8 @@ fn plot(facts: &ReportData, tasks: &[&TaskRecord], measure: &Measure) -> Option<
     let buckets = (MAX_POINTS / series.len()).clamp(20, 400);
     let faint = if series.len() > 12 { " faint" } else { "" };
     for (index, series) in series.iter_mut().enumerate() {
-        let most = series.pieces.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
-        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.format_value(most)));
+        let maximum = series.pieces.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
+        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.format_value(maximum)));
         out += &format!("<g class=\"line c{}{faint}\"><title>{title}</title>", index % 8);
         for piece in &series.pieces {
             let points: Vec<String> = downsample(piece, whole, buckets)

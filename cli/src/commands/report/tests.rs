@@ -150,8 +150,8 @@ fn another_program_reads_the_page() {
         return;
     };
     std::io::Write::write_all(&mut tidy.stdin.take().unwrap(), made().as_bytes()).unwrap();
-    let said = String::from_utf8(tidy.wait_with_output().unwrap().stderr).unwrap();
+    let output = String::from_utf8(tidy.wait_with_output().unwrap().stderr).unwrap();
     let complaints: Vec<&str> =
-        said.lines().filter(|line| !line.contains("<a> proprietary attribute \"href\"")).collect();
+        output.lines().filter(|line| !line.contains("<a> proprietary attribute \"href\"")).collect();
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }

@@ -64,12 +64,12 @@ fn row(facts: &ReportData, task: &TaskRecord, scale: &Scale, y: f64) -> String {
     let x = |time: Time| scale.position(time.since(facts.begin()).as_secs_f64());
     for attempt in facts.attempts(task) {
         let end = attempt.ended.unwrap_or_else(|| facts.end());
-        let told = escape(&describe_attempt(&name, &attempt, end));
+        let title = escape(&describe_attempt(&name, &attempt, end));
         let mut bar = |from: f64, to: f64, class: &str, top: f64, height: f64| {
             // A bar without duration is visible, too.
             let width = (to - from).max(1.5);
             out += &format!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{class}\"><title>{told}</title></rect>",
+                "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" class=\"{class}\"><title>{title}</title></rect>",
                 format_number(from),
                 format_number(y + top),
                 format_number(width),

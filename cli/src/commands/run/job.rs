@@ -92,12 +92,12 @@ fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) 
         }
         return Ok(0);
     }
-    let mut asked = StopRequest::default();
+    let mut stop_request = StopRequest::default();
     if let (Some(socket), Some(task)) = (ours, task) {
-        terminal::attach_terminal(&socket, &task, &mut running, &signals, &mut asked)?;
+        terminal::attach_terminal(&socket, &task, &mut running, &signals, &mut stop_request)?;
     }
     let follower = follower(args, &running, format)?;
-    let records = attach::attach(jobs, &mut running, &signals, &mut asked, follower)?;
+    let records = attach::attach(jobs, &mut running, &signals, &mut stop_request, follower)?;
     if built.jobs.len() > 1 && !args.quiet {
         crate::terminal::eprint(&summary(built, &records).render(crate::terminal::columns_of_stderr()));
     }

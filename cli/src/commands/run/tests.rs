@@ -2,7 +2,7 @@ use super::*;
 
 /// The type of a directory with these files, and of each file when it is named.
 #[test]
-fn what_there_is_to_run_is_told_from_what_is_there() {
+fn what_there_is_to_run_is_distinguished_from_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let job = |name: &str| RunInput::Job(Some(Utf8PathBuf::from_path_buf(at(name)).unwrap()));

@@ -25,7 +25,7 @@ fn every_limit_in_every_form() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_limited() {
+fn what_was_not_requested_is_not_limited() {
     let text = shown(&json!({}));
     for word in ["cpu", "memory", "CPU", "Memory", "pids", "Tasks", "io.", "IO", "hugetlb", "swap"] {
         assert!(!text.contains(word), "{word} in {text}");

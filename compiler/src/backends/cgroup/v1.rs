@@ -36,11 +36,11 @@ pub(super) fn files(limits: &Limits) -> Vec<Setting> {
         list.push(Setting::of_page(page, format!("hugetlb/hugetlb.{}.limit_in_bytes", page.size)));
     }
     if limits.all_devices {
-        list.push(Setting::usual("devices/devices.allow", "a *:* rwm".to_owned()));
+        list.push(Setting::default_setting("devices/devices.allow", "a *:* rwm".to_owned()));
     } else {
         let allowed: Vec<_> = DEVICES.iter().map(line).collect();
-        list.push(Setting::usual("devices/devices.deny", "a".to_owned()));
-        list.push(Setting::usual("devices/devices.allow", allowed.join("\n")));
+        list.push(Setting::default_setting("devices/devices.deny", "a".to_owned()));
+        list.push(Setting::default_setting("devices/devices.allow", allowed.join("\n")));
     }
     list
 }

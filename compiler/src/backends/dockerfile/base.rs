@@ -29,14 +29,14 @@ impl Version {
     }
 
     /// Whether this version, as installed, certainly matches the request.
-    pub(super) fn serves(self, asked: Self) -> bool {
-        (self.major, self.minor) == (asked.major, asked.minor)
-            && (asked.patch.is_none() || self.patch == asked.patch)
+    pub(super) fn serves(self, requested: Self) -> bool {
+        (self.major, self.minor) == (requested.major, requested.minor)
+            && (requested.patch.is_none() || self.patch == requested.patch)
     }
 
     /// Whether this version, as far as it is known, may match the request.
-    pub(super) fn may_serve(self, asked: Self) -> bool {
-        self.serves(Self { patch: self.patch.and(asked.patch), ..asked })
+    pub(super) fn may_serve(self, requested: Self) -> bool {
+        self.serves(Self { patch: self.patch.and(requested.patch), ..requested })
     }
 
     /// Whether a patch is part of it.

@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use jobc_schema::reference::Parts;
 
-use crate::backend::{Context, From, Origin, PartOf};
+use crate::backend::{Context, FilePart, Origin, PartSource};
 use crate::diagnostic::Sink;
 use crate::emit::dockerfile::{Command, Dockerfile, Kind, Mount};
 
@@ -43,7 +43,7 @@ impl Build<'_> {
             }
         }
         let number = self.file.push_with(kind, comments);
-        self.note(number, From::Spec(at.clone()));
+        self.note(number, PartSource::Spec(at.clone()));
     }
 
     /// Whether hadolint would have a short `RUN` joined to the one before it.
@@ -60,11 +60,11 @@ impl Build<'_> {
     /// Adds an instruction that the job does not request, with its reason.
     pub(super) fn push_default(&mut self, kind: Kind, reason: &'static str) {
         let number = self.file.push(kind);
-        self.note(number, From::Default(reason));
+        self.note(number, PartSource::Default(reason));
     }
 
-    fn note(&mut self, number: usize, from: From) {
-        let part = PartOf::Line(u32::try_from(number).unwrap_or(u32::MAX));
+    fn note(&mut self, number: usize, from: PartSource) {
+        let part = FilePart::Line(u32::try_from(number).unwrap_or(u32::MAX));
         self.origins.push(Origin { part, from });
     }
 

@@ -31,7 +31,7 @@ const PATTERNS: &[(&str, &[&str])] = &[
 ///
 /// A builder that finds this file does not read `.dockerignore`, so its lines are taken over.
 pub(super) fn rules(job: &JobPlan, copied: &[String], context: &Context<'_>) -> String {
-    let mut text = String::from("# Left out of the build context; docs/dockerfile.md tells more.\n");
+    let mut text = String::from("# Left out of the build context; see docs/reference/dockerfile.md.\n");
     for (reason, patterns) in PATTERNS {
         let _ = write!(text, "\n# {reason}\n");
         for pattern in *patterns {

@@ -39,8 +39,8 @@ enum Source {
 
 /// Sees to a Python and installs packages.
 pub(super) fn install(build: &mut Build<'_>, wanted: &Wanted, steps: &[BuildStep], at: &Pointer) {
-    let asked = wanted.version.as_deref().and_then(Version::parse);
-    let Some(source) = source(build, asked, at) else { return };
+    let requested = wanted.version.as_deref().and_then(Version::parse);
+    let Some(source) = source(build, requested, at) else { return };
     match source {
         Source::Base => {}
         Source::Checked(version) => check(build, version, at),
@@ -55,35 +55,37 @@ pub(super) fn install(build: &mut Build<'_>, wanted: &Wanted, steps: &[BuildStep
     pip(build, wanted, at);
 }
 
-fn source(build: &mut Build<'_>, asked: Option<Version>, at: &Pointer) -> Option<Source> {
+fn source(build: &mut Build<'_>, requested: Option<Version>, at: &Pointer) -> Option<Source> {
     let Base { python, conda, system, .. } = build.base;
-    match (python, asked) {
+    match (python, requested) {
         (Python::Known(_) | Python::Some | Python::Unknown, None) => Some(Source::Base),
-        (Python::Known(version), Some(asked)) if version.serves(asked) => Some(Source::Base),
-        (Python::Known(version), Some(asked)) if version.may_serve(asked) => Some(Source::Checked(asked)),
-        (Python::Known(version), Some(asked)) => {
+        (Python::Known(version), Some(requested)) if version.serves(requested) => Some(Source::Base),
+        (Python::Known(version), Some(requested)) if version.may_serve(requested) => {
+            Some(Source::Checked(requested))
+        }
+        (Python::Known(version), Some(requested)) => {
             build.sink.push(
                 Diagnostic::error(
                     codes::BUILD_PYTHON_VERSION,
-                    format!("the base image has Python {version}, but the job asks for {asked}"),
+                    format!("the base image has Python {version}, but the job asks for {requested}"),
                 )
                 .at(&at.key("version"), "requested here")
                 .at(&build.at.key("from"), format!("this base has Python {version}"))
-                .note(format!("build on an image that has Python {asked}, such as `python:{asked}-slim`, or leave `version` out")),
+                .note(format!("build on an image that has Python {requested}, such as `python:{requested}-slim`, or leave `version` out")),
             );
             None
         }
         // What these bases bring, such as PyTorch, is installed into their own Python.
-        (Python::Some, Some(asked)) => match conda {
-            Some(tool) if !build.from.contains("pytorch") => Some(Source::Conda(tool, asked)),
-            _ => Some(Source::Checked(asked)),
+        (Python::Some, Some(requested)) => match conda {
+            Some(tool) if !build.from.contains("pytorch") => Some(Source::Conda(tool, requested)),
+            _ => Some(Source::Checked(requested)),
         },
-        (Python::Unknown, Some(asked)) => Some(Source::Checked(asked)),
+        (Python::Unknown, Some(requested)) => Some(Source::Checked(requested)),
         (Python::Apt(_), None) => Some(Source::Apt),
-        (Python::Apt(Some(version)), Some(asked)) if version.serves(asked) => Some(Source::Apt),
-        (Python::Apt(_), Some(asked)) => Some(Source::Uv(asked)),
+        (Python::Apt(Some(version)), Some(requested)) if version.serves(requested) => Some(Source::Apt),
+        (Python::Apt(_), Some(requested)) => Some(Source::Uv(requested)),
         (Python::None, _) => {
-            let example = asked.map_or("3.11".to_owned(), |version| version.to_string());
+            let example = requested.map_or("3.11".to_owned(), |version| version.to_string());
             let note = match system {
                 System::Alpine => format!("build on `python:{example}-alpine`, or on `python:{example}-slim`, which has more prebuilt wheels"),
                 System::Rpm => "install Python with `steps: [{run: \"dnf install -y python3-pip\"}, …]`, or build on a Debian base".into(),
@@ -104,11 +106,11 @@ fn source(build: &mut Build<'_>, asked: Option<Version>, at: &Pointer) -> Option
 }
 
 /// Ends the build where the base has another version: better than a program that breaks at run time.
-fn check(build: &mut Build<'_>, asked: Version, at: &Pointer) {
-    let (slice, form) = if asked.has_patch() { (3, "%d.%d.%d") } else { (2, "%d.%d") };
+fn check(build: &mut Build<'_>, requested: Version, at: &Pointer) {
+    let (slice, form) = if requested.has_patch() { (3, "%d.%d.%d") } else { (2, "%d.%d") };
     let line = format!(
         "python3 -c 'import sys; v = \"{form}\" % sys.version_info[:{slice}]; \
-         sys.exit(None if v == \"{asked}\" else \"the base image has Python \" + v + \", the job asks for {asked}\")'"
+         sys.exit(None if v == \"{requested}\" else \"the base image has Python \" + v + \", the job asks for {requested}\")'"
     );
     let command = Command::Lines(vec![line]);
     build.push(Kind::Run { mounts: vec![], command }, &at.key("version"));

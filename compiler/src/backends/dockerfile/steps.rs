@@ -12,7 +12,7 @@ use super::build::Build;
 use super::{command, conda, python, user};
 
 /// What became of an image block.
-pub(super) struct Built {
+pub(super) struct LoweredImage {
     pub(super) dockerfile: Dockerfile,
     pub(super) origins: Vec<Origin>,
     /// Paths of the context that the image needs.
@@ -26,7 +26,7 @@ pub(super) fn lower(
     image: &ImagePlan,
     context: &Context<'_>,
     sink: &mut Sink,
-) -> Built {
+) -> LoweredImage {
     let ImageSource::Build { from, args, steps, workdir, user, entrypoint, labels, secrets, .. } =
         &image.source
     else {
@@ -97,7 +97,7 @@ pub(super) fn lower(
         let at = build.at.key("entrypoint");
         build.push(Kind::Entrypoint(argv.clone()), &at);
     }
-    Built { dockerfile: build.file, origins: build.origins, copied: build.copied }
+    LoweredImage { dockerfile: build.file, origins: build.origins, copied: build.copied }
 }
 
 /// The shell of `run` steps: what a role's own `run` is run by, or ash where there is no bash.

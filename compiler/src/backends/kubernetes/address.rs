@@ -87,7 +87,7 @@ pub(super) fn render_expanded(text: &Text, at: &PodAddress<'_>) -> String {
 }
 
 /// A length that the rendered text surely has; known without rendering a list of 100,000 hosts.
-pub(super) fn least_length(text: &Text, at: &PodAddress<'_>) -> usize {
+pub(super) fn min_length(text: &Text, at: &PodAddress<'_>) -> usize {
     let hosts = text.references().map(|reference| match reference {
         Reference::Hosts { role, .. } => at.instances(role) as usize * 8,
         _ => 0,

@@ -3,15 +3,15 @@
 //! Shapes: `resource.k8s.io` of kubernetes/api; `v1` and `v1beta2` put a request's fields under `exactly`, the versions
 //! before have them in the request itself.
 
-use jobc_schema::gpu::least_mib;
+use jobc_schema::gpu::min_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 use serde_json::{Map, Value, json};
 
-use crate::stdlib::providers::{self, ClaimForm, Way};
+use crate::stdlib::providers::{self, ClaimForm, RequestForm};
 use crate::stdlib::{Version, models};
 
 use super::cluster::Cluster;
-use super::gpu::{provider, short, wanted};
+use super::gpu::{gpu_plan, provider, short};
 use super::metadata;
 use super::object::Object;
 use super::origins::Origins;
@@ -53,7 +53,7 @@ pub(super) fn is_shared(job: &JobPlan, role: &RolePlan) -> bool {
 /// The claims of a job's roles.
 pub(super) fn objects(cluster: &Cluster<'_>) -> Vec<Object> {
     let claims = cluster.job.roles.iter().filter_map(|role| {
-        let gpu = wanted(role)?;
+        let gpu = gpu_plan(role)?;
         let provider = provider(cluster.job, gpu.vendor).ok()?;
         let form = provider.claim.as_ref()?;
         let way = provider.way(gpu.share.as_ref())?;
@@ -67,7 +67,7 @@ fn object(
     role: &RolePlan,
     gpu: &GpuPlan,
     form: &ClaimForm,
-    way: &Way,
+    way: &RequestForm,
 ) -> Option<Object> {
     let version = api_version(Releases::of(cluster.settings).kubernetes)?;
     let name = object_name(cluster.job, role);
@@ -85,7 +85,7 @@ fn object(
 }
 
 /// The claim's own specification.
-fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &Way, version: &str) -> Value {
+fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &RequestForm, version: &str) -> Value {
     let profile = gpu.share.as_ref().and_then(|share| share.profile.as_deref());
     let class = form.classes.get(if profile.is_some() { "profile" } else { "whole" });
     let mut request = Map::new();
@@ -117,7 +117,7 @@ fn claim(gpu: &GpuPlan, form: &ClaimForm, way: &Way, version: &str) -> Value {
 }
 
 /// How a claimed card is shared among those who share the claim.
-fn sharing(gpu: &GpuPlan, form: &ClaimForm, way: &Way) -> Option<Value> {
+fn sharing(gpu: &GpuPlan, form: &ClaimForm, way: &RequestForm) -> Option<Value> {
     let share = gpu.share.as_ref().filter(|_| way.shared_claim)?;
     let mps = form.mps.as_ref()?;
     let mut config = Map::new();
@@ -183,7 +183,7 @@ fn of_model(model: &str, product: &str, form: &ClaimForm) -> String {
 }
 
 fn at_least_memory(bytes: u64, name: &str, form: &ClaimForm) -> String {
-    let least = least_mib(bytes);
+    let least = min_mib(bytes);
     format!("device.capacity['{}'].{name}.compareTo(quantity('{least}Mi')) >= 0", form.driver)
 }
 

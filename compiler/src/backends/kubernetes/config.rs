@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use crate::backend::address::render;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
-use super::address::{Expander, PodAddress, least_length};
+use super::address::{Expander, PodAddress, min_length};
 use super::cluster::Cluster;
 use super::metadata;
 use super::object::Object;
@@ -19,7 +19,7 @@ use super::secrets;
 use super::volumes::Volumes;
 
 /// The most a ConfigMap may hold: `MaxSecretSize` of k8s.io/kubernetes, 1 MiB, for keys and values together.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The ConfigMaps of a job, and which key of which map each file of a role is.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub(super) fn configs(cluster: &Cluster<'_>, sink: &mut Sink) -> Configs {
         }
     }
     let mut configs = Configs::default();
-    let shared = bytes <= MOST_BYTES;
+    let shared = bytes <= MAX_BYTES;
     for (role, files) in texts {
         let map =
             if shared { format!("{}-files", job.name) } else { format!("{}-{}-files", job.name, role.name) };
@@ -87,8 +87,8 @@ fn text_files<'r>(cluster: &Cluster<'_>, role: &'r RolePlan, sink: &mut Sink) ->
             continue;
         }
         let rendered =
-            if varies || least_length(text, &at) > MOST_BYTES { None } else { Some(render(text, &at)) };
-        match rendered.filter(|text| text.len() <= MOST_BYTES) {
+            if varies || min_length(text, &at) > MAX_BYTES { None } else { Some(render(text, &at)) };
+        match rendered.filter(|text| text.len() <= MAX_BYTES) {
             Some(text) => found.push((file, text)),
             None if ours => sink.push(
                 Diagnostic::info(
@@ -130,7 +130,7 @@ fn insert(data: &mut BTreeMap<String, String>, path: &str, role: &str, text: Str
 
 fn refuse_large(role: &RolePlan, data: &BTreeMap<String, String>, sink: &mut Sink) {
     let total: usize = data.iter().map(|(key, text)| key.len() + text.len()).sum();
-    if total > MOST_BYTES
+    if total > MAX_BYTES
         && let Some(largest) = role.files.iter().max_by_key(|file| match &file.content {
             FileContent::Text(text) => text.as_literal().map_or(0, str::len),
             FileContent::Secret { .. } => 0,

@@ -16,7 +16,7 @@ use super::shape::Shape;
 const INDEX_FIELD: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 /// The longest string that execve(2) takes in an environment: MAX_ARG_STRLEN of Linux, less the name.
-const MOST_BYTES: usize = 131_072 - 256;
+const MAX_BYTES: usize = 131_072 - 256;
 
 /// A container's environment.
 pub(super) struct Environment<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Environment<'a> {
 pub(super) fn environment<'a>(
     cluster: &Cluster<'a>,
     role: &'a RolePlan,
-    given: Option<&gpu::Given>,
+    given: Option<&gpu::PodRequest>,
     origins: &mut Origins,
     sink: &mut Sink,
 ) -> Environment<'a> {
@@ -120,10 +120,10 @@ fn plain(name: &str, value: String) -> EnvVar {
 /// The rendered value, or nothing where no process could be started with it.
 fn value(cluster: &Cluster<'_>, role: &RolePlan, text: &Text) -> Option<String> {
     let at = PodAddress { cluster, role, by: Expander::Kubelet };
-    if super::address::least_length(text, &at) > MOST_BYTES {
+    if super::address::min_length(text, &at) > MAX_BYTES {
         return None;
     }
-    Some(render_expanded(text, &at)).filter(|value| value.len() <= MOST_BYTES)
+    Some(render_expanded(text, &at)).filter(|value| value.len() <= MAX_BYTES)
 }
 
 /// A variable whose value is in a Secret.

@@ -5,29 +5,29 @@
 //! this directory.
 
 mod fill;
-mod given;
+mod gpu_plan;
 mod labels;
+mod pod_request;
 mod products;
 mod provider;
 mod refusal;
-mod wanted;
 
 use jobc_schema::gpu::{DriverCapability, Vendor};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
-use crate::stdlib::providers::{Place, Unit};
+use crate::stdlib::providers::{PodField, Unit};
 
 use super::settings::settings;
 
-pub(super) use given::{Given, given};
+pub(super) use gpu_plan::gpu_plan;
 pub(super) use labels::{Requirement, has_labels, requirements};
+pub(super) use pod_request::{PodRequest, pod_request};
 pub(super) use products::{families, labels_of, short};
-pub(super) use provider::{lacking, names, object_kind, provider};
+pub(super) use provider::{missing_settings, names, object_kind, provider};
 pub(super) use refusal::refusal;
-pub(super) use wanted::wanted;
 
 /// What of the driver a container gets unless it asks: NVIDIA's container toolkit, `DefaultDriverCapabilities`.
-const USUAL: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
+const DEFAULT_CAPABILITIES: [DriverCapability; 2] = [DriverCapability::Compute, DriverCapability::Utility];
 
 /// Variables that the NVIDIA runtime reads.
 ///
@@ -40,7 +40,9 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
         }
         Some(gpu) if gpu.count == 0 => vec![("NVIDIA_VISIBLE_DEVICES", "void".to_owned())],
         Some(gpu)
-            if gpu.vendor == Vendor::Nvidia && !gpu.capabilities.is_empty() && gpu.capabilities != USUAL =>
+            if gpu.vendor == Vendor::Nvidia
+                && !gpu.capabilities.is_empty()
+                && gpu.capabilities != DEFAULT_CAPABILITIES =>
         {
             let names: Vec<&str> = gpu.capabilities.iter().map(|c| c.as_str()).collect();
             vec![("NVIDIA_DRIVER_CAPABILITIES", names.join(","))]
@@ -52,7 +54,7 @@ pub(super) fn environment(job: &JobPlan, role: &RolePlan) -> Vec<(&'static str, 
 /// Whether the GPUs of a pod are only in its environment: they are on other hosts then.
 fn is_elsewhere(job: &JobPlan, gpu: &GpuPlan) -> bool {
     let way = provider(job, gpu.vendor).ok().and_then(|provider| provider.way(gpu.share.as_ref()));
-    way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == Place::Env))
+    way.is_some_and(|way| !way.asks.is_empty() && way.asks.iter().all(|ask| ask.place == PodField::Env))
 }
 
 /// Whether a provider counts memory in a unit that the target must set.
@@ -67,6 +69,6 @@ pub(super) fn needs_memory_unit(job: &JobPlan, gpu: &GpuPlan) -> bool {
 
 /// Whether pods with GPUs name Volcano as their scheduler.
 pub(super) fn is_volcano(job: &JobPlan) -> bool {
-    let named = |role: &RolePlan| given(job, role).and_then(|given| given.scheduler) == Some("volcano");
+    let named = |role: &RolePlan| pod_request(job, role).and_then(|given| given.scheduler) == Some("volcano");
     settings(job).gpu.is_some() && job.roles.iter().any(named)
 }

@@ -112,8 +112,8 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     let roles = &cluster.job.roles;
     let restarts_by_jobset = |role: &RolePlan| shape::restarts_by_jobset(cluster.job, role);
     let restarts = |role: &&RolePlan, scope| restarts_by_jobset(role) && role.retry.scope == scope;
-    let most = roles.iter().filter(|r| restarts_by_jobset(r)).map(|r| r.retry.max).max().unwrap_or(0);
-    if most == 0 {
+    let max = roles.iter().filter(|r| restarts_by_jobset(r)).map(|r| r.retry.max).max().unwrap_or(0);
+    if max == 0 {
         origins.fallback(["spec", "failurePolicy"], "the default of jobc: nothing is tried again");
         return FailurePolicy { max_restarts: 0, rules: vec![] };
     }
@@ -139,5 +139,5 @@ fn failure_policy(cluster: &Cluster<'_>, origins: &mut Origins) -> FailurePolicy
     if !never.is_empty() {
         matching.push(FailureRule::fail_any("noRetry", never));
     }
-    FailurePolicy { max_restarts: most, rules: matching }
+    FailurePolicy { max_restarts: max, rules: matching }
 }

@@ -6,7 +6,7 @@ use jobc_schema::plan::RolePlan;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::cluster::Cluster;
-use super::gpu::Given;
+use super::gpu::PodRequest;
 use super::settings::RoleSettings;
 
 /// The label with the job's name; one of the labels Kubernetes recommends.
@@ -67,7 +67,7 @@ pub(super) fn workload(cluster: &Cluster<'_>) -> ObjectMeta {
 pub(super) fn pod(
     cluster: &Cluster<'_>,
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     settings: &RoleSettings,
 ) -> ObjectMeta {
     let mut labels = base(cluster);

@@ -12,13 +12,13 @@ use super::settings::{RoleSettings, setting_at};
 use super::shape::Shape;
 
 /// The longest host name, DNS label and label value.
-const MOST: usize = 63;
+const MAX_NAME_LENGTH: usize = 63;
 
 /// The most pods of an Indexed Job at once: `maxParallelismForIndexedJob` of pkg/apis/batch/validation.
-const MOST_AT_ONCE: u32 = 100_000;
+const MAX_PARALLELISM: u32 = 100_000;
 
 /// The most pods at once where an Indexed Job of more than 100,000 has `backoffLimitPerIndex`: same file.
-const MOST_AT_ONCE_PER_INDEX: u32 = 10_000;
+const MAX_PARALLELISM_PER_INDEX: u32 = 10_000;
 
 /// Checks every derived name, label and count of a job.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
@@ -63,21 +63,21 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
         too_long(cluster, role, &name, "the name of the Service that publishes its ports", sink);
     }
     let at_once = role.parallel.map_or(role.instances, |n| n.min(role.instances));
-    let many = role.instances > MOST_AT_ONCE && uses_per_index(cluster.job, role);
-    let most = if many { MOST_AT_ONCE_PER_INDEX } else { MOST_AT_ONCE };
-    if at_once > most && cluster.shape != Shape::Job {
+    let many = role.instances > MAX_PARALLELISM && uses_per_index(cluster.job, role);
+    let max = if many { MAX_PARALLELISM_PER_INDEX } else { MAX_PARALLELISM };
+    if at_once > max && cluster.shape != Shape::Job {
         let at = role.at();
         let with = if many { " with retries of single instances" } else { "" };
         sink.push(
             Diagnostic::error(
                 codes::KUBERNETES_SIZE,
                 format!(
-                    "role `{}` runs {at_once} instances at once; a Job{with} runs at most {most}",
+                    "role `{}` runs {at_once} instances at once; a Job{with} runs at most {max}",
                     role.name
                 ),
             )
             .at(&at.key(if role.parallel.is_some() { "parallel" } else { "instances" }), "")
-            .note(format!("write `parallel: {most}`")),
+            .note(format!("write `parallel: {max}`")),
         );
     }
     for (key, value) in &role.labels {
@@ -105,15 +105,15 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
 }
 
 fn too_long(cluster: &Cluster<'_>, role: &RolePlan, name: &str, what: &str, sink: &mut Sink) {
-    if name.len() <= MOST {
+    if name.len() <= MAX_NAME_LENGTH {
         return;
     }
-    let over = name.len() - MOST;
+    let over = name.len() - MAX_NAME_LENGTH;
     sink.push(
         Diagnostic::error(
             codes::KUBERNETES_NAME,
             format!(
-                "role `{}` gets a name of {} characters on Kubernetes, where the limit is {MOST}: {what} would be `{name}`",
+                "role `{}` gets a name of {} characters on Kubernetes, where the limit is {MAX_NAME_LENGTH}: {what} would be `{name}`",
                 role.name,
                 name.len()
             ),
@@ -166,7 +166,10 @@ fn is_qualified(text: &str) -> bool {
 fn is_name(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.len() <= MOST && text.chars().all(inner) && edge(text.chars().next()) && edge(text.chars().last())
+    text.len() <= MAX_NAME_LENGTH
+        && text.chars().all(inner)
+        && edge(text.chars().next())
+        && edge(text.chars().last())
 }
 
 fn is_domain(text: &str) -> bool {

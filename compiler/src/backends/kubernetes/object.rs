@@ -3,7 +3,7 @@
 use jobc_schema::Pointer;
 use serde_json::Value;
 
-use crate::backend::{Content, File, Origin, PartOf};
+use crate::backend::{Content, File, FilePart, Origin};
 
 use super::order::ordered;
 
@@ -33,8 +33,8 @@ pub(super) fn files(objects: Vec<Object>, patched: bool) -> Vec<File> {
             if patched {
                 // A patch may have taken a part away.
                 origins.retain(|origin| match &origin.part {
-                    PartOf::Pointer(part) => has(&value, part),
-                    PartOf::Line(_) => true,
+                    FilePart::Pointer(part) => has(&value, part),
+                    FilePart::Line(_) => true,
                 });
             }
             let path = format!("{number:0digits$}-{kind}-{name}.yaml");

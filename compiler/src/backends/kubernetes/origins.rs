@@ -2,7 +2,7 @@
 
 use jobc_schema::Pointer;
 
-use crate::backend::{From, Origin, PartOf};
+use crate::backend::{FilePart, Origin, PartSource};
 
 /// Origins of the parts below one place of an object.
 #[derive(Debug, Default)]
@@ -19,17 +19,17 @@ impl Origins {
 
     /// Notes that a part comes from a place of the job file.
     pub(super) fn spec<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, spec: &Pointer) {
-        self.note(part, From::Spec(spec.clone()));
+        self.note(part, PartSource::Spec(spec.clone()));
     }
 
     /// Notes that a part comes from a setting of the target.
     pub(super) fn target<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, keys: &[&str]) {
-        self.note(part, From::Target(Pointer::ROOT.key("kubernetes").keys(keys.iter().copied())));
+        self.note(part, PartSource::Target(Pointer::ROOT.key("kubernetes").keys(keys.iter().copied())));
     }
 
     /// Notes that a part is a default.
     pub(super) fn fallback<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, why: &'static str) {
-        self.note(part, From::Default(why));
+        self.note(part, PartSource::Default(why));
     }
 
     /// Takes over the origins of a part of the object.
@@ -42,8 +42,8 @@ impl Origins {
         self.found
     }
 
-    fn note<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, from: From) {
-        let part = PartOf::Pointer(self.base.keys(part));
+    fn note<'k>(&mut self, part: impl IntoIterator<Item = &'k str>, from: PartSource) {
+        let part = FilePart::Pointer(self.base.keys(part));
         self.found.push(Origin { part, from });
     }
 }

@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Map, Value};
 
-use crate::backend::{From, Origin, PartOf};
+use crate::backend::{FilePart, Origin, PartSource};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 
 use super::object::Object;
@@ -75,9 +75,9 @@ fn note(patch: &Value, at: &Pointer, from: &Pointer, origins: &mut Vec<Origin>) 
         }
         return;
     }
-    let part = PartOf::Pointer(at.clone());
+    let part = FilePart::Pointer(at.clone());
     origins.retain(|origin| origin.part != part);
-    origins.push(Origin { part, from: From::Target(from.clone()) });
+    origins.push(Origin { part, from: PartSource::Target(from.clone()) });
 }
 
 #[cfg(test)]

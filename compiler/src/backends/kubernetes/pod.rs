@@ -19,7 +19,7 @@ use super::cluster::Cluster;
 use super::command::command;
 use super::config::{self, Configs};
 use super::env::environment;
-use super::gpu::{self, Given};
+use super::gpu::{self, PodRequest};
 use super::metadata;
 use super::origins::Origins;
 use super::probe::probes;
@@ -34,7 +34,7 @@ use super::volumes::Volumes;
 const CONTAINER: &str = "main";
 
 /// The time between SIGTERM and SIGKILL of a pod by default.
-const USUAL_GRACE: u64 = 30;
+const DEFAULT_GRACE_PERIOD: u64 = 30;
 
 /// The pod template of a role; the origins are of parts below its `spec`.
 pub(super) fn template(
@@ -45,7 +45,7 @@ pub(super) fn template(
     sink: &mut Sink,
 ) -> PodTemplateSpec {
     let settings = RoleSettings::of(cluster.settings, &role.name);
-    let given = gpu::given(cluster.job, role);
+    let given = gpu::pod_request(cluster.job, role);
     let given = given.as_ref();
     let mut volumes = Volumes::default();
     volumes.add_storage(cluster, role, !given.is_some_and(|given| given.shared_shm), origins);
@@ -67,7 +67,7 @@ pub(super) fn template(
         ["restartPolicy"],
         "the Job controller makes new pods; containers are not restarted in place",
     );
-    if role.grace_period_seconds != USUAL_GRACE {
+    if role.grace_period_seconds != DEFAULT_GRACE_PERIOD {
         spec.termination_grace_period_seconds = i64::try_from(role.grace_period_seconds).ok();
         origins.spec(["terminationGracePeriodSeconds"], &role.at().key("grace_period"));
     }
@@ -101,7 +101,7 @@ pub(super) fn check(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
 fn serve_gpus(
     cluster: &Cluster<'_>,
     role: &RolePlan,
-    given: &Given,
+    given: &PodRequest,
     spec: &mut PodSpec,
     origins: &mut Origins,
 ) {
@@ -143,7 +143,7 @@ fn serve_gpus(
 fn container(
     cluster: &Cluster<'_>,
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     settings: &RoleSettings,
     mounts: Vec<k8s_openapi::api::core::v1::VolumeMount>,
     origins: &mut Origins,
@@ -257,7 +257,7 @@ fn tolerations(cluster: &Cluster<'_>, settings: &RoleSettings, sink: &mut Sink) 
     let all = settings.pod.tolerations.iter().enumerate();
     all.filter_map(|(i, toleration)| {
         let value = serde_json::Value::Object(toleration.clone().into_iter().collect());
-        typed(cluster, settings, "tolerations", Some(i), &value, sink)
+        to_typed(cluster, settings, "tolerations", Some(i), &value, sink)
     })
     .collect()
 }
@@ -265,11 +265,11 @@ fn tolerations(cluster: &Cluster<'_>, settings: &RoleSettings, sink: &mut Sink) 
 /// The affinity that the target sets.
 fn own_affinity(cluster: &Cluster<'_>, settings: &RoleSettings, sink: &mut Sink) -> Option<Affinity> {
     let affinity = settings.pod.affinity.as_ref()?;
-    typed(cluster, settings, "affinity", None, affinity, sink)
+    to_typed(cluster, settings, "affinity", None, affinity, sink)
 }
 
 /// A setting that is written as Kubernetes writes it, as its type; what does not fit is an error at the setting.
-fn typed<T: DeserializeOwned + serde::Serialize>(
+fn to_typed<T: DeserializeOwned + serde::Serialize>(
     cluster: &Cluster<'_>,
     settings: &RoleSettings,
     key: &str,

@@ -30,11 +30,11 @@ fn task_retries(job: &JobPlan, role: &RolePlan) -> u32 {
 /// `backoffLimit`, or `backoffLimitPerIndex` where each instance has its own count or several may fail.
 fn retries(cluster: &Cluster<'_>, role: &RolePlan, spec: &mut JobSpec, origins: &mut Origins) {
     let retry = role.at().key("retry");
-    let most = task_retries(cluster.job, role);
-    let limit = Some(i32::try_from(most).unwrap_or(i32::MAX));
+    let max = task_retries(cluster.job, role);
+    let limit = Some(i32::try_from(max).unwrap_or(i32::MAX));
     let per_index = uses_per_index(cluster.job, role) && cluster.shape != Shape::Job;
     let field = if per_index { "backoffLimitPerIndex" } else { "backoffLimit" };
-    if most > 0 {
+    if max > 0 {
         origins.spec([field], &retry);
     } else {
         origins.fallback([field], "the default of jobc: nothing is tried again");

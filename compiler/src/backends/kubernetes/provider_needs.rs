@@ -9,15 +9,15 @@ use crate::suggest;
 
 use super::claims;
 use super::cluster::Cluster;
-use super::gpu::{given, lacking, names, needs_memory_unit, provider, wanted};
-use super::release::{Releases, written};
+use super::gpu::{gpu_plan, missing_settings, names, needs_memory_unit, pod_request, provider};
+use super::release::{Releases, format_release};
 use super::settings::setting_at;
 
 /// Checks the target against the providers of the job's GPUs, and reports rounded amounts.
 pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
     others(cluster, sink);
     for role in &cluster.job.roles {
-        let Some(gpu) = wanted(role) else { continue };
+        let Some(gpu) = gpu_plan(role) else { continue };
         let Ok(provider) = provider(cluster.job, gpu.vendor) else { continue };
         settings(cluster, role, provider, gpu, sink);
         if provider.claim.is_some() {
@@ -30,7 +30,9 @@ pub(super) fn check(cluster: &Cluster<'_>, sink: &mut Sink) {
 
 /// A size of /dev/shm that is not used, as programs meet the provider's server there.
 fn shm(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
-    if role.resources.shm_bytes.is_some() && given(cluster.job, role).is_some_and(|given| given.shared_shm) {
+    if role.resources.shm_bytes.is_some()
+        && pod_request(cluster.job, role).is_some_and(|given| given.shared_shm)
+    {
         sink.push(
             Diagnostic::info(
                 codes::GPU_PROVIDER_NEEDS,
@@ -97,7 +99,7 @@ fn settings(
             .note(format!("write for example `{write}`")),
         );
     };
-    for lacking in lacking(provider, cluster.settings, &role.name) {
+    for lacking in missing_settings(provider, cluster.settings, &role.name) {
         let inner = matches!(lacking.keys[..], ["gpu"]);
         let write = if inner { format!("gpu: {{{}}}", lacking.write) } else { lacking.write.clone() };
         let what = lacking.write.split(':').next().unwrap_or_default();
@@ -135,7 +137,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
                     "the GPU provider `{}` uses resource claims, which need Kubernetes {} or later, not {}",
                     provider.name,
                     claims::first_release(),
-                    written(has)
+                    format_release(has)
                 ),
             )
             .at_place(Place::target(&setting_at(cluster.job, ["release"])), "")
@@ -158,7 +160,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
             format!(
                 "the driver of `{}` requires Kubernetes {least}, and the target has {}",
                 provider.name,
-                written(has)
+                format_release(has)
             ),
             "earlier releases of the driver may support it".to_owned(),
         );
@@ -181,7 +183,7 @@ fn release(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &m
 
 /// What the provider's units made more.
 fn rounded(cluster: &Cluster<'_>, role: &RolePlan, provider: &Provider, sink: &mut Sink) {
-    let Some(given) = given(cluster.job, role) else { return };
+    let Some(given) = pod_request(cluster.job, role) else { return };
     for rounded in &given.rounded {
         sink.push(
             Diagnostic::info(

@@ -45,7 +45,7 @@ impl Releases {
     }
 
     /// How many items `dependsOn` may have: the CRD's `maxItems`.
-    pub(super) fn most_needs(self) -> usize {
+    pub(super) fn max_depends_on(self) -> usize {
         match self.jobset {
             old if old < DEPENDS_ON => 0,
             old if old < DEPENDS_ON_FIVE => 1,
@@ -61,6 +61,6 @@ fn parse(text: &str) -> Option<Release> {
 }
 
 /// A release as people write it.
-pub(super) fn written((major, minor): Release) -> String {
+pub(super) fn format_release((major, minor): Release) -> String {
     format!("{major}.{minor}")
 }

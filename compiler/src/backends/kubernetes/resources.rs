@@ -8,18 +8,18 @@ use k8s_openapi::api::core::v1::{ResourceClaim, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
 use super::claims;
-use super::gpu::Given;
+use super::gpu::PodRequest;
 use super::origins::Origins;
 use super::quantity::bytes;
 
 /// The resources of a role's container; nothing where the role leaves all to the cluster.
 pub(super) fn resources(
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     rdma: Option<&str>,
     origins: &mut Origins,
 ) -> Option<ResourceRequirements> {
-    let asked = &role.resources;
+    let request = &role.resources;
     let at = role.at().key("resources");
     let mut requests = BTreeMap::new();
     let mut native = |name: String, quantity: Quantity, key: &str| {
@@ -28,16 +28,16 @@ pub(super) fn resources(
         }
         requests.insert(name, quantity);
     };
-    if let Some(millis) = asked.cpu_millis {
+    if let Some(millis) = request.cpu_millis {
         native("cpu".to_owned(), Quantity(Cpus { millis }.to_string()), "cpu");
     }
-    if let Some(amount) = asked.memory_bytes {
+    if let Some(amount) = request.memory_bytes {
         native("memory".to_owned(), bytes(amount), "memory");
     }
-    if let Some(amount) = asked.disk_bytes {
+    if let Some(amount) = request.disk_bytes {
         native("ephemeral-storage".to_owned(), bytes(amount), "disk");
     }
-    for (size, amount) in &asked.hugepages_bytes {
+    for (size, amount) in &request.hugepages_bytes {
         let size = size.trim_end_matches('B');
         native(format!("hugepages-{size}"), bytes(*amount), "hugepages");
     }
@@ -53,7 +53,7 @@ pub(super) fn resources(
     for (name, amount, requested) in given.into_iter().flat_map(|given| &given.resources) {
         extended(name, amount.clone(), "gpu", *requested);
     }
-    if let (Some(count @ 1..), Some(name)) = (asked.rdma, rdma) {
+    if let (Some(count @ 1..), Some(name)) = (request.rdma, rdma) {
         extended(name, count.to_string(), "rdma", false);
     }
     let claimed = given.is_some_and(|given| given.claim);

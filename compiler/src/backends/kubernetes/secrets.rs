@@ -35,7 +35,7 @@ pub(super) fn registry_secrets(job: &JobPlan) -> impl Iterator<Item = String> + 
 }
 
 /// The secrets that roles use and that the user who starts the job provides.
-fn handed_over(job: &JobPlan) -> impl Iterator<Item = (&String, &SecretPlan)> {
+fn user_secrets(job: &JobPlan) -> impl Iterator<Item = (&String, &SecretPlan)> {
     let used: std::collections::BTreeSet<&str> = job
         .roles
         .iter()
@@ -59,7 +59,7 @@ fn handed_over(job: &JobPlan) -> impl Iterator<Item = (&String, &SecretPlan)> {
 /// `create-secrets.sh`, if the job needs a Secret that is not created elsewhere.
 pub(super) fn script(job: &JobPlan, to_job: &Utf8Path) -> Option<File> {
     let mut steps = String::new();
-    let names: Vec<_> = handed_over(job).collect();
+    let names: Vec<_> = user_secrets(job).collect();
     if !names.is_empty() {
         steps.push_str("\nmkdir \"$dir/secrets\"\n");
         for (name, secret) in names {

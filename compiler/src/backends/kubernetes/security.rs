@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::{Capabilities, SeccompProfile, SecurityContext};
 
 use crate::stdlib::providers;
 
-use super::gpu::Given;
+use super::gpu::PodRequest;
 use super::origins::Origins;
 
 /// The greatest user or group number that Kubernetes takes.
-const MOST_ID: i64 = 2_147_483_647;
+const MAX_ID: i64 = 2_147_483_647;
 
 /// The security context of a role's container.
 ///
@@ -19,10 +19,10 @@ const MOST_ID: i64 = 2_147_483_647;
 /// A GPU's provider or an RDMA device may need a user and capabilities of their own.
 pub(super) fn security_context(
     role: &RolePlan,
-    given: Option<&Given>,
+    given: Option<&PodRequest>,
     origins: &mut Origins,
 ) -> SecurityContext {
-    let asked = &role.security;
+    let requested = &role.security;
     let at = role.at().key("security");
     let place = ["containers", "0", "securityContext"];
     let user = role.user.as_deref().and_then(|user| user_numbers(user).ok());
@@ -38,7 +38,7 @@ pub(super) fn security_context(
     if role.user.is_some() {
         origins.spec(place.into_iter().chain(["runAsUser"]), &role.at().key("user"));
     }
-    if asked.privileged {
+    if requested.privileged {
         context.privileged = Some(true);
         origins.spec(place.into_iter().chain(["privileged"]), &at.key("privileged"));
     } else {
@@ -54,25 +54,25 @@ pub(super) fn security_context(
             "the default of jobc: the engine's seccomp profile",
         );
     }
-    if asked.read_only_root {
+    if requested.read_only_root {
         context.read_only_root_filesystem = Some(true);
         origins.spec(place.into_iter().chain(["readOnlyRootFilesystem"]), &at.key("read_only_root"));
     }
     let list = |names: Vec<String>| (!names.is_empty()).then_some(names);
-    let mut add = asked.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.add.clone());
+    let mut add = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.add.clone());
     for (name, key) in of_devices(role, given) {
         // A privileged container has them all.
-        if !asked.privileged && !add.contains(name) {
+        if !requested.privileged && !add.contains(name) {
             add.push(name.clone());
             origins
                 .spec(place.into_iter().chain(["capabilities", "add"]), &role.at().keys(["resources", key]));
         }
     }
-    let drop = asked.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
-    if asked.capabilities.is_some() || !add.is_empty() {
+    let drop = requested.capabilities.as_ref().map_or(vec![], |capabilities| capabilities.drop.clone());
+    if requested.capabilities.is_some() || !add.is_empty() {
         context.capabilities = Some(Capabilities { add: list(add), drop: list(drop) });
     }
-    if asked.capabilities.is_some() {
+    if requested.capabilities.is_some() {
         origins.spec(place.into_iter().chain(["capabilities"]), &at.key("capabilities"));
     }
     context
@@ -81,7 +81,7 @@ pub(super) fn security_context(
 /// The capabilities that a role's devices need, and the key of `resources` that asks for them.
 fn of_devices<'a>(
     role: &RolePlan,
-    given: Option<&'a Given>,
+    given: Option<&'a PodRequest>,
 ) -> impl Iterator<Item = (&'a String, &'static str)> {
     let rdma: &'static [String] = if role.resources.rdma.is_some_and(|n| n > 0) {
         &providers::table().rdma.linux_capabilities
@@ -99,7 +99,7 @@ pub(super) fn user_numbers(user: &str) -> Result<(i64, Option<i64>), String> {
     let number = |text: &str| {
         match text {
         "root" => Ok(0),
-        text => text.parse().ok().filter(|n| (0..=MOST_ID).contains(n)).ok_or_else(|| {
+        text => text.parse().ok().filter(|n| (0..=MAX_ID).contains(n)).ok_or_else(|| {
             format!(
                 "Kubernetes needs numeric users and groups, and only the image defines `{text}`; write the number that `id {text}` prints in the image, such as `user: \"1000:1000\"`"
             )

@@ -20,25 +20,25 @@ use super::volumes::{self, volume};
 /// The answer for one place of the job: it depends on the place as well as on the capability.
 pub(super) fn support_at(capability: Capability, place: &Pointer, job: &JobPlan) -> Support {
     if !depends_on_asker(capability, job) {
-        return answer(capability, &Asker::Job, job);
+        return answer(capability, &Requester::Job, job);
     }
     let segments: Vec<String> = place.segments().take(2).collect();
     let (Some(list), Some(name)) = (segments.first(), segments.get(1)) else {
-        return answer(capability, &Asker::Job, job);
+        return answer(capability, &Requester::Job, job);
     };
     let asker = match list.as_str() {
-        "roles" => job.role(name).map(Asker::Role),
-        "data" | "outputs" => job.volumes.get(name).map(|volume| Asker::Volume(name, volume)),
-        "registries" => Some(Asker::Registry(name)),
+        "roles" => job.role(name).map(Requester::Role),
+        "data" | "outputs" => job.volumes.get(name).map(|volume| Requester::Volume(name, volume)),
+        "registries" => Some(Requester::Registry(name)),
         _ => None,
     };
     let need = place.segments().nth(3).filter(|_| list == "roles");
     match (asker, need) {
-        (Some(Asker::Role(role)), Some(other)) if matches!(capability, Capability::Needs(_)) => {
+        (Some(Requester::Role(role)), Some(other)) if matches!(capability, Capability::Needs(_)) => {
             policies::needs(capability, job, role, &other)
         }
         (Some(asker), _) => answer(capability, &asker, job),
-        (None, _) => answer(capability, &Asker::Job, job),
+        (None, _) => answer(capability, &Requester::Job, job),
     }
 }
 
@@ -81,7 +81,7 @@ fn depends_on_asker(capability: Capability, job: &JobPlan) -> bool {
 pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
     let answers = capability::needs(job)
         .into_iter()
-        .filter(|(asked, _)| *asked == capability)
+        .filter(|(needed, _)| *needed == capability)
         .map(|(_, place)| support_at(capability, &place, job));
     let rank = |support: &Support| match support {
         Support::None(_) => 0,
@@ -89,11 +89,11 @@ pub(super) fn support(capability: Capability, job: &JobPlan) -> Support {
         Support::Plan => 2,
         Full => 3,
     };
-    answers.min_by_key(rank).unwrap_or_else(|| answer(capability, &Asker::Job, job))
+    answers.min_by_key(rank).unwrap_or_else(|| answer(capability, &Requester::Job, job))
 }
 
 /// Who asks for something.
-enum Asker<'a> {
+enum Requester<'a> {
     /// The job, or no particular role.
     Job,
     /// A role.
@@ -108,8 +108,8 @@ fn none(why: impl Into<String>) -> Support {
     Support::None(why.into())
 }
 
-fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
-    let role = if let Asker::Role(role) = asker { Some(*role) } else { None };
+fn answer(capability: Capability, asker: &Requester<'_>, job: &JobPlan) -> Support {
+    let role = if let Requester::Role(role) = asker { Some(*role) } else { None };
     match capability {
         Capability::NeedsMin
         | Capability::ReadyLog
@@ -190,8 +190,8 @@ fn answer(capability: Capability, asker: &Asker<'_>, job: &JobPlan) -> Support {
     }
 }
 
-fn volume_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
-    let Asker::Volume(name, plan) = asker else { return Full };
+fn volume_support(asker: &Requester<'_>, job: &JobPlan) -> Support {
+    let Requester::Volume(name, plan) = asker else { return Full };
     if let Some(why) = volumes::refuse_one_pods(name, plan, job) {
         return none(why);
     }
@@ -201,8 +201,8 @@ fn volume_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
     }
 }
 
-fn registry_support(asker: &Asker<'_>, job: &JobPlan) -> Support {
-    let Asker::Registry(host) = asker else { return Full };
+fn registry_support(asker: &Requester<'_>, job: &JobPlan) -> Support {
+    let Requester::Registry(host) = asker else { return Full };
     let secret = job.registries.get(*host).and_then(|registry| job.secrets.get(&registry.password_secret));
     match secret {
         Some(SecretPlan::Store { .. }) => none(

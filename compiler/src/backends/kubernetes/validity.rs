@@ -10,7 +10,7 @@ use super::cluster::Cluster;
 use super::gpu;
 use super::policy::success_rule;
 use super::provider_needs;
-use super::release::{OLDEST, Release, SUCCESS_POLICY, written};
+use super::release::{OLDEST, Release, SUCCESS_POLICY, format_release};
 use super::settings::setting_at;
 use super::shape::Shape;
 
@@ -111,14 +111,18 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::error(
                     codes::KUBERNETES_RELEASE,
-                    format!("jobc writes for {product} {} and later, not {}", written(oldest), written(has)),
+                    format!(
+                        "jobc writes for {product} {} and later, not {}",
+                        format_release(oldest),
+                        format_release(has)
+                    ),
                 )
                 .at_place(Place::target(&setting_at(cluster.job, [key])), "")
-                .note(format!("write `{key}: \"{}\"` or later if the cluster has it", written(oldest)))
+                .note(format!("write `{key}: \"{}\"` or later if the cluster has it", format_release(oldest)))
                 .fix(
-                    format!("write `{key}: \"{}\"`", written(oldest)),
+                    format!("write `{key}: \"{}\"`", format_release(oldest)),
                     Place::target(&setting_at(cluster.job, [key])),
-                    format!("\"{}\"", written(oldest)),
+                    format!("\"{}\"", format_release(oldest)),
                     Safety::Unsafe,
                 ),
             );
@@ -132,23 +136,23 @@ fn releases(cluster: &Cluster<'_>, sink: &mut Sink) {
 
 /// More needs than `dependsOn` has room for.
 fn needs(cluster: &Cluster<'_>, sink: &mut Sink) {
-    let most = cluster.releases.most_needs();
-    if cluster.shape != Shape::JobSet || most == 0 {
+    let max = cluster.releases.max_depends_on();
+    if cluster.shape != Shape::JobSet || max == 0 {
         return;
     }
-    for role in cluster.job.roles.iter().filter(|role| role.needs.len() > most) {
-        let release = written(cluster.releases.jobset);
+    for role in cluster.job.roles.iter().filter(|role| role.needs.len() > max) {
+        let release = format_release(cluster.releases.jobset);
         let role_needs = role.needs.len();
         let mut diagnostic = Diagnostic::error(
             codes::KUBERNETES_RELEASE,
             format!(
-                "role `{}` needs {role_needs} roles, and JobSet {release} waits for at most {most}",
+                "role `{}` needs {role_needs} roles, and JobSet {release} waits for at most {max}",
                 role.name
             ),
         )
         .at_key(&role.at().key("needs"), "")
         .note("remove dependencies that follow from others, or combine several roles into one");
-        if most == 1 && role_needs <= 5 {
+        if max == 1 && role_needs <= 5 {
             diagnostic = diagnostic.note("JobSet 0.9 and later wait for up to 5; write `jobset: \"0.9\"` for the target if the cluster has it");
         }
         sink.push(diagnostic);
@@ -166,8 +170,8 @@ fn launches(cluster: &Cluster<'_>, sink: &mut Sink) {
                     format!(
                         "role `{}` ends with its first instance, which needs Kubernetes {}, and the target has {}",
                         role.name,
-                        written(SUCCESS_POLICY),
-                        written(cluster.releases.kubernetes)
+                        format_release(SUCCESS_POLICY),
+                        format_release(cluster.releases.kubernetes)
                     ),
                 )
                 .at_key(&role.at(), "")

@@ -10,26 +10,26 @@ use crate::backend::tasks::Task;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Where the tasks of one job find each other.
-pub(super) struct Places<'a> {
+pub(super) struct AddressBook<'a> {
     network: Network,
     roles: BTreeMap<&'a str, &'a RolePlan>,
 }
 
 /// What one task sees.
-pub(super) struct Seen<'a> {
-    places: &'a Places<'a>,
+pub(super) struct TaskAddresses<'a> {
+    places: &'a AddressBook<'a>,
     task: Task<'a>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> AddressBook<'a> {
     /// The places of a job.
     pub(super) fn new(job: &'a JobPlan) -> Self {
         Self { network: job.network, roles: job.roles.iter().map(|role| (&*role.name, role)).collect() }
     }
 
     /// What one task sees.
-    pub(super) fn seen_by(&'a self, task: Task<'a>) -> Seen<'a> {
-        Seen { places: self, task }
+    pub(super) fn for_task(&'a self, task: Task<'a>) -> TaskAddresses<'a> {
+        TaskAddresses { places: self, task }
     }
 
     /// The number of an instance's port: its own where instances have addresses of their own.
@@ -43,7 +43,7 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Address for Seen<'_> {
+impl Address for TaskAddresses<'_> {
     fn index(&self) -> String {
         self.task.index.to_string()
     }
@@ -71,7 +71,7 @@ impl Address for Seen<'_> {
 }
 
 /// Reports ports that would be above the last one there is.
-pub(super) fn check_ports(job: &JobPlan, places: &Places<'_>, sink: &mut Sink) {
+pub(super) fn check_ports(job: &JobPlan, places: &AddressBook<'_>, sink: &mut Sink) {
     for role in &job.roles {
         for port in &role.ports {
             let last =

@@ -27,7 +27,7 @@ pub(super) fn annotations(
     if let Some(reference) = image::reference(job, role) {
         notes.add("image", reference);
     }
-    notes.add("from-image", image::left_to_image(job, role).join(","));
+    notes.add("from-image", image::image_settings(job, role).join(","));
     if let Some(user) = role.user.as_deref().or(image::known(job, role).user) {
         notes.add("user", user);
     }

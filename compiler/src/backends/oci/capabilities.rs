@@ -7,7 +7,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::suggest;
 
 /// What Docker, containerd and CRI-O give a container by default, in the order of the kernel's numbers.
-const USUAL: [Capability; 14] = [
+const DEFAULT_CAPABILITIES: [Capability; 14] = [
     Capability::Chown,
     Capability::DacOverride,
     Capability::Fowner,
@@ -70,7 +70,7 @@ const ALL: [Capability; 41] = [
 ];
 
 /// A name of the job file: one capability, or all.
-enum Named {
+enum CapabilityName {
     All,
     One(Capability),
 }
@@ -78,15 +78,15 @@ enum Named {
 /// The capabilities of a role's tasks, in the order of the kernel's numbers.
 ///
 /// As with the usual engines: `drop` wins over `add`, but what `add` names comes back after `drop: [ALL]`.
-pub(super) fn held(role: &RolePlan) -> Vec<Capability> {
+pub(super) fn task_capabilities(role: &RolePlan) -> Vec<Capability> {
     if role.security.privileged {
         return ALL.to_vec();
     }
-    let Some(wanted) = &role.security.capabilities else { return USUAL.to_vec() };
+    let Some(wanted) = &role.security.capabilities else { return DEFAULT_CAPABILITIES.to_vec() };
     let (add_all, add) = read(&wanted.add);
     let (drop_all, drop) = read(&wanted.drop);
     let keep = |capability: &Capability| {
-        let base = !drop_all && (add_all || USUAL.contains(capability));
+        let base = !drop_all && (add_all || DEFAULT_CAPABILITIES.contains(capability));
         (base || add.contains(capability)) && !drop.contains(capability)
     };
     ALL.into_iter().filter(keep).collect()
@@ -121,20 +121,20 @@ fn read(names: &[String]) -> (bool, Vec<Capability>) {
     let mut found = vec![];
     for name in names {
         match parse(name) {
-            Some(Named::All) => all = true,
-            Some(Named::One(capability)) => found.push(capability),
+            Some(CapabilityName::All) => all = true,
+            Some(CapabilityName::One(capability)) => found.push(capability),
             None => {}
         }
     }
     (all, found)
 }
 
-fn parse(written: &str) -> Option<Named> {
+fn parse(written: &str) -> Option<CapabilityName> {
     let bare = bare(written);
     if bare == "ALL" {
-        return Some(Named::All);
+        return Some(CapabilityName::All);
     }
-    bare.parse().ok().map(Named::One)
+    bare.parse().ok().map(CapabilityName::One)
 }
 
 /// The name in capitals, without `CAP_`.

@@ -8,10 +8,10 @@ use oci_spec::runtime::{Root, Spec, VERSION};
 use serde_json::{Value, json};
 
 use crate::backend::tasks::Task;
-use crate::backend::{Address, Content, Context, File, From, Origin, PartOf};
+use crate::backend::{Address, Content, Context, File, FilePart, Origin, PartSource};
 
 use super::gpu::Injection;
-use super::mounts::Asked;
+use super::mounts::MountRequest;
 use super::{annotations, capabilities, gpu, linux, mounts, process, seccomp};
 
 /// The config.json of a task.
@@ -23,17 +23,17 @@ pub(super) fn config(
     chosen: GpuInjection,
     table: &seccomp::Table,
 ) -> File {
-    let held = capabilities::held(task.role);
+    let held = capabilities::task_capabilities(task.role);
     let env = process::env(task, at);
     let injection = gpu::injection(task, chosen);
-    let asked = mounts::mounts(job, task, context);
+    let requests = mounts::mounts(job, task, context);
     let notes = annotations::annotations(job, task, injection.as_ref());
     let mut root = Root::default();
     root.set_path("rootfs".into()).set_readonly(Some(task.role.security.read_only_root));
     let mut spec = Spec::default();
     spec.set_version(VERSION.to_owned())
         .set_root(Some(root))
-        .set_mounts(Some(asked.iter().map(|asked| asked.mount.clone()).collect()))
+        .set_mounts(Some(requests.iter().map(|requests| requests.mount.clone()).collect()))
         .set_process(Some(process::process(job, task.role, at, &env, &held)))
         .set_hostname(Some(task.name()))
         .set_hooks(match injection {
@@ -43,7 +43,7 @@ pub(super) fn config(
         .set_linux(Some(linux::linux(job, task, &held, table)));
     let value = ordered(serde_json::to_value(&spec).expect("a bundle has string keys"), &notes);
     let mut file = File::new(format!("{}/config.json", task.name()), Content::Json(value));
-    file.origins = origins(job, task.role, &env, &asked);
+    file.origins = origins(job, task.role, &env, &requests);
     file
 }
 
@@ -59,31 +59,37 @@ fn ordered(mut value: Value, notes: &IndexMap<String, String>) -> Value {
 }
 
 /// Where the parts of config.json come from.
-fn origins(job: &JobPlan, role: &RolePlan, env: &IndexMap<String, String>, asked: &[Asked]) -> Vec<Origin> {
+fn origins(
+    job: &JobPlan,
+    role: &RolePlan,
+    env: &IndexMap<String, String>,
+    requests: &[MountRequest],
+) -> Vec<Origin> {
     let spec = role.at();
     let resources = spec.key("resources");
     let root = Pointer::ROOT;
     let mut list = vec![];
-    let mut note = |part: Pointer, from: From| list.push(Origin { part: PartOf::Pointer(part), from });
-    note(root.keys(["process", "args"]), From::Spec(spec.key("run")));
+    let mut note =
+        |part: Pointer, from: PartSource| list.push(Origin { part: FilePart::Pointer(part), from });
+    note(root.keys(["process", "args"]), PartSource::Spec(spec.key("run")));
     for (number, name) in env.keys().enumerate() {
         let part = root.keys(["process", "env"]).index(number);
         if role.env.contains_key(name) {
-            note(part, From::Spec(spec.keys(["env", name])));
+            note(part, PartSource::Spec(spec.keys(["env", name])));
         } else if role.provided_env.contains_key(name) {
-            note(part, From::Default("what jobc tells every process"));
+            note(part, PartSource::Default("what jobc tells every process"));
         } else if name != "PATH" {
-            note(part, From::Spec(resources.key("gpu")));
+            note(part, PartSource::Spec(resources.key("gpu")));
         }
     }
-    for (number, mount) in asked.iter().enumerate() {
+    for (number, mount) in requests.iter().enumerate() {
         if let Some(from) = &mount.from {
-            note(root.key("mounts").index(number), From::Spec(from.clone()));
+            note(root.key("mounts").index(number), PartSource::Spec(from.clone()));
         }
     }
     let mut limit = |wanted: bool, part: &[&str], from: Pointer| {
         if wanted {
-            note(root.keys(part.iter().copied()), From::Spec(from));
+            note(root.keys(part.iter().copied()), PartSource::Spec(from));
         }
     };
     limit(role.user.is_some(), &["process", "user"], spec.key("user"));
@@ -111,7 +117,7 @@ fn settings(job: &JobPlan) -> impl Iterator<Item = Origin> {
         ]
     });
     parts.into_iter().flatten().flatten().map(|(key, part)| Origin {
-        part: PartOf::Pointer(Pointer::ROOT.keys(["linux", "resources"]).keys(part.iter().copied())),
-        from: From::Target(Pointer::ROOT.keys(["cgroup", key])),
+        part: FilePart::Pointer(Pointer::ROOT.keys(["linux", "resources"]).keys(part.iter().copied())),
+        from: PartSource::Target(Pointer::ROOT.keys(["cgroup", key])),
     })
 }

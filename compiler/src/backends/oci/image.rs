@@ -6,7 +6,7 @@ use crate::backend::command;
 
 /// The settings of an image from its build block.
 #[derive(Debug, Default)]
-pub(super) struct Known<'a> {
+pub(super) struct ImageSettings<'a> {
     /// Who commands run as.
     pub(super) user: Option<&'a str>,
     /// The directory commands start in; absolute.
@@ -16,18 +16,18 @@ pub(super) struct Known<'a> {
 }
 
 /// The facts in the build block of a role's image.
-pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> Known<'a> {
+pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> ImageSettings<'a> {
     let Some(ImagePlan { source: ImageSource::Build { steps, workdir, user, entrypoint, .. }, .. }) =
         job.image_of(role)
     else {
-        return Known::default();
+        return ImageSettings::default();
     };
     let last = |pick: fn(&BuildStep) -> Option<&String>| steps.iter().rev().find_map(pick);
     let user =
         user.as_ref().or(last(|step| if let BuildStep::User(user) = step { Some(user) } else { None }));
     let workdir =
         last(|step| if let BuildStep::Workdir(at) = step { Some(at) } else { None }).or(workdir.as_ref());
-    Known {
+    ImageSettings {
         user: user.map(String::as_str),
         workdir: workdir.map(String::as_str).filter(|at| at.starts_with('/')),
         entrypoint: entrypoint.as_deref(),
@@ -38,7 +38,7 @@ pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> Known<'a> {
 ///
 /// `env`: variables that `process.env` does not have; `path`: the value of PATH, in place of the default there; `cwd`,
 /// `user`: in place of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
-pub(super) fn left_to_image(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
+pub(super) fn image_settings(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
     let known = known(job, role);
     let mut left = vec!["env"];
     if !role.env.contains_key("PATH") {

@@ -13,7 +13,7 @@ use crate::backend::tasks::Task;
 use super::seccomp;
 
 /// Paths that expose or change the host; hidden, as other engines do.
-const MASKED: [&str; 12] = [
+const MASKED_PATHS: [&str; 12] = [
     "/proc/acpi",
     "/proc/asound",
     "/proc/interrupts",
@@ -40,7 +40,7 @@ pub(super) fn linux(job: &JobPlan, task: Task<'_>, held: &[Capability], table: &
         .set_namespaces(Some(namespaces(job.network)))
         .set_cgroups_path(Some(task.cgroup_path(job).into()))
         .set_resources(Some(resources(job, task.role)))
-        .set_masked_paths(if privileged { None } else { paths(&MASKED) })
+        .set_masked_paths(if privileged { None } else { paths(&MASKED_PATHS) })
         .set_readonly_paths(if privileged { None } else { paths(&READ_ONLY) })
         .set_seccomp((!privileged).then(|| seccomp::filter(table, held)));
     linux

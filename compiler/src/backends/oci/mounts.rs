@@ -9,20 +9,20 @@ use jobc_schema::plan::{
 use oci_spec::runtime::Mount;
 
 use crate::backend::tasks::Task;
-use crate::backend::{Address, Content, Context, File, From, Origin, PartOf, render};
+use crate::backend::{Address, Content, Context, File, FilePart, Origin, PartSource, render};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The size of /dev/shm where the role asks for none: that of the usual engines.
 const SHM: &str = "65536k";
 
 /// A mount, and the place of the job file that requests it.
-pub(super) struct Asked {
+pub(super) struct MountRequest {
     pub(super) mount: Mount,
     pub(super) from: Option<Pointer>,
 }
 
 /// The mounts of a task in the order they are made.
-pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Vec<Asked> {
+pub(super) fn mounts(job: &JobPlan, task: Task<'_>, context: &Context<'_>) -> Vec<MountRequest> {
     let role = task.role;
     let mut list = kernel_mounts(role);
     if matches!(job.network, Network::Auto | Network::Host) {
@@ -65,7 +65,7 @@ pub(super) fn files(task: Task<'_>, at: &dyn Address) -> Vec<File> {
         let mut copy = File::new(path, Content::Text(render(text, at)));
         copy.mode = file.mode;
         if let Some(from) = from {
-            copy.origins.push(Origin { part: PartOf::Line(1), from: From::Spec(from) });
+            copy.origins.push(Origin { part: FilePart::Line(1), from: PartSource::Spec(from) });
         }
         Some(copy)
     };
@@ -154,7 +154,7 @@ pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
 }
 
 /// What a container has of the kernel.
-fn kernel_mounts(role: &RolePlan) -> Vec<Asked> {
+fn kernel_mounts(role: &RolePlan) -> Vec<MountRequest> {
     let access = if role.security.privileged { "rw" } else { "ro" };
     let shm = role.resources.shm_bytes.map_or_else(|| SHM.to_owned(), |bytes| bytes.to_string());
     let shm_from = role.resources.shm_bytes.map(|_| role.at().keys(["resources", "shm"]));
@@ -187,18 +187,18 @@ fn kernel_mounts(role: &RolePlan) -> Vec<Asked> {
     ]
 }
 
-fn special(at: &str, kind: &str, source: &str, options: &[&str], from: Option<Pointer>) -> Asked {
-    let mut asked = bind(at, source, options, from);
-    asked.mount.set_typ(Some(kind.to_owned()));
-    asked
+fn special(at: &str, kind: &str, source: &str, options: &[&str], from: Option<Pointer>) -> MountRequest {
+    let mut request = bind(at, source, options, from);
+    request.mount.set_typ(Some(kind.to_owned()));
+    request
 }
 
-fn bind(at: &str, source: &str, options: &[&str], from: Option<Pointer>) -> Asked {
+fn bind(at: &str, source: &str, options: &[&str], from: Option<Pointer>) -> MountRequest {
     let mut mount = Mount::default();
     mount
         .set_destination(at.into())
         .set_typ(Some("bind".to_owned()))
         .set_source(Some(source.into()))
         .set_options(Some(options.iter().map(|option| (*option).to_owned()).collect()));
-    Asked { mount, from }
+    MountRequest { mount, from }
 }

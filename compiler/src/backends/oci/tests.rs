@@ -124,7 +124,7 @@ fn parts_tell_where_they_come_from() {
         .origins
         .iter()
         .map(|origin| {
-            let crate::backend::PartOf::Pointer(part) = &origin.part else { panic!("{origin:?}") };
+            let crate::backend::FilePart::Pointer(part) = &origin.part else { panic!("{origin:?}") };
             let there = config.pointer(part.as_str()).unwrap_or_else(|| panic!("{part} is not there"));
             format!("{part} {there} <- {:?}", origin.from)
         })
@@ -143,7 +143,7 @@ fn bundles_are_the_same_on_every_run() {
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_there() {
+fn what_was_not_requested_is_not_there() {
     let config = bundle(&json!({}));
     let resources = config["linux"]["resources"].as_object().unwrap();
     assert_eq!(resources.keys().collect::<Vec<_>>(), ["devices"]);

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use jobc_schema::Pointer;
 
 use super::strings;
-use super::usage::{Used, collect};
+use super::usage::{NameSet, collect};
 use crate::diagnostic::{Code, Diagnostic, Sink, codes};
 use crate::document::{Document, Node, Value};
 
 /// Warns of each name that nothing in the file uses.
 pub(crate) fn check(document: &Document, sink: &mut Sink) {
-    let mut used = Used::new();
+    let mut used = NameSet::new();
     let mut secrets = BTreeSet::new();
     let mut picked = BTreeSet::new();
     for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
@@ -185,7 +185,7 @@ fn images(document: &Document) -> Vec<(&Node, Pointer)> {
 fn arguments(document: &Document, sink: &mut Sink) {
     for (image, at) in images(document) {
         let Some(args) = image.get("args").filter(|_| image.get("from").is_some()) else { continue };
-        let mut used = Used::new();
+        let mut used = NameSet::new();
         let mut shell = String::new();
         strings(image, &at, &mut |_, text| {
             collect(text, &mut used);

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 /// Names by scope: `params.lr` is `("params", "lr")`; a scope used as a whole is `("params", "*")`.
-pub(super) type Used = BTreeSet<(String, String)>;
+pub(super) type NameSet = BTreeSet<(String, String)>;
 
 /// Adds the names that the expressions `${{ … }}` of a text use.
-pub(super) fn collect(text: &str, used: &mut Used) {
+pub(super) fn collect(text: &str, used: &mut NameSet) {
     let mut rest = text;
     while let Some(start) = rest.find("${{") {
         let inside = &rest[start + 3..];
@@ -17,7 +17,7 @@ pub(super) fn collect(text: &str, used: &mut Used) {
 }
 
 /// Reads names and the dots and brackets after them; strings of the expression are skipped.
-fn expression(text: &str, used: &mut Used) {
+fn expression(text: &str, used: &mut NameSet) {
     let mut chars = text.char_indices().peekable();
     let mut previous = ' ';
     while let Some((start, c)) = chars.next() {
@@ -37,7 +37,7 @@ fn expression(text: &str, used: &mut Used) {
 }
 
 /// Notes `scope.name`, `scope["name"]`, or the scope alone.
-fn member(scope: &str, rest: &str, used: &mut Used) {
+fn member(scope: &str, rest: &str, used: &mut NameSet) {
     let mut add = |name: &str| used.insert((scope.to_owned(), name.to_owned()));
     if let Some(name) = rest.strip_prefix('.') {
         let name = name.trim_start();
@@ -61,9 +61,10 @@ mod tests {
     #[test]
     fn names_are_found_in_expressions_alone() {
         let check = |text: &str, expected: &[(&str, &str)]| {
-            let mut used = Used::new();
+            let mut used = NameSet::new();
             collect(text, &mut used);
-            let expected: Used = expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+            let expected: NameSet =
+                expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
             assert_eq!(used, expected, "{text}");
         };
         check("plain params.a", &[]);

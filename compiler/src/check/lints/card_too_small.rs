@@ -10,22 +10,23 @@ use crate::stdlib::{Version, models};
 /// Refuses memory or a compute capability that none of the named models has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        let cards = gpu::cards(&asked.models);
+        let Some(requested) = gpu::nvidia(role) else { continue };
+        let cards = gpu::cards(&requested.models);
         // A name that is not in a table may be a card with more.
-        if cards.is_empty() || cards.len() < asked.models.len() {
+        if cards.is_empty() || cards.len() < requested.models.len() {
             continue;
         }
         let at = gpu::gpu_at(role);
-        if let Some(bytes) = asked.memory_bytes {
+        if let Some(bytes) = requested.memory_bytes {
             memory(role, &cards, bytes, &at.key("memory"), "`gpu.memory`", sink);
         }
-        if let Some(bytes) = asked.share.as_ref().and_then(|share| share.memory_bytes) {
+        if let Some(bytes) = requested.share.as_ref().and_then(|share| share.memory_bytes) {
             memory(role, &cards, bytes, &at.keys(["share", "memory"]), "a slice", sink);
         }
-        let capability = asked.compute_capability.as_deref().and_then(Version::parse);
+        let capability = requested.compute_capability.as_deref().and_then(Version::parse);
         if let Some(wanted) = capability {
-            let has = |card: &models::Found| Version::parse(&card.model.cc).is_some_and(|cc| cc >= wanted);
+            let has =
+                |card: &models::ModelMatch| Version::parse(&card.model.cc).is_some_and(|cc| cc >= wanted);
             if !cards.iter().any(|(_, card)| has(card)) {
                 let message = format!(
                     "role `{}` requests compute capability {wanted}, and {}",
@@ -45,7 +46,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 
 fn memory(
     role: &RoleView<'_>,
-    cards: &[(&str, models::Found)],
+    cards: &[(&str, models::ModelMatch)],
     bytes: u64,
     at: &Pointer,
     what: &str,
@@ -59,7 +60,7 @@ fn memory(
     let message = format!(
         "{what} of {} is more than the card has: {}",
         Bytes(bytes),
-        list(cards, |card| card.most_memory_gb().map(|gb| format!("{gb} GB")))
+        list(cards, |card| card.max_memory_gb().map(|gb| format!("{gb} GB")))
     );
     sink.push(
         Diagnostic::new(codes::CARD_TOO_SMALL, severity, message)
@@ -70,7 +71,7 @@ fn memory(
 }
 
 /// `` `T4` has 16 GB, `A10` has 24 GB ``.
-fn list(cards: &[(&str, models::Found)], has: impl Fn(&models::Found) -> Option<String>) -> String {
+fn list(cards: &[(&str, models::ModelMatch)], has: impl Fn(&models::ModelMatch) -> Option<String>) -> String {
     let each = cards.iter().filter_map(|(name, card)| Some(format!("`{name}` has {}", has(card)?)));
     each.collect::<Vec<_>>().join(", ")
 }

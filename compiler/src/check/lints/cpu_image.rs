@@ -13,7 +13,7 @@ use crate::stdlib::images::{self, ImageFacts};
 const MAX_ROLES: usize = 3;
 
 /// Words of packages and commands that bring a GPU library into an image.
-const BRINGS: [&str; 16] = [
+const GPU_PACKAGES: [&str; 16] = [
     "torch",
     "tensorflow",
     "jax",
@@ -86,8 +86,8 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
     match facts.vendor {
         Some(made_for) if made_for == vendor => None,
         Some(made_for) => {
-            let what = format!("the image `{reference}` is made for GPUs of {}", made_for.maker());
-            let (wanted, key) = (vendor.maker(), made_for.as_str());
+            let what = format!("the image `{reference}` is made for GPUs of {}", made_for.manufacturer());
+            let (wanted, key) = (vendor.manufacturer(), made_for.as_str());
             Some((what, format!("use an image for {wanted}, or write `vendor: {key}` under `gpu`")))
         }
         None if reference.contains("tensorflow/tensorflow:") => {
@@ -106,7 +106,7 @@ fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(Stri
 
 /// Whether a build step or the command may bring a GPU library.
 fn may_bring(role: &RoleView<'_>, image: &ImagePlan) -> bool {
-    let names = |text: &str| BRINGS.iter().any(|word| text.contains(word));
+    let names = |text: &str| GPU_PACKAGES.iter().any(|word| text.contains(word));
     let installs =
         |text: &str| ["pip", "conda", "uv ", "poetry", "apt"].iter().any(|tool| text.contains(tool));
     if installs(&role.text) {

@@ -2,7 +2,7 @@
 
 use jobc_schema::gpu::Vendor;
 
-use crate::check::gpu::{self, Declared, Toolkit};
+use crate::check::gpu::{self, HostGpuFacts, Toolkit};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::{arch, models};
@@ -14,19 +14,19 @@ use crate::stdlib::{arch, models};
 /// may run what carries PTX: both warn.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
+        let Some(requested) = gpu::nvidia(role) else { continue };
         let program = gpu::program_toolkit(role);
         let is_asked = program.is_some();
         let Some(toolkit) = program.or_else(|| gpu::image_toolkit(view, role)) else { continue };
-        if let Some(cc) = asked.compute_capability.as_deref().filter(|_| asked.models.is_empty()) {
+        if let Some(cc) = requested.compute_capability.as_deref().filter(|_| requested.models.is_empty()) {
             capability(role, &toolkit, cc, sink);
         }
-        let own = !asked.models.is_empty();
-        let declared = Declared::of(view);
+        let own = !requested.models.is_empty();
+        let declared = HostGpuFacts::of(view);
         let there: Vec<String> = declared
             .cards_of(Vendor::Nvidia)
             .map_or(vec![], |cards| cards.iter().map(|card| card.name.to_owned()).collect());
-        let names: &[String] = if own { &asked.models } else { &there };
+        let names: &[String] = if own { &requested.models } else { &there };
         let cards = gpu::cards(names);
         let dropped = cards.iter().filter(|(_, card)| is_dropped(card, &toolkit)).count();
         for (name, card) in &cards {
@@ -38,14 +38,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-fn is_dropped(card: &models::Found, toolkit: &Toolkit) -> bool {
+fn is_dropped(card: &models::ModelMatch, toolkit: &Toolkit) -> bool {
     arch::cuda_range(&card.model.cc).is_some_and(|range| range.is_after(&toolkit.version))
 }
 
 fn one_card(
     role: &RoleView<'_>,
     toolkit: &Toolkit,
-    (name, card): (&str, &models::Found),
+    (name, card): (&str, &models::ModelMatch),
     severity: Severity,
     model: Option<usize>,
     who: &str,

@@ -3,7 +3,7 @@
 use jobc_schema::gpu::Vendor;
 use jobc_schema::plan::{GpuPlan, ImageSource};
 
-use crate::check::gpu::{self, Declared, Toolkit};
+use crate::check::gpu::{self, HostGpuFacts, Toolkit};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Severity, Sink, codes};
 use crate::stdlib::{Version, cuda, models};
@@ -15,14 +15,14 @@ use crate::suggest;
 /// warning, and an error where no such card is there, or no image that could hold it. Between the floor and the
 /// toolkit's own driver nearly everything works: a note.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let declared = Declared::of(view);
+    let declared = HostGpuFacts::of(view);
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
+        let Some(requested) = gpu::nvidia(role) else { continue };
         // What the program needs counts before what the image has: the image may have more.
         let Some(toolkit) = gpu::program_toolkit(role).or_else(|| gpu::image_toolkit(view, role)) else {
             continue;
         };
-        if let Some(driver) = asked.driver.as_deref().and_then(Version::parse) {
+        if let Some(driver) = requested.driver.as_deref().and_then(Version::parse) {
             let at = Place::value(&gpu::gpu_at(role).key("driver"));
             let has = Driver {
                 who: format!("role `{}` accepts driver {driver}", role.plan.name),
@@ -39,7 +39,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 version: driver.clone(),
                 at: declared.driver_at.clone(),
                 advice: "use an older CUDA, or nodes with driver",
-                may_compat: may_compat(view, role, asked, &declared),
+                may_compat: may_compat(view, role, requested, &declared),
             };
             compare(role, &toolkit, &has, sink);
         }
@@ -60,13 +60,18 @@ struct Driver {
 }
 
 /// Whether there may be an image with the compatibility package, and a card on which it works.
-fn may_compat(view: &View<'_>, role: &RoleView<'_>, asked: &GpuPlan, declared: &Declared<'_>) -> bool {
+fn may_compat(
+    view: &View<'_>,
+    role: &RoleView<'_>,
+    requested: &GpuPlan,
+    declared: &HostGpuFacts<'_>,
+) -> bool {
     let image = view.plan.image_of(role.plan);
     if image.is_some_and(|image| matches!(image.source, ImageSource::Host {})) {
         return false;
     }
-    let works = |card: Option<models::Found>| card.is_none_or(|card| card.model.forward_compat);
-    match (&asked.models[..], declared.cards_of(Vendor::Nvidia)) {
+    let works = |card: Option<models::ModelMatch>| card.is_none_or(|card| card.model.forward_compat);
+    match (&requested.models[..], declared.cards_of(Vendor::Nvidia)) {
         ([], Some(cards)) if !cards.is_empty() => cards.iter().any(|card| works(card.model)),
         ([], _) => true,
         (names, _) => names.iter().any(|name| works(models::find(name))),
@@ -86,7 +91,7 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, has: &Driver, sink: &mut Sink
         };
         (if has.may_compat { Severity::Warning } else { Severity::Error }, message, note)
     // `550` names the whole branch, the toolkit's own driver with it.
-    } else if let Some(own) = own.filter(|own| driver < own && !driver.begins(own)) {
+    } else if let Some(own) = own.filter(|own| driver < own && !driver.is_prefix_of(own)) {
         let message = format!(
             "{who}, older than {own}, with which CUDA {text} was released: new features and code that the driver must compile may fail"
         );
@@ -95,7 +100,7 @@ fn compare(role: &RoleView<'_>, toolkit: &Toolkit, has: &Driver, sink: &mut Sink
         return;
     };
     let diagnostic = Diagnostic::new(codes::DRIVER_FOR_CUDA, severity, message);
-    let mut diagnostic = Declared::label(diagnostic, has.at.as_ref(), "")
+    let mut diagnostic = HostGpuFacts::label(diagnostic, has.at.as_ref(), "")
         .at(&toolkit.at, format!("CUDA {text} of role `{}`", role.plan.name))
         .note(note);
     if severity == Severity::Error {

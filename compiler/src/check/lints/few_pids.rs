@@ -4,12 +4,12 @@ use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// Below this even `python` with a numeric library cannot start its threads.
-const FEW: u32 = 16;
+const MIN_PIDS: u32 = 16;
 
 /// Warns of a limit that the command itself exhausts.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(pids) = role.plan.resources.pids.filter(|&pids| pids < FEW) else { continue };
+        let Some(pids) = role.plan.resources.pids.filter(|&pids| pids < MIN_PIDS) else { continue };
         let message = format!(
             "`pids: {pids}` counts threads too: a shell, a program and its threads soon need more, and fail to start"
         );

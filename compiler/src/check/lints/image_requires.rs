@@ -4,7 +4,7 @@ use jobc_schema::Pointer;
 use jobc_schema::gpu::{Facts, Require, Vendor, Verdict};
 use jobc_schema::plan::{EnvPlan, ImageSource};
 
-use crate::check::gpu::{self, Card, Declared};
+use crate::check::gpu::{self, Card, HostGpuFacts};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
@@ -13,7 +13,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 /// NVIDIA's container toolkit and `jobc run` refuse to start a container whose requirements a GPU does not meet, so an
 /// unmet one is an error; what cannot be read stops them too.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let declared = Declared::of(view);
+    let declared = HostGpuFacts::of(view);
     let facts = facts(&declared);
     for role in &view.roles {
         if gpu::nvidia(role).is_none() {
@@ -33,7 +33,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                         .at(at, "")
                         .note("separate conditions with `,` for \"and\" and a space for \"or\": `cuda>=12.4 driver>=525,brand=tesla`"),
                 ),
-                Ok(require) if facts.iter().all(|facts| require.judge(facts) == Verdict::Unmet) => {
+                Ok(require) if facts.iter().all(|facts| require.evaluate(facts) == Verdict::Unmet) => {
                     let message = format!(
                         "`{name}` requires `{require}`, which {} does not meet",
                         declared.who
@@ -42,7 +42,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                         .at(at, format!("of role `{}`", role.plan.name))
                         .note(format!("it has {}", has(&declared)))
                         .note("use an image for an older CUDA, or set `NVIDIA_DISABLE_REQUIRE: \"true\"` in `env` if the program does not need it");
-                    sink.push(Declared::label(diagnostic, declared.driver_at.as_ref(), "the target's driver"));
+                    sink.push(HostGpuFacts::label(diagnostic, declared.driver_at.as_ref(), "the target's driver"));
                 }
                 Ok(_) => {}
             }
@@ -75,7 +75,7 @@ fn variables(view: &View<'_>, role: &RoleView<'_>) -> Vec<(String, String, Point
 }
 
 /// What is known of each kind of card; one entry of what holds for all where no card is declared.
-fn facts(declared: &Declared<'_>) -> Vec<Facts> {
+fn facts(declared: &HostGpuFacts<'_>) -> Vec<Facts> {
     let of = |card: Option<&Card<'_>>| Facts {
         cuda: declared.cuda.clone(),
         driver: declared.driver.clone(),
@@ -88,7 +88,7 @@ fn facts(declared: &Declared<'_>) -> Vec<Facts> {
     }
 }
 
-fn has(declared: &Declared<'_>) -> String {
+fn has(declared: &HostGpuFacts<'_>) -> String {
     let mut parts = vec![];
     if let Some(driver) = &declared.driver {
         parts.push(format!("driver {driver}"));

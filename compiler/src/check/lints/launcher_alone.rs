@@ -40,21 +40,21 @@ fn is_alone(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: L
         && view.plan.distributed.as_ref().is_some_and(|d| framework(launcher).contains(&d.framework));
     match launcher {
         Launcher::Torchrun => {
-            let said = ["PET_NNODES", "PET_STANDALONE"].iter().any(|name| role.has_variable(name));
-            !said && !role.mentions(&["nnodes", "PET_NNODES", "standalone"])
+            let is_set = ["PET_NNODES", "PET_STANDALONE"].iter().any(|name| role.has_variable(name));
+            !is_set && !role.mentions(&["nnodes", "PET_NNODES", "standalone"])
         }
         Launcher::Accelerate => {
-            let said = ["num_machines", "num-machines", "config_file", "config-file", "PET_NNODES"];
-            !role.has_variable("PET_NNODES") && !role.mentions(&said)
+            let is_set = ["num_machines", "num-machines", "config_file", "config-file", "PET_NNODES"];
+            !role.has_variable("PET_NNODES") && !role.mentions(&is_set)
         }
         Launcher::Deepspeed => {
             !own && !command.has("--no_ssh") && !role.knows_index() && !role.mentions(&["hostfile"])
         }
         Launcher::Mpirun | Launcher::Horovodrun => {
             let hosts = ["-H", "-host", "--host", "-hosts", "--hosts", "-f", "-machinefile", "--machinefile"];
-            let said =
+            let is_set =
                 hosts.iter().any(|flag| command.has(flag)) || role.mentions(&["hostfile", "HOST_FILE"]);
-            !own && !said && !role.knows_index()
+            !own && !is_set && !role.knows_index()
         }
     }
 }

@@ -86,12 +86,12 @@ fn instances(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: 
     let Some((flag, word)) = command.one_of(flags(&INSTANCES, launcher)) else { return };
     let Some(written) = role.value(word) else { return };
     // An elastic job writes the least and the most: `2:4`.
-    let (least, most) = written.split_once(':').unwrap_or((written, written));
-    let (Ok(least), Ok(most)) = (least.parse::<u32>(), most.parse::<u32>()) else { return };
+    let (least, max) = written.split_once(':').unwrap_or((written, written));
+    let (Ok(least), Ok(max)) = (least.parse::<u32>(), max.parse::<u32>()) else { return };
     // Without `distributed` instances of several roles may meet, and a single one may be meant to be alone.
     let all: u32 = view.plan.roles.iter().map(|role| role.instances).fold(0, u32::saturating_add);
     let has = if role.member.is_some() { role.peers(view) } else { role.plan.instances };
-    if (least..=most).contains(&has) || (role.member.is_none() && (least..=most).contains(&all)) {
+    if (least..=max).contains(&has) || (role.member.is_none() && (least..=max).contains(&all)) {
         return;
     }
     let message =

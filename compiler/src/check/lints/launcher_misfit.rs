@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::resolve::framework_name;
 
 /// Words that show that something else in the command starts the processes.
-const STARTS: [&str; 7] =
+const RANK_LAUNCHERS: [&str; 7] =
     ["torchrun", "torch.distributed", "mpirun", "mpiexec", "horovodrun", "PET_", "srun"];
 
 /// Programs that may come after the one that does the work.
@@ -65,7 +65,10 @@ fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
 /// A module may be a launcher of its own, and `python` beside MPI may start `mpirun` itself: a warning there.
 fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
     let command = role.commands.iter().rfind(|command| !AFTER.contains(&command.program()))?;
-    if role.commands.iter().any(|c| c.launcher().is_some()) || role.mentions(&STARTS) || role.knows_index() {
+    if role.commands.iter().any(|c| c.launcher().is_some())
+        || role.mentions(&RANK_LAUNCHERS)
+        || role.knows_index()
+    {
         return None;
     }
     let (file, name) = (command.python_file(), &role.plan.name);

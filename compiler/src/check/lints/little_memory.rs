@@ -6,16 +6,18 @@ use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// The least that container engines accept (Docker's limit; runc's own start needs about as much).
-const LEAST: u64 = 6 << 20;
+const MIN_MEMORY: u64 = 6 << 20;
 
 /// Refuses a memory that no container starts in.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(memory) = role.plan.resources.memory_bytes.filter(|&bytes| bytes < LEAST) else { continue };
+        let Some(memory) = role.plan.resources.memory_bytes.filter(|&bytes| bytes < MIN_MEMORY) else {
+            continue;
+        };
         let message = format!(
             "`memory` of {} is less than a container needs to start, {}",
             Bytes(memory),
-            Bytes(LEAST)
+            Bytes(MIN_MEMORY)
         );
         sink.push(
             Diagnostic::error(codes::LITTLE_MEMORY, message)

@@ -34,7 +34,7 @@ const VARIABLES: [&str; 8] = [
 ];
 
 /// Words that show that several instances are to meet.
-const MEETS: [&str; 10] = [
+const RENDEZVOUS_CALLS: [&str; 10] = [
     "nnodes",
     "num_nodes",
     "num-nodes",
@@ -51,7 +51,7 @@ const MEETS: [&str; 10] = [
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in view.roles.iter().filter(|role| role.peers(view) > 1) {
         // Instances that are not to meet may each use their own address; J0301 speaks of those that should.
-        if role.mentions(&["standalone"]) || (role.member.is_none() && !role.mentions(&MEETS)) {
+        if role.mentions(&["standalone"]) || (role.member.is_none() && !role.mentions(&RENDEZVOUS_CALLS)) {
             continue;
         }
         let in_command = role.commands.iter().find_map(|command| in_command(role, command));

@@ -4,13 +4,13 @@ use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
 
 /// From here on thousandths were probably meant.
-const MANY: u64 = 1000;
+const MAX_CPUS: u64 = 1000;
 
 /// Warns of an amount that looks like thousandths of a CPU.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
         let cpus = role.plan.resources.cpu_millis.unwrap_or(0) / 1000;
-        if cpus < MANY {
+        if cpus < MAX_CPUS {
             continue;
         }
         let message = format!("`cpu: {cpus}` requests {cpus} logical CPUs in one instance");

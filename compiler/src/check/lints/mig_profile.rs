@@ -11,13 +11,13 @@ use crate::suggest;
 /// Refuses invalid profiles and profiles that the named cards do not support; warns of a profile that no table has.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        let Some(share) = &asked.share else { continue };
+        let Some(requested) = gpu::nvidia(role) else { continue };
+        let Some(share) = &requested.share else { continue };
         let Some(profile) = share.profile.as_deref() else { continue };
-        let cards = gpu::cards(&asked.models);
+        let cards = gpu::cards(&requested.models);
         let found = unknown(role, profile)
-            .or_else(|| unfit(role, profile, &cards))
-            .or_else(|| too_many(role, asked, share, profile, &cards));
+            .or_else(|| check_profile(role, profile, &cards))
+            .or_else(|| too_many(role, requested, share, profile, &cards));
         if let Some(diagnostic) = found {
             sink.push(diagnostic);
         }
@@ -65,7 +65,11 @@ fn nearest(profile: &str) -> Option<&'static str> {
     same.or_else(|| suggest::nearest(profile, plain()))
 }
 
-fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::Found)]) -> Option<Diagnostic> {
+fn check_profile(
+    role: &RoleView<'_>,
+    profile: &str,
+    cards: &[(&str, models::ModelMatch)],
+) -> Option<Diagnostic> {
     if cards.is_empty() || cards.iter().any(|(_, card)| room(card, profile).is_some()) {
         return None;
     }
@@ -95,23 +99,23 @@ fn unfit(role: &RoleView<'_>, profile: &str, cards: &[(&str, models::Found)]) ->
 
 fn too_many(
     role: &RoleView<'_>,
-    asked: &GpuPlan,
+    requested: &GpuPlan,
     share: &SharePlan,
     profile: &str,
-    cards: &[(&str, models::Found)],
+    cards: &[(&str, models::ModelMatch)],
 ) -> Option<Diagnostic> {
     if !share.same_card {
         return None;
     }
-    let most = if cards.is_empty() {
+    let max = if cards.is_empty() {
         mig::cards_with(profile).filter_map(|card| fits(card, profile)).max()
     } else {
         cards.iter().filter_map(|(_, card)| room(card, profile)).max()
     };
-    let most = most.filter(|&most| asked.count > most)?;
+    let max = max.filter(|&max| requested.count > max)?;
     let message = format!(
-        "role `{}` requests {} slices `{profile}` of one card, which has room for {most}",
-        role.plan.name, asked.count
+        "role `{}` requests {} slices `{profile}` of one card, which has room for {max}",
+        role.plan.name, requested.count
     );
     let at = gpu::gpu_at(role);
     Some(
@@ -123,7 +127,7 @@ fn too_many(
 }
 
 /// How many of a profile fit on a card of that name.
-fn room(card: &models::Found, profile: &str) -> Option<u32> {
+fn room(card: &models::ModelMatch, profile: &str) -> Option<u32> {
     card.variants().filter_map(|variant| fits(variant.mig.as_deref()?, profile)).max()
 }
 

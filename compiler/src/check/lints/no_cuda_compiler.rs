@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::stdlib::images;
 
 /// Packages that bring nvcc.
-const BRINGS: [&str; 5] =
+const COMPILER_PACKAGES: [&str; 5] =
     ["cuda-nvcc", "nvidia-cuda-nvcc", "cuda-toolkit", "cudatoolkit-dev", "cuda-compiler"];
 
 /// Warns where a build step or a command starts nvcc, and the image is one without the compiler.
@@ -18,7 +18,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let Some((reference, at)) = view.base(image) else { continue };
         let Some(facts) = images::facts(reference) else { continue };
         let runtime = facts.flavour.as_deref().is_some_and(|flavour| flavour != "devel");
-        if facts.gpu && !runtime || brings(role, image) {
+        if facts.gpu && !runtime || installs_compiler(role, image) {
             continue;
         }
         let steps = match &image.source {
@@ -58,8 +58,8 @@ fn starts(commands: &[Command]) -> bool {
 }
 
 /// Whether a build step or the command itself may install the compiler.
-fn brings(role: &RoleView<'_>, image: &ImagePlan) -> bool {
-    let names = |text: &str| BRINGS.iter().any(|package| text.contains(package));
+fn installs_compiler(role: &RoleView<'_>, image: &ImagePlan) -> bool {
+    let names = |text: &str| COMPILER_PACKAGES.iter().any(|package| text.contains(package));
     let ImageSource::Build { steps, .. } = &image.source else { return names(&role.text) };
     names(&role.text)
         || steps.iter().any(|step| match step {

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::resolve::framework_names;
 
 /// What torchrun sets itself in every process it starts.
-const TORCHRUN_SETS: [&str; 6] =
+const TORCHRUN_VARIABLES: [&str; 6] =
     ["RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK"];
 
 /// Warns if one value for all instances replaces values that differ between them.
@@ -16,10 +16,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let set = view.plan.distributed.as_ref().zip(role.member);
         let set = set.map(|(distributed, member)| framework_names(distributed, member)).unwrap_or_default();
         for name in role.plan.env.keys() {
-            let (message, note) = if torchrun && TORCHRUN_SETS.contains(&name.as_str()) {
+            let (message, note) = if torchrun && TORCHRUN_VARIABLES.contains(&name.as_str()) {
                 // The command may pass it on, as in `--node_rank=$RANK`; then torchrun's own value comes later.
                 if role.uses(name) {
-                    let Some(found) = passed_on(role, name) else { continue };
+                    let Some(found) = constant_rank(role, name) else { continue };
                     found
                 } else {
                     let message =
@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
 }
 
 /// What is wrong with a rank that the command passes to torchrun: nothing where it differs between the instances.
-fn passed_on(role: &RoleView<'_>, name: &str) -> Option<(String, String)> {
+fn constant_rank(role: &RoleView<'_>, name: &str) -> Option<(String, String)> {
     let value = role.constant(name)?;
     if role.plan.instances < 2 || !name.ends_with("RANK") || value.contains('$') {
         return None;

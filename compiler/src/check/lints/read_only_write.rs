@@ -71,7 +71,7 @@ fn volume<'v>(view: &View<'v>, role: &RoleView<'v>, path: &str) -> Option<&'v st
 fn targets(command: &Command) -> Vec<&str> {
     let words = command.arguments();
     let mut found: Vec<&str> =
-        words.iter().enumerate().filter_map(|(i, word)| redirected(word, words.get(i + 1))).collect();
+        words.iter().enumerate().filter_map(|(i, word)| redirect_target(word, words.get(i + 1))).collect();
     let plain = || words.iter().map(String::as_str).filter(|word| word.starts_with('/'));
     let program = command.program();
     if WRITE_ALL.contains(&program) {
@@ -99,7 +99,7 @@ fn targets(command: &Command) -> Vec<&str> {
 }
 
 /// The file that `> FILE`, `>>FILE` or `2>FILE` names.
-fn redirected<'w>(word: &'w str, next: Option<&'w String>) -> Option<&'w str> {
+fn redirect_target<'w>(word: &'w str, next: Option<&'w String>) -> Option<&'w str> {
     let rest = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&').strip_prefix('>')?;
     let file = rest.trim_start_matches(['>', '|']);
     if file.is_empty() { next.map(String::as_str) } else { Some(file) }

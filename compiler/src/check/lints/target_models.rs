@@ -4,7 +4,7 @@ use jobc_schema::Bytes;
 use jobc_schema::gpu::{Gpu, Vendor};
 use jobc_schema::plan::GpuPlan;
 
-use crate::check::gpu::{self, Card, Declared};
+use crate::check::gpu::{self, Card, HostGpuFacts};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Severity, Sink, codes};
 use crate::stdlib::Version;
@@ -12,18 +12,18 @@ use crate::suggest;
 
 /// Refuses a role if no kind of card meets all of its requirements.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let declared = Declared::of(view);
+    let declared = HostGpuFacts::of(view);
     for role in &view.roles {
-        let Some(asked) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
-        let Some(cards) = declared.cards_of(asked.vendor) else { continue };
-        if let Some(missing) = missing(asked, &declared, &cards) {
+        let Some(requested) = role.plan.resources.gpu.as_ref().filter(|gpu| gpu.count > 0) else { continue };
+        let Some(cards) = declared.cards_of(requested.vendor) else { continue };
+        if let Some(missing) = missing(requested, &declared, &cards) {
             sink.push(report(role, &declared, &missing));
         }
     }
 }
 
 /// What no card has.
-struct Missing {
+struct UnmetNeed {
     /// In words: `a GPU with 40GiB`.
     what: String,
     /// The key below `resources.gpu` that asks for it, where one does.
@@ -33,42 +33,42 @@ struct Missing {
 }
 
 /// The first wish that no card is left for.
-fn missing(asked: &GpuPlan, declared: &Declared<'_>, cards: &[&Card<'_>]) -> Option<Missing> {
-    let error = |what: String, key| Some(Missing { what, key, severity: Severity::Error });
+fn missing(requested: &GpuPlan, declared: &HostGpuFacts<'_>, cards: &[&Card<'_>]) -> Option<UnmetNeed> {
+    let error = |what: String, key| Some(UnmetNeed { what, key, severity: Severity::Error });
     if cards.is_empty() {
         // A list of models names NVIDIA's cards only.
-        let silent = asked.vendor != Vendor::Nvidia && declared.cards_at.is_some();
-        return if silent { None } else { error(format!("{}s", asked.vendor.card()), None) };
+        let silent = requested.vendor != Vendor::Nvidia && declared.cards_at.is_some();
+        return if silent { None } else { error(format!("{}s", requested.vendor.card()), None) };
     }
     let mut left = cards.to_vec();
-    if !asked.models.is_empty() {
-        left.retain(|card| asked.models.iter().any(|wanted| card.is(wanted)));
+    if !requested.models.is_empty() {
+        left.retain(|card| requested.models.iter().any(|wanted| card.is(wanted)));
         if left.is_empty() {
-            return error(suggest::list(asked.models.iter().map(String::as_str)), Some("model"));
+            return error(suggest::list(requested.models.iter().map(String::as_str)), Some("model"));
         }
     }
-    if let Some(bytes) = asked.memory_bytes {
+    if let Some(bytes) = requested.memory_bytes {
         left.retain(|card| card.is_smaller(bytes) != Some((true, true)));
         if left.is_empty() {
             return error(format!("a GPU with {}", Bytes(bytes)), Some("memory"));
         }
     }
-    if let Some(wanted) = asked.compute_capability.as_deref().and_then(Version::parse) {
+    if let Some(wanted) = requested.compute_capability.as_deref().and_then(Version::parse) {
         left.retain(|card| card.capability().is_none_or(|has| has >= wanted));
         if left.is_empty() {
             return error(format!("compute capability {wanted}"), Some("compute_capability"));
         }
     }
-    match asked.share.as_ref().and_then(|share| share.profile.as_deref()) {
-        Some(profile) => slices(profile, asked.count, &mut left),
+    match requested.share.as_ref().and_then(|share| share.profile.as_deref()) {
+        Some(profile) => slices(profile, requested.count, &mut left),
         // All of a host's cards may be of several kinds.
-        None if asked.share.is_none() && !asked.all => whole(asked.count, &mut left),
+        None if requested.share.is_none() && !requested.all => whole(requested.count, &mut left),
         None => None,
     }
 }
 
 /// MIG instances: those that are there, where that is known, else those the card can be cut into.
-fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missing> {
+fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     let what = format!("MIG instances `{profile}`");
     let certain = left.iter().all(|card| card.mig.is_some());
     left.retain(|card| match card.mig {
@@ -77,33 +77,33 @@ fn slices(profile: &str, count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missin
     });
     if left.is_empty() {
         let severity = if certain { Severity::Error } else { Severity::Warning };
-        return Some(Missing { what, key: Some("share"), severity });
+        return Some(UnmetNeed { what, key: Some("share"), severity });
     }
-    let most = left.iter().map(|card| card.mig.and_then(|there| there.get(profile)).copied());
-    too_many(count, most, &what)
+    let max = left.iter().map(|card| card.mig.and_then(|there| there.get(profile)).copied());
+    too_many(count, max, &what)
 }
 
 /// Whole cards: those that are not cut up.
-fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<Missing> {
+fn whole(count: u32, left: &mut Vec<&Card<'_>>) -> Option<UnmetNeed> {
     left.retain(|card| card.mig.is_none_or(indexmap::IndexMap::is_empty));
     if left.is_empty() {
         let what = "whole cards".to_owned();
-        return Some(Missing { what, key: None, severity: Severity::Error });
+        return Some(UnmetNeed { what, key: None, severity: Severity::Error });
     }
     too_many(count, left.iter().map(|card| card.count), "GPUs of one host")
 }
 
 /// More than a host has of any kind; nothing where one is not counted.
-fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<Missing> {
-    let most = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
-    (count > most).then(|| Missing {
+fn too_many(count: u32, there: impl Iterator<Item = Option<u32>>, what: &str) -> Option<UnmetNeed> {
+    let max = there.collect::<Option<Vec<u32>>>()?.into_iter().max()?;
+    (count > max).then(|| UnmetNeed {
         what: format!("{count} {what}"),
         key: Some("count"),
         severity: Severity::Error,
     })
 }
 
-fn report(role: &RoleView<'_>, declared: &Declared<'_>, missing: &Missing) -> Diagnostic {
+fn report(role: &RoleView<'_>, declared: &HostGpuFacts<'_>, missing: &UnmetNeed) -> Diagnostic {
     let who = &declared.who;
     let cards: Vec<String> = declared.cards.iter().flatten().map(Card::words).collect();
     let has = if cards.is_empty() { "none".to_owned() } else { cards.join(", ") };
@@ -121,5 +121,5 @@ fn report(role: &RoleView<'_>, declared: &Declared<'_>, missing: &Missing) -> Di
     };
     let diagnostic =
         Diagnostic::new(codes::TARGET_MODELS, missing.severity, message).at(&place, "").note(advice);
-    Declared::label(diagnostic, declared.cards_at.as_ref(), "the target's cards")
+    HostGpuFacts::label(diagnostic, declared.cards_at.as_ref(), "the target's cards")
 }

@@ -1,6 +1,6 @@
 //! J0324: a GPU model that no table has.
 
-use crate::check::gpu::{self, Declared};
+use crate::check::gpu::{self, HostGpuFacts};
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::Place;
 use crate::diagnostic::{Diagnostic, Safety, Sink, codes};
@@ -9,10 +9,10 @@ use crate::suggest;
 
 /// Warns of a name that is probably misspelt; a new card may simply be younger than the table.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    let there = Declared::of(view).cards.unwrap_or_default();
+    let there = HostGpuFacts::of(view).cards.unwrap_or_default();
     for role in &view.roles {
-        let Some(asked) = gpu::nvidia(role) else { continue };
-        for (index, name) in asked.models.iter().enumerate() {
+        let Some(requested) = gpu::nvidia(role) else { continue };
+        for (index, name) in requested.models.iter().enumerate() {
             if there.iter().any(|known| known.name.eq_ignore_ascii_case(name)) {
                 continue;
             }
@@ -43,7 +43,7 @@ fn unknown(role: &RoleView<'_>, index: usize, name: &str, sink: &mut Sink) {
     sink.push(diagnostic);
 }
 
-fn variant(role: &RoleView<'_>, index: usize, name: &str, found: &models::Found, sink: &mut Sink) {
+fn variant(role: &RoleView<'_>, index: usize, name: &str, found: &models::ModelMatch, sink: &mut Sink) {
     if found.memory_gb.is_none() || found.model.variants.is_empty() || found.variants().next().is_some() {
         return;
     }

@@ -9,7 +9,7 @@ use crate::parse::parse;
 use crate::source::{Source, Sources};
 
 /// The codes whose pages this pass alone can prove.
-const OWN: [&str; 8] = ["J0300", "J0332", "J0335", "J0336", "J0337", "J0338", "J0339", "J0340"];
+const OWN_CODES: [&str; 8] = ["J0300", "J0332", "J0335", "J0336", "J0337", "J0338", "J0339", "J0340"];
 
 fn run(text: &str) -> (Sources, Vec<Diagnostic>) {
     let mut sources = Sources::new();
@@ -42,7 +42,7 @@ fn check(texts: &[&str]) -> String {
 
 #[test]
 fn the_examples_of_the_pages_hold() {
-    for code in OWN.map(|code| Code::parse(code).unwrap()) {
+    for code in OWN_CODES.map(|code| Code::parse(code).unwrap()) {
         let found = run(&whole(blocks(code.page(), "Example")[0])).1;
         assert!(found.iter().any(|d| d.code == code), "{code}: {found:#?}");
         let found = run(&whole(blocks(code.page(), "Write instead")[0])).1;
@@ -69,7 +69,7 @@ roles:
 }
 
 #[test]
-fn what_is_unused_is_said_once_each() {
+fn what_is_unused_is_reported_once_each() {
     insta::assert_snapshot!(check(&[
         "params: {学習率: 0.1, lr: 1, x: \"${{ params.lr }}\"}\n",
         "x-notes: \"${{ params.a }}\"\nparams: {a: 1}\nroles: {r: {run: \"echo 'params.a' $a\"}}\n",

@@ -251,7 +251,7 @@ fn forty_five_of_forty_seven_mistakes_are_caught() {
 }
 
 #[test]
-fn a_mistake_is_said_once() {
+fn a_mistake_is_reported_once() {
     let mut wrong = String::new();
     for Mistake { what, code, job } in mistakes() {
         let (_, found, _) = run(&whole(&job), TARGETS);

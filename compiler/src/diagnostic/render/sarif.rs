@@ -72,7 +72,7 @@ struct Outcome<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related_locations: Vec<Location<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    fixes: Vec<Mending<'a>>,
+    fixes: Vec<SarifFix<'a>>,
 }
 
 #[derive(Serialize)]
@@ -124,7 +124,7 @@ struct Region {
 /// A `fix` of SARIF.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Mending<'a> {
+struct SarifFix<'a> {
     description: Message<'a>,
     artifact_changes: [Change<'a>; 1],
 }
@@ -177,7 +177,7 @@ fn outcome<'a>(sources: &Sources, diagnostic: &'a Diagnostic, codes: &[Code]) ->
         message: OwnedMessage { text },
         locations: primary.iter().map(|label| location(sources, label, None)).collect(),
         related_locations: related.collect(),
-        fixes: diagnostic.fixes.iter().filter_map(|fix| mending(sources, fix)).collect(),
+        fixes: diagnostic.fixes.iter().filter_map(|fix| sarif_fix(sources, fix)).collect(),
     }
 }
 
@@ -197,7 +197,7 @@ fn physical(sources: &Sources, place: &Place) -> Option<Physical> {
 }
 
 /// A fix, if all its edits are located; SARIF has no other.
-fn mending<'a>(sources: &Sources, fix: &'a Fix) -> Option<Mending<'a>> {
+fn sarif_fix<'a>(sources: &Sources, fix: &'a Fix) -> Option<SarifFix<'a>> {
     let source = region(sources, &fix.edits.first()?.place)?.source;
     let replacement = |edit: &'a Edit| {
         let at = region(sources, &edit.place)?;
@@ -208,7 +208,7 @@ fn mending<'a>(sources: &Sources, fix: &'a Fix) -> Option<Mending<'a>> {
     };
     let replacements = fix.edits.iter().map(replacement).collect::<Option<Vec<_>>>()?;
     let change = Change { artifact_location: artifact(source), replacements };
-    Some(Mending { description: Message { text: &fix.message }, artifact_changes: [change] })
+    Some(SarifFix { description: Message { text: &fix.message }, artifact_changes: [change] })
 }
 
 fn utf16(source: &Source, span: Span) -> Region {

@@ -127,7 +127,7 @@ fn odd_places() {
 }
 
 #[test]
-fn color_is_asked_for() {
+fn color_is_requested() {
     let (sources, diagnostics) = fixture();
     let style = |color| TextStyle { color, ..TextStyle::default() };
     assert!(render(Format::Text, &sources, &diagnostics, &style(true)).contains("\u{1b}["));

@@ -5,44 +5,44 @@
 use jobc_schema::Scalar;
 use jobc_schema::scalar::ScalarKind;
 
-use super::{Declared, Overrides, checked, describe, parse, stand_in};
+use super::{Declaration, Overrides, checked, describe, parse, stand_in};
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::source::Span;
 
 /// The value of a parameter, and whether the environment has it.
-pub(super) struct Found {
+pub(super) struct EnvironmentValue {
     pub(super) value: Scalar,
     pub(super) is_from_environment: bool,
 }
 
 /// The value of a variable in the parameter's type, else the default that is written beside its name.
 pub(super) fn value(
-    param: &Declared<'_>,
+    param: &Declaration<'_>,
     variable: &str,
     at: Span,
     overrides: &Overrides<'_>,
     sink: &mut Sink,
-) -> Found {
+) -> EnvironmentValue {
     let written = param.default.as_ref().and_then(|(value, _)| super::convert(value, param.kind));
     let Some(look) = overrides.environment else {
-        let value = written.unwrap_or_else(|| likely(param));
-        return Found { value, is_from_environment: true };
+        let value = written.unwrap_or_else(|| placeholder(param));
+        return EnvironmentValue { value, is_from_environment: true };
     };
     if let Some(text) = look(variable) {
-        let value = read(&text, param, variable, at, sink).unwrap_or_else(|| likely(param));
-        return Found { value, is_from_environment: true };
+        let value = read(&text, param, variable, at, sink).unwrap_or_else(|| placeholder(param));
+        return EnvironmentValue { value, is_from_environment: true };
     }
     let value = written.unwrap_or_else(|| {
         // A default of the wrong type was reported itself.
         if param.default.is_none() {
             sink.push(unset(param, variable, at));
         }
-        likely(param)
+        placeholder(param)
     });
-    Found { value, is_from_environment: false }
+    EnvironmentValue { value, is_from_environment: false }
 }
 
-fn read(text: &str, param: &Declared<'_>, variable: &str, at: Span, sink: &mut Sink) -> Option<Scalar> {
+fn read(text: &str, param: &Declaration<'_>, variable: &str, at: Span, sink: &mut Sink) -> Option<Scalar> {
     let Some(value) = parse(text, param.kind) else {
         let wanted = describe(param.kind);
         let message = format!(
@@ -66,9 +66,9 @@ fn read(text: &str, param: &Declared<'_>, variable: &str, at: Span, sink: &mut S
     value
 }
 
-fn unset(param: &Declared<'_>, variable: &str, at: Span) -> Diagnostic {
+fn unset(param: &Declaration<'_>, variable: &str, at: Span) -> Diagnostic {
     let name = param.name;
-    let example = likely(param);
+    let example = placeholder(param);
     let example = if param.kind == ScalarKind::String && param.choices.is_empty() {
         "VALUE".to_owned()
     } else {
@@ -82,7 +82,7 @@ fn unset(param: &Declared<'_>, variable: &str, at: Span) -> Diagnostic {
 }
 
 /// A value that the rules allow, where the real one is not known.
-fn likely(param: &Declared<'_>) -> Scalar {
+fn placeholder(param: &Declaration<'_>) -> Scalar {
     if let Some(choice) = param.choices.first() {
         return choice.clone();
     }

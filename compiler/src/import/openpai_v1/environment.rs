@@ -6,7 +6,7 @@ use crate::import::fields::{Fields, describe};
 use crate::import::nodes::{entry, string};
 
 /// The words that OpenPAI understood, with what each did.
-const WORDS: [(&str, &str); 2] = [
+const VARIABLE_NAMES: [(&str, &str); 2] = [
     ("paiAzRDMA", "Azure's RDMA is gone from OpenPAI; InfiniBand is `infiniband` of protocol v2"),
     ("isDebug", "OpenPAI kept a failed container for a week; write `|| sleep 7d` behind the command"),
 ];
@@ -33,7 +33,7 @@ pub(super) fn variables(job: &Fields<'_>, sink: &mut Sink) -> Vec<Entry> {
                 continue;
             }
         };
-        if let Some((word, why)) = WORDS.iter().find(|(word, _)| *word == item.key) {
+        if let Some((word, why)) = VARIABLE_NAMES.iter().find(|(word, _)| *word == item.key) {
             if super::has_effect(&item.value) {
                 let message = format!("`{word}` is left out: protocol v2 has nothing like it");
                 sink.push(

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::{Entry, Node, Value};
-use crate::openpai::{LONGEST_LABEL, LONGEST_ROLE, converted};
+use crate::openpai::{MAX_LABEL, MAX_ROLE_NAME, converted};
 use crate::source::Span;
 
 use super::super::fields::{Fields, describe, wrong};
@@ -28,7 +28,7 @@ const KNOWN: &[&str] = &[
 const DEFAULT_MEMORY: &str = "100MiB";
 
 /// Fields that have another name in protocol v1.
-const ELSEWHERE: [(&str, &str); 8] = [
+const MISPLACED_FIELDS: [(&str, &str); 8] = [
     ("instances", "`taskNumber`"),
     ("cpu", "`cpuNumber`"),
     ("gpu", "`gpuNumber`"),
@@ -40,7 +40,7 @@ const ELSEWHERE: [(&str, &str); 8] = [
 ];
 
 /// The settings of the job for all its roles.
-pub(super) struct Shared<'a> {
+pub(super) struct JobSettings<'a> {
     /// `gpuType`: the field and the model.
     pub(super) gpu_type: Option<(&'a Entry, &'a str)>,
     /// What runs before each command.
@@ -48,7 +48,7 @@ pub(super) struct Shared<'a> {
 }
 
 /// Turns a task role into a role of ours under its name: its own, else `task<index>`.
-pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut Sink) -> Option<Entry> {
+pub(super) fn import(index: usize, item: &Node, shared: &JobSettings<'_>, sink: &mut Sink) -> Option<Entry> {
     let Some(first) = item.entries().first() else {
         let message =
             format!("item {} of `taskRoles` must be a map of fields, not {}", index + 1, describe(item));
@@ -58,7 +58,7 @@ pub(super) fn import(index: usize, item: &Node, shared: &Shared<'_>, sink: &mut 
     let named = item.get("name").and_then(Node::as_str);
     let called = named.map_or_else(|| format!("{}", index + 1), |name| format!("`{name}`"));
     let role = Fields { node: item, place: first.key_span, within: format!(" in task role {called}") };
-    role.refuse_others_but(KNOWN, &ELSEWHERE, sink);
+    role.refuse_others_but(KNOWN, &MISPLACED_FIELDS, sink);
 
     let (name, name_span) = name(index, &role, sink)?;
     let mut entries = vec![];
@@ -98,7 +98,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     let Some((field, text)) = role.text("name", sink) else {
         return Some((format!("task{index}"), role.place));
     };
-    let Some(ours) = converted(text, LONGEST_ROLE, true) else {
+    let Some(ours) = converted(text, MAX_ROLE_NAME, true) else {
         wrong(field, "a name with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -112,7 +112,7 @@ fn name(index: usize, role: &Fields<'_>, sink: &mut Sink) -> Option<(String, Spa
     Some((ours, field.value.span))
 }
 
-fn resources(role: &Fields<'_>, span: Span, shared: &Shared<'_>, sink: &mut Sink) -> Vec<Entry> {
+fn resources(role: &Fields<'_>, span: Span, shared: &JobSettings<'_>, sink: &mut Sink) -> Vec<Entry> {
     let mut entries = vec![];
     match role.number("cpuNumber", 1, sink) {
         Some((field, _)) => entries.push(entry("cpu", field.key_span, field.value.clone())),
@@ -195,7 +195,7 @@ fn ports(role: &Fields<'_>, sink: &mut Sink) -> Option<Entry> {
 
 fn label(field: &Entry, port: &Fields<'_>, sink: &mut Sink) -> Option<(String, Span)> {
     let (_, text) = port.text("label", sink)?;
-    let Some(ours) = converted(text, LONGEST_LABEL, true) else {
+    let Some(ours) = converted(text, MAX_LABEL, true) else {
         wrong(field, "a label with at least one letter or digit of ASCII", sink);
         return None;
     };
@@ -218,7 +218,7 @@ pub(super) fn labels(role: &Node) -> Map<String, Json> {
     let ports = role.get("portList").map(Node::items).unwrap_or_default();
     let label = |port: &Node| {
         let label = port.get("label")?.as_str()?;
-        let ours = converted(label, LONGEST_LABEL, true)?;
+        let ours = converted(label, MAX_LABEL, true)?;
         let fits = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         let count = port.get("portNumber").map_or(Json::from(1), Node::to_json);
         (fits && ours.replace('-', "_") != label).then(|| (label.to_owned(), count))

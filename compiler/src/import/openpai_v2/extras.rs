@@ -95,11 +95,11 @@ fn hived(field: &Entry, roles: &[TaskRole<'_>], settings: &mut Map<String, Json>
     let fields =
         Fields { node: &field.value, place: field.key_span, within: " in `hivedScheduler`".to_owned() };
     fields.refuse_others(&["jobPriorityClass", "taskRoles"], sink);
-    let mut said = false;
+    let mut reported = false;
     if let Some((field, class)) = fields.text("jobPriorityClass", sink) {
         if ["prod", "test", "oppo"].contains(&class) {
             settings.insert("priority".to_owned(), class.into());
-            said = true;
+            reported = true;
         } else {
             wrong(field, "`prod`, `test` or `oppo`", sink);
         }
@@ -144,13 +144,13 @@ fn hived(field: &Entry, roles: &[TaskRole<'_>], settings: &mut Map<String, Json>
         }
         if !cell.is_empty() {
             chosen.insert(role.ours.clone(), cell.into());
-            said = true;
+            reported = true;
         }
     }
     if !chosen.is_empty() {
         settings.insert("roles".to_owned(), chosen.into());
     }
-    if said {
+    if reported {
         sink.push(note_kept("`hivedScheduler`", field.key_span));
     }
 }

@@ -13,22 +13,22 @@ use crate::suggest;
 pub(super) const EVENTS: [&str; 2] = ["taskStarts", "taskSucceeds"];
 
 /// The parameters of a plugin, and those it does not start without.
-struct Accepted {
+struct PluginParameters {
     plugin: &'static str,
     known: &'static [&'static str],
     required: &'static [&'static str],
 }
 
-const ACCEPTED: [Accepted; 5] = [
-    Accepted {
+const ACCEPTED: [PluginParameters; 5] = [
+    PluginParameters {
         plugin: "ssh",
         known: &["jobssh", "sshbarrier", "sshbarrierTimeout", "userssh"],
         required: &[],
     },
-    Accepted { plugin: "cmd", known: &["preCommands", "postCommands", "callbacks"], required: &[] },
-    Accepted { plugin: "git", known: &["repo_uri", "options", "clone_dir"], required: &["repo_uri"] },
-    Accepted { plugin: "teamwise_storage", known: &["storageConfigNames"], required: &[] },
-    Accepted { plugin: "tensorboard", known: &["port", "logdir"], required: &[] },
+    PluginParameters { plugin: "cmd", known: &["preCommands", "postCommands", "callbacks"], required: &[] },
+    PluginParameters { plugin: "git", known: &["repo_uri", "options", "clone_dir"], required: &["repo_uri"] },
+    PluginParameters { plugin: "teamwise_storage", known: &["storageConfigNames"], required: &[] },
+    PluginParameters { plugin: "tensorboard", known: &["port", "logdir"], required: &[] },
 ];
 
 /// Reports what a plugin's parameters hold that the plugin does not take; `besides` is what a prerequisite has next

@@ -1,7 +1,7 @@
 //! Runtime plugins: what runs around the commands, and what only a cluster of OpenPAI's understands.
 
 use super::parameters::{self, EVENTS};
-use super::script::{Around, Text};
+use super::script::{PluginCommands, ScriptPart};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
@@ -13,7 +13,7 @@ use crate::suggest;
 const CLONE_DIR: &str = "/usr/local/pai/code";
 
 /// The parameters of a plugin that has none.
-static NOTHING: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
+static NULL_NODE: Node = Node { span: Span { source: SourceId(0), start: 0, end: 0 }, value: Value::Null };
 
 /// A runtime plugin.
 pub(super) struct Plugin<'a> {
@@ -135,7 +135,7 @@ impl<'a> Plugin<'a> {
 
     /// Its parameters as fields; nothing is in them if it has none.
     pub(super) fn fields(&self) -> Fields<'a> {
-        let node = self.parameters.unwrap_or(&NOTHING);
+        let node = self.parameters.unwrap_or(&NULL_NODE);
         let place = self.node.get("plugin").map_or(self.node.span, |name| name.span);
         Fields { node, place, within: format!(" in the plugin `{}`", self.name) }
     }
@@ -170,7 +170,7 @@ impl<'a> Plugin<'a> {
     }
 
     /// What it runs around the commands of its roles.
-    pub(super) fn around(&self) -> Vec<Around<'a>> {
+    pub(super) fn plugin_commands(&self) -> Vec<PluginCommands<'a>> {
         match self.name {
             "cmd" => self.cmd(),
             "git" => self.git().into_iter().collect(),
@@ -178,15 +178,16 @@ impl<'a> Plugin<'a> {
         }
     }
 
-    fn cmd(&self) -> Vec<Around<'a>> {
+    fn cmd(&self) -> Vec<PluginCommands<'a>> {
         // Its mistakes were reported when it was read.
         let mut quiet = Sink::new();
         let fields = self.fields();
         let mut around = Vec::new();
         let mut add = |before: bool, commands: Vec<(&'a Node, &'a str)>| {
             if !commands.is_empty() {
-                let commands = commands.into_iter().map(|(node, text)| Text::Written(node, text)).collect();
-                around.push(Around { before, commands, may_fail: self.may_fail });
+                let commands =
+                    commands.into_iter().map(|(node, text)| ScriptPart::Written(node, text)).collect();
+                around.push(PluginCommands { before, commands, may_fail: self.may_fail });
             }
         };
         add(true, fields.texts("preCommands", &mut quiet));
@@ -199,13 +200,17 @@ impl<'a> Plugin<'a> {
         around
     }
 
-    fn git(&self) -> Option<Around<'a>> {
+    fn git(&self) -> Option<PluginCommands<'a>> {
         let repository = self.parameter("repo_uri")?.as_str()?;
         let directory = self.parameter("clone_dir").and_then(Node::as_str).unwrap_or(CLONE_DIR);
         let options = self.parameter("options").map(Node::items).unwrap_or_default();
         let options: String =
             options.iter().filter_map(Node::as_str).map(|option| format!("{option} ")).collect();
         let command = format!("git clone {options}{repository} {directory}");
-        Some(Around { before: true, commands: vec![Text::Made(command)], may_fail: self.may_fail })
+        Some(PluginCommands {
+            before: true,
+            commands: vec![ScriptPart::Made(command)],
+            may_fail: self.may_fail,
+        })
     }
 }

@@ -81,12 +81,12 @@ impl<'a> Pool<'a> {
     }
 
     /// What a role's list of prerequisites brings, each after what it requires, once.
-    pub(super) fn brought(&self, names: &[(&'a Node, &'a str)], sink: &mut Sink) -> Vec<&Prerequisite<'a>> {
+    pub(super) fn resolve(&self, names: &[(&'a Node, &'a str)], sink: &mut Sink) -> Vec<&Prerequisite<'a>> {
         let mut brought = Vec::new();
         let mut seen = Vec::new();
         for (node, name) in names {
             if self.0.iter().any(|p| p.name == *name) {
-                self.bring(name, &mut seen, &mut brought);
+                self.resolve_one(name, &mut seen, &mut brought);
             } else {
                 let message = format!("unknown prerequisite `{name}`");
                 sink.push(self.unknown(message, node, name, |_| true));
@@ -95,14 +95,19 @@ impl<'a> Pool<'a> {
         brought
     }
 
-    fn bring<'p>(&'p self, name: &str, seen: &mut Vec<String>, brought: &mut Vec<&'p Prerequisite<'a>>) {
+    fn resolve_one<'p>(
+        &'p self,
+        name: &str,
+        seen: &mut Vec<String>,
+        brought: &mut Vec<&'p Prerequisite<'a>>,
+    ) {
         if seen.iter().any(|known| known == name) {
             return;
         }
         seen.push(name.to_owned());
         for prerequisite in self.0.iter().filter(|p| p.name == name) {
             for (_, required) in &prerequisite.require {
-                self.bring(required, seen, brought);
+                self.resolve_one(required, seen, brought);
             }
             brought.push(prerequisite);
         }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Entry;
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
-use crate::openpai::{LONGEST_LABEL, OWN_PORTS, SHM_MIB, converted};
+use crate::openpai::{MAX_LABEL, OWN_PORTS, SHM_MIB, converted};
 
 /// `resourcePerInstance` and `extraContainerOptions`.
 pub(super) fn read(
@@ -38,8 +38,8 @@ pub(super) fn read(
     if let Some((field, count)) = memory {
         entries.push(entry("memory", field.key_span, string(field.value.span, format!("{count}MiB"))));
     }
-    let most = memory.map_or(u64::MAX, |(_, count)| count);
-    entries.extend(container_options(role, most, unasked, kept, sink));
+    let max = memory.map_or(u64::MAX, |(_, count)| count);
+    entries.extend(container_options(role, max, unasked, kept, sink));
     if let Some((field, count)) = gpu {
         entries.push(entry("gpu", field.key_span, number(field.value.span, count)));
     }
@@ -51,7 +51,7 @@ pub(super) fn read(
 
 fn container_options(
     role: &Fields<'_>,
-    most: u64,
+    max: u64,
     unasked: bool,
     kept: &mut Map<String, Json>,
     sink: &mut Sink,
@@ -70,7 +70,7 @@ fn container_options(
             kept.insert("extraContainerOptions".to_owned(), json!({ "shmMB": count }));
         }
     } else if unasked {
-        let text = format!("{}MiB", SHM_MIB.min(most));
+        let text = format!("{}MiB", SHM_MIB.min(max));
         entries.push(entry("shm", role.place, string(role.place, text)));
     }
     if let Some((field, true)) = options.and_then(|(_, options)| options.flag("infiniband", sink)) {
@@ -93,7 +93,7 @@ fn ports_of(
     }
     for port in ports.node.entries() {
         let Some((_, count)) = ports.number(&port.key, 1, sink) else { continue };
-        let Some(ours) = converted(&port.key, LONGEST_LABEL, true) else {
+        let Some(ours) = converted(&port.key, MAX_LABEL, true) else {
             let message = format!("`{}` is not the label of a port", port.key);
             sink.push(
                 Diagnostic::error(codes::OPENPAI_VALUE, message)

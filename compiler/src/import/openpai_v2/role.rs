@@ -8,17 +8,17 @@ use super::deployment::Deployment;
 use super::plugins::Plugin;
 use super::prerequisites::{Pool, Prerequisite};
 use super::resources;
-use super::script::{self, Around};
+use super::script::{self, PluginCommands};
 use super::template::{Scope, secret_name};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, map, number, string};
-use crate::openpai::{LONGEST_ROLE, SectionValue, Sections, converted};
+use crate::openpai::{MAX_ROLE_NAME, SectionValue, Sections, converted};
 use crate::source::Span;
 
 /// Fields that are somewhere else, most of them since protocol v1, with what to write.
-const ELSEWHERE: [(&str, &str); 17] = [
+const MISPLACED_FIELDS: [(&str, &str); 17] = [
     ("taskNumber", "`instances`"),
     ("cpuNumber", "`cpu` in `resourcePerInstance`"),
     ("cpu", "it in `resourcePerInstance`"),
@@ -79,7 +79,7 @@ pub(super) fn read<'a>(field: &'a Entry, job: &Job<'_, 'a>, sink: &mut Sink) -> 
         wrong(field, "a map of fields", sink);
         return None;
     }
-    role.refuse_others_but(&crate::openpai::ROLE_FIELDS, &ELSEWHERE, sink);
+    role.refuse_others_but(&crate::openpai::ROLE_FIELDS, &MISPLACED_FIELDS, sink);
     let mut kept = Map::new();
     let mut scope = job.scope.clone();
     for (kind, chosen) in &mut scope.chosen {
@@ -118,7 +118,7 @@ fn name(field: &Entry, sink: &mut Sink) -> Option<String> {
     let mut letters = text.chars();
     let fits = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let ours = converted(text, LONGEST_ROLE, true).filter(|_| fits);
+    let ours = converted(text, MAX_ROLE_NAME, true).filter(|_| fits);
     let Some(ours) = ours else {
         let message = format!("`{text}` is not the name of a task role");
         let mut diagnostic = Diagnostic::error(codes::OPENPAI_VALUE, message)
@@ -155,13 +155,13 @@ fn commands<'a>(
     let own = role.texts("commands", sink);
     let names =
         if role.entry("prerequisites").is_some() { role.texts("prerequisites", sink) } else { vec![] };
-    let brought: Vec<&Prerequisite<'a>> = job.pool.brought(&names, sink);
-    let mut around: Vec<Around<'a>> = Vec::new();
+    let brought: Vec<&Prerequisite<'a>> = job.pool.resolve(&names, sink);
+    let mut around: Vec<PluginCommands<'a>> = Vec::new();
     for plugin in brought.into_iter().filter_map(|prerequisite| prerequisite.plugin.as_ref()) {
-        around.extend(plugin.around());
+        around.extend(plugin.plugin_commands());
     }
     for plugin in job.plugins.iter().filter(|plugin| plugin.is_for(raw)) {
-        around.extend(plugin.around());
+        around.extend(plugin.plugin_commands());
     }
     let (before, after) = job.deployment.map(|deployment| deployment.of(raw)).unwrap_or_default();
     let all: Vec<_> = before.iter().chain(&own).chain(&after).copied().collect();

@@ -4,21 +4,21 @@
 //! how `run` is run. Commands of plugins run in a process of their own, so they get parentheses: a `cd` in one does
 //! not move the others.
 
-use super::template::{Filled, Scope};
+use super::template::{RenderedText, Scope};
 use crate::diagnostic::Sink;
 use crate::document::Node;
 use crate::openpai::{Variables, with_variables};
 
 /// Commands of a plugin.
-pub(super) struct Around<'a> {
+pub(super) struct PluginCommands<'a> {
     pub(super) before: bool,
-    pub(super) commands: Vec<Text<'a>>,
+    pub(super) commands: Vec<ScriptPart<'a>>,
     /// Whether a failure of theirs counts for nothing.
     pub(super) may_fail: bool,
 }
 
 /// A command of the file, or a command that replaces a plugin.
-pub(super) enum Text<'a> {
+pub(super) enum ScriptPart<'a> {
     Written(&'a Node, &'a str),
     Made(String),
 }
@@ -34,7 +34,7 @@ pub(super) struct Script {
 /// Puts a script together: what plugins run before becomes `setup`, the rest `run`.
 pub(super) fn assemble(
     commands: &[(&Node, &str)],
-    around: &[Around<'_>],
+    around: &[PluginCommands<'_>],
     scope: &Scope<'_>,
     sink: &mut Sink,
 ) -> Script {
@@ -74,14 +74,16 @@ fn ended(mut text: String) -> String {
     text
 }
 
-impl Around<'_> {
+impl PluginCommands<'_> {
     fn script(&self, scope: &Scope<'_>, sink: &mut Sink) -> String {
         let lines: Vec<String> = self
             .commands
             .iter()
             .map(|text| match text {
-                Text::Written(node, text) => scope.fill(text, node.span, sink).expression.trim().to_owned(),
-                Text::Made(text) => text.clone(),
+                ScriptPart::Written(node, text) => {
+                    scope.fill(text, node.span, sink).expression.trim().to_owned()
+                }
+                ScriptPart::Made(text) => text.clone(),
             })
             .collect();
         let lines = lines.join("\n");
@@ -96,7 +98,7 @@ pub(super) fn filled(commands: &[(&Node, &str)], scope: &Scope<'_>) -> Vec<Strin
     commands
         .iter()
         .map(|(node, text)| {
-            let Filled { value, .. } = scope.fill(text, node.span, &mut quiet);
+            let RenderedText { value, .. } = scope.fill(text, node.span, &mut quiet);
             value
         })
         .collect()

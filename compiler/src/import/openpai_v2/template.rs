@@ -26,7 +26,7 @@ pub(super) struct Scope<'a> {
 
 /// A text with its templates filled in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Filled {
+pub(super) struct RenderedText {
     /// With expressions for parameters.
     pub(super) expression: String,
     /// With their values.
@@ -43,8 +43,8 @@ enum Piece<'t> {
 
 impl Scope<'_> {
     /// Fills a text in; what cannot be filled in is reported, and stands as it was.
-    pub(super) fn fill(&self, text: &str, span: Span, sink: &mut Sink) -> Filled {
-        let mut filled = Filled::default();
+    pub(super) fn fill(&self, text: &str, span: Span, sink: &mut Sink) -> RenderedText {
+        let mut filled = RenderedText::default();
         for piece in pieces(text) {
             match piece {
                 Piece::Text(text) => filled.push(&text.replace("${{", "${{ '${{' }}"), text),
@@ -70,9 +70,9 @@ impl Scope<'_> {
     }
 
     /// The value of a name, as an expression and as text.
-    fn value(&self, name: &str) -> Result<(String, String), Unknown> {
+    fn value(&self, name: &str) -> Result<(String, String), UnknownName> {
         if name.starts_with(['#', '^', '/', '>', '{', '&', '=', '!']) {
-            return Err(Unknown::new("a template can only contain names"));
+            return Err(UnknownName::new("a template can only contain names"));
         }
         let path = name.replace('[', ".").replace(']', "");
         let mut path = path.split('.');
@@ -85,22 +85,22 @@ impl Scope<'_> {
                 ([name], Some(known)) if known.iter().any(|entry| entry.key == *name) => {
                     Ok(same(format!("<% $secrets.{name} %>")))
                 }
-                ([name], Some(known)) => Err(Unknown::among("secrets", name, known)),
-                _ => Err(Unknown::new("a secret is named as `$secrets.NAME`")),
+                ([name], Some(known)) => Err(UnknownName::with_candidates("secrets", name, known)),
+                _ => Err(UnknownName::new("a secret is named as `$secrets.NAME`")),
             },
             _ => {
                 let Some((kind, chosen)) =
                     self.chosen.iter().find(|(kind, _)| scope.strip_prefix('$') == Some(*kind))
                 else {
                     let scopes = ["$parameters", "$secrets", "$data", "$output", "$script"];
-                    let mut unknown = Unknown::new(
+                    let mut unknown = UnknownName::new(
                         "names begin with `$parameters`, `$secrets`, `$data`, `$output` or `$script`",
                     );
                     unknown.near = suggest::nearest(scope, scopes).map(|near| name.replacen(scope, near, 1));
                     return Err(unknown);
                 };
                 let Some(item) = chosen else {
-                    return Err(Unknown::new(format!(
+                    return Err(UnknownName::new(format!(
                         "the role names no {kind}: write `{kind}: NAME` next to its `commands`, with the name of a prerequisite"
                     )));
                 };
@@ -109,12 +109,12 @@ impl Scope<'_> {
         }
     }
 
-    fn parameter(&self, path: &[&str]) -> Result<(String, String), Unknown> {
+    fn parameter(&self, path: &[&str]) -> Result<(String, String), UnknownName> {
         let Some((name, rest)) = path.split_first() else {
-            return Err(Unknown::new("a parameter is named as `$parameters.NAME`"));
+            return Err(UnknownName::new("a parameter is named as `$parameters.NAME`"));
         };
         let Some(entry) = self.parameters.iter().find(|entry| entry.key == *name) else {
-            return Err(Unknown::among("parameters", name, self.parameters));
+            return Err(UnknownName::with_candidates("parameters", name, self.parameters));
         };
         let value = descend(&entry.value, rest, "$parameters")?;
         let expression = if is_param(entry) {
@@ -125,7 +125,7 @@ impl Scope<'_> {
         Ok((expression, value))
     }
 
-    fn undefined(name: &str, at: Span, why: &Unknown) -> Diagnostic {
+    fn undefined(name: &str, at: Span, why: &UnknownName) -> Diagnostic {
         let message = format!("unknown name `{}`", name.trim());
         let mut diagnostic = Diagnostic::error(codes::OPENPAI_TEMPLATE, message)
             .at_span(at, "")
@@ -153,7 +153,7 @@ impl Scope<'_> {
     }
 }
 
-impl Filled {
+impl RenderedText {
     fn push(&mut self, expression: &str, value: &str) {
         self.expression.push_str(expression);
         self.value.push_str(value);
@@ -161,17 +161,17 @@ impl Filled {
 }
 
 /// Why a name is unknown, and a similar name.
-struct Unknown {
+struct UnknownName {
     note: String,
     near: Option<String>,
 }
 
-impl Unknown {
+impl UnknownName {
     fn new(note: impl Into<String>) -> Self {
         Self { note: note.into(), near: None }
     }
 
-    fn among(scope: &str, name: &str, known: &[Entry]) -> Self {
+    fn with_candidates(scope: &str, name: &str, known: &[Entry]) -> Self {
         let names = || known.iter().map(|entry| entry.key.as_str());
         let mut note = format!("`{scope}` has no `{name}`");
         if !known.is_empty() {
@@ -194,13 +194,15 @@ pub(super) fn is_param(entry: &Entry) -> bool {
 }
 
 /// The text of what a path leads to, as JavaScript writes it.
-fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, Unknown> {
+fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, UnknownName> {
     let mut node = node;
     for step in path {
         let Some(next) = node.get(step) else {
             let mut unknown = match &node.value {
-                Value::Sequence(items) => Unknown::new(format!("there are {} items, from [0]", items.len())),
-                _ => Unknown::among(&scope[1..], step, node.entries()),
+                Value::Sequence(items) => {
+                    UnknownName::new(format!("there are {} items, from [0]", items.len()))
+                }
+                _ => UnknownName::with_candidates(&scope[1..], step, node.entries()),
             };
             if path.len() > 1 {
                 unknown.near = None;
@@ -213,9 +215,11 @@ fn descend(node: &Node, path: &[&str], scope: &str) -> Result<String, Unknown> {
         Value::String(text) => Ok(text.clone()),
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number { number, .. } => Ok(number_text(number)),
-        Value::Null => Err(Unknown::new("it has no value")),
-        Value::Sequence(_) => Err(Unknown::new("it is a list; name one of its items, as in `$data.uri[0]`")),
-        Value::Mapping(entries) => Err(Unknown::new(format!(
+        Value::Null => Err(UnknownName::new("it has no value")),
+        Value::Sequence(_) => {
+            Err(UnknownName::new("it is a list; name one of its items, as in `$data.uri[0]`"))
+        }
+        Value::Mapping(entries) => Err(UnknownName::new(format!(
             "it is a map; name one of {}",
             suggest::list(entries.iter().map(|entry| entry.key.as_str()))
         ))),

@@ -3,7 +3,7 @@
 use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 use crate::document::Value;
 
-use super::super::scalar::{self, Plain};
+use super::super::scalar::{self, PlainScalar};
 use super::{Loader, shorten};
 
 impl Loader<'_, '_, '_> {
@@ -14,14 +14,14 @@ impl Loader<'_, '_, '_> {
         let text = self.text[start..self.at].to_owned();
         let span = self.report.span(start, self.at);
         match scalar::resolve(&text) {
-            Plain::Number(number) => {
+            PlainScalar::Number(number) => {
                 if !is_json(&text) {
                     let json = number.to_string();
                     self.spelling(&format!("`{text}` is not a JSON number: write `{json}`"), span, &json);
                 }
                 Value::Number { number, text }
             }
-            Plain::LeadingZero => {
+            PlainScalar::LeadingZero => {
                 let message = format!("the number {} begins with a zero", shorten(&text));
                 self.report.push(
                     Diagnostic::error(codes::LEADING_ZERO, message)
@@ -35,7 +35,7 @@ impl Loader<'_, '_, '_> {
                 );
                 Value::String(text)
             }
-            Plain::TooLarge => {
+            PlainScalar::TooLarge => {
                 let message = format!("the number {} does not fit into 64 bits", shorten(&text));
                 self.report.push(Diagnostic::error(codes::NUMBER, message).at_span(span, "").fix(
                     "quote it if it is text",

@@ -18,8 +18,8 @@ fn nesting_stops_early() {
         let units = ["[", "{a: ", "{\"a\":", "- ", "[[]", "? ", "&a [", "!!seq [", "{\"a\":[", "/*"];
         for unit in units {
             let text = unit.repeat(200_000 / unit.len());
-            let said = check(path, &text);
-            assert!(said.starts_with('J'), "{path} {unit:?}: {said:?}");
+            let output = check(path, &text);
+            assert!(output.starts_with('J'), "{path} {unit:?}: {output:?}");
         }
         // Legal here, broken there: all that counts is that they come to an end.
         for unit in ["\"", "'", "...", "#", "|", "\\\n"] {

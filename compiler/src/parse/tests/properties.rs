@@ -17,7 +17,7 @@ const PIECES: [&str; 40] = [
 ];
 
 /// A seed with pieces put in and cut out at arbitrary places.
-fn mutated() -> impl Strategy<Value = String> {
+fn mutation() -> impl Strategy<Value = String> {
     let edit = (any::<prop::sample::Index>(), 0_usize..4, prop::sample::select(&PIECES[..]));
     (prop::sample::select(&SEEDS[..]), prop::collection::vec(edit, 0..12)).prop_map(|(seed, edits)| {
         let mut chars: Vec<char> = seed.chars().collect();
@@ -41,7 +41,7 @@ proptest! {
 
     /// No text makes the parser panic, and every place it speaks of lies in the text.
     #[test]
-    fn nothing_panics(text in mutated(), path in prop::sample::select(&["a.yaml", "a.json", "-"][..])) {
+    fn nothing_panics(text in mutation(), path in prop::sample::select(&["a.yaml", "a.json", "-"][..])) {
         let (sources, document, diagnostics) = run(path, &text);
         prop_assert!(document.is_some() || !diagnostics.is_empty());
         for diagnostic in &diagnostics {
@@ -57,7 +57,7 @@ proptest! {
 
     /// A text without findings means the same to an independent reader.
     #[test]
-    fn other_readers_agree(text in mutated()) {
+    fn loads_as_other_parsers(text in mutation()) {
         let (_, document, diagnostics) = run("a.yaml", &text);
         // Where an anchor's name ends and what a mark in the middle means, the readers disagree on; and we read
         // comments in JSON.

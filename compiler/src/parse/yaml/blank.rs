@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_of_yaml_are_told_from_those_of_text() {
+    fn blanks_of_yaml_are_distinguished_from_those_of_text() {
         let check = |text: &str, places: &[usize]| {
             let found: Vec<usize> = all(text).into_iter().map(|(at, _)| at).collect();
             assert_eq!(found, places, "{text:?}");

@@ -42,7 +42,7 @@ struct Tag {
 }
 
 /// What the next value of a map belongs to.
-enum Pending {
+enum PendingKey {
     /// A key.
     Key(String, Span),
     /// `<<`, which is reported and then read as what was meant, so that nothing seems to be missing.
@@ -53,7 +53,7 @@ enum Pending {
 
 enum Items {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, keys: Keys, pending: Option<Pending>, merged: Vec<Entry> },
+    Map { entries: Vec<Entry>, keys: Keys, pending: Option<PendingKey>, merged: Vec<Entry> },
 }
 
 /// A list or map that is not closed yet.
@@ -229,12 +229,12 @@ impl<'t, 'r, 's> Builder<'t, 'r, 's> {
         match &mut frame.items {
             Items::List(items) => items.push(node),
             Items::Map { entries, pending, merged, .. } => match pending.take() {
-                Some(Pending::Key(key, key_span)) => {
+                Some(PendingKey::Key(key, key_span)) => {
                     frame.weight.text += key.len();
                     entries.push(Entry { key, key_span, value: node });
                 }
-                Some(Pending::Merge) => take_merge(node, merged),
-                Some(Pending::Dropped) | None => {}
+                Some(PendingKey::Merge) => take_merge(node, merged),
+                Some(PendingKey::Dropped) | None => {}
             },
         }
     }

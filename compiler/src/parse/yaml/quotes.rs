@@ -2,7 +2,7 @@
 
 /// Offset of the quote that is still open at `end`, searched from a place outside of quotes.
 pub(super) fn open_quote(text: &str, from: usize, end: usize) -> Option<usize> {
-    let mut rest = Outside { text, at: from };
+    let mut rest = QuoteScanner { text, at: from };
     while let Some((start, close)) = rest.next_quoted() {
         if start >= end {
             return None;
@@ -17,7 +17,7 @@ pub(super) fn open_quote(text: &str, from: usize, end: usize) -> Option<usize> {
 /// Offset of the first `wanted` outside of quotes and comments.
 pub(super) fn find_outside(text: &str, from: usize, end: usize, wanted: &[char]) -> Option<usize> {
     let mut at = from;
-    let mut quoted = Outside { text, at: from };
+    let mut quoted = QuoteScanner { text, at: from };
     loop {
         let next = quoted.next_quoted();
         let stop = next.map_or(end, |(start, _)| start.min(end));
@@ -74,12 +74,12 @@ pub(super) fn bad_escape(quoted: &str) -> Option<(usize, usize)> {
 }
 
 /// Walks over quoted scalars, outside of comments.
-struct Outside<'t> {
+struct QuoteScanner<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl Outside<'_> {
+impl QuoteScanner<'_> {
     /// Where the next quoted text opens and closes.
     fn next_quoted(&mut self) -> Option<(usize, Option<usize>)> {
         let bytes = self.text.as_bytes();

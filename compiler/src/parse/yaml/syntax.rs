@@ -39,7 +39,7 @@ pub(super) enum Fault {
 /// Reports the error that stopped the parser at a byte.
 pub(super) fn report(fault: Fault, at: usize, builder: &mut Builder<'_, '_, '_>) {
     let at = floor(builder.text, at);
-    let scene = Scene {
+    let scene = StopContext {
         text: builder.text,
         at,
         last: floor(builder.text, builder.last().min(at)),
@@ -56,7 +56,7 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// Where the parser stood when it stopped.
-struct Scene<'t> {
+struct StopContext<'t> {
     text: &'t str,
     at: usize,
     /// End of what was understood.
@@ -67,7 +67,7 @@ struct Scene<'t> {
     source: crate::source::SourceId,
 }
 
-impl Scene<'_> {
+impl StopContext<'_> {
     fn diagnose(&self, fault: Fault) -> Diagnostic {
         // An unquoted expression breaks the text in many ways; it is the likeliest mistake of all.
         if let Some((outer, _)) = self.flow

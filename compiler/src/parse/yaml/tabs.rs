@@ -100,7 +100,7 @@ fn width(indent: &str, tab: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn mended(text: &str) -> Option<String> {
+    fn replace_tabs(text: &str) -> Option<String> {
         let mut mended = text.to_owned();
         for (range, spaces) in replaced(text)?.into_iter().rev() {
             mended.replace_range(range, &spaces);
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn tabs_become_the_indentation_of_their_neighbours() {
-        let check = |text: &str, expected: &str| assert_eq!(mended(text).as_deref(), Some(expected));
+        let check = |text: &str, expected: &str| assert_eq!(replace_tabs(text).as_deref(), Some(expected));
         check("a:\n\tb:\n\t\tc: 1\n\t\td: 2\n", "a:\n  b:\n    c: 1\n    d: 2\n");
         check("a:\n    b:\n\tc: 1\n", "a:\n    b:\n        c: 1\n");
         check("a:\n    b: 1\n\tc: 1\n", "a:\n    b: 1\n    c: 1\n");
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn nothing_is_guessed() {
-        assert_eq!(mended("a:\n   b: 1\n\tc: 1\n\t\td: 1\n"), None);
-        assert_eq!(mended("a: 1\n\tb: [\n"), None);
+        assert_eq!(replace_tabs("a:\n   b: 1\n\tc: 1\n\t\td: 1\n"), None);
+        assert_eq!(replace_tabs("a: 1\n\tb: [\n"), None);
     }
 }

@@ -140,7 +140,7 @@ fn ray() {
 }
 
 #[test]
-fn nobody_serves_ssh_where_all_launch() {
+fn no_task_serves_ssh_where_all_launch() {
     let text = "version: 1\nname: job\nimage: a:1\nroles: {w: {instances: 2, run: srun x}}\ndistributed: {framework: mpi, roles: [w], launch: all}\n";
     assert_eq!(plan(text).distributed.unwrap().ssh, None);
 }

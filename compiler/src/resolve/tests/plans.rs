@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn a_job_on_one_machine() {
+fn a_job_on_one_host() {
     insta::assert_snapshot!(check(
         "
 version: 1

@@ -16,7 +16,7 @@ fn a_plan_does_not_grow_with_instances() {
 }
 
 #[test]
-fn a_role_of_a_large_job_is_told_of_those_it_can_need() {
+fn a_role_of_a_large_job_sees_the_roles_it_can_need() {
     let mut text = "version: 1\nname: many\nimage: a:1\nroles:\n  r0: {run: x}\n".to_owned();
     for role in 1..2000 {
         let _ = writeln!(
@@ -27,9 +27,9 @@ fn a_role_of_a_large_job_is_told_of_those_it_can_need() {
     }
     let plan = plan(&text);
     let last = plan.roles.last().unwrap();
-    let told: Vec<&str> =
+    let output: Vec<&str> =
         last.provided_env.keys().filter_map(|name| name.strip_prefix("JOBC_HOSTS_")).collect();
-    assert_eq!(told, ["R7", "R1998", "R1999"]);
+    assert_eq!(output, ["R7", "R1998", "R1999"]);
     assert_eq!(plan.stages.len(), 2000);
     assert_eq!(last.resources.gpu.as_ref().unwrap().first, 1998);
 }

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::{Node, Value};
 
 use super::super::forms::{BYTES, CPUS, DURATION};
-use super::super::report::{Report, written};
+use super::super::report::{Report, source_text};
 use super::super::{amounts, expression, place};
 use super::keys::below;
 
@@ -44,7 +44,7 @@ pub(super) fn check(at: &Pointer, node: &Node, path: &[&str], form: &str, report
     if !matches!(node.value, Value::String(_) | Value::Number { .. }) {
         return;
     }
-    let text = written(node);
+    let text = source_text(node);
     if expression::has(&text) {
         return;
     }

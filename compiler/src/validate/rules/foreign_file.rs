@@ -8,7 +8,7 @@ use crate::document::{Node, Value};
 use super::super::report::Report;
 
 /// Reports a Kubernetes manifest or a Compose file; whether it is one.
-pub(in super::super) fn found(report: &mut Report<'_>) -> bool {
+pub(in super::super) fn report_foreign(report: &mut Report<'_>) -> bool {
     let root = &report.document.root;
     // Who wrote `version: 1` with `roles` means a job, whatever else is there.
     if root.get("roles").is_some() {

@@ -32,24 +32,24 @@ pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
     match chosen[0] {
         "use" => {
             let why = "`use` selects a named image without changes; for changes, define another image under `images`";
-            apart(report, at, "use", &others, why);
+            report_exclusive(report, at, "use", &others, why);
         }
         "dockerfile" => {
             let stray: Vec<&str> =
                 others.into_iter().filter(|key| !["context", "target", "args"].contains(key)).collect();
             let why =
                 "only `context`, `target` and `args` go with a Dockerfile; put the rest into the Dockerfile";
-            apart(report, at, "dockerfile", &stray, why);
+            report_exclusive(report, at, "dockerfile", &stray, why);
         }
         _ => {
             let stray = present(image, &["target"]);
-            apart(report, at, "from", &stray, "`target` selects a stage of a `dockerfile`");
+            report_exclusive(report, at, "from", &stray, "`target` selects a stage of a `dockerfile`");
         }
     }
     if image.get("steps").is_some() {
         let stray = present(image, BUILD);
         let why = "`steps` gives the order itself; write these as steps: `- apt: [git]`";
-        apart(report, at, "steps", &stray, why);
+        report_exclusive(report, at, "steps", &stray, why);
     }
     for (index, step) in image.get("steps").map_or(&[][..], Node::items).iter().enumerate() {
         let keys = ["apt", "conda", "python", "copy", "run", "env", "workdir", "user"];
@@ -64,7 +64,7 @@ pub(super) fn block(at: &Pointer, image: &Node, report: &mut Report<'_>) {
 }
 
 /// Reports keys that do not go with one.
-fn apart(report: &mut Report<'_>, at: &Pointer, key: &str, stray: &[&str], why: &str) {
+fn report_exclusive(report: &mut Report<'_>, at: &Pointer, key: &str, stray: &[&str], why: &str) {
     let [first, rest @ ..] = stray else { return };
     let names: Vec<String> = stray.iter().map(|key| format!("`{key}`")).collect();
     let (go, within) = (if rest.is_empty() { "does" } else { "do" }, place::within(&place::segments(at)));

@@ -8,7 +8,7 @@ use crate::diagnostic::{Diagnostic, codes};
 use crate::document::Node;
 
 use super::super::place;
-use super::super::report::{Report, written};
+use super::super::report::{Report, source_text};
 
 /// The lists of a job.
 pub(super) fn job(root: &Node, report: &mut Report<'_>) {
@@ -43,7 +43,7 @@ pub(super) fn twice(at: &Pointer, node: &Node, path: &[&str], report: &mut Repor
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (index, item) in list.items().iter().enumerate() {
         if item.items().is_empty() && item.entries().is_empty() {
-            let text = written(item);
+            let text = source_text(item);
             if let Some(first) = seen.get(&text) {
                 let list = place::subject(&place::segments(&at));
                 report.push(

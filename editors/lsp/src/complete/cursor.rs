@@ -5,8 +5,8 @@
 //! the cursor is left out. If that does not parse either, only the lines that lead to the cursor by their indentation are
 //! kept.
 
+mod context_lines;
 mod json;
-mod near;
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::analysis::parse_alone;
 use crate::recover::is_json;
 use crate::text::Text;
 
-use near::{lines_above, near};
+use context_lines::{context_lines, lines_above};
 
 /// A private-use character, which is never typed.
 pub(super) const MARK: char = '\u{e0f3}';
@@ -51,7 +51,7 @@ pub(super) fn find(path: Option<&Utf8Path>, text: &Text, offset: usize) -> Vec<C
     }
     let before = &whole[line.start..offset.max(line.start)];
     let rest = &whole[offset.min(line.end)..line.end];
-    let (above, below) = near(whole, line.clone());
+    let (above, below) = context_lines(whole, line.clone());
     let moved = line.start - above.len();
     let found = parsed(path, &above, before, rest, &below, offset, moved);
     if !found.is_empty() {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::keys::written;
+use super::keys::default_text;
 use super::snippet;
 use crate::schema::{Schema, is_type, list};
 
@@ -112,7 +112,7 @@ fn stop(schema: &Schema, key: &str, property: &Value, number: usize) -> String {
     let versions = list(property, "enum").chain(list(resolved, "enum")).next();
     match versions.or(example) {
         Some(value) if !NAMED.contains(&key) => {
-            let text = written(value);
+            let text = default_text(value);
             if text.contains('\n') {
                 format!("${number}")
             } else {

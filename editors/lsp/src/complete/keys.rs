@@ -86,7 +86,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
             found.push(Item::new(CompletionItemKind::EnumMember, word).documentation(about).rank(1));
         }
         for value in list(form, "enum") {
-            found.push(Item::new(CompletionItemKind::EnumMember, &written(value)).rank(1));
+            found.push(Item::new(CompletionItemKind::EnumMember, &default_text(value)).rank(1));
         }
         if is_type(form, "boolean") {
             found.extend(["true", "false"].map(|word| Item::new(CompletionItemKind::Value, word).rank(1)));
@@ -96,7 +96,7 @@ fn values(context: &Context<'_>, schema: &Schema, part: &Value, whole: &Text, fo
     for value in shown.chain(schema.forms(part).into_iter().flat_map(|form| list(form, "examples"))) {
         if value.is_string() || value.is_number() || value.is_boolean() {
             let detail = if part.get("default") == Some(value) { "default" } else { "example" };
-            found.push(Item::new(CompletionItemKind::Value, &written(value)).detail(detail).rank(2));
+            found.push(Item::new(CompletionItemKind::Value, &default_text(value)).detail(detail).rank(2));
         }
     }
     for block in schema.snippets(part).filter(|_| !context.json) {
@@ -133,7 +133,7 @@ fn block_item(block: &Value, insert: &str) -> Item {
 }
 
 /// A scalar in YAML: quoted if a version would be read as a number.
-pub(super) fn written(value: &Value) -> String {
+pub(super) fn default_text(value: &Value) -> String {
     match value {
         Value::String(text)
             if text.parse::<f64>().is_ok() || matches!(text.as_str(), "true" | "false" | "null") =>

@@ -26,12 +26,12 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
         ["roles", role, "needs"] if key => {
             keyed(context.names_of("roles", &[role]), "${1|succeeded,ready,started|}", cursor)
         }
-        ["roles", role, "needs", _] if !key => listed(context.names_of("roles", &[role]), cursor),
+        ["roles", role, "needs", _] if !key => list_items(context.names_of("roles", &[role]), cursor),
         ["roles", role, "needs"] => in_brackets(context.names_of("roles", &[role])),
         ["distributed", "roles"] if key => {
             keyed(context.names_of("roles", &[]), "${1|worker,chief,head,ps,evaluator,launcher|}", cursor)
         }
-        ["distributed", "roles", _] if !key => listed(context.names_of("roles", &[]), cursor),
+        ["distributed", "roles", _] if !key => list_items(context.names_of("roles", &[]), cursor),
         ["distributed", "roles"] => in_brackets(context.names_of("roles", &[])),
         ["distributed", "launch"] => {
             let mut found =
@@ -43,12 +43,12 @@ fn of_job(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
             keyed(context.names_of(volumes, &[]), "\n  mount: ${1:/data}", cursor)
         }
         ["roles", _, volumes @ ("data" | "outputs"), _] if !key => {
-            listed(context.names_of(volumes, &[]), cursor)
+            list_items(context.names_of(volumes, &[]), cursor)
         }
         ["roles", _, volumes @ ("data" | "outputs")] => in_brackets(context.names_of(volumes, &[])),
         [.., "secret"] if !key => context.names_of("secrets", &[]),
         [.., "image", "secrets", _] | ["images", _, "secrets", _] if !key => {
-            listed(context.names_of("secrets", &[]), cursor)
+            list_items(context.names_of("secrets", &[]), cursor)
         }
         [.., "image", "use"] | ["images", _, "use"] => context.names_of("images", &[]),
         ["image"] | ["images", _] | ["roles", _, "image"] if !key => image_references(context),
@@ -85,10 +85,10 @@ fn of_targets(context: &Context<'_>, path: &[&str]) -> Vec<Item> {
     let of_jobs = |keys: &[&str]| job_names(context.session, context, keys);
     match path {
         ["default", _] => {
-            listed(declared(context.names.root.get("targets"), CompletionItemKind::Variable, &[]), cursor)
+            list_items(declared(context.names.root.get("targets"), CompletionItemKind::Variable, &[]), cursor)
         }
         ["targets", _, "kubernetes", "gpu", "provider"] => gpu_providers(),
-        ["targets", _, "kubernetes", "gpu", "models", _] => listed(gpu_models(), cursor),
+        ["targets", _, "kubernetes", "gpu", "models", _] => list_items(gpu_models(), cursor),
         ["targets", _, "kubernetes" | "openpai", "roles"] if cursor.is_key => {
             keyed(of_jobs(&["roles"]), "\n  $0", cursor)
         }
@@ -129,7 +129,7 @@ fn declared(map: Option<&Node>, kind: CompletionItemKind, but: &[&str]) -> Vec<I
 }
 
 /// Names as items of a list, without the existing ones.
-fn listed(names: Vec<Item>, cursor: &Cursor) -> Vec<Item> {
+fn list_items(names: Vec<Item>, cursor: &Cursor) -> Vec<Item> {
     names.into_iter().filter(|item| !cursor.taken.contains(&item.label)).collect()
 }
 
@@ -141,7 +141,7 @@ fn keyed(names: Vec<Item>, value: &str, cursor: &Cursor) -> Vec<Item> {
             if cursor.has_colon { item.label.clone() } else { format!("{}:{blank}{value}", item.label) };
         item.insert(text)
     };
-    listed(names, cursor).into_iter().map(insert).collect()
+    list_items(names, cursor).into_iter().map(insert).collect()
 }
 
 /// Names where a list may begin: as a list with one item.
@@ -195,16 +195,16 @@ fn gpu_models() -> Vec<Item> {
 fn mig_profiles(model: Option<&Node>) -> Vec<Item> {
     let model = model.and_then(Node::as_str).and_then(models::find);
     let cards: Vec<&str> =
-        model.iter().flat_map(models::Found::variants).filter_map(|v| v.mig.as_deref()).collect();
+        model.iter().flat_map(models::ModelMatch::variants).filter_map(|v| v.mig.as_deref()).collect();
     let mut found: Vec<Item> = vec![];
     for name in mig::names() {
         let fitting: Vec<&str> =
             mig::cards_with(name).filter(|card| cards.is_empty() || cards.contains(card)).collect();
         let Some(first) = fitting.first() else { continue };
-        let most = mig::profiles(first)
+        let max = mig::profiles(first)
             .and_then(|all| all.iter().find(|p| p.name() == name))
             .map(mig::Profile::max_instances);
-        let many = most.map_or_else(String::new, |n| format!("at most {n} on one card; "));
+        let many = max.map_or_else(String::new, |n| format!("at most {n} on one card; "));
         found.push(
             Item::new(CompletionItemKind::Constant, name).detail(format!("{many}{}", fitting.join(", "))),
         );
@@ -230,12 +230,12 @@ fn image_references(context: &Context<'_>) -> Vec<Item> {
     for reference in written_images(&context.names.root) {
         add(Item::new(CompletionItemKind::Value, &reference).detail("in this job"));
     }
-    for reference in images::seen() {
+    for reference in images::known_references() {
         let facts = images::facts(&reference).unwrap_or_default();
         let cuda = facts.cuda.map(|version| format!("CUDA {version}"));
         let python = facts.python.map(|version| format!("Python {version}"));
-        let told: Vec<String> = [cuda, python, facts.os].into_iter().flatten().collect();
-        add(Item::new(CompletionItemKind::Value, &reference).detail(told.join(", ")).rank(1));
+        let details: Vec<String> = [cuda, python, facts.os].into_iter().flatten().collect();
+        add(Item::new(CompletionItemKind::Value, &reference).detail(details.join(", ")).rank(1));
     }
     add(Item::new(CompletionItemKind::Keyword, "host")
         .detail("this host's own root file system, local runs only")

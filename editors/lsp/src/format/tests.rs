@@ -2,7 +2,7 @@
 
 use jobc_compiler::document::Value;
 
-use super::{format, same, sound};
+use super::{format, parse_valid, same};
 use crate::tests::{Fixture, snapshot};
 use crate::text::{Encoding, Text};
 
@@ -70,7 +70,8 @@ fn every_example_means_the_same_afterwards() {
                 .map(|line| format!("{}{line}\n", " ".repeat(line.len() - line.trim_start().len())))
                 .collect();
             let after = formatted(&deeper);
-            let (before, parsed) = (sound(&deeper).expect("it parses"), sound(&after).expect("it parses"));
+            let (before, parsed) =
+                (parse_valid(&deeper).expect("it parses"), parse_valid(&after).expect("it parses"));
             assert!(
                 same(&before.root, &parsed.root) && matches!(parsed.root.value, Value::Mapping(_)),
                 "{directory:?}"

@@ -17,7 +17,7 @@ use crate::session::Session;
 pub(super) fn of(session: &Session<'_>, uri: &Uri, plans: &[JobPlan], place: &Place<'_>) -> Option<String> {
     let job = plans.first()?;
     let path: Vec<&str> = place.path.iter().map(String::as_str).collect();
-    let told = match &path[..] {
+    let text = match &path[..] {
         ["name"] => objects(session, uri, plans),
         ["image"] => job.images.get("main").map(image).unwrap_or_default(),
         ["images", name] => job.images.get(*name).map(image).unwrap_or_default(),
@@ -29,7 +29,7 @@ pub(super) fn of(session: &Session<'_>, uri: &Uri, plans: &[JobPlan], place: &Pl
         ["roles", role, rest @ ..] => of_role(job, job.role(role)?, rest),
         _ => String::new(),
     };
-    Some(told).filter(|told| !told.is_empty())
+    Some(text).filter(|text| !text.is_empty())
 }
 
 fn of_role(job: &JobPlan, role: &RolePlan, rest: &[&str]) -> String {
@@ -147,8 +147,9 @@ fn cards(gpu: &GpuPlan, bytes: Option<u64>) -> Vec<String> {
             continue;
         }
         for size in model.variants.iter().map(|variant| variant.memory_gb) {
-            let named =
-                |it: &models::Found| it.model.name == model.name && it.memory_gb.is_none_or(|gb| gb == size);
+            let named = |it: &models::ModelMatch| {
+                it.model.name == model.name && it.memory_gb.is_none_or(|gb| gb == size)
+            };
             let large_enough = bytes.is_none_or(|bytes| size.saturating_mul(1 << 30) >= bytes);
             if (gpu.models.is_empty() || wanted.iter().any(named)) && large_enough {
                 found.push(format!("{} {size}GB", model.name));

@@ -12,7 +12,7 @@ fn check(name: &str, text: &str) {
 }
 
 fn shown(name: &str, text: &str, fixture: &Fixture) {
-    let told = match hover(&fixture.session, &fixture.uri, fixture.position()) {
+    let details = match hover(&fixture.session, &fixture.uri, fixture.position()) {
         None => "(nothing)".to_owned(),
         Some(hover) => {
             let Contents::MarkupContent(markdown) = hover.contents else { panic!("not markdown") };
@@ -23,7 +23,7 @@ fn shown(name: &str, text: &str, fixture: &Fixture) {
             )
         }
     };
-    snapshot("hover", name, text, &told);
+    snapshot("hover", name, text, &details);
 }
 
 const JOB: &str = "version: 1

@@ -2,12 +2,12 @@
 
 use jobc_compiler::document::{Document, Node};
 
-use super::{Found, Kind, Mention};
+use super::{Kind, Mention, NameCollector};
 
 /// The names of a targets file, in any order. What a target provides is data or an output. Both kinds are returned, and
 /// a job has one of them.
 pub(crate) fn names_of_targets(document: &Document, text: &str) -> Vec<Mention> {
-    let mut found = Found::new(text);
+    let mut found = NameCollector::new(text);
     let root = &document.root;
     found.keys(root.get("targets"), Kind::Target, "", true);
     for name in root.get("default").map(Node::items).unwrap_or_default() {

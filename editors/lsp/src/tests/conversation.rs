@@ -4,7 +4,7 @@ use jobc_compiler::files::MemoryFiles;
 use lsp_server::{Connection, Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
-use crate::server::{Ended, serve};
+use crate::server::{SessionEnd, serve};
 
 /// A client that keeps the messages it received.
 struct Client {
@@ -93,7 +93,7 @@ fn uri(name: &str) -> String {
 }
 
 /// Runs a script against a server, started with the capabilities and options of a client, and returns how it ended.
-fn talk(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> Ended {
+fn run_session(started_with: &Value, script: impl FnOnce(&mut Client) + Send) -> SessionEnd {
     let (server, connection) = Connection::memory();
     let disk = MemoryFiles::default();
     std::thread::scope(|scope| {
@@ -120,7 +120,7 @@ const GOOD: &str = "version: 1\nname: x\nimage: python:3.12-slim\nroles:\n  trai
 
 #[test]
 fn from_initialize_to_exit() {
-    let ended = talk(&json!({}), |client| {
+    let ended = run_session(&json!({}), |client| {
         client.open("job.yaml", &GOOD.replace("run: x", "runn: x"));
         assert_eq!(client.published("job.yaml").0, ["J0101 5:4"]);
         let range = json!({"start": {"line": 5, "character": 4}, "end": {"line": 5, "character": 8}});
@@ -131,13 +131,13 @@ fn from_initialize_to_exit() {
         assert_eq!(why, (-32803, "`file:///w/job.yaml` is not open".to_owned()));
         end(client);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
 fn an_end_without_shutdown_is_no_proper_one() {
-    assert_eq!(talk(&json!({}), |client| client.notify("exit", Value::Null)), Ended::Abruptly);
-    assert_eq!(talk(&json!({}), |_| {}), Ended::Abruptly, "the client is gone");
+    assert_eq!(run_session(&json!({}), |client| client.notify("exit", Value::Null)), SessionEnd::Abruptly);
+    assert_eq!(run_session(&json!({}), |_| {}), SessionEnd::Abruptly, "the client is gone");
 }
 
 #[test]
@@ -156,13 +156,13 @@ fn nothing_is_answered_before_initialize_or_after_shutdown() {
         let late = client.request("textDocument/hover", json!({})).expect_err("too late");
         assert_eq!(late.0, -32600, "InvalidRequest");
         client.notify("exit", Value::Null);
-        assert_eq!(server.join().expect("no panic"), Ended::Properly);
+        assert_eq!(server.join().expect("no panic"), SessionEnd::Properly);
     });
 }
 
 #[test]
 fn what_cannot_be_understood_is_refused_and_the_server_lives_on() {
-    talk(&json!({}), |client| {
+    run_session(&json!({}), |client| {
         let code = |answer: Result<Value, (i32, String)>| answer.expect_err("refused").0;
         assert_eq!(code(client.request("textDocument/noSuchThing", json!({}))), -32601);
         assert_eq!(code(client.request("textDocument/hover", json!({"position": "here"}))), -32602);
@@ -184,7 +184,7 @@ fn what_cannot_be_understood_is_refused_and_the_server_lives_on() {
 
 #[test]
 fn a_panic_costs_one_answer() {
-    let ended = talk(&json!({}), |client| {
+    let ended = run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
         let (code, message) = client.request("jobc/panic", Value::Null).expect_err("it panics");
         assert_eq!((code, message.contains("jobc/panic")), (-32603, true), "{message}");
@@ -192,12 +192,12 @@ fn a_panic_costs_one_answer() {
         assert!(plan["text"].as_str().unwrap().contains("name: x"));
         end(client);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
 fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
-    talk(&json!({}), |client| {
+    run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
         // Character by character, `run: x` becomes `run: xaaa…`, with an error at the end.
         for n in 0..300 {
@@ -217,7 +217,7 @@ fn a_storm_of_changes_costs_few_compilations_and_ends_right() {
 
 #[test]
 fn a_cancelled_request_is_not_begun() {
-    talk(&json!({}), |client| {
+    run_session(&json!({}), |client| {
         client.open("job.yaml", GOOD);
         // The cancellation arrives before the request is handled: the work before it takes longer than sending both.
         let busy: Vec<RequestId> = (0..20)
@@ -241,7 +241,7 @@ fn a_cancelled_request_is_not_begun() {
 fn positions_are_counted_as_agreed() {
     let wrong = GOOD.replace("image:", "description: \u{1f600}\n\"\u{1f600}\": {}\nimage:");
     let check = |capabilities: &Value, unit: &str, end_column: u32| {
-        talk(&json!({"capabilities": capabilities}), |client| {
+        run_session(&json!({"capabilities": capabilities}), |client| {
             assert_eq!(client.answer["capabilities"]["positionEncoding"], unit);
             client.open("job.yaml", &wrong);
             client.published("job.yaml");
@@ -275,26 +275,28 @@ fn settings_choose_what_is_offered() {
         end(client);
         found
     };
-    talk(&json!({"initializationOptions": options}), |client| {
+    run_session(&json!({"initializationOptions": options}), |client| {
         assert_eq!(offered(client), (false, false, false));
     });
     // Only a client that says so has the commands of the lenses.
-    talk(&json!({"initializationOptions": null}), |client| assert_eq!(offered(client), (false, true, true)));
-    talk(&json!({"initializationOptions": {"codeLens": true}}), |client| {
+    run_session(&json!({"initializationOptions": null}), |client| {
+        assert_eq!(offered(client), (false, true, true));
+    });
+    run_session(&json!({"initializationOptions": {"codeLens": true}}), |client| {
         assert_eq!(offered(client), (true, true, true));
     });
-    talk(&json!({"initializationOptions": {"codeLens": "no"}}), |client| {
+    run_session(&json!({"initializationOptions": {"codeLens": "no"}}), |client| {
         assert_eq!(offered(client), (false, true, true));
     });
 }
 
 #[test]
-fn a_client_that_watches_is_asked_to() {
+fn a_watching_client_gets_a_registration() {
     let capabilities = json!({"workspace": {"didChangeWatchedFiles": {"dynamicRegistration": true}}});
-    talk(&json!({"capabilities": capabilities}), |client| {
-        let Ok(Message::Request(asked)) = client.connection.receiver.recv() else { panic!("it asks") };
-        assert_eq!(asked.method, "client/registerCapability");
-        let answer = Response::new_ok(asked.id, Value::Null);
+    run_session(&json!({"capabilities": capabilities}), |client| {
+        let Ok(Message::Request(requested)) = client.connection.receiver.recv() else { panic!("it asks") };
+        assert_eq!(requested.method, "client/registerCapability");
+        let answer = Response::new_ok(requested.id, Value::Null);
         client.connection.sender.send(answer.into()).expect("the server listens");
         end(client);
     });
@@ -303,7 +305,7 @@ fn a_client_that_watches_is_asked_to() {
 #[test]
 fn a_setting_of_the_client_changes_the_target() {
     let options = json!({"initializationOptions": {"target": "local"}});
-    talk(&options, |client| {
+    run_session(&options, |client| {
         client.open("job.yaml", GOOD);
         let plan = |client: &mut Client| {
             let plan = client.request("jobc/plan", json!({"uri": uri("job.yaml")})).expect("a plan");

@@ -143,7 +143,7 @@ fn diagnostics_can_be_requested() {
 }
 
 #[test]
-fn notes_about_targets_that_nobody_chose_are_hints() {
+fn notes_about_unselected_targets_are_hints() {
     let job = "version: 1\nname: x\nimage: python:3.12-slim\nroles:\n  a:\n    run: x\n    resources: {cpu: 1, memory: 1GiB, ulimits: {nofile: 10}}\n";
     let severity = |text: &str| {
         let fixture = Fixture::new(text);

@@ -188,8 +188,8 @@ fn a_client_that_shows_no_other_places_reads_the_notes_below_the_message() {
     let mut client = fixture.session.client.clone();
     client.related_information = false;
     let analysis = fixture.session.job(&fixture.uri).and_then(|job| job.analysis.as_ref()).expect("compiled");
-    let said = crate::diagnostics::of_analysis(analysis, &fixture.uri, &client);
-    let lsp_types::Message::String(message) = &said[&fixture.uri.0][0].message else { panic!("a string") };
+    let output = crate::diagnostics::of_analysis(analysis, &fixture.uri, &client);
+    let lsp_types::Message::String(message) = &output[&fixture.uri.0][0].message else { panic!("a string") };
     let finding = &analysis.findings[0];
     assert!(message.starts_with(&finding.message) && finding.notes.iter().all(|note| message.contains(note)));
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jobc_compiler::files::MemoryFiles;
 use serde_json::{Value, json};
 
-use crate::server::{Ended, serve};
+use crate::server::{SessionEnd, serve};
 use crate::transport::connect;
 
 struct Client {
@@ -58,14 +58,14 @@ impl Client {
 }
 
 /// Runs a script after `initialize`, with the id 0, and returns how the server ended.
-fn talk(script: impl FnOnce(&mut Client)) -> Ended {
+fn run_session(script: impl FnOnce(&mut Client)) -> SessionEnd {
     let (server_reads, to) = std::io::pipe().expect("a pipe");
     let (from, server_writes) = std::io::pipe().expect("a pipe");
     let server = std::thread::spawn(move || {
         let (connection, threads) = connect(server_reads, server_writes);
         let ended = serve(&connection, &MemoryFiles::default());
         drop(connection);
-        if ended == Ended::Properly {
+        if ended == SessionEnd::Properly {
             threads.join().expect("the pipes work");
         }
         ended
@@ -119,7 +119,7 @@ fn published(messages: &[Value]) -> Vec<i64> {
 
 #[test]
 fn changes_in_one_piece_cost_one_compilation() {
-    let ended = talk(|client| {
+    let ended = run_session(|client| {
         let mut all = vec![open(JOB)];
         // Each text has another mistake, so each compilation would publish.
         all.extend((1..=20).map(|n| change(n, &format!("{JOB}k{n}: 1\n"))));
@@ -130,12 +130,12 @@ fn changes_in_one_piece_cost_one_compilation() {
         client.send(&all);
         assert_eq!(published(&client.until(1)), [20]);
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
 fn typing_with_requests_between_costs_few_compilations() {
-    talk(|client| {
+    run_session(|client| {
         let mut all = vec![open(JOB)];
         for n in 1..=20 {
             all.push(change(n, &format!("{JOB}k{n}: 1\n")));
@@ -152,7 +152,7 @@ fn typing_with_requests_between_costs_few_compilations() {
 
 #[test]
 fn cancelled_requests_are_not_started() {
-    talk(|client| {
+    run_session(|client| {
         let roles: String = (0..200).map(|n| format!("  r{n}: {{run: x}}\n")).collect();
         let job = JOB.replace("roles:\n", &format!("roles:\n{roles}"));
         let mut all = vec![open(&job)];
@@ -168,7 +168,7 @@ fn cancelled_requests_are_not_started() {
 
 #[test]
 fn a_request_that_waits_can_be_cancelled_or_outdated() {
-    talk(|client| {
+    run_session(|client| {
         let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}});
         let hints =
             |id| request(id, "textDocument/inlayHint", json!({"textDocument": {"uri": URI}, "range": range}));
@@ -194,7 +194,7 @@ fn a_request_that_waits_can_be_cancelled_or_outdated() {
 
 #[test]
 fn what_is_no_message_is_answered_and_the_server_lives_on() {
-    let ended = talk(|client| {
+    let ended = run_session(|client| {
         client.to.write_all(b"Content-Length: 3\r\n\r\n{]}").expect("the server reads");
         assert_eq!(client.next()["error"]["code"], -32700);
         client.to.write_all(b"Content-Length: none\r\n\r\n").expect("the server reads");
@@ -207,12 +207,12 @@ fn what_is_no_message_is_answered_and_the_server_lives_on() {
         client.send(&[open(JOB), at("textDocument/hover", 8)]);
         assert!(client.until(8).last().expect("an answer")["result"].is_object());
     });
-    assert_eq!(ended, Ended::Properly);
+    assert_eq!(ended, SessionEnd::Properly);
 }
 
 #[test]
 fn a_text_that_is_opened_again_gets_its_findings_again() {
-    talk(|client| {
+    run_session(|client| {
         let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}});
         let hints =
             |id| request(id, "textDocument/inlayHint", json!({"textDocument": {"uri": URI}, "range": range}));
@@ -226,7 +226,7 @@ fn a_text_that_is_opened_again_gets_its_findings_again() {
 
 #[test]
 fn closing_many_files_costs_no_compilations() {
-    talk(|client| {
+    run_session(|client| {
         let uri = |n: usize| format!("file:///w/{n}.job.yaml");
         let opened = |n: usize| {
             let document = json!({"uri": uri(n), "languageId": "yaml", "version": 0, "text": JOB});

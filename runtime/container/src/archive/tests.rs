@@ -138,18 +138,18 @@ fn check(members: &[Member<'_>]) -> String {
         .collect();
     let members: Vec<Member<'_>> =
         members.iter().zip(&real).map(|(Member(kind, ..), (name, text))| Member(*kind, name, text)).collect();
-    let said = place.unpack(&tar(&members));
+    let output = place.unpack(&tar(&members));
     let out = place.outside();
-    let said = said.replace("DIR/outside", "OUT").replace(&("../".repeat(11) + "..OUT"), "UP");
+    let output = output.replace("DIR/outside", "OUT").replace(&("../".repeat(11) + "..OUT"), "UP");
     // Where a member is named like the sentinel, inside the root: its directories have names of this run.
     let inner = out.strip_prefix("/").expect("absolute");
-    let said: String = said
+    let output: String = output
         .lines()
         .filter(|line| !line.split_once("/ ").is_some_and(|(directory, _)| inner.starts_with(directory)))
         .map(|line| line.replace(&inner.display().to_string(), "INSIDE") + "\n")
         .collect();
-    let said = said.replace(out.to_str().expect("text"), "OUT");
-    let indented: String = said.lines().map(|line| format!("    {line}\n")).collect();
+    let output = output.replace(out.to_str().expect("text"), "OUT");
+    let indented: String = output.lines().map(|line| format!("    {line}\n")).collect();
     format!("{list}{indented}\n")
 }
 
@@ -244,7 +244,7 @@ fn an_archive_that_ends_too_early_or_is_none() {
         ("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0, 0]),
         ("zip", b"PK\x03\x04\x14\0"),
     ];
-    let told: String = cases
+    let output: String = cases
         .iter()
         .map(|(name, archive)| {
             format!(
@@ -257,7 +257,7 @@ fn an_archive_that_ends_too_early_or_is_none() {
             )
         })
         .collect();
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(output);
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -280,9 +280,9 @@ fn names_longer_than_a_header_and_attributes() {
         .expect("records");
     builder.append_data(&mut header(FILE, "", 1), "noted", &b"x"[..]).expect("an entry");
     let place = TestDirectory::new();
-    let told = place.unpack(&builder.into_inner().expect("an archive"));
-    assert!(told.contains(&format!("{name} = \"long\"")), "{told}");
-    assert!(told.contains(&format!("link -> {}", "t".repeat(200))), "{told}");
+    let output = place.unpack(&builder.into_inner().expect("an archive"));
+    assert!(output.contains(&format!("{name} = \"long\"")), "{output}");
+    assert!(output.contains(&format!("link -> {}", "t".repeat(200))), "{output}");
     let noted = place.root().join("noted");
     let mut value = [0; 16];
     match rustix::fs::getxattr(&noted, c"user.note", &mut value[..]) {
@@ -301,8 +301,8 @@ fn headers_without_end_are_given_up() {
         append(&mut archive, header(EntryType::new(kind), "long", 3 << 20), &vec![b'a'; 3 << 20]);
         append(&mut archive, header(FILE, "file", 0), b"");
         archive.extend([0; 1024]);
-        let told = TestDirectory::new().unpack(&archive);
-        assert!(told.contains("the names and attributes of an entry take more than 1 MiB"), "{told}");
+        let output = TestDirectory::new().unpack(&archive);
+        assert!(output.contains("the names and attributes of an entry take more than 1 MiB"), "{output}");
     }
 }
 
@@ -365,8 +365,8 @@ fn sparse_files_of_gnu_tar_are_whole_and_endless_ones_refused() {
     fixed.as_mut_bytes().copy_from_slice(&archive[..512]);
     fixed.set_cksum();
     archive[..512].copy_from_slice(fixed.as_bytes());
-    let told = TestDirectory::new().unpack(&archive);
-    assert!(told.contains("`sparse`: a file of more than 2 TiB"), "{told}");
+    let output = TestDirectory::new().unpack(&archive);
+    assert!(output.contains("`sparse`: a file of more than 2 TiB"), "{output}");
 }
 
 #[test]
@@ -391,10 +391,10 @@ fn bits_and_owners_are_root_s_to_keep() {
     fs::write(&file, &archive).expect("an archive");
 
     make(&file, &place.root(), Owners::CurrentUser, &AtomicBool::new(false)).expect("unpacked as a user");
-    let told = tree(&place.root());
-    assert!(told.contains("special = \"x\" 0755"), "{told}");
-    assert!(told.contains("closed/ 0500") && told.contains("closed/file"), "{told}");
-    assert!(!told.contains("device"), "{told}");
+    let output = tree(&place.root());
+    assert!(output.contains("special = \"x\" 0755"), "{output}");
+    assert!(output.contains("closed/ 0500") && output.contains("closed/file"), "{output}");
+    assert!(!output.contains("device"), "{output}");
     assert_ne!(fs::metadata(place.root().join("special")).expect("data").uid(), 1234);
     remove(&place.root()).expect("removed");
     assert!(!place.root().exists());
@@ -404,9 +404,9 @@ fn bits_and_owners_are_root_s_to_keep() {
         return;
     }
     make(&file, &place.root(), Owners::FromArchive, &AtomicBool::new(false)).expect("unpacked as root");
-    let told = tree(&place.root());
-    assert!(told.contains("special = \"x\" 6755"), "{told}");
-    assert!(told.contains("dev/null device (1, 3) 0644"), "{told}");
+    let output = tree(&place.root());
+    assert!(output.contains("special = \"x\" 6755"), "{output}");
+    assert!(output.contains("dev/null device (1, 3) 0644"), "{output}");
     let data = fs::metadata(place.root().join("special")).expect("data");
     assert_eq!((data.uid(), data.gid()), (1234, 4321));
 }
@@ -438,7 +438,7 @@ fn what_a_killed_run_left_behind_is_removed() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let place = TestDirectory::new();
     let file = place.0.path().join("rootfs.tar");
     fs::write(&file, tar(&[Member(FILE, "large", &"x".repeat(1 << 20))])).expect("an archive");
@@ -461,7 +461,7 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
-#[ignore = "run by a_full_disk_is_told in a mount namespace of its own"]
+#[ignore = "run by a_full_disk_is_reported in a mount namespace of its own"]
 fn unpacks_into_a_small_file_system() {
     let Some(place) = std::env::var_os("JOBC_TEST_PLACE").map(PathBuf::from) else { return };
     let error = unpack(&place.join("rootfs.tar"), &place.join("small/root")).expect_err("no space");

@@ -11,14 +11,14 @@ fn check(files: &[(&str, &str)], open: &str) -> String {
         fs::write(path, text).expect("a file");
     }
     let dir = fs::canonicalize(directory.path()).expect("a path");
-    let said = match Bundle::open(&dir.join(open)) {
+    let output = match Bundle::open(&dir.join(open)) {
         Ok(bundle) => format!("{} {:?}", bundle.dir.display(), bundle.annotation("dev.jobc.image")),
         Err(error) => {
             error.to_string() + &error.help.iter().map(|help| format!("\n  help: {help}")).collect::<String>()
         }
     };
     let names: Vec<_> = files.iter().map(|(path, _)| *path).collect();
-    format!("{} of {names:?}\n{}\n\n", open, said.replace(&dir.display().to_string(), "DIR"))
+    format!("{} of {names:?}\n{}\n\n", open, output.replace(&dir.display().to_string(), "DIR"))
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn an_ambient_capability_without_its_inheritable_twin_is_idle() {
 }
 
 #[test]
-fn what_cannot_be_given_is_left_out_and_told() {
+fn what_cannot_be_given_is_left_out_and_reported() {
     let all = json!(["CAP_CHOWN", "CAP_SYS_ADMIN"]);
     let given = sets(json!({"bounding": all, "permitted": all, "effective": all})).expect("sets");
     let held = CHOWN | KILL;
@@ -79,7 +79,7 @@ fn names_numbers_and_order_agree() {
 }
 
 #[test]
-fn the_kernel_of_this_machine_knows_a_run_of_them() {
+fn the_kernel_of_this_host_knows_a_run_of_them() {
     let known = kernel_capabilities().expect("/proc");
     assert!(known.trailing_ones() > 30 && known.leading_zeros() + known.trailing_ones() == 64, "{known:#x}");
 }

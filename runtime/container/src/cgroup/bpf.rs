@@ -124,12 +124,12 @@ mod tests {
     /// Loads where the kernel fails with EAGAIN so many times, and returns `then` after that; returns the number of
     /// attempts.
     fn check(given_up: usize, then: Result<(), Errno>) -> (Result<(), Errno>, usize) {
-        let mut asked = 0;
+        let mut attempts = 0;
         let loaded = retry_interrupted(|| {
-            asked += 1;
-            if asked <= given_up { Err(Errno::AGAIN) } else { then }
+            attempts += 1;
+            if attempts <= given_up { Err(Errno::AGAIN) } else { then }
         });
-        (loaded, asked)
+        (loaded, attempts)
     }
 
     #[test]

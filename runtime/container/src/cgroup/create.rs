@@ -17,7 +17,7 @@ use super::limit::{ALLOW_UNENFORCED_HELP, Limit, OptionalResource};
 use super::plan::{Group, Interface, Plan, accept_unenforced, device_rules_error};
 use super::record::{Cgroup, GroupRecord, inode_of};
 use super::request::CgroupRequest;
-use super::unenforced::Unenforced;
+use super::unenforced::UnenforcedLimit;
 use jobc_sys::error::{Error, Kind, Result, describe};
 
 /// How often a group is made again whose parent another container's end has just taken away.
@@ -29,7 +29,7 @@ impl Plan {
     /// # Errors
     ///
     /// As [`Cgroup::create`]. Whatever was made is removed again.
-    pub fn carry_out(&self, request: &CgroupRequest<'_>) -> Result<(Cgroup, Vec<Unenforced>)> {
+    pub fn carry_out(&self, request: &CgroupRequest<'_>) -> Result<(Cgroup, Vec<UnenforcedLimit>)> {
         let mut cgroup = Cgroup::default();
         let mut unenforced = self.unenforced.clone();
         for group in &self.groups {
@@ -51,7 +51,7 @@ pub(super) fn create_group(
     group: &Group,
     request: &CgroupRequest<'_>,
     cgroup: &mut Cgroup,
-) -> Result<Vec<Unenforced>> {
+) -> Result<Vec<UnenforcedLimit>> {
     let directory = group.directory();
     let made = match create_directories(group, &directory) {
         Ok(made) => made,

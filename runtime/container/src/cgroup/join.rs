@@ -8,7 +8,7 @@ use super::layout::{Layout, Version};
 use super::plan::{self, Plan};
 use super::record::Cgroup;
 use super::request::CgroupRequest;
-use super::unenforced::Unenforced;
+use super::unenforced::UnenforcedLimit;
 use super::{create, lifecycle};
 use jobc_sys::error::Result;
 
@@ -22,7 +22,7 @@ impl Cgroup {
     ///
     /// A path or a limit that makes no sense, a limit that cannot be enforced (unless that is allowed), a group that is
     /// in use. Whatever was made is removed again.
-    pub fn create(layout: &Layout, request: &CgroupRequest<'_>) -> Result<(Self, Vec<Unenforced>)> {
+    pub fn create(layout: &Layout, request: &CgroupRequest<'_>) -> Result<(Self, Vec<UnenforcedLimit>)> {
         Plan::of(layout, request)?.carry_out(request)
     }
 

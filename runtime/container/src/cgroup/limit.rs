@@ -70,16 +70,16 @@ impl Limits {
         Self::list(&LimitRequest { resources, is_update: true }, layout)
     }
 
-    fn list(asked: &LimitRequest<'_>, layout: &Layout) -> Result<Self> {
+    fn list(request: &LimitRequest<'_>, layout: &Layout) -> Result<Self> {
         let mut limits = Limits::default();
         for controller in WRITE_ORDER {
             if layout.hierarchy(controller).is_some() {
-                v1::list(controller, asked, &mut limits)?;
+                v1::list(controller, request, &mut limits)?;
                 continue;
             }
             // Without the controller the list reports what cannot be enforced.
             let mut found = Limits::default();
-            v2::list(controller, asked, &mut found)?;
+            v2::list(controller, request, &mut found)?;
             if !found.writable.is_empty() && layout.version(controller).is_none() {
                 found
                     .unsupported
@@ -99,7 +99,7 @@ impl Limits {
             limits.writable.append(&mut found.writable);
             limits.unsupported.append(&mut found.unsupported);
         }
-        push_unified_files(asked.resources, layout, &mut limits)?;
+        push_unified_files(request.resources, layout, &mut limits)?;
         limits.unsupported.dedup_by(|later, earlier| later.pointer == earlier.pointer);
         Ok(limits)
     }

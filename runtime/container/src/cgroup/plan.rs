@@ -11,7 +11,7 @@ use super::layout::{Hierarchy, Layout, Version};
 use super::limit::{ALLOW_UNENFORCED_HELP, Limit, Limits};
 use super::path::GroupPath;
 use super::request::CgroupRequest;
-use super::unenforced::Unenforced;
+use super::unenforced::UnenforcedLimit;
 use jobc_sys::error::{Error, Kind, Result};
 pub use location::DELEGATE_HELP;
 pub(super) use location::can_move_process;
@@ -23,7 +23,7 @@ pub struct Plan {
     /// One group a cgroup v1 hierarchy, then the one of the cgroup v2 hierarchy.
     pub groups: Vec<Group>,
     /// Limits that nothing enforces, known before anything was tried.
-    pub unenforced: Vec<Unenforced>,
+    pub unenforced: Vec<UnenforcedLimit>,
     /// Whether some of those are missing only because this user has no delegated cgroup v2 group.
     pub lacks_group: bool,
 }
@@ -240,7 +240,7 @@ impl fmt::Display for Interface {
 pub(super) fn accept_unenforced(
     impossible: Vec<Error>,
     request: &CgroupRequest<'_>,
-) -> Result<Vec<Unenforced>> {
+) -> Result<Vec<UnenforcedLimit>> {
     let allowed = request.allow_unenforced;
     impossible.into_iter().map(|error| if allowed { Ok(error.into()) } else { Err(error) }).collect()
 }

@@ -8,20 +8,20 @@ use jobc_sys::error::Error;
 
 /// A limit of config.json that nothing enforces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unenforced {
+pub struct UnenforcedLimit {
     /// The field: a JSON Pointer into config.json.
     pub place: String,
     /// Why not, in words.
     pub reason: String,
 }
 
-impl fmt::Display for Unenforced {
+impl fmt::Display for UnenforcedLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.reason)
     }
 }
 
-impl Unenforced {
+impl UnenforcedLimit {
     /// Limits that nothing enforces, for users: a line a reason, with what is limited in the job file's words.
     ///
     /// Reasons that differ only in the group they name are one: with cgroup v1 every controller has a tree of its own.
@@ -45,7 +45,7 @@ impl Unenforced {
     }
 }
 
-impl From<Error> for Unenforced {
+impl From<Error> for UnenforcedLimit {
     fn from(error: Error) -> Self {
         Self { place: error.pointer.unwrap_or_default(), reason: error.message }
     }
@@ -53,20 +53,22 @@ impl From<Error> for Unenforced {
 
 #[cfg(test)]
 mod tests {
-    use super::Unenforced;
+    use super::UnenforcedLimit;
 
     #[test]
-    fn what_nothing_keeps_is_told_in_a_line_a_reason() {
-        let of =
-            |place: &str, reason: &str| Unenforced { place: place.to_owned(), reason: reason.to_owned() };
-        let told = Unenforced::in_words(&[
+    fn unenforced_limits_have_a_line_a_reason() {
+        let of = |place: &str, reason: &str| UnenforcedLimit {
+            place: place.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let reported = UnenforcedLimit::in_words(&[
             of("/linux/resources/pids/limit", "not in `/pids`"),
             of("/linux/resources/memory/limit", "not in `/memory`"),
             of("/linux/resources/memory/swap", "not in `/memory`"),
             of("/linux/resources/devices", "there are none"),
         ]);
         assert_eq!(
-            told,
+            reported,
             [
                 "limits on `pids`, `memory` are not enforced: not in `/pids`",
                 "limits on `devices` are not enforced: there are none",

@@ -12,7 +12,7 @@ use super::plan::{Group, Interface, Plan};
 use super::property;
 use super::record::Cgroup;
 use super::request::CgroupRequest;
-use super::unenforced::Unenforced;
+use super::unenforced::UnenforcedLimit;
 use crate::systemd::{Property, Value};
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -46,7 +46,7 @@ impl Plan {
         request: &CgroupRequest<'_>,
         pid: u32,
         cgroup: &mut Cgroup,
-    ) -> Result<Vec<Unenforced>> {
+    ) -> Result<Vec<UnenforcedLimit>> {
         let is_slice = request.unit.is_some_and(|unit| unit.is_slice);
         if !is_slice {
             self.check_placement(pid)?;

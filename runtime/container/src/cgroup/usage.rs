@@ -173,9 +173,9 @@ mod tests {
         let mut usage = Usage::default();
         take(text, &mut usage);
         assert_eq!(usage, expected, "{file}");
-        let mut told = Usage { cpu_usec: Some(1), memory: Some(1), pids: Some(1), ..usage };
-        take("", &mut told);
-        assert_eq!(told, Usage { cpu_usec: Some(1), memory: Some(1), pids: Some(1), ..usage }, "{file}");
+        let mut reported = Usage { cpu_usec: Some(1), memory: Some(1), pids: Some(1), ..usage };
+        take("", &mut reported);
+        assert_eq!(reported, Usage { cpu_usec: Some(1), memory: Some(1), pids: Some(1), ..usage }, "{file}");
     }
 
     #[test]

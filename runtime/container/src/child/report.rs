@@ -57,7 +57,7 @@ pub struct Report {
 
 pub(crate) const GONE: u32 = 0;
 pub(crate) const RUNNING: u32 = 1;
-pub(crate) const HELD: u32 = 2;
+pub(crate) const CREATED: u32 = 2;
 pub(crate) const AT_ID_MAPS: u32 = 3;
 pub(crate) const AT_HOOKS: u32 = 4;
 pub(crate) const AT_LISTENER: u32 = 5;
@@ -104,7 +104,7 @@ impl Report {
 
     /// In the child: waits for a byte on a file descriptor; end-of-file without a byte ends the child.
     pub fn hold<K: Kernel>(&self, kernel: &K, fd: Fd) -> std::result::Result<(), Errno> {
-        self.set_state(HELD);
+        self.set_state(CREATED);
         let read = kernel.read(fd, &mut [0])?;
         self.state.store(RUNNING, Ordering::Release);
         if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_by_path_is_the_machines_or_another() {
+    fn a_namespace_by_path_is_the_hosts_or_another() {
         let (shared, machines) =
             (Err("the container uses the host's namespace"), Err("the namespace it joins is the host's"));
         for kind in [

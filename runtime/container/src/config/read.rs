@@ -52,14 +52,14 @@ fn locate_error(text: &[u8], error: &serde_json::Error) -> Error {
     let mut json = serde_json::Deserializer::from_slice(text);
     let again = Spec::deserialize(serde_path_to_error::Deserializer::new(&mut json, &mut track));
     let path = if again.is_err() { track.path().iter().map(segment).collect() } else { String::new() };
-    let said = error.to_string();
-    let said = said.split(" at line ").next().unwrap_or_default();
+    let output = error.to_string();
+    let output = output.split(" at line ").next().unwrap_or_default();
     let at = format!("(line {}, column {})", error.line(), error.column());
     let (message, help) = match error.classify() {
-        Category::Data => describe_serde_error(said),
+        Category::Data => describe_serde_error(output),
         // Where a word is wanted, the reader calls any other value bad syntax.
         _ if serde_json::from_slice::<IgnoredAny>(text).is_ok() => ("expected a string".to_owned(), None),
-        _ => (format!("not JSON: {}", lower(said)), None),
+        _ => (format!("not JSON: {}", lower(output)), None),
     };
     let error = Error { kind: Kind::Config, message: format!("{message} {at}"), pointer: None, help };
     if path.is_empty() {
@@ -78,29 +78,30 @@ fn segment(segment: &Segment) -> String {
 }
 
 /// serde's words for a value that does not fit, as ours and an advice.
-pub(crate) fn describe_serde_error(said: &str) -> (String, Option<String>) {
-    if let Some(rest) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
+pub(crate) fn describe_serde_error(message: &str) -> (String, Option<String>) {
+    if let Some(rest) =
+        message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "))
         && let Some((found, expected)) = rest.rsplit_once(", expected ")
     {
         return (format!("expected {}, found {}", json_type_name(expected), json_value_name(found)), None);
     }
-    if let Some(field) = said.strip_prefix("missing field ") {
+    if let Some(field) = message.strip_prefix("missing field ") {
         return (format!("{field} is missing"), None);
     }
-    if let Some(field) = said.strip_prefix("duplicate field ") {
+    if let Some(field) = message.strip_prefix("duplicate field ") {
         return (format!("duplicate field {field}"), Some("keep one of the two".to_owned()));
     }
     if let Some((word, known)) =
-        said.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
+        message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected "))
     {
         let known = known.strip_prefix("one of ").unwrap_or(known);
         return (format!("unknown value {word}"), Some(format!("write one of {known}")));
     }
-    if let Some((name, _)) = said.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {
+    if let Some((name, _)) = message.strip_prefix("no variant for ").and_then(|rest| rest.split_once(" (")) {
         let help = "write a name of capabilities(7), such as `CAP_NET_BIND_SERVICE`";
         return (format!("`{name}` is not a capability"), Some(help.to_owned()));
     }
-    (lower(said), None)
+    (lower(message), None)
 }
 
 /// What a type is called in JSON.

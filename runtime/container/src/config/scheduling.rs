@@ -131,7 +131,7 @@ mod tests {
 
     /// A scheduler of config.json, and the kernel's bytes as numbers or what is wrong.
     fn check(written: &Value) -> String {
-        let said = match scheduler(&serde_json::from_value(written.clone()).expect("a scheduler")) {
+        let message = match scheduler(&serde_json::from_value(written.clone()).expect("a scheduler")) {
             Ok(bytes) => {
                 let small = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("four"));
                 let large = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("eight"));
@@ -147,7 +147,7 @@ mod tests {
             }
             Err(error) => error.to_string(),
         };
-        format!("{written}\n  {said}\n")
+        format!("{written}\n  {message}\n")
     }
 
     #[test]

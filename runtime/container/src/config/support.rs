@@ -142,19 +142,19 @@ impl Config {
     pub fn unsupported_properties(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         for (property, support) in PROPERTIES {
-            let Refused(asked, why, instead) = support else { continue };
+            let Refused(needed, why, instead) = support else { continue };
             let name = property.rsplit('/').next().unwrap_or_default();
             let mut refuse = |place: String| {
                 let error = Error::new(Kind::Unsupported, format!("`{name}` is not supported: {why}"));
                 errors.push(error.at(place).help(*instead));
             };
-            let asked = match asked {
-                PropertyUse::Spec(asked) => asked(&self.spec),
-                PropertyUse::Process(asked) => self.spec.process().as_ref().is_some_and(asked),
-                PropertyUse::Linux(asked) => self.spec.linux().as_ref().is_some_and(asked),
+            let needed = match needed {
+                PropertyUse::Spec(needed) => needed(&self.spec),
+                PropertyUse::Process(needed) => self.spec.process().as_ref().is_some_and(needed),
+                PropertyUse::Linux(needed) => self.spec.linux().as_ref().is_some_and(needed),
                 PropertyUse::Present => self.unknown.iter().any(|unknown| unknown == property),
             };
-            if asked {
+            if needed {
                 refuse((*property).to_owned());
             }
         }

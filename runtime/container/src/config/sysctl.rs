@@ -119,7 +119,7 @@ mod tests {
     /// A parameter in a container with some namespaces, and where it is written or why not.
     fn check(namespaces: &Value, name: &str, value: &str) -> String {
         let linux = json!({"namespaces": namespaces, "sysctl": {name: value}});
-        let said = match from_config(&serde_json::from_value(linux).expect("a section")) {
+        let message = match from_config(&serde_json::from_value(linux).expect("a section")) {
             Ok(all) => {
                 all.iter().map(|one| format!("{:?} = {:?} {}", one.path, one.value, one.pointer)).collect()
             }
@@ -127,11 +127,11 @@ mod tests {
                 errors.iter().map(|error| format!("{error}\n    {:?}", error.help)).collect::<String>()
             }
         };
-        format!("{name} = {value:?} with {namespaces}\n  {said}\n")
+        format!("{name} = {value:?} with {namespaces}\n  {message}\n")
     }
 
     #[test]
-    fn parameters_of_the_container_and_of_the_machine() {
+    fn parameters_of_the_container_and_of_the_host() {
         let all = json!([{"type": "network"}, {"type": "ipc"}, {"type": "uts"}]);
         let none = json!([]);
         let joined = json!([{"type": "network", "path": "/proc/self/ns/net"}]);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::groups::{self, CgroupSetup, Mode};
 use super::{Container, stages, start_fifo};
 use crate::bundle::Bundle;
-use crate::cgroup::Unenforced;
+use crate::cgroup::UnenforcedLimit;
 use crate::child::report::Gate;
 use crate::hooks::Stage;
 use crate::listener::{self, Agent};
@@ -225,7 +225,7 @@ impl Container {
         Ok((process, terminal))
     }
 
-    fn record_unenforced(&mut self, unenforced: Vec<Unenforced>) {
+    fn record_unenforced(&mut self, unenforced: Vec<UnenforcedLimit>) {
         self.record.unenforced = unenforced.iter().map(ToString::to_string).collect();
         self.unenforced = unenforced;
     }

@@ -8,7 +8,7 @@ use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
 use super::cgroup;
 use crate::cgroup::{
     ALLOW_UNENFORCED_HELP, Cgroup, CgroupRecord, CgroupRequest, Layout, Plan, SUPERVISOR_GROUP, ScopeGroup,
-    Unenforced, UnitGroup,
+    UnenforcedLimit, UnitGroup,
 };
 use crate::namespaces::Namespace;
 use crate::options::Options;
@@ -192,7 +192,7 @@ impl CgroupSetup {
         spec: &Spec,
         options: &Options,
         machine: &Host,
-    ) -> Result<(Cgroup, Vec<Unenforced>)> {
+    ) -> Result<(Cgroup, Vec<UnenforcedLimit>)> {
         if self.systemd_unit.is_some() {
             return Ok((Cgroup::default(), vec![]));
         }
@@ -209,7 +209,7 @@ impl CgroupSetup {
         options: &Options,
         machine: &Host,
         record: &mut Record,
-    ) -> Result<Vec<Unenforced>> {
+    ) -> Result<Vec<UnenforcedLimit>> {
         let Some(SystemdUnit { systemd, unit, group, annotation_properties: named }) = &mut self.systemd_unit
         else {
             return Ok(vec![]);
@@ -264,7 +264,7 @@ fn with_reason(error: Error, why: Error) -> Error {
 #[derive(Debug, Default)]
 pub struct LimitEnforcement {
     /// What nothing would enforce.
-    pub unenforced: Vec<Unenforced>,
+    pub unenforced: Vec<UnenforcedLimit>,
     /// How to change that, where there is anything.
     pub help: Option<String>,
     /// Whether a scope of this user's systemd is wanted for what is kept.
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_no_rights_is_told_of_the_user_namespace_before_anything_else() {
+    fn without_rights_the_user_namespace_is_reported_first() {
         let check = |held: u64, namespaces: Value| {
             let spec = json!({"ociVersion": "1.1.0", "linux": {"namespaces": namespaces, "resources": {}}});
             let spec: Spec = serde_json::from_value(spec).expect("a configuration");

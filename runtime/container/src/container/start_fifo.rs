@@ -64,17 +64,17 @@ pub fn release(directory: &Path, program: &str, pid: u32, agent: Option<&Agent>)
     rustix::io::write(&start, b"1").map_err(machine("write to the fifo"))?;
     // Its absence marks the container as started.
     rustix::fs::unlink(directory.join(START_FIFO)).map_err(machine("remove the fifo"))?;
-    let mut heard = report::wait(&report, pid).map_err(machine("read the outcome fifo next to"))?;
-    if let (TrampolineReport::Listener(listener), Some(agent)) = (heard, agent) {
+    let mut received = report::wait(&report, pid).map_err(machine("read the outcome fifo next to"))?;
+    if let (TrampolineReport::Listener(listener), Some(agent)) = (received, agent) {
         let handed = hand_over(agent, pid, listener);
         // At any other byte it ends.
         let reply = if handed.is_ok() { LISTENER_TAKEN } else { b'0' };
         rustix::io::write(&start, &[reply]).map_err(machine("write to the fifo"))?;
         handed?;
-        heard = report::wait(&report, pid).map_err(machine("read the outcome fifo next to"))?;
+        received = report::wait(&report, pid).map_err(machine("read the outcome fifo next to"))?;
     }
     let _ = rustix::fs::unlink(directory.join(OUTCOME_FIFO));
-    match heard {
+    match received {
         TrampolineReport::Failed(failure) => Err(failure.error(program)),
         TrampolineReport::Listener(_) => Err(listener::unexpected_listener()),
         TrampolineReport::Started => Ok(()),

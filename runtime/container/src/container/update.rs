@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_stays() {
+    fn unset_settings_stay() {
         let mut old = json!({"memory": {"limit": 100, "swap": 200}, "cpu": {"shares": 5, "cpus": "0"}});
         let change = json!({
             "memory": {"limit": 300, "swap": 0, "swappiness": null, "disableOOMKiller": false},

@@ -104,9 +104,9 @@ fn poll_events(process: &Process, signals: &Signals, relay: Option<&mut Relay>) 
         polled.push(PollFd::from_borrowed_fd(pidfd, PollFlags::IN));
     }
     let own = polled.len();
-    let patience = relay.reminder_timeout();
+    let timeout = relay.reminder_timeout();
     polled.extend(relay.poll_fds());
-    let over = sleep(&mut polled, patience)?;
+    let over = sleep(&mut polled, timeout)?;
     let look = PollResult {
         signal: !polled[0].revents().is_empty(),
         gone: polled[1..own].iter().any(|polled| !polled.revents().is_empty()),

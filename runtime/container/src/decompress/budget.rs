@@ -62,12 +62,12 @@ mod tests {
     fn no_more_is_out_than_there_is() {
         let (budget, out, most) = (MemoryBudget::new(10), AtomicU64::new(0), AtomicU64::new(0));
         std::thread::scope(|scope| {
-            for asked in [1, 4, 6, 10, 99] {
+            for requested in [1, 4, 6, 10, 99] {
                 let (budget, out, most) = (&budget, &out, &most);
                 scope.spawn(move || {
                     for _ in 0..200 {
-                        let share = budget.take(asked);
-                        assert_eq!(share.bytes(), asked.min(10));
+                        let share = budget.take(requested);
+                        assert_eq!(share.bytes(), requested.min(10));
                         most.fetch_max(
                             out.fetch_add(share.bytes(), Ordering::SeqCst) + share.bytes(),
                             Ordering::SeqCst,

@@ -47,7 +47,7 @@ fn check(program: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn gzip_and_zstd_are_told_by_their_first_bytes() {
+fn gzip_and_zstd_are_recognized_by_their_first_bytes() {
     check("gzip", &["-1"]);
     check("zstd", &["-q", "-3", "--check"]);
     check("zstd", &["-q", "-19", "--check"]);

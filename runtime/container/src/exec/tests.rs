@@ -54,7 +54,7 @@ fn changes_are_made() {
 }
 
 #[test]
-fn what_cannot_be_changed_to_is_said() {
+fn an_impossible_change_is_reported() {
     let variable = ProcessOverrides { variables: vec!["=x".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &variable), @"invalid environment variable `=x`");
     let capability = ProcessOverrides { capabilities: vec!["FLY".to_owned()], ..ProcessOverrides::default() };

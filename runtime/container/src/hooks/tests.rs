@@ -168,7 +168,7 @@ fn a_start_that_is_given_up_kills_its_hook() {
 }
 
 #[test]
-fn reading_nothing_and_writing_much_block_nobody() {
+fn slow_readers_and_fast_writers_block_none() {
     let directory = directory();
     let state = format!("{STATE}{}", " ".repeat(4_000_000));
     let closes = script(directory.path(), "exec <&-; exit 0");
@@ -196,7 +196,7 @@ fn what_a_hook_leaves_behind_is_not_waited_for() {
 }
 
 #[test]
-fn only_files_that_nobody_else_can_change_run() {
+fn only_files_that_no_other_user_can_change_run() {
     let directory = directory();
     let path = |name: &str| directory.path().join(name);
     let good = file(directory.path(), "good", b"#!/bin/sh\n");

@@ -51,8 +51,8 @@ fn a_tree_shows_the_owners_of_its_map_and_each_map_needs_one_namespace() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("file"), "").unwrap();
     chown(directory.path().join("file"), Some(3), Some(4)).unwrap();
-    let asked = [maps(0, 1000), maps(0, 1000), maps(3, 500)];
-    let mut steps: Vec<Step> = asked
+    let requested = [maps(0, 1000), maps(0, 1000), maps(3, 500)];
+    let mut steps: Vec<Step> = requested
         .into_iter()
         .enumerate()
         .map(|(index, maps)| step(directory.path(), maps, false, index))
@@ -97,7 +97,7 @@ fn what_is_made_in_it_belongs_to_who_is_seen_as_its_maker() {
 }
 
 #[test]
-fn what_the_kernel_does_not_map_is_told_with_what_to_do() {
+fn what_the_kernel_does_not_map_is_reported_with_what_to_do() {
     if !is_root() {
         return;
     }

@@ -13,12 +13,12 @@ fn process(fields: &Value) -> Process {
 /// The fields of a process, and what is written for them where every module runs and where none does.
 fn check(fields: &Value) -> String {
     let process = process(fields);
-    let said = |kept: bool| match Label::of(&process, |_| kept) {
+    let output = |kept: bool| match Label::of(&process, |_| kept) {
         Ok(None) => "nothing".to_owned(),
         Ok(Some(label)) => format!("{:?} to {:?}", label.text, label.file),
         Err(error) => format!("{error}\n          {}", error.help.clone().unwrap_or_default()),
     };
-    format!("{fields}\n    with:    {}\n    without: {}\n", said(true), said(false))
+    format!("{fields}\n    with:    {}\n    without: {}\n", output(true), output(false))
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn only_a_listener_is_sent() {
 }
 
 #[test]
-fn an_agent_that_is_not_there_is_told_at_its_path() {
+fn an_agent_that_is_not_there_is_reported_at_its_path() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("agent");
     let words = |error: Error| error.to_string().replace(&path.display().to_string(), "AGENT");

@@ -246,16 +246,16 @@ fn only_a_missing_path_needs_no_hiding() {
 
 /// A name that this architecture lacks is worth a word only where its call would be let through by the default.
 #[test]
-fn unknown_calls_are_told_where_the_default_allows_them() {
-    let said = |default: &str, rule: &str| {
+fn unknown_calls_are_reported_where_the_default_allows_them() {
+    let output = |default: &str, rule: &str| {
         let names = json!([{"names": ["read", "no_such_call"], "action": rule}]);
         let change = json!({"linux": {"seccomp": {"defaultAction": default, "syscalls": names}}});
         let root = Root::Directory("/bundle/rootfs".into());
         prepare(&bundle(&change), &root, &mut Options::default(), &MACHINE, None).unwrap().warnings
     };
-    assert_eq!(said("SCMP_ACT_ERRNO", "SCMP_ACT_ALLOW"), Vec::<String>::new());
-    let told = said("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
-    assert!(told.len() == 1 && told[0].contains("`no_such_call`"), "{told:?}");
+    assert_eq!(output("SCMP_ACT_ERRNO", "SCMP_ACT_ALLOW"), Vec::<String>::new());
+    let report = output("SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO");
+    assert!(report.len() == 1 && report[0].contains("`no_such_call`"), "{report:?}");
 }
 
 #[test]

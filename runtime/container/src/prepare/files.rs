@@ -266,11 +266,11 @@ fn fresh_dev() -> Result<Mount> {
 }
 
 fn list_devices(steps: &mut Steps, spec: &Spec) -> Result<()> {
-    let asked: Vec<&LinuxDevice> =
+    let requested: Vec<&LinuxDevice> =
         spec.linux().as_ref().and_then(|linux| linux.devices().as_ref()).into_iter().flatten().collect();
     for (name, major, minor) in devices::DEFAULT_DEVICES {
         let path = PathBuf::from(format!("/dev/{name}"));
-        if asked.iter().any(|device| *device.path() == path) {
+        if requested.iter().any(|device| *device.path() == path) {
             continue;
         }
         steps.push(Operation::MakeNode(DeviceNode {
@@ -282,7 +282,7 @@ fn list_devices(steps: &mut Steps, spec: &Spec) -> Result<()> {
             gid: 0,
         }));
     }
-    for (index, device) in asked.into_iter().enumerate() {
+    for (index, device) in requested.into_iter().enumerate() {
         let at = format!("/linux/devices/{index}");
         let node = node(device, &at)?;
         steps.push_at(at, Operation::MakeNode(node));

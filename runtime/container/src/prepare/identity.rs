@@ -250,21 +250,21 @@ mod tests {
 
     #[test]
     fn a_clock_is_moved_as_far_as_the_kernel_takes_it() {
-        let said =
+        let output =
             |now, seconds| check_clock_offset("boottime", now, seconds).map_err(|error| error.to_string());
         for seconds in [-100, 0, 3600, 4_611_685_918] {
-            assert_eq!(said(100, seconds), Ok(()), "{seconds}");
+            assert_eq!(output(100, seconds), Ok(()), "{seconds}");
         }
         for seconds in [-101, 4_611_685_919, i64::MAX, i64::MIN] {
             let message = format!(
                 "config.json: /linux/timeOffsets/boottime/secs: the clock `boottime` cannot be offset by {seconds} seconds: its value is 100"
             );
-            assert_eq!(said(100, seconds), Err(message));
+            assert_eq!(output(100, seconds), Err(message));
         }
     }
 
     #[test]
-    fn a_namespace_of_another_kind_is_told_by_its_name() {
+    fn a_namespace_of_another_kind_is_recognized_by_its_name() {
         let own = |file: &str| std::path::PathBuf::from(format!("/proc/self/ns/{file}"));
         for kind in Namespace::ALL {
             assert!(open(kind, &own(kind.file())).is_ok(), "{kind}");

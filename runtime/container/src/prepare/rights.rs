@@ -78,12 +78,12 @@ pub(super) fn list(
         // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
         steps.push_at("/linux/seccomp", Operation::LoadFilter(program));
     }
-    let asked = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
+    let requested = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
     let held = if identity.own_user_namespace { u64::MAX } else { machine.permitted };
-    let sets = asked.limit_to(held);
-    if sets != asked {
-        let names = asked.missing_from(held).join("`, `");
+    let sets = requested.limit_to(held);
+    if sets != requested {
+        let names = requested.missing_from(held).join("`, `");
         steps.warn(
             "/process/capabilities",
             format_args!("`{names}` cannot be granted: this process does not have them"),

@@ -32,14 +32,14 @@ fn check(joined_before: Vec<JoinNamespace>, descriptors: Vec<OwnedFd>) -> String
 }
 
 #[test]
-fn a_step_that_fails_is_told_as_such_whoever_made_the_process() {
-    let told = check(Vec::new(), Vec::new());
-    insta::assert_snapshot!(told, @"config.json: /process/args/0: cannot execute `/not/there`: no such file or directory (ENOENT)");
+fn a_step_that_fails_is_reported_as_such_whoever_made_the_process() {
+    let output = check(Vec::new(), Vec::new());
+    insta::assert_snapshot!(output, @"config.json: /process/args/0: cannot execute `/not/there`: no such file or directory (ENOENT)");
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root joins a pid namespace");
         return;
     }
     let own: OwnedFd = File::open("/proc/self/ns/pid").unwrap().into();
     let join = JoinNamespace { kind: Namespace::Pid, fd: own.as_raw_fd(), path: "its own".to_owned() };
-    assert_eq!(check(vec![join], vec![own]), told);
+    assert_eq!(check(vec![join], vec![own]), output);
 }

@@ -32,7 +32,7 @@ fn a_link_is_not_followed() {
 }
 
 #[test]
-fn directories_deeper_than_there_are_descriptors() {
+fn directories_deeper_than_there_are_file_descriptors() {
     let dir = tempfile::tempdir().expect("a directory");
     let top = dir.path().join("top");
     fs::create_dir(&top).expect("a directory");

@@ -5,13 +5,13 @@ use super::*;
 /// A list of config.json, and what it becomes or what is wrong.
 fn check(limits: &Value) -> String {
     let typed: Vec<PosixRlimit> = serde_json::from_value(limits.clone()).expect("a list of limits");
-    let said = match from_config(&typed) {
+    let output = match from_config(&typed) {
         Ok(limits) => {
             limits.iter().map(|limit| format!("{:?} ", (limit.name, limit.soft, limit.hard))).collect()
         }
         Err(error) => error.to_string(),
     };
-    format!("{limits}\n  {said}\n")
+    format!("{limits}\n  {output}\n")
 }
 
 #[test]

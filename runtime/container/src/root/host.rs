@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounts_with_files_of_the_machine() {
+    fn mounts_with_files_of_the_host() {
         let table = b"\
 21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 22 21 0:20 / /proc rw - proc proc rw

@@ -26,7 +26,7 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
     fs::write(dir.join("config.json"), config.to_string()).expect("a configuration");
     let bundle = Bundle::open(&dir).expect("a bundle");
     let chosen = choice.map(|choice| choice.replace("DIR", &dir.display().to_string()));
-    let said = match Root::of(&bundle, chosen.as_deref(), &state) {
+    let output = match Root::of(&bundle, chosen.as_deref(), &state) {
         Ok(Root::Overlay { lowers, upper: UpperLayer::Memory { size }, on, .. }) => {
             assert!(fs::read_dir(&on).expect("a directory").next().is_none(), "nothing else is there");
             let [lower] = &lowers[..] else { panic!("one layer") };
@@ -41,8 +41,8 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
             error.to_string() + &error.help.iter().map(|help| format!("\n    {help}")).collect::<String>()
         }
     };
-    let said = said.replace(&dir.display().to_string(), "DIR");
-    format!("image {image:?}, path `{path}`, files {files:?}, choice {choice:?}\n  {said}\n")
+    let output = output.replace(&dir.display().to_string(), "DIR");
+    format!("image {image:?}, path `{path}`, files {files:?}, choice {choice:?}\n  {output}\n")
 }
 
 #[test]

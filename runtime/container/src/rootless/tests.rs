@@ -11,10 +11,10 @@ fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value) {
         "mounts": mounts, "linux": {"namespaces": namespaces}
     });
     let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
-    let said = adapt(&mut spec, 3_999_999_999, 3_999_999_998).unwrap();
+    let notes = adapt(&mut spec, 3_999_999_999, 3_999_999_998).unwrap();
     let linux = spec.linux().as_ref().unwrap();
     let shown = json!({
-        "said": said, "mounts": spec.mounts(), "namespaces": linux.namespaces(),
+        "said": notes, "mounts": spec.mounts(), "namespaces": linux.namespaces(),
         "uidMappings": linux.uid_mappings(), "gidMappings": linux.gid_mappings(),
     });
     insta::assert_snapshot!(name, format!("{config:#}\n\n{shown:#}"));
@@ -29,7 +29,7 @@ fn mounts() -> serde_json::Value {
 }
 
 #[test]
-fn on_the_machines_network_sys_is_the_machines() {
+fn on_the_hosts_network_sys_is_the_hosts() {
     check("machine_network", &["pid", "mount"], &mounts());
 }
 

@@ -297,7 +297,7 @@ fn flags_are_the_kernels_and_some_say_nothing() {
 }
 
 #[test]
-fn names_and_numbers_are_the_headers_of_this_machine() {
+fn names_and_numbers_are_the_headers_of_this_host() {
     let mut known: Vec<_> = numbers::all().collect();
     assert!(numbers::all().all(|(name, number)| numbers::number(name) == Some(number)), "sorted");
     known.sort_by_key(|(_, number)| *number);

@@ -38,9 +38,9 @@ fn a_name_is_one_part_of_a_path_and_nothing_else() {
 }
 
 #[test]
-fn a_time_is_told_in_utc() {
+fn a_time_is_printed_in_utc() {
     // Compared with date(1): `date -u -d @N +%FT%TZ`.
-    for (seconds, told) in [
+    for (seconds, output) in [
         (0, "1970-01-01T00:00:00Z"),
         (951_782_399, "2000-02-28T23:59:59Z"),
         (951_782_400, "2000-02-29T00:00:00Z"),
@@ -50,7 +50,7 @@ fn a_time_is_told_in_utc() {
         (4_107_542_400, "2100-03-01T00:00:00Z"),
         (253_402_300_799, "9999-12-31T23:59:59Z"),
     ] {
-        assert_eq!(rfc3339(seconds), told);
+        assert_eq!(rfc3339(seconds), output);
     }
 }
 
@@ -73,7 +73,7 @@ fn the_state_is_the_specifications_structure() {
         pid_namespace: false,
         poststop: false,
     };
-    let told = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
-    assert_snapshot!(told(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","status":"running","pid":42,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
-    assert_snapshot!(told(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","status":"stopped","pid":0,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    let output = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
+    assert_snapshot!(output(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","status":"running","pid":42,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(output(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","status":"stopped","pid":0,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
 }

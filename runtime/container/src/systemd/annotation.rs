@@ -125,10 +125,10 @@ mod tests {
             ("kill", "1"),
             ("Kill-Signal", "1"),
         ] {
-            let told = check(name, written);
+            let message = check(name, written);
             assert!(
-                told.starts_with(&format!("config.json: /annotations/org.systemd.property.{name}: `")),
-                "{told}"
+                message.starts_with(&format!("config.json: /annotations/org.systemd.property.{name}: `")),
+                "{message}"
             );
         }
     }

@@ -50,9 +50,9 @@ pub(super) struct Bus {
 
 impl Bus {
     /// Connects, authenticates, and subscribes to systemd's job signals.
-    pub(super) fn open(address: &Address, patience: Duration) -> BusResult<Self> {
-        let until = Instant::now() + patience;
-        let stream = connect(&address.socket, patience).map_err(Failure::Unreachable)?;
+    pub(super) fn open(address: &Address, timeout: Duration) -> BusResult<Self> {
+        let until = Instant::now() + timeout;
+        let stream = connect(&address.socket, timeout).map_err(Failure::Unreachable)?;
         let mut bus = Self { stream, serial: 0, received: vec![], signals: VecDeque::new() };
         // The kernel reports the user: a number written here would be that of another user namespace. All in one
         // piece: systemd does not look at a message that came with the `BEGIN` until the next one comes.
@@ -181,7 +181,7 @@ impl Bus {
     }
 }
 
-fn connect(socket: &Socket, patience: Duration) -> Result<UnixStream, Errno> {
+fn connect(socket: &Socket, timeout: Duration) -> Result<UnixStream, Errno> {
     let address = match socket {
         Socket::Path(path) => SocketAddrUnix::new(path)?,
         Socket::Abstract(name) => SocketAddrUnix::new_abstract_name(name)?,
@@ -189,7 +189,7 @@ fn connect(socket: &Socket, patience: Duration) -> Result<UnixStream, Errno> {
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // It holds for connect(2) too, if the listener no longer accepts connections (unix(7)).
-    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket.into())
 }

@@ -34,30 +34,30 @@ enum Behavior {
 /// A fake systemd at an address, and the calls it got.
 struct FakeServer {
     directory: tempfile::TempDir,
-    patience: Duration,
-    asked: Receiver<String>,
+    timeout: Duration,
+    requests: Receiver<String>,
 }
 
 impl FakeServer {
     fn new(does: Behavior) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let listener = UnixListener::bind(directory.path().join("bus")).expect("a socket");
-        let (tell, asked) = channel();
+        let (tell, requests) = channel();
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let _ = serve(stream, does, &tell);
             }
         });
-        let patience = if matches!(does, Behavior::Hangs(_)) { SHORT } else { LONG };
-        Self { directory, patience, asked }
+        let timeout = if matches!(does, Behavior::Hangs(_)) { SHORT } else { LONG };
+        Self { directory, timeout, requests }
     }
 
     fn connect(&self, bus: bool) -> Result<Systemd> {
-        Systemd::connect_first(&[Address::at(self.directory.path().join("bus"), bus)], false, self.patience)
+        Systemd::connect_first(&[Address::at(self.directory.path().join("bus"), bus)], false, self.timeout)
     }
 
-    fn asked(&self) -> String {
-        self.asked.try_iter().map(|line| line + "\n").collect()
+    fn requests(&self) -> String {
+        self.requests.try_iter().map(|line| line + "\n").collect()
     }
 }
 
@@ -149,11 +149,11 @@ fn check(does: Behavior) -> String {
     let properties = [("MemoryMax".to_owned(), Value::Uint64(4096))];
     let came =
         fake.connect(false).and_then(|mut systemd| systemd.start_unit_body(&unit(), "demo", 77, &properties));
-    let told = match came {
+    let output = match came {
         Ok(()) => "made".to_owned(),
         Err(error) => format!("{error}\n= {}", error.help.clone().unwrap_or_default()),
     };
-    format!("{told}\n{}", fake.asked())
+    format!("{output}\n{}", fake.requests())
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_unit_is_made_with_what_it_is_to_have() {
 }
 
 #[test]
-fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
+fn a_bus_is_greeted_and_gets_its_match_rules() {
     let fake = FakeServer::new(Behavior::Ends("done"));
     let mut systemd = fake.connect(true).expect("it is there");
     systemd.set_properties(&unit(), &[("TasksMax".to_owned(), Value::Uint64(5))]).expect("set");
@@ -178,7 +178,7 @@ fn a_bus_is_greeted_and_told_which_signals_are_wanted() {
     systemd.attach(&unit(), "/jobc/train.1/main-0", 78).expect("attached");
     systemd.stop(&unit()).expect("stopped");
     systemd.reset_failed(&unit());
-    insta::assert_snapshot!(fake.asked(), @"
+    insta::assert_snapshot!(fake.requests(), @"
     Hello() 
     AddMatch(s) type='signal',interface='org.freedesktop.systemd1.Manager',member='JobRemoved'
     Subscribe() 
@@ -197,11 +197,11 @@ fn a_scope_is_made_with_a_group_to_divide() {
         let unit = Unit::application("train.1");
         let came =
             fake.connect(false).and_then(|mut systemd| systemd.start_scope(&unit, "jobc job train.1", 77));
-        (came.map_err(|error| (error.kind, error.to_string())), fake.asked())
+        (came.map_err(|error| (error.kind, error.to_string())), fake.requests())
     };
-    let (came, asked) = made(Behavior::Ends("done"));
+    let (came, requests) = made(Behavior::Ends("done"));
     assert_eq!(came, Ok(()));
-    insta::assert_snapshot!(asked, @"
+    insta::assert_snapshot!(requests, @"
     StartTransientUnit(ssa(sv)a(sa(sv))) jobc-train.1.scope replace Description jobc job train.1 Slice app.slice Delegate TasksMax PIDs CollectMode inactive-or-failed
     ");
     // Whoever has the name by then: another is tried.
@@ -212,7 +212,7 @@ fn a_scope_is_made_with_a_group_to_divide() {
 }
 
 #[test]
-fn what_goes_wrong_is_told() {
+fn what_goes_wrong_is_reported() {
     insta::assert_snapshot!(check(Behavior::Ends("failed")), @r#"
     systemd does not make the unit `jobc-demo.scope`: the job for `jobc-demo.scope` ended as `failed`
     = 
@@ -251,8 +251,8 @@ fn what_goes_wrong_is_told() {
 #[test]
 fn a_unit_that_failed_gives_its_name_back() {
     let exists = "org.freedesktop.systemd1.UnitExists";
-    let told = check(Behavior::Refuses("StartTransientUnit", exists, false));
-    let methods: Vec<&str> = told.lines().filter_map(|line| line.split('(').next()).collect();
+    let output = check(Behavior::Refuses("StartTransientUnit", exists, false));
+    let methods: Vec<&str> = output.lines().filter_map(|line| line.split('(').next()).collect();
     assert_eq!(methods, ["made", "StartTransientUnit", "ResetFailedUnit", "StartTransientUnit"]);
     insta::assert_snapshot!(check(Behavior::Refuses("StartTransientUnit", exists, true)), @r#"
     config.json: /linux/cgroupsPath: systemd does not make the unit `jobc-demo.scope`: It says why
@@ -270,19 +270,19 @@ fn a_unit_that_is_gone_is_ended() {
 }
 
 #[test]
-fn where_nobody_listens_it_is_said_with_what_to_do() {
+fn without_a_listener_the_error_has_a_help() {
     let directory = tempfile::tempdir().expect("a directory");
     let nobody = Address::at(directory.path().join("bus"), false);
-    let told = |user| {
+    let output = |user| {
         let error =
             Systemd::connect_first(std::slice::from_ref(&nobody), user, SHORT).expect_err("nobody is there");
         format!("{error}\n= {}", error.help.clone().unwrap_or_default())
     };
-    insta::assert_snapshot!(told(false), @r#"
+    insta::assert_snapshot!(output(false), @r#"
     cannot reach systemd: no such file or directory (ENOENT)
     = let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);
-    insta::assert_snapshot!(told(true), @r#"
+    insta::assert_snapshot!(output(true), @r#"
     cannot reach this user's systemd: no such file or directory (ENOENT)
     = log in by ssh, at a terminal or with machinectl shell, or have `loginctl enable-linger` start it, and set `XDG_RUNTIME_DIR`; or let the caller create cgroups itself: `podman --cgroup-manager cgroupfs`, `SystemdCgroup = false` in containerd
     "#);

@@ -111,8 +111,8 @@ impl<R: BufRead> Reader<R> {
         let device = |field| {
             u32::try_from(number(header.field(field))?).map_err(|_| invalid("an invalid device number"))
         };
-        let said = records.sparse.name.take();
-        let path = long_name.or(said).or(records.path.take()).unwrap_or_else(|| header.path());
+        let message = records.sparse.name.take();
+        let path = long_name.or(message).or(records.path.take()).unwrap_or_else(|| header.path());
         let named = |error: io::Error| {
             io::Error::new(error.kind(), format!("`{}`: {error}", String::from_utf8_lossy(&path)))
         };

@@ -46,12 +46,12 @@ fn size(field: &[u8]) -> io::Result<u64> {
 
 /// The map from the pax records; for 1.0, from the start of the data.
 pub(super) fn read_pax_map<R: BufRead>(
-    said: pax::Sparse,
+    message: pax::Sparse,
     reader: &mut Reader<R>,
 ) -> io::Result<Vec<(u64, u64)>> {
-    let numbers = match (said.major, said.minor) {
+    let numbers = match (message.major, message.minor) {
         (Some(1), Some(0)) => read_map_before_data(reader)?,
-        (None | Some(0), _) => said.map,
+        (None | Some(0), _) => message.map,
         _ => return Err(invalid("a sparse file of an unknown version")),
     };
     if numbers.len() / 2 > MAX_PIECES {

@@ -178,7 +178,7 @@ jobc_trampoline_start:
     syscall
     mov     [rsp + 16], r15d
     mov     dword ptr [rsp + 20], {poll_in}
-    mov     qword ptr [rsp + 24], {patience}
+    mov     qword ptr [rsp + 24], {timeout}
     mov     qword ptr [rsp + 32], 0
     mov     eax, {ppoll}
     lea     rdi, [rsp + 16]
@@ -255,7 +255,7 @@ jobc_trampoline_end:
     sched_yield = const __NR_sched_yield,
     listener = const Failure::LISTENER,
     poll_in = const POLLIN,
-    patience = const LISTENER_TIMEOUT_SECS,
+    timeout = const LISTENER_TIMEOUT_SECS,
     ppoll = const __NR_ppoll,
     read = const __NR_read,
     exit = const __NR_exit,
@@ -397,7 +397,7 @@ jobc_trampoline_start:
     str     w25, [sp, #16]
     mov     w0, #{poll_in}
     str     w0, [sp, #20]
-    mov     x0, #{patience}
+    mov     x0, #{timeout}
     str     x0, [sp, #24]
     str     xzr, [sp, #32]
     mov     x8, #{ppoll}
@@ -480,7 +480,7 @@ jobc_trampoline_end:
     sched_yield = const __NR_sched_yield,
     listener = const Failure::LISTENER,
     poll_in = const POLLIN,
-    patience = const LISTENER_TIMEOUT_SECS,
+    timeout = const LISTENER_TIMEOUT_SECS,
     ppoll = const __NR_ppoll,
     read = const __NR_read,
     exit = const __NR_exit,

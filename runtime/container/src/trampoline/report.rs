@@ -99,9 +99,9 @@ mod tests {
     fn a_writing_end_that_somebody_keeps_does_not_keep_us() {
         let (report, _kept) = pipe().unwrap();
         let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let heard = wait(&report, other.id());
+        let report_read = wait(&report, other.id());
         other.kill().unwrap();
         other.wait().unwrap();
-        assert_eq!(heard, Ok(TrampolineReport::Started));
+        assert_eq!(report_read, Ok(TrampolineReport::Started));
     }
 }

@@ -203,7 +203,7 @@ fn the_filter_is_active() {
 }
 
 #[test]
-fn the_program_gets_no_descriptor_of_the_trampoline() {
+fn the_program_gets_no_file_descriptor_of_the_trampoline() {
     let candidates = &["/bin/ls"];
     let outcome = run(&Case { candidates, arguments: &["ls", "-l", "/proc/self/fd"], ..Case::default() });
     assert_eq!(outcome.status.code(), Some(0), "{}", outcome.err);
@@ -320,8 +320,8 @@ fn a_label_that_the_kernel_refuses_is_reported() {
     let outcome = run(&Case { candidates: &["/bin/true"], label: Some(label), ..Case::default() });
     assert_eq!(outcome.status.code(), Some(125));
     assert!(matches!(outcome.report, Some(Failure::Label(_))), "{:?}", outcome.report);
-    let said = outcome.report.expect("reported").error("true").to_string();
-    assert!(said.contains("cannot set the"), "{said}");
+    let output = outcome.report.expect("reported").error("true").to_string();
+    assert!(output.contains("cannot set the"), "{output}");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
 }
 
 #[test]
-fn nobody_can_write_to_it() {
+fn it_is_read_only() {
     let (_reader, report) = pipe();
     let trampoline = build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None).expect("built");
     let own = format!("/proc/self/fd/{}", trampoline.as_raw_fd());

@@ -18,11 +18,11 @@ fn root() -> tempfile::TempDir {
 
 fn check(root: &tempfile::TempDir, text: &str) -> String {
     let root = Layers::open(&[root.path().to_owned()]).expect("the root");
-    let said = match lookup(&root, text) {
+    let output = match lookup(&root, text) {
         Ok(Account { uid, gid, additional }) => format!("{:?}", (uid, gid, additional)),
         Err(error) => error.to_string(),
     };
-    format!("{text}: {said}\n")
+    format!("{text}: {output}\n")
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_user_may_limit_a_container_below_a_group_that_was_given() {
 }
 
 #[test]
-fn a_user_in_a_group_that_holds_them_is_told_so() {
+fn a_user_in_a_full_cgroup_gets_an_error() {
     let Some(group) = given("full") else { return };
     as_nobody("delegated::inside_a_given_group_that_is_full", &group);
     remove(&group);
@@ -163,7 +163,7 @@ fn inside_a_given_group_that_is_full() {
 }
 
 #[test]
-fn root_in_a_container_that_holds_processes_is_told_so() {
+fn root_in_a_full_cgroup_gets_an_error() {
     let Some(group) = given("box") else { return };
     // As a container with a namespace for cgroups sees it: its own group is the root of the tree.
     let script = "umount /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec \"$@\"";

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{layout, make, refusal, try_make};
 
 #[test]
-fn the_kernel_shows_the_limits_that_were_asked_for() {
+fn the_kernel_shows_the_limits_requested() {
     let json = json!({
         "memory": {"limit": 67_108_864, "swap": 67_108_864, "reservation": 33_554_432},
         "cpu": {"shares": 512, "quota": 150_000, "period": 100_000},
@@ -119,7 +119,7 @@ fn a_limit_that_nothing_enforces_is_refused_at_its_place() {
 }
 
 #[test]
-fn a_limit_the_kernel_refuses_is_told_in_its_words() {
+fn a_limit_the_kernel_refuses_is_reported_in_its_words() {
     let Some(error) = refusal("unlikely", &json!({"cpu": {"quota": 5, "period": 100_000}})) else { return };
     assert_eq!(
         (error.kind, error.pointer.as_deref()),

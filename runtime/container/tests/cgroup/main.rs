@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use jobc_container::cgroup::{Cgroup, CgroupRequest, Layout, Unenforced, UnifiedHierarchy};
+use jobc_container::cgroup::{Cgroup, CgroupRequest, Layout, UnenforcedLimit, UnifiedHierarchy};
 use jobc_sys::error::{Error, Result};
 use oci_spec::runtime::LinuxResources;
 use serde_json::Value;
@@ -24,7 +24,7 @@ use serde_json::Value;
 /// A group of a test's own, which is removed with what is in it.
 struct TestGroup {
     cgroup: Cgroup,
-    unenforced: Vec<Unenforced>,
+    unenforced: Vec<UnenforcedLimit>,
     layout: Layout,
 }
 

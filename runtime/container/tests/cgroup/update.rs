@@ -84,7 +84,7 @@ fn what_cannot_be_kept_changes_nothing() {
 }
 
 #[test]
-fn what_is_used_is_told_in_the_words_of_others() {
+fn resource_usage_is_reported() {
     let Some(trial) = make("told", &json!({"memory": {"limit": 67_108_864}, "pids": {"limit": 50}})) else {
         return;
     };

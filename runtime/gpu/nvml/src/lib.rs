@@ -36,7 +36,7 @@ pub fn run_query_process(words: impl IntoIterator<Item = OsString>) -> ExitCode 
         return watch::serve(&files);
     }
     let (text, code) = match query::query(&files) {
-        Ok(said) => (serde_json::to_string(&said).unwrap_or_default(), ExitCode::SUCCESS),
+        Ok(report) => (serde_json::to_string(&report).unwrap_or_default(), ExitCode::SUCCESS),
         Err(why) => (why, ExitCode::from(NVML_ERROR_EXIT_CODE)),
     };
     // The reader may have closed the pipe.

@@ -38,7 +38,7 @@ pub(crate) fn query(files: &[impl AsRef<Path>]) -> Result<NvmlReport, String> {
     let nvml = load(files)?;
     let failed = |error: NvmlError| error.to_string();
     let cuda = nvml.sys_cuda_driver_version().ok();
-    let mut said = NvmlReport {
+    let mut report = NvmlReport {
         driver: nvml.sys_driver_version().ok(),
         // 12040 is 12.4.
         cuda: cuda.map(|number| format!("{}.{}", number / 1000, number % 1000 / 10)),
@@ -48,13 +48,13 @@ pub(crate) fn query(files: &[impl AsRef<Path>]) -> Result<NvmlReport, String> {
         let device = match nvml.device_by_index(index) {
             Ok(device) => device,
             Err(error) => {
-                said.notes.push(format!("NVML reports nothing about card {index}: {error}"));
+                report.notes.push(format!("NVML reports nothing about card {index}: {error}"));
                 continue;
             }
         };
-        said.cards.push(card(&nvml, &device, index));
+        report.cards.push(card(&nvml, &device, index));
     }
-    Ok(said)
+    Ok(report)
 }
 
 fn card(nvml: &Nvml, device: &Device<'_>, index: u32) -> Card {

@@ -23,13 +23,13 @@ use jobc_sys::error::{Error, Kind, Result};
 /// A file or device that is missing on this host, or an edit that this runtime does not support.
 pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
     reject_unsupported(edits)?;
-    let mut said = Vec::new();
+    let mut notes = Vec::new();
     let bound = is_in_user_namespace(spec);
     for item in &edits.env {
         set_variable(spec, item);
     }
     for node in &edits.device_nodes {
-        add_node(spec, node, bound, &mut said)?;
+        add_node(spec, node, bound, &mut notes)?;
     }
     for mount in &edits.mounts {
         let mount = mount_of(mount)?;
@@ -38,8 +38,8 @@ pub fn apply(edits: &Edits, spec: &mut Spec) -> Result<Vec<String>> {
     for hook in &edits.hooks {
         add_hook(spec, &hook.hook_name, hook_of(hook));
     }
-    add_groups(spec, &edits.additional_gids, &mut said);
-    Ok(said)
+    add_groups(spec, &edits.additional_gids, &mut notes);
+    Ok(notes)
 }
 
 fn reject_unsupported(edits: &Edits) -> Result<()> {
@@ -103,7 +103,7 @@ fn host_node(path: &Path) -> Option<HostNode> {
     Some(HostNode { kind, major, minor, mode: data.mode() & 0o777 })
 }
 
-fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -> Result<()> {
+fn add_node(spec: &mut Spec, node: &Node, bound: bool, notes: &mut Vec<String>) -> Result<()> {
     let source = node.host_path.as_ref().unwrap_or(&node.path);
     let written = match node.kind.as_deref() {
         Some("b") => Some(LinuxDeviceType::B),
@@ -130,7 +130,7 @@ fn add_node(spec: &mut Spec, node: &Node, bound: bool, said: &mut Vec<String>) -
     };
     if bound {
         if !(access.contains('r') && access.contains('w')) {
-            said.push(format!(
+            notes.push(format!(
                 "`{}` should allow only the access `{access}`, which is not enforced in a user namespace",
                 node.path.display()
             ));
@@ -247,7 +247,7 @@ pub(crate) fn add_hook(spec: &mut Spec, stage: &str, hook: OciHook) {
 }
 
 /// Adds groups of the host to those of the program, by the numbers that they have in the container.
-fn add_groups(spec: &mut Spec, groups: &[u32], said: &mut Vec<String>) {
+fn add_groups(spec: &mut Spec, groups: &[u32], notes: &mut Vec<String>) {
     if groups.is_empty() {
         return;
     }
@@ -266,7 +266,7 @@ fn add_groups(spec: &mut Spec, groups: &[u32], said: &mut Vec<String>) {
         match inside(*group) {
             Some(group) if group == user.gid() || all.contains(&group) => {}
             Some(group) => all.push(group),
-            None => said.push(format!(
+            None => notes.push(format!(
                 "group {group} of the host, which owns the devices, is not mapped in the container: access may be denied"
             )),
         }

@@ -59,7 +59,7 @@ fn a_file_is_read_as_yaml_and_as_json() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_at_its_place() {
+fn what_is_wrong_with_a_file_is_reported_at_its_place() {
     let with = |from: &str, to: &str| read(&NVIDIA.replacen(from, to, 1)).expect_err("refused");
     let all = [
         with("0.5.0", "0.4.0"),
@@ -147,8 +147,8 @@ fn common_edits_are_taken_once() {
 fn applied(edits: Value, config: Value) -> std::result::Result<(Value, Vec<String>), String> {
     let edits: Edits = serde_json::from_value(edits).unwrap();
     let mut config: Config = serde_json::from_value(config).unwrap();
-    let said = edit::apply(&edits, &mut config).map_err(|error| error.message)?;
-    Ok((serde_json::to_value(config).unwrap(), said))
+    let output = edit::apply(&edits, &mut config).map_err(|error| error.message)?;
+    Ok((serde_json::to_value(config).unwrap(), output))
 }
 
 fn config(user: u32, in_user_namespace: bool) -> Value {
@@ -177,7 +177,7 @@ fn edits_of_root() {
     }
     let mut config = config(7, false);
     config["linux"]["gidMappings"] = json!([]);
-    let (config, said) = applied(
+    let (config, output) = applied(
         json!({
             "env": ["A=2", "B=3"],
             "deviceNodes": [
@@ -194,13 +194,13 @@ fn edits_of_root() {
         config,
     )
     .unwrap();
-    assert_eq!(said, [""; 0]);
+    assert_eq!(output, [""; 0]);
     insta::assert_snapshot!(serde_json::to_string_pretty(&config).unwrap());
 }
 
 #[test]
 fn in_a_user_namespace_nodes_are_bound() {
-    let (config, said) = applied(
+    let (config, output) = applied(
         json!({
             "deviceNodes": [{"path": "/dev/card0", "hostPath": "/dev/null"},
                             {"path": "/dev/card1", "hostPath": "/dev/zero", "permissions": "r"}],
@@ -215,7 +215,7 @@ fn in_a_user_namespace_nodes_are_bound() {
         json!({"destination": "/dev/card0", "type": "bind", "source": "/dev/null", "options": ["bind", "nosuid", "noexec"]})
     );
     assert_eq!(config["process"]["user"]["additionalGids"], json!([4]));
-    insta::assert_snapshot!(said.join("\n"), @r"
+    insta::assert_snapshot!(output.join("\n"), @r"
     `/dev/card1` should allow only the access `r`, which is not enforced in a user namespace
     group 44 of the host, which owns the devices, is not mapped in the container: access may be denied
     ");
@@ -262,7 +262,7 @@ fn generated(name: &str, vendor: Vendor) -> Option<Spec> {
 }
 
 #[test]
-fn a_description_of_a_machine_with_one_card() {
+fn a_description_of_a_host_with_one_card() {
     let Some(spec) = generated("h200", Vendor::Nvidia) else { return };
     let Edits { env, device_nodes, mounts, hooks, .. } = &spec.container_edits;
     let nodes: String =
@@ -291,13 +291,13 @@ fn a_description_of_a_machine_with_one_card() {
 
 /// Cards that are cut up are there by their instances only, each with the nodes that open it.
 #[test]
-fn a_description_of_a_machine_with_cards_that_are_cut_up() {
+fn a_description_of_a_host_with_cards_that_are_cut_up() {
     let Some(spec) = generated("a100", Vendor::Nvidia) else { return };
     insta::assert_snapshot!(devices(&spec));
 }
 
 #[test]
-fn a_description_of_a_machine_with_eight_cards() {
+fn a_description_of_a_host_with_eight_cards() {
     let Some(spec) = generated("v100", Vendor::Nvidia) else { return };
     insta::assert_snapshot!(devices(&spec));
 }

@@ -71,7 +71,7 @@ fn described(inventory: &Inventory) -> String {
 }
 
 #[test]
-fn a_machine_without_gpus_is_a_normal_one() {
+fn a_host_without_gpus_is_a_normal_one() {
     let found = take(&tree("none"));
     assert_eq!(found, Inventory::default());
     assert_eq!(found.devices(), []);
@@ -123,7 +123,7 @@ fn a_card_that_fell_off_the_bus_is_named_and_left_out() {
 }
 
 #[test]
-fn a_driver_that_does_not_answer_is_told_of_and_replaced_by_its_files() {
+fn a_driver_that_does_not_answer_is_reported_and_replaced_by_its_files() {
     for (answer, words) in
         [("init=!9", "driver is not loaded"), ("init=!18", "mismatch"), ("count=!4", "permission")]
     {
@@ -135,7 +135,7 @@ fn a_driver_that_does_not_answer_is_told_of_and_replaced_by_its_files() {
 }
 
 #[test]
-fn who_uses_a_card_is_told_once() {
+fn each_user_of_a_card_is_listed_once() {
     let own = std::process::id();
     let answers = format!("gpu.0.processes={own}:1048576:1:0 {own}:4096:2:0 1\ngpu.0.graphics={own}:8192\n");
     let found = take(&with_nvml("h200", &answers));
@@ -146,7 +146,7 @@ fn who_uses_a_card_is_told_once() {
 }
 
 #[test]
-fn an_older_driver_is_asked_in_older_words() {
+fn an_older_driver_is_queried_in_older_words() {
     let found = take(&with_nvml("h200", "gpu.0.memory_2=!13\n"));
     assert_eq!(found.gpus[0].memory_bytes, Some(143_771 << 20));
 }

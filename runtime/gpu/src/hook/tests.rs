@@ -67,7 +67,7 @@ fn links_are_made_in_place_of_what_stands_there() {
 }
 
 #[test]
-fn the_loader_is_told() {
+fn the_cache_of_the_loader_has_the_paths() {
     let scene = Scene::new();
     let mut cache = Cache::default();
     for path in ["/lib/libc.so.6", "/old/libcuda.so.1"] {

@@ -135,7 +135,7 @@ fn files_of_the_driver_by_capability() {
 /// A CDI file of the host takes precedence if it describes exactly the device, and is skipped if it is from an earlier
 /// boot.
 #[test]
-fn cdi_files_of_the_machine_come_first() {
+fn cdi_files_of_the_host_come_first() {
     if !is_root() {
         return;
     }
@@ -203,7 +203,7 @@ fn the_hook_gives_what_was_leased() {
 
 /// What variables of NVIDIA's contract ask for next to the cards.
 #[test]
-fn nodes_that_are_asked_for_by_a_variable() {
+fn nodes_requested_by_a_variable() {
     if !is_root() {
         return;
     }
@@ -282,8 +282,8 @@ fn a_driver_that_a_cluster_mounted() {
     ] {
         assert_eq!(source(place), Some(machine.path(from)), "{place}");
     }
-    let told = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
-    assert!(told.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{told:?}");
+    let output = value["hooks"]["createContainer"][0]["args"].as_array().unwrap();
+    assert!(output.iter().any(|word| word == "/usr/local/nvidia/lib64/libcuda.so.1"), "{output:?}");
 
     // The host's own files have it already, and variables give its path.
     let files = DriverFiles::of(&machine, &inventory);

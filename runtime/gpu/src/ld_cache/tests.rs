@@ -13,7 +13,7 @@ fn printed(cache: &Path) -> Option<Vec<String>> {
 }
 
 #[test]
-fn this_machines_cache_is_written_as_it_was_read() {
+fn this_hosts_cache_is_written_as_it_was_read() {
     let Ok(bytes) = std::fs::read("/etc/ld.so.cache") else {
         eprintln!("skipped: no /etc/ld.so.cache");
         return;

@@ -145,13 +145,13 @@ impl Daemon {
         let mut control = self.command();
         let spawned = kill_with_parent(control.stdin(Stdio::piped()).stdout(Stdio::null())).spawn();
         let Ok(mut control) = spawned else { return false };
-        let told = control.stdin.take().is_some_and(|mut input| writeln!(input, "{words}").is_ok());
+        let sent = control.stdin.take().is_some_and(|mut input| writeln!(input, "{words}").is_ok());
         let taken = wait_timeout(&mut control, STOP_TIMEOUT);
         if taken.is_none() {
             let _ = control.kill();
             let _ = control.wait();
         }
-        told && taken == Some(true)
+        sent && taken == Some(true)
     }
 
     fn wait_until_ready(&self, child: &mut Child) -> Result<()> {
@@ -161,10 +161,10 @@ impl Daemon {
                 return Ok(());
             }
             if let Ok(Some(status)) = child.try_wait() {
-                let said = self.last_log_line();
+                let line = self.last_log_line();
                 return Err(Error::new(
                     Kind::System,
-                    format!("`nvidia-cuda-mps-control` ended ({status}){said}"),
+                    format!("`nvidia-cuda-mps-control` ended ({status}){line}"),
                 ));
             }
             if began.elapsed() > START_TIMEOUT {

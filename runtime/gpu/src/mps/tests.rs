@@ -28,14 +28,14 @@ fn a_task_has_the_way_to_its_server_and_its_limits() {
                 "mounts": [{"destination": "/dev/shm", "type": "tmpfs", "source": "shm"}]}"#,
         )
         .unwrap();
-        let said = client.configure(&mut spec, slots);
+        let output = client.configure(&mut spec, slots);
         let env = spec.process().as_ref().unwrap().env().clone().unwrap().join("\n");
         let mounts = spec.mounts().iter().flatten();
         let mounts = mounts.map(|mount| {
             let source = mount.source().as_ref().unwrap().display().to_string();
             format!("{source} at {}\n", mount.destination().display())
         });
-        let text = format!("{env}\n{}{}", mounts.collect::<String>(), said.join("\n"));
+        let text = format!("{env}\n{}{}", mounts.collect::<String>(), output.join("\n"));
         text.replace(&dir.path().display().to_string(), "MPS")
     };
     assert_snapshot!(given(&slots(&[3], Some(8 << 30), Some(30))), @r"
@@ -61,7 +61,7 @@ fn paths_too_long_for_sockets_are_refused() {
 }
 
 #[test]
-fn what_nobody_uses_or_holds_is_swept() {
+fn unused_unlocked_content_is_swept() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| {
         let place = DaemonDirectories::create(dir.path(), name).unwrap();

@@ -25,11 +25,11 @@ pub(super) fn query(machine: &Host) -> Option<(NvmlReport, PathBuf)> {
     let directories = library_path(machine);
     let run = |words: &[&str]| {
         let mut command = Command::new(&program);
-        let said = run_with_timeout::run(
+        let report = run_with_timeout::run(
             command.args(words).env("LD_LIBRARY_PATH", &directories),
             machine.nvml.timeout,
         );
-        said.ok().filter(|said| said.status.success()).map(|said| said.text)
+        report.ok().filter(|report| report.status.success()).map(|report| report.text)
     };
     let whole = run(&["-q", "-x"])?;
     let list = run(&["-L"]).unwrap_or_default();
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn its_three_answers_are_put_together() {
-        let said = parse(WHOLE, LIST, "GPU-aaaa, 8.0\nGPU-bbbb, 7.5\n").unwrap();
-        assert_eq!((said.driver.as_deref(), said.cuda.as_deref()), (Some("550.54.15"), Some("12.4")));
-        let [one, other] = &said.cards[..] else { panic!("two cards") };
+        let report = parse(WHOLE, LIST, "GPU-aaaa, 8.0\nGPU-bbbb, 7.5\n").unwrap();
+        assert_eq!((report.driver.as_deref(), report.cuda.as_deref()), (Some("550.54.15"), Some("12.4")));
+        let [one, other] = &report.cards[..] else { panic!("two cards") };
         assert_eq!((one.pci.as_deref(), one.minor, one.index), (Some("0000:3b:00.0"), Some(3), 0));
         assert_eq!((one.memory_bytes, one.memory_used), (Some(81920 << 20), Some(87 << 20)));
         assert_eq!((one.compute_capability, other.compute_capability), (Some((8, 0)), Some((7, 5))));

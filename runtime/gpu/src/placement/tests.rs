@@ -354,7 +354,7 @@ proptest! {
     /// For any request: each seat has what it requests, concurrent tasks have different devices, and what was taken is
     /// not assigned. If the numbers of whole GPUs fit, there is room.
     #[test]
-    fn nobody_gets_what_another_has(
+    fn no_resource_is_assigned_twice(
         groups in proptest::collection::vec(1_u32..4, 1..4),
         roles in proptest::collection::vec((1_u32..4, 1_u32..4, any::<bool>()), 1..4),
         taken in proptest::collection::vec(0_u32..8, 0..4),
@@ -372,11 +372,11 @@ proptest! {
         let demands = demands(&wanted, &[], &inventory);
         let taken = without(&taken);
         let free = inventory.devices().into_iter().filter(|device| taken.is_free(*device)).count() as u64;
-        let most = claim_of(&wanted);
+        let max = claim_of(&wanted);
         match place(&demands, FreeDevices { inventory: &inventory, usage: &taken, uid: 0 }) {
-            Err(_) => prop_assert!(most > free, "{most} of {free}"),
+            Err(_) => prop_assert!(max > free, "{max} of {free}"),
             Ok(leased) => {
-                prop_assert!(most <= free);
+                prop_assert!(max <= free);
                 for slot in &leased.slots {
                     prop_assert!(taken.is_free(slot.device));
                 }

@@ -40,8 +40,8 @@ impl LineJoiner {
 
 /// The process of a line, 0 if it is not given, and the rest.
 fn process(line: &str) -> (u32, &str) {
-    let told = line.strip_prefix("[pid").and_then(|rest| rest.split_once(']'));
-    match told.and_then(|(pid, rest)| Some((pid.trim().parse().ok()?, rest))) {
+    let text = line.strip_prefix("[pid").and_then(|rest| rest.split_once(']'));
+    match text.and_then(|(pid, rest)| Some((pid.trim().parse().ok()?, rest))) {
         Some((pid, rest)) => (pid, rest.trim_start()),
         None => (0, line),
     }
@@ -113,20 +113,20 @@ mod tests {
               [pid     7] <... ioctl resumed>, 0x7ffd) = 0 <0.000055>
               [pid 29620] <... ioctl resumed>, 0)     = -1 EINVAL (Invalid argument) <0.000054>",
         );
-        let told = |name: &str, file: &str, failed, seconds| {
+        let text = |name: &str, file: &str, failed, seconds| {
             (name.to_owned(), Some(file.to_owned()), failed, Some(seconds))
         };
         assert_eq!(
             found,
             [
-                told("ioctl", "/dev/nvidia0", false, 0.000_055),
-                told("ioctl", "/dev/nvidiactl", true, 0.000_054)
+                text("ioctl", "/dev/nvidia0", false, 0.000_055),
+                text("ioctl", "/dev/nvidiactl", true, 0.000_054)
             ]
         );
     }
 
     #[test]
-    fn the_file_is_what_was_opened_mapped_or_asked() {
+    fn the_file_is_what_was_opened_mapped_or_requested() {
         let found = calls(
             r#"openat(AT_FDCWD</work>, "/dev/nvidia1", O_RDWR|O_CLOEXEC) = 3</dev/nvidia1> <0.000100>
                openat(AT_FDCWD</work>, "/dev/nvidia2", O_RDWR) = -1 ENXIO (No such device or address) <0.000010>

@@ -50,12 +50,12 @@ fn the_family_of_a_process_is_all_that_it_started() {
 
 #[test]
 fn who_may_not_attach_hears_what_would_let_him() {
-    let mut heard = StraceOutput::default();
+    let mut output = StraceOutput::default();
     let (send, lines) = channel();
     send.send("strace: attach: ptrace(PTRACE_SEIZE, 12): Operation not permitted".to_owned()).unwrap();
     drop(send);
-    while heard.receive(&lines, DETACH_TIMEOUT) {}
-    let error = heard.finish(None).unwrap_err();
+    while output.receive(&lines, DETACH_TIMEOUT) {}
+    let error = output.finish(None).unwrap_err();
     assert!(
         error.message.contains("not permitted") && error.help.unwrap().contains("trace"),
         "{}",

@@ -59,7 +59,7 @@ fn is_archive(input: &mut dyn io::Read) -> io::Result<bool> {
         return Ok(false);
     }
     let text = String::from_utf8_lossy(&header[148..156]).into_owned();
-    let said = u32::from_str_radix(text.trim_matches(['\0', ' ']), 8);
+    let checksum = u32::from_str_radix(text.trim_matches(['\0', ' ']), 8);
     header[148..156].fill(b' ');
-    Ok(said == Ok(header.iter().map(|byte| u32::from(*byte)).sum()))
+    Ok(checksum == Ok(header.iter().map(|byte| u32::from(*byte)).sum()))
 }

@@ -11,7 +11,7 @@ struct Case {
 }
 
 /// A build's image and output.
-struct Built {
+struct BuildResult {
     descriptor: Descriptor,
     image: Image,
     /// Texts of the steps that were run.
@@ -59,7 +59,7 @@ impl Case {
         &self,
         text: &str,
         change: impl FnOnce(&mut Request<'_>),
-    ) -> std::result::Result<Built, BuildError> {
+    ) -> std::result::Result<BuildResult, BuildError> {
         let platform = Platform::here();
         let shown = platform.to_string();
         let options = Options { args: &[], target: None, platform: &shown, build_platform: &shown };
@@ -80,28 +80,28 @@ impl Case {
             fetch: None,
         };
         change(&mut request);
-        let told = Mutex::new(Vec::new());
-        let tell = |progress| told.lock().unwrap().push(progress);
+        let on_progress = Mutex::new(Vec::new());
+        let tell = |progress| on_progress.lock().unwrap().push(progress);
         let descriptor = super::build(&self.store, &request, &tell, &AtomicBool::new(false))?;
         let image = self.store.image(&descriptor, &request.platform).expect("an image");
-        let told = told.into_inner().unwrap();
-        let carried_out = told.iter().filter_map(|told| match told {
+        let on_progress = on_progress.into_inner().unwrap();
+        let carried_out = on_progress.iter().filter_map(|on_progress| match on_progress {
             Progress::Step { text, cached: false, .. } => Some(text.clone()),
             _ => None,
         });
-        let output = told.iter().filter_map(|told| match told {
+        let output = on_progress.iter().filter_map(|on_progress| match on_progress {
             Progress::Output { line, .. } => Some(String::from_utf8_lossy(line).into_owned()),
             _ => None,
         });
-        Ok(Built { carried_out: carried_out.collect(), output: output.collect(), descriptor, image })
+        Ok(BuildResult { carried_out: carried_out.collect(), output: output.collect(), descriptor, image })
     }
 
-    fn build(&self, text: &str) -> Built {
+    fn build(&self, text: &str) -> BuildResult {
         self.try_build(text, |_| {}).unwrap_or_else(|error| panic!("{error:?}"))
     }
 
     /// What of the image's tree a command prints.
-    fn seen(&self, built: &Built, path: &str) -> Option<String> {
+    fn seen(&self, built: &BuildResult, path: &str) -> Option<String> {
         let layers =
             unpack::layers(&self.store, &built.image, &ignore_progress, &AtomicBool::new(false)).unwrap();
         layers.iter().rev().find_map(|layer| std::fs::read_to_string(layer.join(path)).ok())
@@ -128,7 +128,7 @@ fn a_step_is_carried_out_again_when_what_it_takes_has_changed() {
     let text = format!("{BASE}COPY a /a\nRUN cat /a > /c\nCOPY b /b\nLABEL x=y\nRUN cat /b >> /c\n");
     let first = case.build(&text);
     let second = case.build(&text);
-    let layers = |built: &Built| built.image.manifest.layers.clone();
+    let layers = |built: &BuildResult| built.image.manifest.layers.clone();
     assert_eq!(second.carried_out, ["FROM scratch", "LABEL x=y"]);
     assert_eq!(first.descriptor, second.descriptor, "a build of known steps gives the same image");
     case.file("b", "2");
@@ -213,7 +213,7 @@ fn a_cache_is_there_again_and_in_no_layer() {
 }
 
 #[test]
-fn a_command_that_fails_is_told_at_its_place_with_its_last_lines() {
+fn a_command_that_fails_is_reported_at_its_place_with_its_last_lines() {
     let Some(case) = Case::new() else { return };
     let text = format!("{BASE}RUN echo before; echo oh no >&2; exit 3\n");
     let error = case.try_build(&text, |_| {}).err();
@@ -336,7 +336,7 @@ fn a_locked_base_is_taken_by_its_digest_whatever_has_its_name() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn what_is_not_there_is_reported() {
     let Some(case) = Case::new() else { return };
     let failed = |text: &str| {
         let error = case.try_build(text, |_| {}).err();

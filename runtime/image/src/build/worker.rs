@@ -131,8 +131,8 @@ pub fn main(mut words: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let denied = words.next().is_some_and(|word| word == "deny");
     let answer =
         serve(denied).unwrap_or_else(|error| Response::Failed { message: error.message, help: error.help });
-    let told = serde_json::to_vec(&answer).is_ok_and(|text| std::io::stdout().write_all(&text).is_ok());
-    if told { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let on_message = serde_json::to_vec(&answer).is_ok_and(|text| std::io::stdout().write_all(&text).is_ok());
+    if on_message { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn serve(denied: bool) -> Result<Response> {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tar::{Archive, EntryType};
 
 use super::errors::{canceled, invalid_source};
-use super::imported::Imported;
+use super::imported::ImportedImage;
 use super::{docker, layout, rootfs};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -39,19 +39,19 @@ pub(super) struct ArchiveContent {
 pub(super) fn import(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
-) -> Result<Vec<Imported>> {
+) -> Result<Vec<ImportedImage>> {
     match detect_format(source, stopped)? {
         ArchiveFormat::Layout => {
-            let content = read(store, source, told, stopped)?;
+            let content = read(store, source, on_progress, stopped)?;
             let index = content.documents.get("index.json");
             let index = index.ok_or_else(|| invalid_source(source, "it has no `index.json`"))?;
             let bring = |descriptor: &Descriptor| verify_blob(store, source, &content, descriptor);
             layout::images(store, source, index, &bring)
         }
-        ArchiveFormat::Docker => docker::images(store, source, &read(store, source, told, stopped)?),
-        ArchiveFormat::RootFs => rootfs::archive(store, source, told, stopped),
+        ArchiveFormat::Docker => docker::images(store, source, &read(store, source, on_progress, stopped)?),
+        ArchiveFormat::RootFs => rootfs::archive(store, source, on_progress, stopped),
     }
 }
 
@@ -88,7 +88,12 @@ fn detect_format(source: &Path, stopped: &AtomicBool) -> Result<ArchiveFormat> {
 }
 
 /// Reads all of an archive: documents into memory, everything else into the store.
-fn read(store: &Store, source: &Path, told: ProgressFn<'_>, stopped: &AtomicBool) -> Result<ArchiveContent> {
+fn read(
+    store: &Store,
+    source: &Path,
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<ArchiveContent> {
     let mut content = ArchiveContent::default();
     let limits = Limits::of_environment()?;
     let (mut documents, mut blobs) = (0u64, 0u64);
@@ -132,7 +137,7 @@ fn read(store: &Store, source: &Path, told: ProgressFn<'_>, stopped: &AtomicBool
             if blobs > limits.bytes {
                 return Err(too_large(source, &limits));
             }
-            let descriptor = store_entry(store, source, &mut entry, size, told, stopped)?;
+            let descriptor = store_entry(store, source, &mut entry, size, on_progress, stopped)?;
             content.blobs.insert(path, descriptor);
         }
     }
@@ -151,7 +156,7 @@ fn store_entry(
     source: &Path,
     entry: &mut impl Read,
     size: u64,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Descriptor> {
     let mut writer = store.begin()?;
@@ -176,7 +181,7 @@ fn store_entry(
         return Err(invalid_source(source, "it ends in the middle of a file"));
     }
     let digest = writer.finish(None)?;
-    told(Progress::Blob { digest: digest.clone(), done: written, total: Some(size), known: false });
+    on_progress(Progress::Blob { digest: digest.clone(), done: written, total: Some(size), known: false });
     let media_type = match begins[..] {
         [0x1f, 0x8b, ..] => media::LAYER_GZIP,
         [0x28, 0xb5, 0x2f, 0xfd, ..] => media::LAYER_ZSTD,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::archive::{ArchiveContent, diff_id, normalize_path};
 use super::errors::invalid_source;
-use super::imported::{Imported, SourceKind};
+use super::imported::{ImportedImage, SourceKind};
 use crate::config::Config;
 use crate::manifest::media;
 use crate::manifest::{Descriptor, Manifest};
@@ -26,7 +26,7 @@ struct ManifestEntry {
 }
 
 /// The images of an archive that was read.
-pub(super) fn images(store: &Store, source: &Path, content: &ArchiveContent) -> Result<Vec<Imported>> {
+pub(super) fn images(store: &Store, source: &Path, content: &ArchiveContent) -> Result<Vec<ImportedImage>> {
     let text = content.documents.get("manifest.json").ok_or_else(|| {
         Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
             .help("save the image again with Docker 1.10 or newer")
@@ -36,7 +36,12 @@ pub(super) fn images(store: &Store, source: &Path, content: &ArchiveContent) -> 
     saved.iter().map(|saved| image(store, source, content, saved)).collect()
 }
 
-fn image(store: &Store, source: &Path, content: &ArchiveContent, saved: &ManifestEntry) -> Result<Imported> {
+fn image(
+    store: &Store,
+    source: &Path,
+    content: &ArchiveContent,
+    saved: &ManifestEntry,
+) -> Result<ImportedImage> {
     let config = config_of(store, source, content, &saved.config)?;
     let parsed: Config = serde_json::from_slice(&config)
         .map_err(|error| invalid_source(source, format!("`{}`: {error}", saved.config)))?;
@@ -59,7 +64,7 @@ fn image(store: &Store, source: &Path, content: &ArchiveContent, saved: &Manifes
     let config = store.put(&config, media::CONFIG)?;
     let descriptor = store.put_json(&Manifest::new(config, layers), media::MANIFEST)?;
     let names = saved.repo_tags.iter().flatten().filter_map(|name| name.parse::<Reference>().ok());
-    Ok(Imported { names: names.collect(), descriptor, kind: SourceKind::DockerArchive })
+    Ok(ImportedImage { names: names.collect(), descriptor, kind: SourceKind::DockerArchive })
 }
 
 /// A layer by its path; a layer that two images share is a link at times.

@@ -24,14 +24,14 @@ use jobc_sys::write_atomic::{Durability, write_atomic};
 pub fn import_one(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Descriptor> {
     let note = cache_path(store, source);
     if let Some(known) = note.as_ref().and_then(|note| read_cache(store, note)) {
         return Ok(known);
     }
-    let images = import(store, source, told, stopped)?;
+    let images = import(store, source, on_progress, stopped)?;
     let [image] = &images[..] else {
         let message = format!("`{}` contains {} images, but one is expected", source.display(), images.len());
         return Err(Error::new(Kind::Config, message)

@@ -5,7 +5,7 @@ use jobc_schema::reference::Reference;
 
 /// An imported image, and its name in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportedImage {
     /// Its names; none if the source has none.
     pub names: Vec<Reference>,
     /// Its manifest or index.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::errors::{canceled, invalid_source};
-use super::imported::{Imported, SourceKind};
+use super::imported::{ImportedImage, SourceKind};
 use crate::manifest::{CONTAINERD_NAME, REF_NAME, media};
 use crate::manifest::{Descriptor, Index, Manifest};
 use crate::store::MAX_DOCUMENT_SIZE;
@@ -15,7 +15,7 @@ use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Copies every image of a layout, with all that it names and that is there.
-pub(super) fn import(store: &Store, source: &Path, stopped: &AtomicBool) -> Result<Vec<Imported>> {
+pub(super) fn import(store: &Store, source: &Path, stopped: &AtomicBool) -> Result<Vec<ImportedImage>> {
     let index = source.join("index.json");
     let failed =
         |error: &std::io::Error| invalid_source(source, format!("`index.json`: {}", describe_io(error)));
@@ -32,13 +32,13 @@ pub(super) fn images(
     source: &Path,
     text: &[u8],
     bring: &dyn Fn(&Descriptor) -> Result<bool>,
-) -> Result<Vec<Imported>> {
+) -> Result<Vec<ImportedImage>> {
     let index: Index = serde_json::from_slice(text)
         .map_err(|error| invalid_source(source, format!("`index.json`: {error}")))?;
     if index.manifests.is_empty() {
         return Err(Error::new(Kind::Config, format!("the layout `{}` contains no image", source.display())));
     }
-    let mut images: Vec<Imported> = Vec::new();
+    let mut images: Vec<ImportedImage> = Vec::new();
     for descriptor in &index.manifests {
         if !import_tree(store, source, descriptor, bring)? {
             return Err(invalid_source(source, format!("{} is missing", descriptor.digest)));
@@ -47,7 +47,7 @@ pub(super) fn images(
         match images.iter_mut().find(|image| image.descriptor.digest == descriptor.digest) {
             Some(image) => image.names.extend(names),
             None => {
-                images.push(Imported { names, descriptor: descriptor.bare(), kind: SourceKind::Layout });
+                images.push(ImportedImage { names, descriptor: descriptor.bare(), kind: SourceKind::Layout });
             }
         }
     }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::archive::unreadable;
 use super::assemble::add_image;
 use super::errors::canceled;
-use super::imported::{Imported, SourceKind};
+use super::imported::{ImportedImage, SourceKind};
 use crate::config::{Config, History};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -24,9 +24,9 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 pub(super) fn archive(
     store: &Store,
     source: &Path,
-    told: ProgressFn<'_>,
+    on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
-) -> Result<Vec<Imported>> {
+) -> Result<Vec<ImportedImage>> {
     let failed = |error: &io::Error| {
         Error::new(Kind::Config, format!("cannot read `{}`: {}", source.display(), describe_io(error)))
     };
@@ -38,7 +38,7 @@ pub(super) fn archive(
         writer,
         first_bytes: Vec::new(),
         write_error: None,
-        progress: told,
+        progress: on_progress,
         total,
         stopped,
     };
@@ -74,7 +74,7 @@ pub(super) fn archive(
 }
 
 /// Creates an image of a directory: its files with the owners that they have in containers of the calling user.
-pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<Imported>> {
+pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<ImportedImage>> {
     let mut writer = store.begin()?;
     pack(source, &PackOptions { root: true, ..PackOptions::default() }, &mut writer)?;
     let size = writer.written();
@@ -82,14 +82,14 @@ pub(super) fn directory(store: &Store, source: &Path) -> Result<Vec<Imported>> {
     one_layer(store, source, Descriptor::new(media::LAYER, digest.clone(), size), digest)
 }
 
-fn one_layer(store: &Store, source: &Path, layer: Descriptor, diff_id: Digest) -> Result<Vec<Imported>> {
+fn one_layer(store: &Store, source: &Path, layer: Descriptor, diff_id: Digest) -> Result<Vec<ImportedImage>> {
     let name = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut config = Config::default();
     config.config.env = vec!["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()];
     config.history =
         vec![History { created_by: Some(format!("jobc image import {name}")), ..History::default() }];
     let descriptor = add_image(store, config, vec![(layer, diff_id)])?;
-    Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::RootFs }])
+    Ok(vec![ImportedImage { names: Vec::new(), descriptor, kind: SourceKind::RootFs }])
 }
 
 /// Keeps in the store what is read.

@@ -29,7 +29,7 @@ impl Place {
         path
     }
 
-    fn import(&self, source: &Path) -> Result<Vec<Imported>> {
+    fn import(&self, source: &Path) -> Result<Vec<ImportedImage>> {
         super::import(&self.store, source, &ignore_progress, &AtomicBool::new(false))
     }
 

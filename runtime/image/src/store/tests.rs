@@ -89,7 +89,7 @@ fn a_blob_that_was_begun_goes_on() {
 }
 
 #[test]
-fn what_nobody_names_or_holds_is_collected() {
+fn unnamed_unlocked_content_is_collected() {
     let (_directory, store) = store();
     let kept = image(&store, &["shared", "kept"]);
     let held = image(&store, &["shared", "held"]);

@@ -71,12 +71,12 @@ fn fill_tree(
     let mut hasher = Hasher::new(diff_id.algorithm());
     let content = decompressing_reader(BufReader::with_capacity(READ_SIZE, blob)).map_err(failed)?;
     let content = LimitedReader::new(content, of.limits.bytes, of.stopped);
-    let mut told = 0;
+    let mut reported = 0;
     let seen = |piece: &[u8]| {
         hasher.update(piece);
         let done = read.load(Ordering::Relaxed).min(layer.size);
-        if done >= told + PROGRESS_INTERVAL {
-            told = done;
+        if done >= reported + PROGRESS_INTERVAL {
+            reported = done;
             (of.progress)(Progress::Layer {
                 digest: layer.digest.clone(),
                 done,

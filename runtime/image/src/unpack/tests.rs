@@ -14,7 +14,7 @@ use jobc_container::tar::{Entry, Kind as Is, Time, Writer};
 use jobc_schema::digest::Digest;
 use std::fs;
 
-static GO_ON: AtomicBool = AtomicBool::new(false);
+static CONTINUE: AtomicBool = AtomicBool::new(false);
 
 /// An archive of lines: `d PATH MODE`, `f PATH TEXT`, `l PATH TARGET`, `h PATH TARGET`, `c PATH`, each of user 0 at the
 /// time of its number.
@@ -103,7 +103,7 @@ fn check(layers: &[&[&str]]) -> String {
     let dir = tempfile::tempdir().expect("a directory");
     let tars: Vec<Vec<u8>> = layers.iter().map(|lines| tar(lines)).collect();
     let (store, image) = image(dir.path(), &tars);
-    match super::layers(&store, &image, &ignore_progress, &GO_ON) {
+    match super::layers(&store, &image, &ignore_progress, &CONTINUE) {
         Ok(directories) => {
             directories.iter().fold(String::new(), |text, directory| text + &listed(directory) + "--\n")
         }
@@ -187,13 +187,13 @@ fn a_layer_that_comes_twice_is_one_directory() {
     }
     let layer: &[&str] = &["d ./ 755", "f a text"];
     let other: &[&str] = &["d ./ 755", "f .wh.a "];
-    let told = check(&[layer, other, layer]);
-    assert_eq!(told.matches("--").count(), 2, "{told}");
-    assert!(told.ends_with("a = text 640 1001\n--\n"), "{told}");
+    let on_progress = check(&[layer, other, layer]);
+    assert_eq!(on_progress.matches("--").count(), 2, "{on_progress}");
+    assert!(on_progress.ends_with("a = text 640 1001\n--\n"), "{on_progress}");
 }
 
 #[test]
-fn what_is_wrong_with_a_layer_is_told_and_nothing_is_left() {
+fn what_is_wrong_with_a_layer_is_reported_and_nothing_is_left() {
     if !is_root() {
         return;
     }
@@ -210,7 +210,7 @@ fn the_content_must_be_what_the_image_says() {
     if Ownership::of_current_user().is_ok_and(|whose| matches!(whose, Ownership::Mapped(_))) {
         return;
     }
-    let error = super::layers(&store, &image, &ignore_progress, &GO_ON).expect_err("refused");
+    let error = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect_err("refused");
     assert!(error.message.contains("but the image lists"), "{error}");
     let directory = Ownership::of_current_user().expect("ids").directory(&store);
     assert_eq!(fs::read_dir(directory).expect("a directory").count(), 0);
@@ -224,7 +224,7 @@ fn limits_end_a_bomb() {
     let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text", "f b text"])]);
     let within = |limits: Limits| {
-        layers_within(&store, &image, &limits, &ignore_progress, &GO_ON).expect_err("refused").message
+        layers_within(&store, &image, &limits, &ignore_progress, &CONTINUE).expect_err("refused").message
     };
     let usual = Limits::default();
     assert!(within(Limits { bytes: 1 << 10, ..usual }).contains("becomes larger than 0 MiB"));
@@ -241,7 +241,7 @@ fn a_layer_of_another_boot_is_unpacked_anew_unless_it_is_on_the_disk() {
     }
     let dir = tempfile::tempdir().expect("a directory");
     let (store, image) = image(dir.path(), &[tar(&["f a text"])]);
-    let unpacked = || super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers").remove(0);
+    let unpacked = || super::layers(&store, &image, &ignore_progress, &CONTINUE).expect("layers").remove(0);
     let files = unpacked();
     let boot = files.with_file_name("boot");
     fs::write(files.join("a"), "damaged").expect("written");
@@ -282,7 +282,7 @@ fn a_copy_is_what_an_overlay_would_show() {
         tar(&["d ./ 755", "f a/.wh.gone ", "f a/y new", "d b/ 700", "f b/.wh..wh..opq ", "l b/link ../a/y"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let directories = super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers");
+    let directories = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect("layers");
     let to = dir.path().join("copy");
     copy(&directories, &to).expect("copied");
     insta::assert_snapshot!(listed(&to), @r"
@@ -309,7 +309,7 @@ fn users_are_found_in_any_layer() {
         tar(&["d ./ 755", "d etc/ 755", "f etc/passwd a:x:8:9:::\n"]),
     ];
     let (store, image) = image(dir.path(), &layers);
-    let directories = super::layers(&store, &image, &ignore_progress, &GO_ON).expect("layers");
+    let directories = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect("layers");
     let root = Layers::open(&directories).expect("layers");
     let account = jobc_container::user::lookup(&root, "a").expect("an account");
     assert_eq!((account.uid, account.gid, account.additional), (8, 9, vec![7]));
@@ -359,7 +359,7 @@ fn devices_are_left_out_aloud_where_they_cannot_be_made() {
     fs::create_dir(&files).expect("a directory");
     let mut tree = jobc_container::archive::tree::Tree::layer(&files, Owners::CurrentUser).expect("a tree");
     let archive = tar(&["c dev/null", "c jail/null", "f file text"]);
-    jobc_container::archive::extract(&mut tree, &archive[..], 9, &GO_ON).expect("filled");
+    jobc_container::archive::extract(&mut tree, &archive[..], 9, &CONTINUE).expect("filled");
     let left = tree.finish_layer().expect("finished");
     assert_eq!(left.skipped_devices, [b"jail/null"]);
     assert_eq!(left.implied_directories, [b"".to_vec()]);

@@ -30,7 +30,7 @@ impl<'a> Unpacker<'a> {
         store: &'a Store,
         image: &'a Image,
         limits: &'a Limits,
-        told: ProgressFn<'a>,
+        on_progress: ProgressFn<'a>,
         stopped: &'a AtomicBool,
         directory: PathBuf,
     ) -> Result<Self> {
@@ -40,7 +40,7 @@ impl<'a> Unpacker<'a> {
         let layers = image.manifest.layers.iter().zip(diffs).enumerate();
         let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
         fs::create_dir_all(&directory).map_err(|error| store.write_error("write to", &error))?;
-        Ok(Self { store, image, layers, limits, progress: told, stopped, directory })
+        Ok(Self { store, image, layers, limits, progress: on_progress, stopped, directory })
     }
 
     /// The directory of a layer.

@@ -36,7 +36,7 @@ pub(super) fn unpack(of: &Unpacker<'_>, maps: &IdMaps) -> Result<()> {
         entries: of.limits.entries,
     };
     let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
-    worker.wait(of.stopped, &mut |said| match said {
+    worker.wait(of.stopped, &mut |message| match message {
         WorkerMessage::Layer { digest, done, total, known } => {
             (of.progress)(Progress::Layer { digest, done, total, known });
         }
@@ -63,9 +63,9 @@ pub fn become_worker(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(line) = rustix::stdio::stdin().try_clone_to_owned().map(UnixStream::from) else {
         return ExitCode::from(2);
     };
-    let said = Mutex::new(line);
+    let message = Mutex::new(line);
     let say = |what: &WorkerMessage| {
-        let mut line = said.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut line = message.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let text = serde_json::to_string(what).unwrap_or_default();
         // Without its maker it is killed, or ends when it is done.
         let _ = writeln!(line, "{text}");
@@ -98,14 +98,14 @@ fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result
             let store = Store::open(&store)?;
             let image = store.image(&image, &platform)?;
             let (limits, stopped) = (Limits { bytes, entries }, AtomicBool::new(false));
-            let told = |progress| match progress {
+            let on_message = |progress| match progress {
                 Progress::Layer { digest, done, total, known } => {
                     say(&WorkerMessage::Layer { digest, done, total, known });
                 }
                 Progress::Note(text) => say(&WorkerMessage::Note(text)),
                 _ => {}
             };
-            Unpacker::new(&store, &image, &limits, &told, &stopped, directory)?.unpack(Owners::Mapped)
+            Unpacker::new(&store, &image, &limits, &on_message, &stopped, directory)?.unpack(Owners::Mapped)
         }
         WorkerRequest::Pack { directory, pack } => {
             let output = rustix::stdio::stdout().as_fd().try_clone_to_owned().map(File::from);

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_something() {
+    fn this_host_has_something() {
         let capacity = Capacity::of_host(Path::new("/")).unwrap();
         assert!(capacity.cpu_millis >= 10 && capacity.memory_bytes > 1 << 24, "{capacity:?}");
         let all = std::thread::available_parallelism().unwrap().get() as u64;

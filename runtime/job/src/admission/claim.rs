@@ -17,13 +17,13 @@ use crate::record::Claim;
 pub fn of(plan: &JobPlan) -> Claim {
     let roles: Vec<Claim> = plan.roles.iter().map(of_role).collect();
     let order = RoleOrder::of(plan);
-    let most =
+    let max =
         |measure: fn(&Claim) -> u64| Weights(&order).heaviest(&roles.iter().map(measure).collect::<Vec<_>>());
     Claim {
-        cpu_millis: most(|claim| claim.cpu_millis),
-        memory_bytes: most(|claim| claim.memory_bytes),
-        gpus: most(|claim| claim.gpus),
-        disk_bytes: most(|claim| claim.disk_bytes),
+        cpu_millis: max(|claim| claim.cpu_millis),
+        memory_bytes: max(|claim| claim.memory_bytes),
+        gpus: max(|claim| claim.gpus),
+        disk_bytes: max(|claim| claim.disk_bytes),
         ports: ports(plan),
         ..Claim::default()
     }
@@ -66,8 +66,8 @@ impl Weights<'_> {
     /// The largest sum of weights of roles of which no two are apart.
     fn heaviest(&self, weights: &[u64]) -> u64 {
         // The sum of all must be a number: weights beyond that are not of this world.
-        let most = u64::MAX / (weights.len() as u64 + 1);
-        let weights: Vec<u64> = weights.iter().map(|weight| *weight.min(&most)).collect();
+        let max = u64::MAX / (weights.len() as u64 + 1);
+        let weights: Vec<u64> = weights.iter().map(|weight| *weight.min(&max)).collect();
         weights.iter().sum::<u64>() - self.flow(&weights)
     }
 

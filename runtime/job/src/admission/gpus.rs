@@ -127,9 +127,9 @@ pub(super) fn exceeds_host_error(
     let there = describe_inventory(inventory);
     let message =
         if there.is_empty() || kind.is_empty() { message } else { format!("{message}: it has {there}") };
-    let most = u64::try_from(inventory.devices().len()).unwrap_or(u64::MAX);
-    let fewer = super::scale_hint(plan, &[(super::Resource::Gpus, most.min(claim.gpus.saturating_sub(1)))]);
-    let fewer = fewer.filter(|_| kind.is_empty() && most > 0);
+    let max = u64::try_from(inventory.devices().len()).unwrap_or(u64::MAX);
+    let fewer = super::scale_hint(plan, &[(super::Resource::Gpus, max.min(claim.gpus.saturating_sub(1)))]);
+    let fewer = fewer.filter(|_| kind.is_empty() && max > 0);
     let ways: Vec<String> = fewer.into_iter().chain(["without GPUs with `--no-gpu`".to_owned()]).collect();
     Error::new(Kind::Unenforceable, message).help(format!("run {}", ways.join(", or ")))
 }

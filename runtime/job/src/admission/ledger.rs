@@ -145,11 +145,11 @@ impl Ledger {
                     .create(&own)
                     .map_err(|error| jobc_sys::error::file_error("create the directory", &own, &error))?;
                 let why = jobc_sys::error::describe(errno);
-                let said = format!(
+                let message = format!(
                     "jobs of other users are not counted: `{}` cannot be used: {why}",
                     directory.display()
                 );
-                Ok(Self { directory: own, note: Some(said) })
+                Ok(Self { directory: own, note: Some(message) })
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use oci_spec::runtime::Spec;
 
-use jobc_container::cgroup::{ALLOW_UNENFORCED_HELP, Unenforced};
+use jobc_container::cgroup::{ALLOW_UNENFORCED_HELP, UnenforcedLimit};
 use jobc_container::config::Config;
 use jobc_container::container::groups::{self, check_enforcement};
 use jobc_container::rootless;
@@ -46,7 +46,7 @@ impl Limits {
         if unenforced.is_empty() {
             return Ok(());
         }
-        let message = Unenforced::in_words(unenforced).join("; ");
+        let message = UnenforcedLimit::in_words(unenforced).join("; ");
         let way =
             help.as_deref().and_then(|help| help.strip_suffix(ALLOW_UNENFORCED_HELP)).unwrap_or_default();
         let help = format!("{way}run without these limits with `--allow-unenforced`; see `jobc doctor`");

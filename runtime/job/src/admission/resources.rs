@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn amounts_in_words() {
-        let told = [
+        let texts = [
             Resource::Gpus.format_amount(1),
             Resource::Gpus.format_amount(5),
             Resource::Cpus.format_amount(1000),
@@ -113,7 +113,7 @@ mod tests {
             Resource::Disk.format_amount(u64::MAX),
         ];
         assert_eq!(
-            told,
+            texts,
             [
                 "1 GPU",
                 "5 GPUs",

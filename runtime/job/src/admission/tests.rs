@@ -44,12 +44,12 @@ fn cpus(name: &str, count: u64) -> (JobId, JobPlan) {
     job(name, 1, &json!({"cpu_millis": count * 1000}))
 }
 
-struct Room {
+struct Fixture {
     _dir: tempfile::TempDir,
     ledger: Ledger,
 }
 
-impl Room {
+impl Fixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let ledger = Ledger::at(dir.path());
@@ -61,7 +61,7 @@ impl Room {
     }
 }
 
-fn told(answer: Result<AdmissionOutcome>) -> String {
+fn output(answer: Result<AdmissionOutcome>) -> String {
     match answer {
         Ok(AdmissionOutcome::Admitted) => "admitted".to_owned(),
         Ok(AdmissionOutcome::Queued { place, waits_for }) => format!("waits at place {place}: {waits_for}"),
@@ -70,22 +70,22 @@ fn told(answer: Result<AdmissionOutcome>) -> String {
 }
 
 #[test]
-fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
-    let room = Room::new();
-    let asked = |instances: u32, resources: serde_json::Value| {
+fn what_never_fits_is_refused_with_the_numbers_and_a_help() {
+    let room = Fixture::new();
+    let requested = |instances: u32, resources: serde_json::Value| {
         let job = job("big", instances, &resources);
-        told(ask(&mut room.enter(&job), &job.1, true))
+        output(ask(&mut room.enter(&job), &job.1, true))
     };
     let gpu = |count: u32| json!({"gpu": {"count": count, "first": 0, "vendor": "nvidia"}});
     assert_snapshot!(
         [
-            asked(5, gpu(1)),
-            asked(1, gpu(3)),
-            asked(3, json!({"cpu_millis": 3500})),
-            asked(1, json!({"memory_bytes": 17 * GIB})),
-            asked(2, json!({"disk_bytes": 51 * GIB})),
-            asked(1, json!({"cpu_millis": 9000, "memory_bytes": 17 * GIB})),
-            asked(3, json!({"cpu_millis": 4000, "memory_bytes": 9 * GIB})),
+            requested(5, gpu(1)),
+            requested(1, gpu(3)),
+            requested(3, json!({"cpu_millis": 3500})),
+            requested(1, json!({"memory_bytes": 17 * GIB})),
+            requested(2, json!({"disk_bytes": 51 * GIB})),
+            requested(1, json!({"cpu_millis": 9000, "memory_bytes": 17 * GIB})),
+            requested(3, json!({"cpu_millis": 4000, "memory_bytes": 9 * GIB})),
         ]
         .join("\n\n"),
         @r"
@@ -115,38 +115,38 @@ fn what_never_fits_is_refused_with_the_numbers_and_a_way_out() {
 
 #[test]
 fn what_does_not_fit_now_is_refused_or_waits() {
-    let room = Room::new();
+    let room = Fixture::new();
     let (first, second, third) = (cpus("first", 6), cpus("second", 4), cpus("third", 1));
     let mut one = room.enter(&first);
-    assert_eq!(told(ask(&mut one, &first.1, false)), "admitted");
+    assert_eq!(output(ask(&mut one, &first.1, false)), "admitted");
     let mut two = room.enter(&second);
-    assert_snapshot!(told(ask(&mut two, &second.1, false)), @r"
+    assert_snapshot!(output(ask(&mut two, &second.1, false)), @r"
     the job needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs
     wait for it with `--queue`, or run fewer instances with `--scale ROLE=N`
     ");
-    assert_snapshot!(told(ask(&mut two, &second.1, true)), @"waits at place 1: needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs");
+    assert_snapshot!(output(ask(&mut two, &second.1, true)), @"waits at place 1: needs 4 CPUs, and 2 of 8 are free: `first.1` has 6 CPUs");
     // First come, first served: though it would fit, it would keep the one before it waiting.
     let mut three = room.enter(&third);
-    assert_snapshot!(told(ask(&mut three, &third.1, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
+    assert_snapshot!(output(ask(&mut three, &third.1, true)), @"waits at place 2: needs 1 CPU, and 0 of 8 are free: `first.1` has 6 CPUs, `second.1` waits for 4 CPUs");
     // A job that has not requested resources does not make others wait.
     let fourth = cpus("fourth", 8);
     let _entered = room.enter(&fourth);
     let fifth = cpus("fifth", 1);
-    assert!(told(ask(&mut room.enter(&fifth), &fifth.1, true)).starts_with("waits at place 3"));
+    assert!(output(ask(&mut room.enter(&fifth), &fifth.1, true)).starts_with("waits at place 3"));
     // A job without scarce resources does not wait.
     let memory = job("memory", 1, &json!({"memory_bytes": GIB}));
-    assert_eq!(told(ask(&mut room.enter(&memory), &memory.1, false)), "admitted");
+    assert_eq!(output(ask(&mut room.enter(&memory), &memory.1, false)), "admitted");
     let nothing = job("nothing", 9, &json!({}));
-    assert_eq!(told(ask(&mut room.enter(&nothing), &nothing.1, false)), "admitted");
+    assert_eq!(output(ask(&mut room.enter(&nothing), &nothing.1, false)), "admitted");
     drop(one);
-    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
-    assert_eq!(told(ask(&mut three, &third.1, true)), "admitted");
-    assert_eq!(told(ask(&mut two, &second.1, true)), "admitted");
+    assert_eq!(output(ask(&mut two, &second.1, true)), "admitted");
+    assert_eq!(output(ask(&mut three, &third.1, true)), "admitted");
+    assert_eq!(output(ask(&mut two, &second.1, true)), "admitted");
 }
 
 #[test]
 fn a_port_belongs_to_one_job() {
-    let room = Room::new();
+    let room = Fixture::new();
     let with_port = |name: &str| {
         let plan = sample::plan(&json!({"roles": [{"name": "web", "ports": [
             {"label": "http", "number": 8080, "count": 1, "auto": false, "publish": "none"}]}]}));
@@ -162,7 +162,7 @@ fn a_port_belongs_to_one_job() {
 
 #[test]
 fn of_many_that_ask_at_once_no_more_are_admitted_than_fit() {
-    let room = Room::new();
+    let room = Fixture::new();
     let admitted: Vec<Admission> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..24)
             .map(|number| {

@@ -64,16 +64,16 @@ impl Devices {
             host_root: is_host_root(root),
             visible: visible.as_deref(),
         };
-        let mut said = self.injector.inject(spec, &self.ids, &wants)?.notes;
+        let mut notes = self.injector.inject(spec, &self.ids, &wants)?.notes;
         let is_slice = |key: &String| key.starts_with("dev.jobc.gpu.share.");
         let shares = bundle.config.spec.annotations().iter().flatten().any(|(key, _)| is_slice(key));
         if shares && self.ids.iter().any(|id| id.mig.is_none()) {
-            said.push(
+            notes.push(
                 "the GPU slice is not enforced for a single bundle; `jobc run` of the job file enforces it"
                     .to_owned(),
             );
         }
-        Ok(said)
+        Ok(notes)
     }
 }
 

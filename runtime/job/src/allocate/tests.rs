@@ -29,19 +29,19 @@ impl Case {
         Allocation::of(&self.bundle, choice, None, &state, true)
     }
 
-    fn told(&self, text: &str) -> String {
+    fn output(&self, text: &str) -> String {
         let directory = self.directory.path().canonicalize().expect("there");
         text.replace(directory.to_str().expect("UTF-8"), "ROOT")
     }
 
     fn refused(&self) -> String {
         let error = self.allocate(None).expect_err("refused");
-        self.told(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
+        self.output(&format!("{error}\n{}", error.help.as_deref().unwrap_or_default()))
     }
 }
 
 #[test]
-fn the_copy_has_what_the_machine_gives() {
+fn the_copy_has_what_the_host_gives() {
     let case = case(
         r#"{
     "ociVersion": "1.1.0",
@@ -58,7 +58,7 @@ fn the_copy_has_what_the_machine_gives() {
 }"#,
     );
     let allocation = case.allocate(None).expect("given");
-    assert_snapshot!(case.told(&allocation.to_string()), @r"
+    assert_snapshot!(case.output(&allocation.to_string()), @r"
     root: ROOT/task-0/rootfs
     user: ada is 1001:1002, groups 10, 44
     output: ROOT/task-0/../outputs/model
@@ -72,7 +72,7 @@ fn the_copy_has_what_the_machine_gives() {
         return;
     }
     let text = String::from_utf8(text).expect("text");
-    assert_snapshot!(case.told(&text), @r#"
+    assert_snapshot!(case.output(&text), @r#"
     {
       "ociVersion": "1.1.0",
       "root": {
@@ -133,7 +133,7 @@ fn the_copy_has_what_the_machine_gives() {
 }
 
 #[test]
-fn the_machines_own_files_are_a_root() {
+fn the_hosts_own_files_are_a_root() {
     let case = case(
         r#"{"ociVersion": "1.1.0", "process": {"cwd": "/", "user": {"uid": 0, "gid": 0}},
         "annotations": {"dev.jobc.image": "host", "dev.jobc.disk": "1048576", "dev.jobc.user": "root"}}"#,
@@ -147,7 +147,7 @@ fn the_machines_own_files_are_a_root() {
 }
 
 #[test]
-fn what_nobody_gives_is_refused_at_its_place() {
+fn a_missing_device_is_refused_at_its_place() {
     let with = |annotations: &str| {
         case(&format!(
             r#"{{"ociVersion": "1.1.0", "root": {{"path": "rootfs"}}, "annotations": {annotations}}}"#

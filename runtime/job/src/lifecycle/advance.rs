@@ -136,12 +136,12 @@ impl Lifecycle {
             }
         }
         for task in std::mem::take(&mut self.startable) {
-            let course = &mut self.progress[task];
+            let progress = &mut self.progress[task];
             if self.tasks[task].state == TaskState::Created
-                && course.ending.is_none()
-                && !course.start_requested
+                && progress.ending.is_none()
+                && !progress.start_requested
             {
-                course.start_requested = true;
+                progress.start_requested = true;
                 self.actions.push(Action::Start(task));
             }
         }

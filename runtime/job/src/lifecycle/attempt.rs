@@ -132,8 +132,8 @@ impl Lifecycle {
 
     /// A task is removed before it was let go: its gang waits for it again.
     fn leave_gang(&mut self, number: TaskNumber) {
-        let course = &mut self.progress[number];
-        if let Some(gang) = course.gang.filter(|_| std::mem::take(&mut course.counted_by_gang)) {
+        let progress = &mut self.progress[number];
+        if let Some(gang) = progress.gang.filter(|_| std::mem::take(&mut progress.counted_by_gang)) {
             self.gangs[gang].created -= 1;
         }
     }
@@ -147,16 +147,16 @@ impl Lifecycle {
         grace: Option<Duration>,
     ) {
         let grace = grace.unwrap_or(self.roles[self.tasks[number].role].grace);
-        let course = &mut self.progress[number];
+        let progress = &mut self.progress[number];
         match self.tasks[number].state {
-            TaskState::Creating => set_end_reason(&mut course.ending, purpose),
+            TaskState::Creating => set_end_reason(&mut progress.ending, purpose),
             TaskState::Created | TaskState::Running | TaskState::Ready => {
-                set_end_reason(&mut course.ending, purpose);
-                let grace = if course.start_requested { grace } else { Duration::ZERO };
+                set_end_reason(&mut progress.ending, purpose);
+                let grace = if progress.start_requested { grace } else { Duration::ZERO };
                 self.signal(time, number, grace);
             }
             TaskState::Stopping => {
-                set_end_reason(&mut course.ending, purpose);
+                set_end_reason(&mut progress.ending, purpose);
                 self.timers.set_at_most(Timer::Kill(number), time + grace);
             }
             TaskState::Waiting | TaskState::Retrying => {

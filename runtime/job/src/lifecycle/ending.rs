@@ -36,7 +36,7 @@ impl Lifecycle {
         self.set_state(number, TaskState::Failed);
         let task = &self.tasks[number];
         let role = &self.roles[task.role];
-        let told = format::task(task);
+        let last_task = format::task(task);
         let short = self.progress[number].gang.and_then(|gang| {
             let gang = Some(&mut self.gangs[gang]).filter(|gang| !gang.open)?;
             gang.possible -= 1;
@@ -44,8 +44,10 @@ impl Lifecycle {
         });
         let reached = role.completion.min_failed.filter(|min| role.counts.failed >= *min as usize);
         let explanation = match (reached, short) {
-            (Some(min), _) => format!("failed: `{}` reached min_failed {min} ({told})", role.name),
-            (None, Some(needed)) => format!("failed: {needed} tasks cannot start together any more ({told})"),
+            (Some(min), _) => format!("failed: `{}` reached min_failed {min} ({last_task})", role.name),
+            (None, Some(needed)) => {
+                format!("failed: {needed} tasks cannot start together any more ({last_task})")
+            }
             (None, None) => return,
         };
         // A program that cannot be executed is the job's own fault, what else keeps it from starting is not.
@@ -118,7 +120,7 @@ impl Lifecycle {
         self.tasks
             .iter()
             .zip(&self.progress)
-            .filter(|(task, course)| task.state.is_alive() && course.start_requested)
+            .filter(|(task, progress)| task.state.is_alive() && progress.start_requested)
             .count()
     }
 

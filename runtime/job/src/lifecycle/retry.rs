@@ -128,7 +128,7 @@ impl Lifecycle {
             role.retries = 0;
             role.gang = None;
         }
-        self.serving = self.progress.iter().any(|course| course.serves);
+        self.serving = self.progress.iter().any(|progress| progress.serves);
         self.gangs.clear();
         self.complete.clear();
         self.startable.clear();
@@ -140,8 +140,8 @@ impl Lifecycle {
     fn reset_task(&mut self, task: TaskNumber) {
         self.set_state(task, TaskState::Waiting);
         self.forget_attempt(task);
-        let course = &mut self.progress[task];
-        course.gang = course.gang.filter(|gang| !self.gangs[*gang].open);
+        let progress = &mut self.progress[task];
+        progress.gang = progress.gang.filter(|gang| !self.gangs[*gang].open);
     }
 }
 

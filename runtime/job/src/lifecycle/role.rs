@@ -28,7 +28,7 @@ pub(super) struct Role {
     pub(super) grace: Duration,
     /// Whether it has a `ready` check.
     pub(super) has_ready_check: bool,
-    serving: Serving,
+    serving: LaunchRole,
     /// Whether its needs have been met, once for all attempts of it.
     pub(super) open: bool,
     /// Tasks to make, lowest first.
@@ -71,7 +71,7 @@ pub(super) struct Counts {
 
 /// Which of its tasks launch the job's processes, and which serve those that do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Serving {
+enum LaunchRole {
     /// It has no part in that.
     Independent,
     /// All launch.
@@ -109,11 +109,11 @@ impl Role {
     /// The progress of an instance before anything has happened.
     pub(super) fn initial_progress(&self, index: u32) -> TaskProgress {
         let serves = match self.serving {
-            Serving::Independent | Serving::None => false,
-            Serving::AllButFirst => index > 0,
-            Serving::All => true,
+            LaunchRole::Independent | LaunchRole::None => false,
+            LaunchRole::AllButFirst => index > 0,
+            LaunchRole::All => true,
         };
-        let launches = self.serving != Serving::Independent && !serves;
+        let launches = self.serving != LaunchRole::Independent && !serves;
         TaskProgress { serves, launches, ..TaskProgress::default() }
     }
 }
@@ -164,11 +164,11 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
     roles
 }
 
-fn serving(role: &RolePlan, member: bool) -> Serving {
+fn serving(role: &RolePlan, member: bool) -> LaunchRole {
     match role.launch {
-        Launch::All if member => Serving::None,
-        Launch::All => Serving::Independent,
-        Launch::First => Serving::AllButFirst,
-        Launch::None => Serving::All,
+        Launch::All if member => LaunchRole::None,
+        Launch::All => LaunchRole::Independent,
+        Launch::First => LaunchRole::AllButFirst,
+        Launch::None => LaunchRole::All,
     }
 }

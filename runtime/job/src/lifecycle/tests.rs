@@ -97,12 +97,12 @@ fn check(written: &Value, story: &str) -> String {
         let now = Duration::from_secs_f64(time.parse().expect("seconds"));
         while let Some(tick) = job.next_tick().filter(|tick| *tick <= now) {
             let actions = job.step(tick, Input::Tick);
-            text += &told(&job, tick, "tick", &actions);
+            text += &output(&job, tick, "tick", &actions);
         }
         for input in inputs(&job, what) {
             let shown = show(&job, &input);
             let actions = job.step(now, input);
-            text += &told(&job, now, &shown, &actions);
+            text += &output(&job, now, &shown, &actions);
         }
     }
     let states: Vec<String> =
@@ -175,7 +175,7 @@ fn show(job: &Lifecycle, input: &Input) -> String {
     }
 }
 
-fn told(job: &Lifecycle, now: Duration, what: &str, actions: &[Action]) -> String {
+fn output(job: &Lifecycle, now: Duration, what: &str, actions: &[Action]) -> String {
     let id = |task: &TaskNumber| job.tasks()[*task].id.to_string();
     let mut text = format!("{:>5}s {what}\n", now.as_secs_f64());
     for action in actions {

@@ -18,7 +18,7 @@ impl Lifecycle {
         if before == state {
             return;
         }
-        let course = &self.progress[number];
+        let progress = &self.progress[number];
         let role = &mut self.roles[task.role];
         match (occupies(before), occupies(state)) {
             (false, true) => {
@@ -45,9 +45,9 @@ impl Lifecycle {
             by(&mut self.ended, true);
             by(&mut role.counts.succeeded, state == TaskState::Succeeded);
             by(&mut role.counts.failed, state == TaskState::Failed);
-            by(&mut role.counts.never_started, !course.started);
-            by(&mut role.counts.never_ready, !course.ready);
-            match (course.launches, begins) {
+            by(&mut role.counts.never_started, !progress.started);
+            by(&mut role.counts.never_ready, !progress.ready);
+            match (progress.launches, begins) {
                 (true, true) => self.launching -= 1,
                 (true, false) => self.launching += 1,
                 (false, _) => {}
@@ -78,13 +78,13 @@ impl Lifecycle {
     /// Forgets what a task's latest attempt has reached: another one comes. The task must not be over any more.
     pub(super) fn forget_attempt(&mut self, number: TaskNumber) {
         debug_assert!(!self.tasks[number].state.is_final(), "its counts would be wrong");
-        let course = &mut self.progress[number];
+        let progress = &mut self.progress[number];
         let counts = &mut self.roles[self.tasks[number].role].counts;
-        counts.started -= usize::from(std::mem::take(&mut course.started));
-        counts.ready -= usize::from(std::mem::take(&mut course.ready));
-        course.start_requested = false;
-        course.counted_by_gang = false;
-        course.ending = None;
+        counts.started -= usize::from(std::mem::take(&mut progress.started));
+        counts.ready -= usize::from(std::mem::take(&mut progress.ready));
+        progress.start_requested = false;
+        progress.counted_by_gang = false;
+        progress.ending = None;
     }
 
     /// The end of a task's process: what was due for it is not any more.

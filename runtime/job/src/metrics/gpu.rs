@@ -108,13 +108,13 @@ impl GpuMonitor {
     }
 }
 
-fn used_by(said: &UsageSample, processes: &[u32]) -> Vec<GpuUse> {
+fn used_by(sample: &UsageSample, processes: &[u32]) -> Vec<GpuUse> {
     let mut used: BTreeMap<&str, Option<u64>> = BTreeMap::new();
-    for (_, gpu, memory) in said.processes.iter().filter(|(pid, ..)| processes.contains(pid)) {
+    for (_, gpu, memory) in sample.processes.iter().filter(|(pid, ..)| processes.contains(pid)) {
         let sum = used.entry(gpu).or_default();
         *sum = memory.map(|memory| memory + sum.unwrap_or(0)).or(*sum);
     }
-    let busy = |gpu: &str| said.busy.iter().find(|(uuid, _)| uuid == gpu).and_then(|(_, percent)| *percent);
+    let busy = |gpu: &str| sample.busy.iter().find(|(uuid, _)| uuid == gpu).and_then(|(_, percent)| *percent);
     used.into_iter()
         .map(|(gpu, memory)| GpuUse { gpu: gpu.to_owned(), memory, utilization: busy(gpu) })
         .collect()
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn processes_are_matched_to_their_gpus() {
         let (one, other) = ("GPU-5a5ba042", "GPU-8a56a4bc");
-        let said = UsageSample {
+        let sample = UsageSample {
             busy: vec![(other.into(), Some(97)), (one.into(), None)],
             processes: vec![
                 (4711, other.into(), Some(1024 << 20)),
@@ -137,13 +137,13 @@ mod tests {
                 (9, one.into(), Some(70000 << 20)),
             ],
         };
-        let used = used_by(&said, &[4711, 4712, 4713]);
+        let used = used_by(&sample, &[4711, 4712, 4713]);
         let expected = [
             GpuUse { gpu: one.into(), memory: None, utilization: None },
             GpuUse { gpu: other.into(), memory: Some(1536 << 20), utilization: Some(97) },
         ];
         assert_eq!(used, expected);
-        assert_eq!(used_by(&said, &[1]), []);
+        assert_eq!(used_by(&sample, &[1]), []);
     }
 
     /// Asks a command in place of this program until `done`, without the time between two questions.
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_fails_again_and_again_is_asked_no_more() {
+    fn a_failing_program_is_not_queried_again() {
         let mut gpus = watched("exit 1", |gpus| gpus.failures == MAX_FAILURES);
         gpus.poll(Instant::now());
         assert!(gpus.watch.is_none() && !gpus.in_use());

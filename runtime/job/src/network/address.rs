@@ -157,7 +157,7 @@ Local:
 ";
 
     #[test]
-    fn what_the_machine_uses_is_not_taken() {
+    fn what_the_host_uses_is_not_taken() {
         let used = used_subnets(TABLE);
         let shown: Vec<String> = used.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["10.201.7.0/24", "10.201.7.0/32", "127.0.0.0/8", "10.202.1.2/32"]);

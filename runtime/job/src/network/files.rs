@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_asked_for_at_the_way_out() {
+    fn names_are_resolved_at_the_uplink() {
         let machine = "# made by x\nnameserver 127.0.0.53\nsearch lab.example\noptions edns0 trust-ad\n";
         insta::assert_snapshot!(resolv_conf(machine, Some(IpAddr::from([10, 202, 0, 3]))), @r"
         search lab.example

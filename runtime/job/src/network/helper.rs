@@ -136,7 +136,7 @@ impl HelperConnection {
             (HelperMessage::Failed { message, help }, _) => {
                 Err(Error { help, ..Error::new(Kind::System, message) })
             }
-            said => Ok(said),
+            response => Ok(response),
         }
     }
 }

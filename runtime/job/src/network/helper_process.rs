@@ -47,12 +47,12 @@ pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok(Some((order, _))) = receive::<SetupRequest>(rustix::stdio::stdin(), MAX_SETUP_BYTES) else {
         return reject_direct_call();
     };
-    let (said, held) = match create_network(&order) {
+    let (response, held) = match create_network(&order) {
         Ok((made, held)) => (HelperMessage::Made(made), Some(held)),
         Err(error) => (HelperMessage::failed(error), None),
     };
-    let told = send(rustix::stdio::stdin(), &said, None);
-    if let (Ok(()), Some(held)) = (told, held) {
+    let sent = send(rustix::stdio::stdin(), &response, None);
+    if let (Ok(()), Some(held)) = (sent, held) {
         held.serve();
     }
     ExitCode::SUCCESS
@@ -160,11 +160,11 @@ impl NetworkNamespaces {
     /// Answers until the supervisor ends.
     fn serve(mut self) {
         while let Ok(Some((ask, _))) = receive(rustix::stdio::stdin(), MAX_MESSAGE_BYTES) {
-            let (said, socket) = match self.handle(ask) {
+            let (response, socket) = match self.handle(ask) {
                 Ok(answer) => answer,
                 Err(error) => (HelperMessage::failed(error), None),
             };
-            if send(rustix::stdio::stdin(), &said, socket.as_ref().map(OwnedFd::as_fd)).is_err() {
+            if send(rustix::stdio::stdin(), &response, socket.as_ref().map(OwnedFd::as_fd)).is_err() {
                 break;
             }
         }

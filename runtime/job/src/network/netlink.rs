@@ -178,13 +178,13 @@ impl Netlink {
         for (round, requests) in batch.requests.chunks(BATCH_SIZE).enumerate() {
             let first = round * BATCH_SIZE;
             let bytes: Vec<u8> = requests.iter().flat_map(|request| request.bytes.iter().copied()).collect();
-            let asked = requests.iter().filter(|request| request.what.is_some()).count();
+            let expected = requests.iter().filter(|request| request.what.is_some()).count();
             let talk = |errno| Error::system("send a netlink request", errno);
             rustix::net::sendto(&self.socket, &bytes, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))
                 .map_err(talk)?;
             let mut answered = 0;
             let mut buffer = [0_u8; 16384];
-            while answered < asked {
+            while answered < expected {
                 let (got, _) = rustix::io::retry_on_intr(|| {
                     rustix::net::recv(&self.socket, &mut buffer[..], RecvFlags::empty())
                 })

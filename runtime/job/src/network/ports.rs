@@ -20,15 +20,15 @@ use jobc_sys::id::TaskId;
 /// # Errors
 ///
 /// A task or port that does not exist, a number above the last port, and what no other network than the job's can have.
-pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> Result<Vec<Forward>> {
-    if let (false, Some(publish)) = (plan.network == Network::Job, asked.first()) {
+pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], requested: &[Publish]) -> Result<Vec<Forward>> {
+    if let (false, Some(publish)) = (plan.network == Network::Job, requested.first()) {
         return Err(cannot_publish(plan.network, publish));
     }
     if plan.network != Network::Job {
         return Ok(Vec::new());
     }
     let mut forwards = Vec::new();
-    for publish in asked {
+    for publish in requested {
         let role = plan.role(&publish.task.role);
         let port = role.and_then(|role| role.port(&publish.label));
         let number = tasks.iter().position(|task| *task == publish.task);
@@ -50,7 +50,7 @@ pub(super) fn forwards(plan: &JobPlan, tasks: &[TaskId], asked: &[Publish]) -> R
     }
     for role in &plan.roles {
         for port in &role.ports {
-            add_planned(&mut forwards, role, port, tasks, asked)?;
+            add_planned(&mut forwards, role, port, tasks, requested)?;
         }
     }
     Ok(forwards)
@@ -62,7 +62,7 @@ fn add_planned(
     role: &RolePlan,
     port: &PortPlan,
     tasks: &[TaskId],
-    asked: &[Publish],
+    requested: &[Publish],
 ) -> Result<()> {
     let instances = tasks.iter().enumerate().filter(|(_, task)| task.role == role.name);
     let publish = |address: Ipv4Addr, task: &TaskId| Publish {
@@ -75,8 +75,8 @@ fn add_planned(
         Wanted::None => {}
         Wanted::Host => {
             for (number, task) in instances {
-                let already = |asked: &&Publish| asked.task == *task && asked.label == port.label;
-                if asked.iter().any(|asked| already(&asked)) {
+                let already = |requested: &&Publish| requested.task == *task && requested.label == port.label;
+                if requested.iter().any(|requested| already(&requested)) {
                     continue;
                 }
                 let first = u64::from(port.number) + u64::from(task.index) * u64::from(port.count);

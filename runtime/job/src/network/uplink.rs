@@ -120,8 +120,8 @@ fn start_first_working(bridge: &OwnedFd, place: &Path, range: Subnet) -> StartRe
 impl UplinkProcess {
     /// The first line of the program's output before it exited.
     fn error_line(&self) -> Option<String> {
-        let said = self.output.recv().ok()?;
-        let line = said.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
+        let output = self.output.recv().ok()?;
+        let line = output.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains("syslog"))?;
         Some(line.to_owned())
     }
 }
@@ -197,8 +197,8 @@ impl Tool {
                 .map_err(|error| Error::system("re-execute this program", errno(&error)))
         };
         let mut process = namespace::in_new_thread(spawn).map_err(|error| error.to_string())?;
-        let said = collect_output(process.stderr.take());
-        let mut keeper = UplinkProcess { process, output: said };
+        let output = collect_output(process.stderr.take());
+        let mut keeper = UplinkProcess { process, output };
         let began = Instant::now();
         let ended = loop {
             if is_connected(bridge) {
@@ -215,7 +215,7 @@ impl Tool {
         drop(keeper.process.stdin.take());
         let _ = keeper.process.wait();
         Err(match (keeper.error_line(), ended) {
-            (Some(said), _) => format!("`{said}`"),
+            (Some(output), _) => format!("`{output}`"),
             (None, true) => "it exited without an error message".to_owned(),
             (None, false) => {
                 format!("timed out after {} s: its interface is not up", START_TIMEOUT.as_secs())

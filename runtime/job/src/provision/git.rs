@@ -95,8 +95,8 @@ fn run(
             .env("GIT_CONFIG_VALUE_1", CREDENTIAL_HELPER);
     }
     let shown = format!("git+{}", super::http::redact_url(url));
-    let FetchRequest { stopped, progress: told, .. } = fetch;
-    program::run(&mut command, b"", stopped, &mut || told(&shown, received_bytes(directory)))
+    let FetchRequest { stopped, progress: on_progress, .. } = fetch;
+    program::run(&mut command, b"", stopped, &mut || on_progress(&shown, received_bytes(directory)))
 }
 
 fn check_success(ended: &ProgramOutput) -> Result<()> {

@@ -91,8 +91,8 @@ fn run(
     let mut command = Command::new("curl");
     command.args(["-q", "--config", "-"]).env("LC_ALL", "C");
     let shown = redact_url(url);
-    let FetchRequest { stopped, progress: told, .. } = fetch;
-    let mut step = || told(&shown, std::fs::metadata(to).map_or(0, |status| status.len()));
+    let FetchRequest { stopped, progress: on_progress, .. } = fetch;
+    let mut step = || on_progress(&shown, std::fs::metadata(to).map_or(0, |status| status.len()));
     let ended = program::run(&mut command, config.as_bytes(), stopped, &mut step);
     let mut config = config.into_bytes();
     config.fill(0);

@@ -13,7 +13,7 @@ use super::roots::RoleRoot;
 use jobc_sys::error::{Error, Result, describe_io, file_error};
 
 /// Checks that the data which roles mount from this host exists.
-pub(super) fn check_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Result<()> {
+pub(super) fn check_data(job: &Job<'_>, on_progress: &mut dyn FnMut(Progress)) -> Result<()> {
     for name in mounted_volumes(job.plan) {
         let data = job.plan.volumes.get(name).is_some_and(|volume| volume.kind == VolumeKind::Data);
         let Some(path) = host_path(job, name).filter(|_| data) else { continue };
@@ -35,7 +35,7 @@ pub(super) fn check_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Resul
         let writes = job.plan.roles.iter().flat_map(|role| &role.mounts);
         let writes = writes.clone().any(|mount| mount.volume == name && mount.writable);
         check_access(&path, writes, &field)?;
-        told(Progress::DataReady { volume: name.to_owned(), path });
+        on_progress(Progress::DataReady { volume: name.to_owned(), path });
     }
     Ok(())
 }
@@ -44,7 +44,7 @@ pub(super) fn check_data(job: &Job<'_>, told: &mut dyn FnMut(Progress)) -> Resul
 pub(super) fn create_outputs(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
-    told: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
     notes: &mut Vec<String>,
 ) -> Result<()> {
     for name in mounted_volumes(job.plan) {
@@ -61,7 +61,7 @@ pub(super) fn create_outputs(
             })?;
             set_owner(&path, &writers, name, notes)?;
         }
-        told(Progress::DataReady { volume: name.to_owned(), path });
+        on_progress(Progress::DataReady { volume: name.to_owned(), path });
     }
     Ok(())
 }

@@ -55,9 +55,9 @@ pub(super) fn run(
         Error::new(Kind::System, format!("cannot run `{name}`: {}", jobc_sys::error::describe_io(&error)))
     };
     let memory = || memfd_create(c"jobc", MemfdFlags::CLOEXEC).map(File::from);
-    let (mut given, mut said) =
+    let (mut given, mut output) =
         (memory().map_err(Into::into).map_err(failed)?, memory().map_err(Into::into).map_err(failed)?);
-    let ready = given.write_all(input).and_then(|()| given.rewind()).and_then(|()| said.try_clone());
+    let ready = given.write_all(input).and_then(|()| given.rewind()).and_then(|()| output.try_clone());
     let errors = ready.map_err(failed)?;
     let child = {
         use std::os::unix::process::CommandExt as _;
@@ -66,11 +66,11 @@ pub(super) fn run(
     };
     let status = wait(child, stopped, step).map_err(failed)?;
     let Some(status) = status else { return Err(stopped_error()) };
-    let length = said.metadata().map_or(0, |status| status.len());
+    let length = output.metadata().map_or(0, |status| status.len());
     let mut words = Vec::new();
-    let read = said
+    let read = output
         .seek(std::io::SeekFrom::Start(length.saturating_sub(MAX_STDERR_BYTES)))
-        .and_then(|_| said.read_to_end(&mut words));
+        .and_then(|_| output.read_to_end(&mut words));
     read.map_err(failed)?;
     Ok(ProgramOutput { status, stderr: String::from_utf8_lossy(&words).trim().to_owned() })
 }
@@ -88,7 +88,7 @@ fn wait(
 ) -> std::io::Result<Option<ExitStatus>> {
     let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
     let glance = Timespec::try_from(POLL_INTERVAL).map_err(std::io::Error::other)?;
-    let mut told = Instant::now();
+    let mut reported_at = Instant::now();
     loop {
         match poll(&mut [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)], Some(&glance)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
@@ -100,8 +100,8 @@ fn wait(
             child.wait()?;
             return Ok(None);
         }
-        if told.elapsed() >= PROGRESS_INTERVAL {
-            told = Instant::now();
+        if reported_at.elapsed() >= PROGRESS_INTERVAL {
+            reported_at = Instant::now();
             step();
         }
     }

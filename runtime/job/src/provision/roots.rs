@@ -53,7 +53,7 @@ impl RoleRoot {
 /// The roots of a job's roles.
 pub(super) fn of(
     job: &Job<'_>,
-    told: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
     stopped: &AtomicBool,
 ) -> Result<IndexMap<String, RoleRoot>> {
     // Unpacked archives, and checked directories: several roles may have the same.
@@ -93,7 +93,7 @@ pub(super) fn of(
         };
         let written = bundle.config.spec.process().as_ref().map(oci_spec::runtime::Process::user);
         let numbers = written.map_or((0, 0), |user| (user.uid(), user.gid()));
-        told(Progress::ImageReady {
+        on_progress(Progress::ImageReady {
             role: role.name.clone(),
             image: bundle.annotation("dev.jobc.image").unwrap_or_default().to_owned(),
             root: match from.last() {

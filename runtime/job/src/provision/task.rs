@@ -67,8 +67,8 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
         (user, _) => user.clone(),
     };
     let ids = user.as_ref().map_or(role.ids(), |user| (user.uid, user.gid));
-    let mut said = Vec::new();
-    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut said)?;
+    let mut notes = Vec::new();
+    let (secret_environment, mut mounts) = secrets(provided, task, &bundle, ids, &mut notes)?;
     if let Some(keys) = provided.keys.as_ref().filter(|_| bundle.annotation("dev.jobc.ssh").is_some()) {
         mounts.push(bind(keys, Path::new(SSH_KEYS_PATH)));
     }
@@ -88,12 +88,12 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     if !uid.is_root() {
-        said.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
+        notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
     } else if jobc_sys::host::in_user_namespace() {
-        said.extend(rootless::adapt_in_user_namespace(spec));
+        notes.extend(rootless::adapt_in_user_namespace(spec));
     }
     match &provided.gpus {
-        Some(gpus) => said.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
+        Some(gpus) => notes.extend(gpus.inject(task, spec, &root, visible.as_deref())?),
         None => inject::hide_all(spec, visible.as_deref()),
     }
     if spec.hooks().is_some() {
@@ -104,7 +104,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     bundle.text = serde_json::to_vec(spec).map_err(|error| {
         Error::new(Kind::Config, format!("the configuration of `{task}` cannot be written: {error}"))
     })?;
-    Ok(TaskBundle { bundle, root, secret_environment, notes: said })
+    Ok(TaskBundle { bundle, root, secret_environment, notes })
 }
 
 /// Makes paths relative to the bundle absolute, and sets the cgroups of this run.
@@ -158,7 +158,7 @@ fn secrets(
     task: &TaskId,
     bundle: &Bundle,
     ids: (u32, u32),
-    said: &mut Vec<String>,
+    notes: &mut Vec<String>,
 ) -> Result<(SecretEnvironment, Vec<Mount>)> {
     let mut variables = SecretEnvironment::default();
     let mut mounts = Vec::new();
@@ -181,7 +181,7 @@ fn secrets(
             let file = Path::new("files").join(&task.role).join(mounts.len().to_string());
             let file = provided.place.create_file(&file, provided.secrets.get(name)?, mode, Some(ids))?;
             if rootless && ids.0 != 0 && mode & 0o004 == 0 {
-                said.push(format!(
+                notes.push(format!(
                     "user {} of the container cannot read `{path}`: without root it belongs to the container's root, and its mode is {mode:04o}",
                     ids.0
                 ));

@@ -25,7 +25,7 @@ struct Case {
     plan: JobPlan,
     submission: Submission,
     secrets: Secrets,
-    told: Vec<Progress>,
+    on_progress: Vec<Progress>,
 }
 
 /// A job whose only role `a` is as given, with volumes.
@@ -54,7 +54,7 @@ fn case(role: &Value, volumes: &Value, more: &Value) -> Case {
         "annotations": {"dev.jobc.image": "host", "dev.jobc.from-image": "env"},
     });
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    Case { dir, directory, plan, submission, secrets: Secrets::default(), told: vec![] }
+    Case { dir, directory, plan, submission, secrets: Secrets::default(), on_progress: vec![] }
 }
 
 impl Case {
@@ -65,14 +65,14 @@ impl Case {
             submission: &self.submission,
             secrets: &self.secrets,
         };
-        let told = &mut self.told;
-        provide(&job, &mut |progress| told.push(progress), &AtomicBool::new(false))
+        let on_progress = &mut self.on_progress;
+        provide(&job, &mut |progress| on_progress.push(progress), &AtomicBool::new(false))
     }
 
     fn refused(&mut self) -> String {
         let error = self.provide().expect_err("refused");
-        let told = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
-        told.replace(self.dir.path().to_str().unwrap(), "ROOT")
+        let on_progress = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+        on_progress.replace(self.dir.path().to_str().unwrap(), "ROOT")
     }
 
     fn volume(&self, name: &str) -> PathBuf {
@@ -103,7 +103,7 @@ fn data_must_be_there() {
     std::fs::create_dir(there.submission.directory.join("input")).unwrap();
     there.provide().unwrap();
     let expected = there.submission.directory.join("input");
-    assert_eq!(there.told[0], Progress::DataReady { volume: "d".to_owned(), path: expected });
+    assert_eq!(there.on_progress[0], Progress::DataReady { volume: "d".to_owned(), path: expected });
     assert_snapshot!(fetched(&path).refused(), @r"
     `data.d.source`: cannot mount `ROOT/job/input`: no such file or directory
     put the data there, or name another directory; relative paths start at `ROOT/job`
@@ -174,9 +174,9 @@ fn a_directory_of_the_job_is_made_and_goes_with_it() {
     let place = std::fs::canonicalize(case.volume("d")).unwrap();
     assert!(place.starts_with(std::fs::canonicalize(case.dir.path()).unwrap()), "{}", place.display());
     assert!(
-        matches!(&case.told[..], [.., Progress::DataReady { volume, .. }] if volume == "d"),
+        matches!(&case.on_progress[..], [.., Progress::DataReady { volume, .. }] if volume == "d"),
         "{:?}",
-        case.told
+        case.on_progress
     );
     // A later attempt finds what an earlier one wrote.
     std::fs::write(place.join("kept"), "x").unwrap();
@@ -238,9 +238,9 @@ fn a_file_is_fetched_and_resumed_where_it_broke_off() {
     assert!(requests[2].contains("Range: bytes=300000-"), "{}", requests[2]);
     let from = server.url("/set.bin");
     assert!(
-        matches!(&case.told[1], Progress::Fetching { volume, from: f, bytes: 0 } if volume == "d" && *f == from),
+        matches!(&case.on_progress[1], Progress::Fetching { volume, from: f, bytes: 0 } if volume == "d" && *f == from),
         "{:?}",
-        case.told
+        case.on_progress
     );
     // A second fetch uses the existing data.
     case.provide().unwrap();
@@ -264,7 +264,7 @@ fn a_server_without_ranges_begins_again() {
 }
 
 #[test]
-fn what_a_server_refuses_is_told() {
+fn what_a_server_refuses_is_reported() {
     let server = Server::start(|request| match request.path() {
         "/absent" => Answer::Status(404),
         "/closed" => Answer::Status(403),
@@ -273,13 +273,13 @@ fn what_a_server_refuses_is_told() {
     });
     let refused = |path: &str| {
         let mut case = fetched(&https(&server.url(path), false));
-        let said = case.refused().replace(&server.url(""), "http://SERVER");
+        let output = case.refused().replace(&server.url(""), "http://SERVER");
         assert!(!case.volume("d").exists());
         assert!(
             !large_data_directory(&case.directory).join("volumes").read_dir().unwrap().any(|_| true),
             "something is left"
         );
-        said
+        output
     };
     assert_snapshot!([refused("/absent"), refused("/closed"), refused("/away")].join("\n\n"), @r#"
     `data.d.source`: `http://SERVER/absent` does not exist: The requested URL returned error: 404
@@ -345,8 +345,8 @@ fn an_archive_is_unpacked_and_cannot_reach_outside() {
     // Data belongs to the user who fetched it, and grants no additional rights.
     assert_eq!((status.uid(), status.mode() & 0o7777), (rustix::process::geteuid().as_raw(), 0o644));
     let mut evil = fetched(&https(&server.url("/bad.tar.gz"), true));
-    let said = evil.refused();
-    assert!(said.contains("a path with `..`"), "{said}");
+    let output = evil.refused();
+    assert!(output.contains("a path with `..`"), "{output}");
 }
 
 /// Runs git in a directory, with an author's name.
@@ -512,9 +512,9 @@ fn a_secret_opens_a_repository() {
             .map_or(Answer::Status(404), Answer::File)
     });
     let source = json!({"kind": "git", "url": server.url("/r.git"), "ref": commit});
-    let said =
+    let output =
         fetched(&source).refused().replace(&server.url(""), "http://SERVER").replace(&commit, "COMMIT");
-    assert_snapshot!(said, @r"
+    assert_snapshot!(output, @r"
     `data.d.source`: cannot fetch `COMMIT` of `http://SERVER/r.git`: could not read Username for 'http://SERVER': terminal prompts disabled
     a private repository needs a `secret` with a token that has read access
     ");

@@ -22,7 +22,7 @@ use jobc_sys::error::{Error, Kind, Result, file_error};
 pub(super) fn create_job_directories(
     job: &Job<'_>,
     roles: &IndexMap<String, RoleRoot>,
-    told: &mut dyn FnMut(Progress),
+    on_progress: &mut dyn FnMut(Progress),
     notes: &mut Vec<String>,
 ) -> Result<()> {
     for name in mounted_volumes(job.plan) {
@@ -38,13 +38,17 @@ pub(super) fn create_job_directories(
             paths::set_owner(&place, &paths::writers(job, roles, name), name, notes)?;
         }
         link_into_build(job, name, &place)?;
-        told(Progress::DataReady { volume: name.to_owned(), path: place });
+        on_progress(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
 }
 
 /// Fetches every volume that roles mount and the host does not have.
-pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &AtomicBool) -> Result<()> {
+pub(super) fn fetch(
+    job: &Job<'_>,
+    on_progress: &mut dyn FnMut(Progress),
+    stopped: &AtomicBool,
+) -> Result<()> {
     for name in mounted_volumes(job.plan) {
         let Some(volume) = job.plan.volumes.get(name).filter(|_| host_path(job, name).is_none()) else {
             continue;
@@ -60,7 +64,7 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
         let field = field_of(job.plan, name);
         if !place.exists() {
             let mut of_volume = |from: &str, bytes: u64| {
-                told(Progress::Fetching { volume: name.to_owned(), from: from.to_owned(), bytes });
+                on_progress(Progress::Fetching { volume: name.to_owned(), from: from.to_owned(), bytes });
             };
             let mut fetch = FetchRequest {
                 name,
@@ -72,7 +76,7 @@ pub(super) fn fetch(job: &Job<'_>, told: &mut dyn FnMut(Progress), stopped: &Ato
                 .map_err(|error| Error { message: format!("`{field}`: {}", error.message), ..error })?;
         }
         link_into_build(job, name, &place)?;
-        told(Progress::DataReady { volume: name.to_owned(), path: place });
+        on_progress(Progress::DataReady { volume: name.to_owned(), path: place });
     }
     Ok(())
 }

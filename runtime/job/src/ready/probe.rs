@@ -70,19 +70,19 @@ fn get(
             Error::system(format!("read `{path}` of port {port}"), errno).to_string()
         }
     };
-    let patience = |stream: &TcpStream| {
+    let timeout = |stream: &TcpStream| {
         let left = until.saturating_duration_since(Instant::now());
         // Nothing left would mean to wait for ever.
         let left = Some(left.max(Duration::from_millis(1)));
         stream.set_read_timeout(left).and_then(|()| stream.set_write_timeout(left))
     };
-    patience(&stream).and_then(|()| stream.write_all(request.as_bytes())).map_err(|error| failed(&error))?;
+    timeout(&stream).and_then(|()| stream.write_all(request.as_bytes())).map_err(|error| failed(&error))?;
     let (mut read, mut answer) = (0, [0; MAX_STATUS_LINE_BYTES]);
     while read < answer.len() && !answer[..read].contains(&b'\n') {
         if Instant::now() >= until {
             return Err(late());
         }
-        match patience(&stream).and_then(|()| stream.read(&mut answer[read..])) {
+        match timeout(&stream).and_then(|()| stream.read(&mut answer[read..])) {
             Ok(0) => break,
             Ok(count) => read += count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}

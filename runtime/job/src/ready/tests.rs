@@ -12,12 +12,12 @@ use super::*;
 use jobc_sys::error::{Error, Kind};
 
 /// This host; a command is a number of milliseconds that it takes, and an exit code.
-struct Here {
+struct LocalTasks {
     running: AtomicUsize,
-    most: Arc<AtomicUsize>,
+    max: Arc<AtomicUsize>,
 }
 
-impl TaskAccess for Here {
+impl TaskAccess for LocalTasks {
     fn socket(&self, _task: TaskNumber) -> Result<(OwnedFd, IpAddr)> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
@@ -26,7 +26,7 @@ impl TaskAccess for Here {
 
     fn run(&self, _: TaskNumber, _: u32, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
         let now = self.running.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most.fetch_max(now, Ordering::SeqCst);
+        self.max.fetch_max(now, Ordering::SeqCst);
         let [time, code] = arguments else { return Err(Error::new(Kind::State, "container `x` is paused")) };
         let time = Duration::from_millis(time.parse().expect("a time"));
         thread::sleep(time.min(within));
@@ -37,11 +37,11 @@ impl TaskAccess for Here {
 
 fn prober() -> (Prober, mpsc::Receiver<Report>, Arc<AtomicUsize>) {
     let (sender, receiver) = mpsc::channel();
-    let most = Arc::new(AtomicUsize::new(0));
-    let place = Here { running: AtomicUsize::new(0), most: Arc::clone(&most) };
+    let max = Arc::new(AtomicUsize::new(0));
+    let place = LocalTasks { running: AtomicUsize::new(0), max: Arc::clone(&max) };
     // Nobody may listen any more when the last report comes.
     let report = move |report| drop(sender.send(report));
-    (Prober::new(Box::new(place), Box::new(report)), receiver, most)
+    (Prober::new(Box::new(place), Box::new(report)), receiver, max)
 }
 
 fn watched(task: TaskNumber, probe: Probe) -> ReadinessCheck {
@@ -80,10 +80,13 @@ fn server(answer: &'static str) -> u16 {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a visitor");
-            let mut heard = [0; 512];
-            let count = stream.read(&mut heard).unwrap_or(0);
-            let heard = String::from_utf8_lossy(&heard[..count]).into_owned();
-            assert!(count == 0 || heard.starts_with("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:"), "{heard}");
+            let mut received = [0; 512];
+            let count = stream.read(&mut received).unwrap_or(0);
+            let received = String::from_utf8_lossy(&received[..count]).into_owned();
+            assert!(
+                count == 0 || received.starts_with("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:"),
+                "{received}"
+            );
             if answer == "nothing" {
                 thread::sleep(Duration::from_mins(1));
             }
@@ -154,13 +157,13 @@ fn a_line_is_written() {
 
 #[test]
 fn many_slow_tries_take_few_threads() {
-    let (prober, reports, most) = prober();
+    let (prober, reports, max) = prober();
     (0..200).for_each(|task| prober.watch(watched(task, command(&["20", "0"]))));
     let mut seen: Vec<_> = (0..200).map(|_| next(&reports).task).collect();
     seen.sort_unstable();
     assert_eq!(seen, (0..200).collect::<Vec<_>>());
-    let most = most.load(Ordering::SeqCst);
-    assert!((2..=MAX_PROBES).contains(&most), "{most} at once");
+    let max = max.load(Ordering::SeqCst);
+    assert!((2..=MAX_PROBES).contains(&max), "{max} at once");
     assert!(prober.shared.state().threads <= MAX_PROBES);
 }
 
@@ -181,11 +184,11 @@ fn threads_end_with_the_prober() {
 
 #[test]
 fn nothing_is_tried_while_the_tasks_are_frozen() {
-    let (prober, reports, most) = prober();
+    let (prober, reports, max) = prober();
     prober.pause();
     prober.watch(watched(1, command(&["0", "0"])));
     assert!(reports.recv_timeout(Duration::from_millis(150)).is_err());
-    assert_eq!(most.load(Ordering::SeqCst), 0);
+    assert_eq!(max.load(Ordering::SeqCst), 0);
     prober.resume();
     assert_eq!(next(&reports).ready, Ok(()));
 }

@@ -36,13 +36,13 @@ fn a_secret_comes_from_a_file_beside_the_job_or_from_the_environment() {
 }
 
 #[test]
-fn what_is_missing_is_named_and_no_value_is_told() {
+fn what_is_missing_is_named_and_no_value_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |source: serde_json::Value| {
         let plan = plan(&json!({"token": source}), &json!({"TOKEN": {"secret": "token"}}));
         let error = Secrets::read(&plan, dir.path()).unwrap_err();
-        let said = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
-        said.replace(dir.path().to_str().unwrap(), "DIRECTORY")
+        let output = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
+        output.replace(dir.path().to_str().unwrap(), "DIRECTORY")
     };
     std::fs::create_dir(dir.path().join("directory")).unwrap();
     std::fs::write(dir.path().join("large"), vec![b'x'; (1 << 20) + 1]).unwrap();
@@ -76,7 +76,7 @@ fn what_is_missing_is_named_and_no_value_is_told() {
 }
 
 #[test]
-fn a_value_is_shown_to_nobody_who_prints_it() {
+fn a_printed_secret_hides_its_value() {
     let secret = Secret::new("hunter2");
     let mut variables = SecretEnvironment::default();
     variables.push("PASSWORD", &secret).unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::attempt::{Attempt, code_of};
-use super::message::{PendingContainer, PreparationEvent, Prepared};
+use super::message::{PendingContainer, PreparationEvent, PreparedHost};
 use super::spawner::SpawnerRequest;
 use super::{Supervisor, with_help};
 use crate::control::Request;
@@ -90,7 +90,7 @@ impl Supervisor {
     }
 
     /// Data, roots and network are there.
-    pub(super) fn start_tasks(&mut self, prepared: Prepared) {
+    pub(super) fn start_tasks(&mut self, prepared: PreparedHost) {
         self.prepared = Some(prepared);
         self.step(Input::Prepared);
     }

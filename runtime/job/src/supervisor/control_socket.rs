@@ -64,9 +64,9 @@ impl ControlSocket {
         };
         let listener = listen().map_err(|error| file_error("listen at", &path, &error))?;
         poll.add(&listener, EventSource::Listener)?;
-        let mut visitors = Self { listener, clients: BTreeMap::new(), next: 0 };
-        visitors.add_client(first, attends, poll)?;
-        Ok(visitors)
+        let mut socket = Self { listener, clients: BTreeMap::new(), next: 0 };
+        socket.add_client(first, attends, poll)?;
+        Ok(socket)
     }
 
     /// Takes in a command that connects.
@@ -95,7 +95,7 @@ impl ControlSocket {
     /// The requests of a connection, line by line; the connection is removed at its end.
     pub(super) fn read_requests(&mut self, number: u32, poll: &Poll) -> Vec<ClientEvent> {
         let Some(client) = self.clients.get_mut(&number) else { return vec![] };
-        let mut said = Vec::new();
+        let mut events = Vec::new();
         let mut bytes = [0_u8; 4096];
         let over = loop {
             match client.stream.read(&mut bytes) {
@@ -119,7 +119,7 @@ impl ControlSocket {
                     client.attached = false;
                     write_response(client, &Response::Done {});
                 }
-                Ok(request) => said.push(ClientEvent::Request(request)),
+                Ok(request) => events.push(ClientEvent::Request(request)),
                 Err(error) => {
                     let message = format!("invalid request to the supervisor: {error}");
                     let help = "the job was started by another version of jobc".to_owned();
@@ -130,10 +130,10 @@ impl ControlSocket {
         if over && let Some(client) = self.clients.remove(&number) {
             poll.remove(&client.stream);
             if client.attached {
-                said.push(ClientEvent::Disconnected);
+                events.push(ClientEvent::Disconnected);
             }
         }
-        said
+        events
     }
 
     /// Answers a connection.

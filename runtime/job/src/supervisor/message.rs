@@ -20,7 +20,7 @@ pub(super) enum Message {
     /// Something the preparation wants written down.
     Preparation(PreparationEvent),
     /// Data, roots and network are there, or why not.
-    Prepared(Result<Box<Prepared>>),
+    Prepared(Result<Box<PreparedHost>>),
     /// A container is made, or why not.
     Created {
         /// Whose.
@@ -57,7 +57,7 @@ pub(super) enum PreparationEvent {
 /// What the job has of the host while it runs. Dropping it gives all of it back.
 #[derive(Debug)]
 #[allow(dead_code)] // held, and given up
-pub(super) struct Prepared {
+pub(super) struct PreparedHost {
     pub(super) admission: Admission,
     pub(super) slot: Option<Slot>,
 }

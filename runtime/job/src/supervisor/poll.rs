@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_becomes_ready_is_told_by_its_number() {
+    fn what_becomes_ready_is_reported_by_its_number() {
         for ready in [
             EventSource::Signal,
             EventSource::Message,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::context::JobContext;
 use super::mailbox::Sender;
-use super::message::{Message, PreparationEvent, Prepared};
+use super::message::{Message, PreparationEvent, PreparedHost};
 use crate::admission::capacity::Capacity;
 use crate::admission::job_queue::{Slot, WaitingJob};
 use crate::admission::ledger::Ledger;
@@ -55,7 +55,7 @@ pub(super) fn start(share: &Arc<JobContext>, mail: &Sender<Message>) -> JoinHand
 }
 
 impl Preparation<'_> {
-    fn carry_out(&self) -> Result<Prepared> {
+    fn carry_out(&self) -> Result<PreparedHost> {
         // Before it waits for anything, so that no other job gets its ports meanwhile.
         let mut admission = self.enter_ledger()?;
         let slot = self.wait_for_slot()?;
@@ -63,7 +63,7 @@ impl Preparation<'_> {
         let gpus = self.serve_gpus(&admission, gpus)?;
         self.provide(gpus)?;
         self.create_network()?;
-        Ok(Prepared { admission, slot })
+        Ok(PreparedHost { admission, slot })
     }
 
     fn event(&self, kind: EventKind, detail: Value) {
@@ -86,12 +86,12 @@ impl Preparation<'_> {
     fn wait_for_slot(&self) -> Result<Option<Slot>> {
         let Some(turn) = &self.share.submission.turn else { return Ok(None) };
         let mut waiting = WaitingJob::new(turn)?;
-        let mut told = false;
+        let mut reported = false;
         loop {
             if let Some(slot) = waiting.try_take()? {
                 return Ok(Some(slot));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut reported, true) {
                 let reason = format!("its turn: {} of the jobs started together run at once", turn.slots);
                 self.event(EventKind::Queued, json!({ "waits_for": reason }));
             }
@@ -109,8 +109,8 @@ impl Preparation<'_> {
     fn enter_ledger(&self) -> Result<Admission> {
         let JobContext { plan, directory, .. } = self.share;
         let ledger = Ledger::standard(&self.job_directories())?;
-        if let Some(said) = &ledger.note {
-            self.note(said);
+        if let Some(note) = &ledger.note {
+            self.note(note);
         }
         Admission::enter(ledger, &directory.id, &claim::of(plan))
     }
@@ -121,7 +121,7 @@ impl Preparation<'_> {
         let means = SharingSupport::of(&machine, &inventory);
         let demands = Demands::of(plan, submission.gpu_choices(), &inventory, &means)?;
         let capacity = Capacity::of_host(&directory.state)?.with_gpus(inventory);
-        let mut told = None;
+        let mut reported = None;
         loop {
             match admission.request(plan, &demands, &capacity, submission.queue)? {
                 AdmissionOutcome::Admitted => {
@@ -133,9 +133,9 @@ impl Preparation<'_> {
                 }
                 AdmissionOutcome::Queued { place, waits_for } => {
                     let now = Some((place, waits_for.clone()));
-                    if told != now {
+                    if reported != now {
                         self.event(EventKind::Queued, json!({ "place": place, "waits_for": waits_for }));
-                        told = now;
+                        reported = now;
                     }
                 }
             }
@@ -174,7 +174,7 @@ impl Preparation<'_> {
     fn provide(&self, gpus: Option<TaskGpus>) -> Result<()> {
         let JobContext { plan, directory, submission, secrets, .. } = self.share;
         let job = provision::Job { directory, plan, submission, secrets };
-        let mut told = |progress| match progress {
+        let mut reported = |progress| match progress {
             Progress::Fetching { volume, from, bytes } => {
                 self.event(EventKind::Fetching, json!({ "volume": volume, "from": from, "bytes": bytes }));
             }
@@ -185,7 +185,7 @@ impl Preparation<'_> {
                 self.event(EventKind::ImageReady, json!({ "role": role, "image": image, "root": root }));
             }
         };
-        let mut provided = provision::provide(&job, &mut told, &self.share.stopped)?;
+        let mut provided = provision::provide(&job, &mut reported, &self.share.stopped)?;
         if let Some(gpus) = gpus {
             provided.with_gpus(gpus);
         }

@@ -15,7 +15,7 @@ use super::mailbox::Sender;
 use super::message::{Message, PendingContainer};
 use crate::lifecycle::TaskNumber;
 use jobc_container::bundle::Bundle;
-use jobc_container::cgroup::Unenforced;
+use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::container::Container;
 use jobc_container::container::create::{self, CreateRequest, StartMode};
 use jobc_container::options::Options;
@@ -139,10 +139,10 @@ fn create_container(
     let mounts = mount_count(&given.bundle);
     let made = begun.create(&given.bundle, request, StartMode::AttachHeld, None)?;
     made.container.unlock();
-    let mut said = given.notes;
-    said.extend(made.container.warnings.iter().cloned());
-    said.extend(Unenforced::in_words(&made.container.unenforced));
-    Ok(PendingContainer { made, start_pipe: hold, output, notes: said, mounts })
+    let mut notes = given.notes;
+    notes.extend(made.container.warnings.iter().cloned());
+    notes.extend(UnenforcedLimit::in_words(&made.container.unenforced));
+    Ok(PendingContainer { made, start_pipe: hold, output, notes, mounts })
 }
 
 fn mount_count(bundle: &Bundle) -> usize {

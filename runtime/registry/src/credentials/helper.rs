@@ -52,11 +52,11 @@ pub(super) fn query_program(program: &Path, server: &str, time: Duration) -> Res
         .map_err(|error| failed(&format!("cannot be started: {error}")))?;
     let (mut stdin, stdout) = (child.stdin.take(), child.stdout.take());
     let (sender, receiver) = mpsc::channel();
-    let asked = server.to_owned();
+    let request = server.to_owned();
     std::thread::spawn(move || {
         // A helper that does not read its input shows that in its response.
         if let Some(stdin) = &mut stdin {
-            let _ = stdin.write_all(asked.as_bytes());
+            let _ = stdin.write_all(request.as_bytes());
         }
         drop(stdin);
         let mut text = Vec::new();
@@ -72,13 +72,16 @@ pub(super) fn query_program(program: &Path, server: &str, time: Duration) -> Res
     let status = child.wait().map_err(|error| failed(&format!("cannot be waited for: {error}")))?;
     let text = answer.ok().and_then(std::result::Result::ok).unwrap_or_default();
     if !status.success() {
-        let said = String::from_utf8_lossy(&text);
+        let message = String::from_utf8_lossy(&text);
         // The words of the protocol for "I have none".
-        if said.contains("credentials not found") {
+        if message.contains("credentials not found") {
             return Ok(None);
         }
-        let said = said.trim().chars().filter(|c| !c.is_control()).take(200).collect::<String>();
-        return Err(failed(&format!("failed: {}", if said.is_empty() { status.to_string() } else { said })));
+        let message = message.trim().chars().filter(|c| !c.is_control()).take(200).collect::<String>();
+        return Err(failed(&format!(
+            "failed: {}",
+            if message.is_empty() { status.to_string() } else { message }
+        )));
     }
     let HelperResponse { username, secret } =
         serde_json::from_slice(&text).map_err(|_| failed("returned an invalid response"))?;

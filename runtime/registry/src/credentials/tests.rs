@@ -47,7 +47,7 @@ fn an_entry_is_found_by_every_name_that_docker_and_podman_write() {
 }
 
 #[test]
-fn what_is_wrong_is_told_without_what_is_secret() {
+fn what_is_wrong_is_reported_without_what_is_secret() {
     assert_eq!(
         check(FILE, "broken.example", "a"),
         "`auths` of `DIR/config.json`: the entry of `broken.example` is not a name and a password in base64"
@@ -82,7 +82,7 @@ fn ask(script: &str, time: Duration) -> String {
 }
 
 #[test]
-fn a_program_is_asked_by_its_protocol() {
+fn a_credential_helper_is_queried_by_its_protocol() {
     assert!(helper::query("../evil", "registry.example").is_err(), "a path is no name");
     let long = Duration::from_secs(20);
     let echo =

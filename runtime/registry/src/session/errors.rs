@@ -67,8 +67,8 @@ pub(super) fn denied(session: &Session, scope: &str, answer: Response<Body>) -> 
     let name = name.strip_prefix("repository:").unwrap_or(name);
     let known = matches!(session.credential.get(), Some(Ok(Some(_))));
     let who = if known { "with the current login" } else { "without a login" };
-    let said = registry_message(answer);
-    registry_error(session, &format!("denied permission to {what} `{name}` {who}{said}"))
+    let message = registry_message(answer);
+    registry_error(session, &format!("denied permission to {what} `{name}` {who}{message}"))
         .help(login_hint(session))
 }
 

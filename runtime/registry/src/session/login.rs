@@ -124,8 +124,8 @@ impl Session {
             challenge
                 .get("scope")
                 .into_iter()
-                .flat_map(|asked| asked.split(' '))
-                .filter(|asked| *asked != scope),
+                .flat_map(|requested| requested.split(' '))
+                .filter(|requested| *requested != scope),
         );
         let service = challenge.get("service").map(|service| ("service", service));
         let mut backoff = Backoff::default();

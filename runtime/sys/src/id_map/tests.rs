@@ -14,12 +14,12 @@ fn check(users: &[[u32; 3]], groups: &[[u32; 3]]) -> String {
             .map(|[inside, outside, size]| json!({"containerID": inside, "hostID": outside, "size": size}))
             .collect()
     };
-    let said = match IdMaps::read(&linux(&list(users), &list(groups))) {
+    let output = match IdMaps::read(&linux(&list(users), &list(groups))) {
         Ok(None) => "no maps".to_owned(),
         Ok(Some(maps)) => format!("{:?} {:?}", maps.users.text(), maps.groups.text()),
         Err(error) => error.to_string(),
     };
-    format!("{users:?} {groups:?}\n  {said}\n")
+    format!("{users:?} {groups:?}\n  {output}\n")
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_program_that_refuses_is_quoted() {
 }
 
 #[test]
-fn this_machine_s_maps_begin_with_the_user_itself() {
+fn this_hosts_maps_begin_with_the_user_itself() {
     let maps = IdMaps::rootless(54_321, 54_322).expect("maps of a user nobody granted anything");
     assert_eq!((maps.users.text().as_str(), maps.groups.text().as_str()), ("0 54321 1\n", "0 54322 1\n"));
 }

@@ -165,8 +165,8 @@ impl Kernel for Linux {
     }
 
     fn copy_file(&self, from: Fd, to: Fd) -> Result<(), Errno> {
-        const AT_ONCE: usize = 1 << 30;
-        while call(general::__NR_sendfile, [of_fd(to), of_fd(from), 0, AT_ONCE, 0, 0])? > 0 {}
+        const MAX_CHUNK: usize = 1 << 30;
+        while call(general::__NR_sendfile, [of_fd(to), of_fd(from), 0, MAX_CHUNK, 0, 0])? > 0 {}
         Ok(())
     }
 

@@ -49,7 +49,7 @@ fn the_escape_character_can_be_another() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn what_is_wrong_is_reported() {
     for (text, expected) in [
         ("'a", "a single quote is not closed"),
         ("\"a", "a double quote is not closed"),

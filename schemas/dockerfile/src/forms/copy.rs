@@ -1,7 +1,7 @@
 //! Parsed `COPY` and `ADD`.
 
 use super::super::refusal::Span;
-use super::word::{From, Word};
+use super::word::{ImageOrStage, Word};
 
 /// What `COPY` and `ADD` do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Copy {
     /// Where to, relative to `WORKDIR`.
     pub target: Word,
     /// `--from=`: whose files; the context's where absent.
-    pub from: Option<From>,
+    pub from: Option<ImageOrStage>,
     /// `--chown=user[:group]`; 0:0 where absent.
     pub chown: Option<Word>,
     /// `--chmod=`, octal once filled in: [`Variables::mode`](crate::Variables::mode).

@@ -1,7 +1,7 @@
 //! Parsed `RUN`.
 
 use super::super::refusal::Span;
-use super::word::{From, Word};
+use super::word::{ImageOrStage, Word};
 
 /// What `RUN` runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum MountKind {
     /// Files of the context, a stage or an image.
     Bind {
         /// Whose files; the context where absent.
-        from: Option<From>,
+        from: Option<ImageOrStage>,
         /// A path in it; all of it where absent.
         source: Option<Word>,
     },
@@ -73,7 +73,7 @@ pub enum MountKind {
         /// Whether several may use it at once.
         sharing: Sharing,
         /// What an empty one begins with.
-        from: Option<From>,
+        from: Option<ImageOrStage>,
         /// The directory in `from`.
         source: Option<Word>,
         /// Permissions of a new one; 0755 where absent.
@@ -118,14 +118,14 @@ pub enum Sharing {
 }
 
 impl MountKind {
-    pub(super) fn source(&self) -> Option<&From> {
+    pub(super) fn source(&self) -> Option<&ImageOrStage> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_ref(),
             Self::Tmpfs { .. } | Self::Secret { .. } => None,
         }
     }
 
-    pub(crate) fn source_mut(&mut self) -> Option<&mut From> {
+    pub(crate) fn source_mut(&mut self) -> Option<&mut ImageOrStage> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_mut(),
             Self::Tmpfs { .. } | Self::Secret { .. } => None,

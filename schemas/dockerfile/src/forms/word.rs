@@ -4,7 +4,7 @@ use super::super::refusal::Span;
 
 /// The base of a stage, or the source of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum ImageOrStage {
     /// A stage before this one: an index into [`Build::stages`](super::build::Build::stages).
     Stage(usize),
     /// An image.

@@ -58,7 +58,7 @@ fn a_directory_is_looked_into_where_something_may_come_back() {
 }
 
 #[test]
-fn patterns_that_are_not_well_formed_are_told_by_place() {
+fn patterns_that_are_not_well_formed_are_reported_by_place() {
     let text = "ok\n  [a\n!\nb\\\n";
     let Refusals(found) = Ignore::read(text).unwrap_err();
     let found: Vec<(&str, &str)> =

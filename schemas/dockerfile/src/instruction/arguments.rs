@@ -2,7 +2,7 @@
 
 use super::super::forms::{Command, Word};
 use super::super::line::Part;
-use super::super::words;
+use super::super::split;
 use super::scope::Scope;
 
 /// A command line in either form.
@@ -10,7 +10,7 @@ pub(super) fn command(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Command> 
     if rest.is_empty() {
         return Some(Command::Exec(Vec::new()));
     }
-    match words::json(rest) {
+    match split::json(rest) {
         Some(Ok(words)) => Some(Command::Exec(words)),
         Some(Err(())) => {
             not_strings(rest, scope);
@@ -25,7 +25,7 @@ pub(super) fn command(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Command> 
 
 /// A JSON array of strings, or words between blanks.
 pub(super) fn list(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Word>> {
-    match words::json(rest) {
+    match split::json(rest) {
         Some(Ok(words)) => Some(words.into_iter().map(|text| Word { text, span: rest.span() }).collect()),
         Some(Err(())) => {
             not_strings(rest, scope);
@@ -33,7 +33,7 @@ pub(super) fn list(rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Vec<Word>> {
         }
         None => {
             almost_json(rest, scope);
-            Some(words::by_blanks(rest).iter().map(Part::word).collect())
+            Some(split::by_blanks(rest).iter().map(Part::word).collect())
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::forms::{Copy, Heredoc, Source, Word};
 use super::super::heredoc::opening;
 use super::super::line::{Part, Raw};
 use super::super::refusal::Rule;
-use super::super::words;
+use super::super::split;
 use super::arguments::list;
 use super::flags::{flag_bool, flag_value, unknown_flag};
 use super::from::source;
@@ -21,7 +21,7 @@ pub(super) fn read(
     add: bool,
 ) -> Option<Copy> {
     let (name, known) = if add { ("ADD", ADD) } else { ("COPY", COPY) };
-    let (flags, rest) = words::flags(rest);
+    let (flags, rest) = split::flags(rest);
     let mut copy = Copy {
         sources: Vec::new(),
         target: Word::default(),
@@ -93,8 +93,8 @@ pub(super) fn read(
         }
         if add && is_remote(&word.text) {
             remote(&word, scope);
-        } else if copy.from.is_none() && leads_out(&word.text) {
-            scope.problems.wrong_by(
+        } else if copy.from.is_none() && leaves_context(&word.text) {
+            scope.problems.refuse_by(
                 Rule::Outside,
                 word.span.clone(),
                 format!("`{}` is outside the build context", word.text),
@@ -144,7 +144,7 @@ fn is_remote(text: &str) -> bool {
 }
 
 /// Whether a path goes above where it begins.
-fn leads_out(path: &str) -> bool {
+fn leaves_context(path: &str) -> bool {
     let mut depth = 0_usize;
     for name in path.split('/') {
         match (name, depth) {

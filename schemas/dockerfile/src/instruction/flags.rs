@@ -1,7 +1,7 @@
 //! The flags of an instruction and their values.
 
 use super::super::forms::Word;
-use super::super::words::Flag;
+use super::super::split::Flag;
 use super::scope::Scope;
 
 pub(super) fn unknown_flag(instruction: &str, flag: &Flag<'_>, known: &[&str], scope: &mut Scope<'_>) {

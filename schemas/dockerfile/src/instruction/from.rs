@@ -2,14 +2,14 @@
 
 use jobc_schema::Reference;
 
-use super::super::forms::From;
+use super::super::forms::ImageOrStage;
 use super::super::refusal::{Refusal, Rule, Span};
 use super::scope::{Problems, Scope};
 
 /// What `--from=` names: a stage before this one, else an image.
-pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<From> {
+pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<ImageOrStage> {
     if text.contains('$') {
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             "variables are not allowed in `from`",
@@ -22,13 +22,13 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Fr
     let number = text.parse::<usize>().ok();
     let found = named.or_else(|| scope.earlier.iter().find(|stage| Some(stage.number) == number));
     if let Some(stage) = found {
-        return Some(From::Stage(stage.index));
+        return Some(ImageOrStage::Stage(stage.index));
     }
     if scope.deferred {
-        return Some(From::Image { reference: text.to_owned(), platform: None, span });
+        return Some(ImageOrStage::Image { reference: text.to_owned(), platform: None, span });
     }
     if scope.own == Some(&lower) || number == Some(scope.earlier.len()) {
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             format!("`{text}` is this stage itself"),
@@ -43,7 +43,7 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Fr
             }
             _ => format!("the stage `{text}` is defined later"),
         };
-        scope.problems.wrong_by(
+        scope.problems.refuse_by(
             Rule::Source,
             span,
             message,
@@ -52,7 +52,7 @@ pub(super) fn source(text: &str, span: Span, scope: &mut Scope<'_>) -> Option<Fr
         return None;
     }
     if lower == "scratch" {
-        return Some(From::Scratch);
+        return Some(ImageOrStage::Scratch);
     }
     image(text, None, span, scope.problems)
 }
@@ -63,7 +63,7 @@ pub(crate) fn image(
     platform: Option<String>,
     span: Span,
     problems: &mut Problems,
-) -> Option<From> {
+) -> Option<ImageOrStage> {
     if let Err(error) = text.parse::<Reference>() {
         // The place of the mistake, if the name is in the file unchanged.
         let inner = span.start + error.span.start..span.start + error.span.end;
@@ -72,5 +72,5 @@ pub(crate) fn image(
         problems.wrong.push(Refusal::new(place, error.finding()).help(error.help()).rule(Rule::Reference));
         return None;
     }
-    Some(From::Image { reference: text.to_owned(), platform, span })
+    Some(ImageOrStage::Image { reference: text.to_owned(), platform, span })
 }

@@ -2,7 +2,7 @@
 
 use super::super::forms::{Command, Healthcheck};
 use super::super::line::Part;
-use super::super::words::{self, Flag};
+use super::super::split::{self, Flag};
 use super::arguments::command;
 use super::flags::{flag_value, unknown_flag};
 use super::scope::Scope;
@@ -10,7 +10,7 @@ use super::scope::Scope;
 const FLAGS: &[&str] = &["interval", "timeout", "start-period", "start-interval", "retries"];
 
 pub(super) fn read(keyword: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) -> Option<Healthcheck> {
-    let (flags, rest) = words::flags(rest);
+    let (flags, rest) = split::flags(rest);
     let (kind, rest) = rest.split_first();
     match kind.text().to_ascii_uppercase().as_str() {
         "NONE" if rest.is_empty() && flags.is_empty() => return Some(Healthcheck::None),

@@ -2,7 +2,7 @@
 
 use super::super::forms::{Mount, MountKind, Sharing, Word};
 use super::super::refusal::Span;
-use super::super::words::Flag;
+use super::super::split::Flag;
 use super::from::source;
 use super::scope::Scope;
 

@@ -3,7 +3,7 @@
 use super::super::forms::{Network, Run, Runs};
 use super::super::heredoc::opening;
 use super::super::line::{Part, Raw};
-use super::super::words;
+use super::super::split;
 use super::arguments::{almost_json, not_strings};
 use super::flags::{flag_value, unknown_flag};
 use super::mount;
@@ -17,7 +17,7 @@ pub(super) fn read(
     heredocs: &[Raw],
     scope: &mut Scope<'_>,
 ) -> Option<Run> {
-    let (flags, rest) = words::flags(rest);
+    let (flags, rest) = split::flags(rest);
     let mut mounts = Vec::new();
     let mut network = Network::Default;
     for flag in &flags {
@@ -62,7 +62,7 @@ pub(super) fn read(
 }
 
 fn command(keyword: Part<'_>, rest: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Runs> {
-    match words::json(rest) {
+    match split::json(rest) {
         Some(Ok(words)) if !words.is_empty() => return Some(Runs::Exec(words)),
         Some(Err(())) => {
             not_strings(rest, scope);

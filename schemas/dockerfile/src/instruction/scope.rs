@@ -18,7 +18,7 @@ impl Problems {
         self.wrong.push(Refusal::new(span, message).help(help));
     }
 
-    pub(crate) fn wrong_by(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: &str) {
+    pub(crate) fn refuse_by(&mut self, rule: Rule, span: Span, message: impl Into<String>, help: &str) {
         self.wrong.push(Refusal::new(span, message).help(help).rule(rule));
     }
 
@@ -33,11 +33,11 @@ impl Problems {
 
 /// A stage that can be taken from.
 #[derive(Clone, Debug)]
-pub(crate) struct Earlier {
+pub(crate) struct StageRecord {
     pub(crate) name: Option<String>,
     /// Its number in the file.
     pub(crate) number: usize,
-    /// What [`From::Stage`] calls it.
+    /// What [`ImageOrStage::Stage`] calls it.
     pub(crate) index: usize,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Earlier {
 pub(crate) struct Scope<'a> {
     pub(crate) escape: char,
     /// The stages before this one.
-    pub(crate) earlier: &'a [Earlier],
+    pub(crate) earlier: &'a [StageRecord],
     /// This stage's name.
     pub(crate) own: Option<&'a str>,
     /// The names of the later stages, and the number of stages: for error messages.

@@ -7,7 +7,7 @@ fn check(text: &str, expected: &[(&str, &str)]) {
         .lines
         .iter()
         .map(|line| {
-            let words = super::super::words::by_blanks(line.part());
+            let words = super::super::split::by_blanks(line.part());
             let places: Vec<&str> = words.iter().map(|word| &text[word.span()]).collect();
             (line.part().text().to_owned(), places.join("|"))
         })

@@ -79,7 +79,7 @@ fn look(text: &str, target: Option<&str>) {
     all(&build.remarks);
     for (index, stage) in build.stages.iter().enumerate() {
         assert!(text.get(stage.span.clone()).is_some());
-        assert!(!matches!(stage.from, From::Stage(before) if before >= index));
+        assert!(!matches!(stage.from, ImageOrStage::Stage(before) if before >= index));
         let mut variables = Variables::new(&build, indexmap::IndexMap::new());
         for instruction in &stage.instructions {
             assert!(text.get(instruction.span.clone()).is_some());
@@ -87,7 +87,7 @@ fn look(text: &str, target: Option<&str>) {
                 instruction
                     .sources()
                     .iter()
-                    .all(|from| !matches!(from, From::Stage(before) if *before >= index))
+                    .all(|from| !matches!(from, ImageOrStage::Stage(before) if *before >= index))
             );
             match &instruction.kind {
                 Kind::Arg(args) => drop(variables.declare(args)),

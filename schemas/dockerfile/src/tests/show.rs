@@ -34,12 +34,14 @@ fn problem(text: &str, refusal: &Refusal, what: &str) -> String {
     format!("{what} {line} {:?}: {}{help}\n", &text[refusal.span.clone()], refusal.message)
 }
 
-fn from(from: &From) -> String {
+fn from(from: &ImageOrStage) -> String {
     match from {
-        From::Stage(index) => format!("stage {index}"),
-        From::Image { reference, platform: None, .. } => format!("image {reference}"),
-        From::Image { reference, platform: Some(platform), .. } => format!("image {reference} ({platform})"),
-        From::Scratch => "nothing".to_owned(),
+        ImageOrStage::Stage(index) => format!("stage {index}"),
+        ImageOrStage::Image { reference, platform: None, .. } => format!("image {reference}"),
+        ImageOrStage::Image { reference, platform: Some(platform), .. } => {
+            format!("image {reference} ({platform})")
+        }
+        ImageOrStage::Scratch => "nothing".to_owned(),
     }
 }
 

@@ -39,7 +39,7 @@ fn a_task_alone_is_printed_as_it_printed() {
 }
 
 #[test]
-fn several_tasks_are_told_apart() {
+fn several_tasks_are_distinguished() {
     let lines = [(0, OUT, true, "one"), (1, ERR, true, "訓練"), (0, OUT, true, "")];
     assert_eq!(printed(PREFIX, false, &lines), "ps-0      | one\nworker-10 | 訓練\nps-0      | \n");
     assert_eq!(

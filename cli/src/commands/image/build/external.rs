@@ -107,8 +107,9 @@ impl ExternalBuilder {
         if given.platform != Platform::here() {
             command.arg("--platform").arg(given.platform.to_string());
         }
-        for (flag, asked) in [("--no-cache", args.no_cache), ("--pull", args.pull), ("--quiet", args.quiet)] {
-            if asked {
+        for (flag, is_set) in [("--no-cache", args.no_cache), ("--pull", args.pull), ("--quiet", args.quiet)]
+        {
+            if is_set {
                 command.arg(flag);
             }
         }

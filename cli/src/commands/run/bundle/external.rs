@@ -136,8 +136,9 @@ impl ExternalRuntime {
     /// Asks the runtime to kill the container, after which the runtime ends. If that fails, the runtime itself is
     /// killed.
     fn kill(&self, id: &Id, runtime: &OwnedFd) -> Result<()> {
-        let said = run_with_timeout::run(self.command("kill").arg(id.as_ref()).arg("KILL"), COMMAND_TIMEOUT);
-        if !said.is_ok_and(|said| said.status.success()) {
+        let killed =
+            run_with_timeout::run(self.command("kill").arg(id.as_ref()).arg("KILL"), COMMAND_TIMEOUT);
+        if !killed.is_ok_and(|killed| killed.status.success()) {
             Signal::KILL.send(runtime)?;
         }
         Ok(())

@@ -74,7 +74,7 @@ pub(super) fn attach(
     all: &Jobs,
     jobs: &mut [RunningJob],
     signals: &Signals,
-    asked: &mut StopRequest,
+    stop_request: &mut StopRequest,
     mut shown: Option<Follower>,
 ) -> Result<Vec<Record>> {
     let mut records: Vec<Option<Record>> = jobs.iter().map(|_| None).collect();
@@ -94,7 +94,7 @@ pub(super) fn attach(
         }
         if ready[0] {
             while let Some(signal) = signals.next() {
-                asked.forward(signal, jobs);
+                stop_request.forward(signal, jobs);
             }
         }
         let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.finished);

@@ -101,11 +101,17 @@ pub(super) fn provide(
     let store = image::open(args.image_root.as_deref())?;
     let stopped = AtomicBool::new(false);
     let meter = Meter::new(FormatArg::Text, args.quiet || format == FormatArg::Json);
-    let told = |progress| meter.report(&progress);
+    let on_progress = |progress| meter.report(&progress);
     let of = run_interruptible(signals, &stopped, || -> Result<_> {
         let known = RefCell::default();
-        let provider =
-            Provider { args, built, store: &store, progress: &told, stopped: &stopped, provided: known };
+        let provider = Provider {
+            args,
+            built,
+            store: &store,
+            progress: &on_progress,
+            stopped: &stopped,
+            provided: known,
+        };
         let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
         for (job, role, image) in images {
             let manifest = provider.provide(job, image).map_err(|error| at_image_field(image, error))?;

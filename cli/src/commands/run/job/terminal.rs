@@ -30,27 +30,27 @@ pub(super) fn attach_terminal(
     task: &TaskId,
     jobs: &mut [RunningJob],
     signals: &Signals,
-    asked: &mut StopRequest,
+    stop_request: &mut StopRequest,
 ) -> Result<()> {
     let mut relay: Option<Relay> = None;
     loop {
         let [job] = &*jobs else { return Ok(()) };
         let mut polled = vec![PollFd::new(signals, PollFlags::IN)];
         polled.push(PollFd::from_borrowed_fd(job.pidfd(), PollFlags::IN));
-        let patience = relay.as_ref().and_then(Relay::reminder_timeout);
+        let timeout = relay.as_ref().and_then(Relay::reminder_timeout);
         match &relay {
             Some(relay) => polled.extend(relay.poll_fds()),
             None => polled.push(PollFd::new(socket, PollFlags::IN)),
         }
         let over =
-            sleep(&mut polled, patience.map_or(POLL_INTERVAL_MS, |patience| patience.min(POLL_INTERVAL_MS)))?;
+            sleep(&mut polled, timeout.map_or(POLL_INTERVAL_MS, |timeout| timeout.min(POLL_INTERVAL_MS)))?;
         let is_ready = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
         let (signal, ended, sent) = (is_ready(0), is_ready(1), is_ready(2));
         let ready = relay.as_ref().map(|relay| relay.ready(&polled[2..]));
         drop(polled);
         match relay.as_mut().zip(ready) {
             Some((relay, ready)) => {
-                if over && patience.is_some() {
+                if over && timeout.is_some() {
                     relay.resend_end_of_input();
                 }
                 relay.step(ready);
@@ -66,7 +66,7 @@ pub(super) fn attach_terminal(
             while let Some(signal) = signals.next() {
                 match &relay {
                     Some(relay) if signal == Signal::WINCH => relay.resize(),
-                    _ => asked.forward(signal, jobs),
+                    _ => stop_request.forward(signal, jobs),
                 }
             }
         }

@@ -91,7 +91,7 @@ fn a_small_terminal_is_not_overrun() {
 }
 
 #[test]
-fn keys_are_told_apart() {
+fn keys_are_distinguished() {
     assert_eq!(keys(b"q"), [Key::Quit]);
     assert_eq!(keys(b"\x03"), [Key::Quit]);
     assert_eq!(keys(b"\x1b[Ajk\x1b[6~"), [Key::Up, Key::Down, Key::Up, Key::PageDown]);

@@ -3,7 +3,7 @@
 use jobc_schema::plan::{GpuPlan, RolePlan};
 use jobc_schema::target::{KubernetesTarget, MemoryUnit};
 
-use crate::stdlib::providers::{Ask, Part, Provider, Unit};
+use crate::stdlib::providers::{Part, Provider, ResourceRequest, Unit};
 
 /// What placeholders are filled with.
 pub(super) struct Filler<'a> {
@@ -17,7 +17,7 @@ pub(super) struct Filler<'a> {
 
 /// An amount that a provider's unit made larger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Rounded {
+pub(crate) struct Rounding {
     /// The part of the share.
     pub part: Part,
     /// The unit: `GiB`, `steps of 5 %`.
@@ -27,10 +27,10 @@ pub(crate) struct Rounded {
 }
 
 /// A key and an amount as written in a pod.
-pub(super) struct Filled {
+pub(super) struct ResourceAmount {
     pub(super) key: String,
     pub(super) amount: String,
-    pub(super) rounded: Option<Rounded>,
+    pub(super) rounded: Option<Rounding>,
 }
 
 impl<'a> Filler<'a> {
@@ -48,19 +48,19 @@ impl<'a> Filler<'a> {
     /// The result of a request; `None` if a placeholder has no value, as a share need not have both parts.
     ///
     /// `j` is the number of the GPU, for entries that are written once per GPU.
-    pub(super) fn fill(&self, ask: &Ask, j: u32) -> Option<Filled> {
+    pub(super) fn fill(&self, ask: &ResourceRequest, j: u32) -> Option<ResourceAmount> {
         let mut rounded = None;
         let key = self.text(&ask.key, ask, j, &mut rounded)?;
         let amount = self.text(&ask.amount, ask, j, &mut rounded)?;
-        Some(Filled { key, amount, rounded })
+        Some(ResourceAmount { key, amount, rounded })
     }
 
     /// A text of the table whose placeholders have nothing to do with amounts, such as a label.
     pub(super) fn plain(&self, text: &str) -> Option<String> {
-        let none = Ask {
+        let none = ResourceRequest {
             key: String::new(),
             amount: String::new(),
-            place: crate::stdlib::providers::Place::Labels,
+            place: crate::stdlib::providers::PodField::Labels,
             unit: None,
             step: None,
             each: false,
@@ -69,7 +69,13 @@ impl<'a> Filler<'a> {
         self.text(text, &none, 0, &mut None)
     }
 
-    fn text(&self, template: &str, ask: &Ask, j: u32, rounded: &mut Option<Rounded>) -> Option<String> {
+    fn text(
+        &self,
+        template: &str,
+        ask: &ResourceRequest,
+        j: u32,
+        rounded: &mut Option<Rounding>,
+    ) -> Option<String> {
         let mut out = String::new();
         let mut rest = template;
         while let Some((before, after)) = rest.split_once('{') {
@@ -82,7 +88,13 @@ impl<'a> Filler<'a> {
         Some(out)
     }
 
-    fn hole(&self, name: &str, ask: &Ask, j: u32, rounded: &mut Option<Rounded>) -> Option<String> {
+    fn hole(
+        &self,
+        name: &str,
+        ask: &ResourceRequest,
+        j: u32,
+        rounded: &mut Option<Rounding>,
+    ) -> Option<String> {
         let gpu = self.gpu;
         let share = gpu.share.as_ref();
         let settings = self.settings.gpu.as_ref();
@@ -93,7 +105,7 @@ impl<'a> Filler<'a> {
             "memory" => {
                 let (amount, inexact) = self.memory(share?.memory_bytes?, ask.unit?)?;
                 if let Some(unit) = inexact {
-                    *rounded = Some(Rounded { part: Part::Memory, to: format!("{amount} {unit}"), unit });
+                    *rounded = Some(Rounding { part: Part::Memory, to: format!("{amount} {unit}"), unit });
                 }
                 amount.to_string()
             }
@@ -103,7 +115,7 @@ impl<'a> Filler<'a> {
                 let up = cores.next_multiple_of(step);
                 if up != cores {
                     let unit = format!("steps of {step} %");
-                    *rounded = Some(Rounded { part: Part::Cores, unit, to: format!("{up} %") });
+                    *rounded = Some(Rounding { part: Part::Cores, unit, to: format!("{up} %") });
                 }
                 up.to_string()
             }

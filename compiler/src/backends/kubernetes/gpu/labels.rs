@@ -1,11 +1,11 @@
 //! The labels a node must have so that its GPUs are what a role asks for: those of GPU feature discovery.
 
-use jobc_schema::gpu::least_mib;
+use jobc_schema::gpu::min_mib;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 
+use super::gpu_plan::gpu_plan;
 use super::products::{labels_of, mig_labels};
 use super::provider::provider;
-use super::wanted::wanted;
 use crate::stdlib::models;
 
 /// The product's name.
@@ -35,7 +35,7 @@ pub(crate) fn has_labels(by: &str) -> bool {
 ///
 /// What the target's `node_selector` already fixes is left to it.
 pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) -> Vec<Vec<Requirement>> {
-    let Some(gpu) = wanted(role) else { return vec![] };
+    let Some(gpu) = gpu_plan(role) else { return vec![] };
     let Ok(provider) = provider(job, gpu.vendor) else { return vec![] };
     let Some(by) = provider.models.as_deref().filter(|by| has_labels(by)) else { return vec![] };
     let mut both: Vec<Vec<Requirement>> = vec![vec![]];
@@ -53,7 +53,7 @@ pub(crate) fn requirements(job: &JobPlan, role: &RolePlan, selected: &[&str]) ->
     if !selected.contains(&MEMORY)
         && let Some((bytes, asked_by)) = least
     {
-        let values = vec![(least_mib(bytes) - 1).to_string()];
+        let values = vec![(min_mib(bytes) - 1).to_string()];
         both[0].push(Requirement { key: MEMORY, operator: "Gt", values, asked_by });
     }
     let versions = [

@@ -8,7 +8,7 @@ use crate::stdlib::providers::{self, ObjectKind, Provider};
 use crate::suggest;
 
 use super::super::settings::{RoleSettings, settings};
-use super::wanted::wanted;
+use super::gpu_plan::gpu_plan;
 
 /// The provider of the target, or the vendor's own plugin; the reason where there is none that serves the vendor.
 pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provider, String> {
@@ -17,8 +17,8 @@ pub(crate) fn provider(job: &JobPlan, vendor: Vendor) -> Result<&'static Provide
         (Some(provider), _) if provider.vendor != vendor => Err(format!(
             "the target's GPU provider `{}` serves {} GPUs and the role requests {}; write `vendor: {}` or choose another target",
             provider.name,
-            provider.vendor.maker(),
-            vendor.maker(),
+            provider.vendor.manufacturer(),
+            vendor.manufacturer(),
             provider.vendor.as_str()
         )),
         (Some(Provider { name, unserved: Some(why), .. }), _) => {
@@ -46,12 +46,12 @@ fn unknown(name: &str) -> String {
 /// The kind of object that takes the place of the job's Job, where its provider wants one.
 pub(crate) fn object_kind(job: &JobPlan) -> Option<&'static ObjectKind> {
     let [role] = &job.roles[..] else { return None };
-    let gpu = wanted(role)?;
+    let gpu = gpu_plan(role)?;
     provider(job, gpu.vendor).ok()?.object.as_ref()
 }
 
 /// A setting that a provider needs and the target lacks: its keys below `kubernetes`, and what to write.
-pub(crate) struct Lacking {
+pub(crate) struct MissingSetting {
     /// Its keys below `kubernetes`.
     pub(crate) keys: Vec<&'static str>,
     /// What to write, for example.
@@ -59,10 +59,14 @@ pub(crate) struct Lacking {
 }
 
 /// The settings that a provider needs and the target lacks.
-pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, role: &str) -> Vec<Lacking> {
+pub(crate) fn missing_settings(
+    provider: &'static Provider,
+    settings: &KubernetesTarget,
+    role: &str,
+) -> Vec<MissingSetting> {
     let own = RoleSettings::of(settings, role).pod;
     let gpu = settings.gpu.clone().unwrap_or_default();
-    let lacks = |name: &'static str| -> Option<Lacking> {
+    let lacks = |name: &'static str| -> Option<MissingSetting> {
         let (there, keys, write): (bool, Vec<&'static str>, String) = match name {
             "queue.kai" => (
                 settings.queue.as_ref().is_some_and(|queue| queue.kai.is_some()),
@@ -87,7 +91,7 @@ pub(crate) fn lacking(provider: &'static Provider, settings: &KubernetesTarget, 
                 )
             }
         };
-        (!there).then_some(Lacking { keys, write })
+        (!there).then_some(MissingSetting { keys, write })
     };
     provider.settings.iter().filter_map(|name| lacks(name)).collect()
 }

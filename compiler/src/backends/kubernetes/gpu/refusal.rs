@@ -5,12 +5,12 @@ use jobc_schema::gpu::{Enforcement, Isolation};
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan, SharePlan};
 
 use crate::stdlib::models;
-use crate::stdlib::providers::{self, Part, Provider, Way};
+use crate::stdlib::providers::{self, Part, Provider, RequestForm};
 use crate::suggest;
 
 use super::super::settings::settings;
+use super::gpu_plan::gpu_plan;
 use super::provider::provider;
-use super::wanted::wanted;
 
 /// Something that a provider cannot serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct Refusal {
 
 /// What keeps the target's provider from serving a role's GPUs.
 pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
-    let gpu = wanted(role)?;
+    let gpu = gpu_plan(role)?;
     let of_gpu = |why: String| Some(Refusal { of_share: false, why, lossy: false });
     let provider = match provider(job, gpu.vendor) {
         Ok(provider) => provider,
@@ -46,7 +46,7 @@ pub(crate) fn refusal(job: &JobPlan, role: &RolePlan) -> Option<Refusal> {
     if let Some(why) = remote(job, provider, gpu) {
         return of_gpu(why);
     }
-    if provider.model_names.len() > 1 && super::given::model_is_open(job, provider, gpu) {
+    if provider.model_names.len() > 1 && super::pod_request::model_is_open(job, provider, gpu) {
         return of_gpu(format!(
             "`{}` has the model in the resource's name; write `model:` with one of {}, or the target's `gpu: {{resource: NAME}}`",
             provider.name,
@@ -145,7 +145,7 @@ fn size(
     role: &RolePlan,
     gpu: &GpuPlan,
     share: &SharePlan,
-    way: &Way,
+    way: &RequestForm,
 ) -> Option<(String, bool)> {
     let settings = settings(job).gpu.as_ref();
     match way.size.as_deref() {
@@ -159,7 +159,7 @@ fn size(
                 ));
             }
             let wanted = share.memory_bytes?;
-            match least_card(job, gpu) {
+            match min_card_memory(job, gpu) {
                 Some(card) if wanted > card / replicas => Some((
                     format!(
                         "the target makes {replicas} replicas of a GPU, each with {} of its memory",
@@ -204,7 +204,7 @@ fn size(
                 ));
             }
             let total = share.memory_bytes? * instances;
-            let card = least_card(job, gpu)?;
+            let card = min_card_memory(job, gpu)?;
             (total > card).then(|| {
                 (format!("all instances of a role share one card by one claim, and {instances} of them ask for {} of its {}", Bytes(total), Bytes(card)), false)
             })
@@ -214,7 +214,7 @@ fn size(
 }
 
 /// The memory of the smallest card that may be assigned, if the job or the target sets it.
-fn least_card(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
+fn min_card_memory(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
     let of_name = |name: &str| models::find(name)?.variants().map(|size| size.memory_gb << 30).min();
     if !gpu.models.is_empty() {
         let least = gpu.models.iter().map(|name| of_name(name)).collect::<Option<Vec<_>>>()?;
@@ -234,7 +234,12 @@ fn least_card(job: &JobPlan, gpu: &GpuPlan) -> Option<u64> {
 }
 
 /// Whether several slices of an instance can be placed as requested.
-fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
+fn spread(
+    provider: &Provider,
+    gpu: &GpuPlan,
+    share: &SharePlan,
+    way: &RequestForm,
+) -> Option<(String, bool)> {
     if gpu.count < 2 {
         return None;
     }
@@ -255,7 +260,7 @@ fn spread(provider: &Provider, gpu: &GpuPlan, share: &SharePlan, way: &Way) -> O
 }
 
 /// Whether a slice is isolated as strictly as requested.
-fn isolation(provider: &Provider, share: &SharePlan, way: &Way) -> Option<(String, bool)> {
+fn isolation(provider: &Provider, share: &SharePlan, way: &RequestForm) -> Option<(String, bool)> {
     let enforced = way.enforce.unwrap_or(Enforcement::Nothing);
     if enforced.satisfies(share.isolation) {
         return None;

@@ -4,7 +4,7 @@ use jobc_schema::plan::{JobPlan, RolePlan};
 
 use crate::backend::Capability;
 use crate::backend::Support::{self, Full, Lossy};
-use crate::stdlib::providers::Described;
+use crate::stdlib::providers::DeviceProperty;
 
 use super::super::gpu::{self, labels_of};
 use super::super::security::user_numbers;
@@ -81,7 +81,7 @@ fn refused(job: &JobPlan, role: &RolePlan, of_share: bool) -> Support {
 
 /// Whether nodes can be chosen by what their GPUs are.
 fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
-    let Some(gpu) = gpu::wanted(role) else { return Full };
+    let Some(gpu) = gpu::gpu_plan(role) else { return Full };
     let selector = RoleSettings::of(settings(job), &role.name).pod.node_selector;
     let Ok(provider) = gpu::provider(job, gpu.vendor) else { return Full };
     let by = provider.models.as_deref().unwrap_or_default();
@@ -119,10 +119,10 @@ fn gpu_kind(capability: Capability, job: &JobPlan, role: &RolePlan) -> Support {
 }
 
 /// What of a device's description a capability asks for.
-fn capability_key(capability: Capability) -> Described {
+fn capability_key(capability: Capability) -> DeviceProperty {
     match capability {
-        Capability::GpuModel => Described::Product,
-        Capability::GpuMemory => Described::Memory,
-        _ => Described::Versions,
+        Capability::GpuModel => DeviceProperty::Product,
+        Capability::GpuMemory => DeviceProperty::Memory,
+        _ => DeviceProperty::Versions,
     }
 }

@@ -9,7 +9,7 @@ use crate::backend::Support::{self, Full, Lossy};
 
 use super::super::policy::{success_rule, uses_per_index};
 use super::super::release::{
-    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, written,
+    BACKOFF_LIMIT_PER_INDEX, DEPENDS_ON, RESTART_JOB, Release, Releases, SUCCESS_POLICY, format_release,
 };
 use super::super::settings::settings;
 use super::super::shape::{Shape, restarts_by_jobset, shape};
@@ -165,8 +165,8 @@ fn too_old(what: &str, product: &str, has: Release, needs: Release) -> Support {
     let key = if product == "JobSet" { "jobset" } else { "release" };
     none(format!(
         "{what} needs {product} {}, and the target has {}; write `{key}: \"{}\"` for the target if the cluster has it",
-        written(needs),
-        written(has),
-        written(needs)
+        format_release(needs),
+        format_release(has),
+        format_release(needs)
     ))
 }

@@ -45,7 +45,7 @@ fn refused(settings: &Value, changes: &Value) -> String {
 #[test]
 fn what_no_provider_can_serve_is_refused_with_those_that_can() {
     let gib = 1_u64 << 30;
-    let asked = [
+    let requested = [
         ("two whole GPUs", json!({"count": 2})),
         ("memory", share(&json!({"memory_bytes": 8 * gib}))),
         ("memory, kept softly", share(&json!({"memory_bytes": 8 * gib, "isolation": "soft"}))),
@@ -57,7 +57,7 @@ fn what_no_provider_can_serve_is_refused_with_those_that_can() {
     let mut text = String::new();
     let mut able = std::collections::BTreeSet::new();
     for provider in providers::all().iter().filter(|provider| provider.unserved.is_none()) {
-        for (what, gpu) in &asked {
+        for (what, gpu) in &requested {
             let mut changes = role(gpu);
             changes["roles"]["main"]["resources"]["gpu"]["vendor"] = json!(provider.vendor.as_str());
             // Every setting that some provider needs, so that what is refused is refused by the provider.
@@ -105,9 +105,9 @@ fn several_slices_stay_apart_or_together() {
 
 #[test]
 fn a_replica_must_be_large_enough() {
-    let check = |replicas: u32, models: Value, asked: Value, expected: &str| {
+    let check = |replicas: u32, models: Value, requested: Value, expected: &str| {
         let settings = json!({"gpu": {"provider": "nvidia-mps", "replicas": replicas, "models": models}});
-        let found = refused(&settings, &role(&share(&asked)));
+        let found = refused(&settings, &role(&share(&requested)));
         assert!(if expected.is_empty() { found.is_empty() } else { found.contains(expected) }, "{found}");
     };
     check(4, json!(["A100-40GB"]), json!({"memory_bytes": 10_u64 << 30, "cores_percent": 25}), "");
@@ -131,19 +131,20 @@ fn slices_of_one_claim_share_one_card() {
 }
 
 #[test]
-fn what_a_cluster_lacks_is_said() {
-    let said =
+fn what_a_cluster_lacks_is_reported() {
+    let output =
         |settings: Value, gpu: &Value| fixture::lower(&KubernetesBackend, &plan(settings, &role(gpu))).1;
     let slice = share(&json!({"memory_bytes": 1 << 30}));
-    let lacking = said(json!({"gpu": {"provider": "kai"}}), &slice);
+    let lacking = output(json!({"gpu": {"provider": "kai"}}), &slice);
     assert!(lacking.contains("J0414") && lacking.contains("queue: {kai: NAME}"), "{lacking}");
-    let unit = said(json!({"gpu": {"provider": "elasticgpu"}}), &slice);
+    let unit = output(json!({"gpu": {"provider": "elasticgpu"}}), &slice);
     assert!(unit.contains("`memory_unit`"), "{unit}");
-    let old = said(json!({"release": "1.30", "gpu": {"provider": "nvidia-dra"}}), &json!({}));
+    let old = output(json!({"release": "1.30", "gpu": {"provider": "nvidia-dra"}}), &json!({}));
     assert!(old.contains("J0412") && old.contains("Kubernetes 1.31 or later"), "{old}");
-    let both = said(json!({"gpu": {"provider": "gaiagpu", "others": ["nvidia-device-plugin"]}}), &json!({}));
+    let both =
+        output(json!({"gpu": {"provider": "gaiagpu", "others": ["nvidia-device-plugin"]}}), &json!({}));
     assert!(both.contains("J0421") && both.contains("`gpu-manager` and `nvidia`"), "{both}");
-    let queue = said(json!({"queue": {"kueue": "q"}, "gpu": {"provider": "volcano-vgpu"}}), &json!({}));
+    let queue = output(json!({"queue": {"kueue": "q"}, "gpu": {"provider": "volcano-vgpu"}}), &json!({}));
     assert!(queue.contains("does not schedule pods of the Kueue queue"), "{queue}");
 }
 

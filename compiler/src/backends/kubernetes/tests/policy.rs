@@ -14,7 +14,7 @@ fn check(role: Value, expected: Value) {
 }
 
 #[test]
-fn nothing_is_tried_again_unless_asked() {
+fn nothing_is_retried_by_default() {
     check(json!({}), json!({"backoffLimit": 0, "backoffLimitPerIndex": null, "podFailurePolicy": null}));
     check(
         json!({"instances": 4}),

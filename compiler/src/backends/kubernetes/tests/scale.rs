@@ -37,11 +37,11 @@ fn short_lists_are_there() {
 
 #[test]
 fn more_at_once_than_a_job_runs() {
-    let check = |role: Value, most: Option<&str>| {
+    let check = |role: Value, max: Option<&str>| {
         let (_, report) =
             fixture::lower(&KubernetesBackend, &plan(json!({}), &json!({"roles": {"main": role}})));
-        match most {
-            Some(most) => assert!(report.contains(&format!("runs at most {most}")), "{report}"),
+        match max {
+            Some(max) => assert!(report.contains(&format!("runs at most {max}")), "{report}"),
             None => assert_eq!(report, ""),
         }
     };

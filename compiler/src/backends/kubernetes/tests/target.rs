@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::super::KubernetesBackend;
 use super::{at, plan, shown};
-use crate::backend::{From, PartOf};
+use crate::backend::{FilePart, PartSource};
 use crate::backends::fixture;
 
 #[test]
@@ -134,7 +134,7 @@ fn patches_change_objects_and_the_source_map() {
         .origins
         .iter()
         .filter_map(|origin| match (&origin.part, &origin.from) {
-            (PartOf::Pointer(part), From::Target(place)) => Some(format!("{part} <- {place}")),
+            (FilePart::Pointer(part), PartSource::Target(place)) => Some(format!("{part} <- {place}")),
             _ => None,
         })
         .collect();
@@ -210,11 +210,11 @@ fn every_important_part_says_where_it_comes_from() {
         .origins
         .iter()
         .map(|origin| {
-            let PartOf::Pointer(part) = &origin.part else { panic!("manifests have pointers") };
+            let FilePart::Pointer(part) = &origin.part else { panic!("manifests have pointers") };
             match &origin.from {
-                From::Spec(place) => format!("{part}\n  job {place}"),
-                From::Target(place) => format!("{part}\n  target {place}"),
-                From::Default(why) => format!("{part}\n  {why}"),
+                PartSource::Spec(place) => format!("{part}\n  job {place}"),
+                PartSource::Target(place) => format!("{part}\n  target {place}"),
+                PartSource::Default(why) => format!("{part}\n  {why}"),
             }
         })
         .collect();

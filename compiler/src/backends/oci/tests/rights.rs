@@ -56,7 +56,7 @@ fn capabilities_are_added_and_dropped() {
 }
 
 #[test]
-fn system_calls_follow_capabilities() {
+fn syscalls_follow_capabilities() {
     let allowed = |add: &[&str]| {
         let config = bundle(&json!({"roles": {"main": {"security": {"capabilities": {"add": add}}}}}));
         let calls = config["linux"]["seccomp"]["syscalls"].as_array().unwrap().clone();

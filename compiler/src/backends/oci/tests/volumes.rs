@@ -17,7 +17,7 @@ fn volumes_the_target_provides() {
     let job = |storage: Value| {
         fixture::job(&json!({"volumes": volumes, "target": {"settings": {"oci": {"storage": storage}}}}))
     };
-    let asked = |job: &JobPlan| {
+    let requested = |job: &JobPlan| {
         let found = capability::needs(job).into_iter().filter(|(_, at)| !at.as_str().starts_with("/roles"));
         found
             .map(|(c, at)| format!("{at}: {:?}", OciBackend.support_at(c, &at, job)))
@@ -25,7 +25,7 @@ fn volumes_the_target_provides() {
             .join("\n")
     };
     insta::assert_snapshot!(
-        [asked(&job(json!({}))), asked(&job(json!({"imagenet": "/mnt/imagenet"})))].join("\n\n")
+        [requested(&job(json!({}))), requested(&job(json!({"imagenet": "/mnt/imagenet"})))].join("\n\n")
     );
     let both = json!({"imagenet": "/mnt/imagenet", "scratch": "scratch"});
     let config = bundle(&json!({

@@ -4,8 +4,8 @@ use crate::diagnostic::{Diagnostic, Place, Safety, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 
-use super::super::super::scalar::Plain;
-use super::{Builder, Items, Pending, Scalar, Style, Tag, scalar, shorten};
+use super::super::super::scalar::PlainScalar;
+use super::{Builder, Items, PendingKey, Scalar, Style, Tag, scalar, shorten};
 
 impl Builder<'_, '_, '_> {
     /// Takes a scalar that is where a key belongs.
@@ -31,7 +31,7 @@ impl Builder<'_, '_, '_> {
                     .at_span(span, "")
                     .note("text that begins with `:` must be quoted"),
             );
-            self.expect(Pending::Dropped);
+            self.expect(PendingKey::Dropped);
             return;
         }
         if scalar.style == Style::Plain && core.is_none() {
@@ -60,18 +60,18 @@ impl Builder<'_, '_, '_> {
             }
             self.report.push(diagnostic);
         }
-        self.expect(Pending::Dropped);
+        self.expect(PendingKey::Dropped);
     }
 
     /// Reports what a plain key is in place of a string, or what others take it for.
     fn plain_key(&mut self, text: &str, span: Span) {
         let what = match scalar::resolve(text) {
-            Plain::Text => {
+            PlainScalar::Text => {
                 self.misread_key(text, span);
                 return;
             }
-            Plain::Null => "null",
-            Plain::Bool(_) => "a boolean",
+            PlainScalar::Null => "null",
+            PlainScalar::Bool(_) => "a boolean",
             _ => "a number",
         };
         if !self.report.wants(codes::KEY, span) {
@@ -108,7 +108,7 @@ impl Builder<'_, '_, '_> {
                     .note("values at the job level, such as `image` and `env`, apply to every role"),
             );
         }
-        self.expect(Pending::Merge);
+        self.expect(PendingKey::Merge);
     }
 
     fn take_key(&mut self, key: String, span: Span) {
@@ -116,14 +116,14 @@ impl Builder<'_, '_, '_> {
         frame.end = frame.end.max(span.end as usize);
         let Items::Map { entries, keys, .. } = &mut frame.items else { return };
         let pending = if keys.twice(entries, &key, span, self.report) {
-            Pending::Dropped
+            PendingKey::Dropped
         } else {
-            Pending::Key(key, span)
+            PendingKey::Key(key, span)
         };
         self.expect(pending);
     }
 
-    fn expect(&mut self, next: Pending) {
+    fn expect(&mut self, next: PendingKey) {
         if let Some(frame) = self.frames.last_mut()
             && let Items::Map { pending, .. } = &mut frame.items
         {
@@ -134,7 +134,7 @@ impl Builder<'_, '_, '_> {
     /// The key whose value comes next, for messages.
     pub(super) fn pending_key(&self) -> Option<(&str, Span)> {
         match &self.frames.last()?.items {
-            Items::Map { pending: Some(Pending::Key(key, span)), .. } => Some((key, *span)),
+            Items::Map { pending: Some(PendingKey::Key(key, span)), .. } => Some((key, *span)),
             _ => None,
         }
     }

@@ -4,7 +4,7 @@ use crate::diagnostic::{Diagnostic, Edit, Fix, Place, Safety, codes};
 use crate::document::{Node, Value};
 use crate::source::Span;
 
-use super::super::super::scalar::Plain;
+use super::super::super::scalar::PlainScalar;
 use super::super::lines::missing_blanks;
 use super::{Builder, Scalar, Style, Tag, scalar, shorten};
 
@@ -50,17 +50,17 @@ impl Builder<'_, '_, '_> {
     fn tagged(&mut self, scalar: &Scalar<'_>, tag: &Tag, span: Span) -> Value {
         let text = scalar.value.to_string();
         let plain = scalar.style == Style::Plain;
-        let resolved = if plain { scalar::resolve(&text) } else { Plain::Text };
+        let resolved = if plain { scalar::resolve(&text) } else { PlainScalar::Text };
         let Some(core) = tag.core.as_deref() else {
             self.custom_tag(tag);
             return Value::String(text);
         };
         match (core, resolved) {
             ("str", _) => Value::String(text),
-            ("null", Plain::Null) => Value::Null,
-            ("bool", Plain::Bool(b)) => Value::Bool(b),
-            ("int", Plain::Number(number)) if !number.is_f64() => Value::Number { number, text },
-            ("float", Plain::Number(number)) => Value::Number { number, text },
+            ("null", PlainScalar::Null) => Value::Null,
+            ("bool", PlainScalar::Bool(b)) => Value::Bool(b),
+            ("int", PlainScalar::Number(number)) if !number.is_f64() => Value::Number { number, text },
+            ("float", PlainScalar::Number(number)) => Value::Number { number, text },
             _ => {
                 let message = format!("the tag `!!{core}` does not fit the value `{}`", shorten(&text));
                 self.refuse_tag(tag, message);
@@ -71,25 +71,25 @@ impl Builder<'_, '_, '_> {
 
     fn plain(&mut self, text: String, span: Span) -> Value {
         match scalar::resolve(&text) {
-            Plain::Null => Value::Null,
-            Plain::Bool(b) => Value::Bool(b),
-            Plain::Number(number) => Value::Number { number, text },
+            PlainScalar::Null => Value::Null,
+            PlainScalar::Bool(b) => Value::Bool(b),
+            PlainScalar::Number(number) => Value::Number { number, text },
             // A string is what a fix would make of it most often (`mode: 0644`), so later passes see one.
-            Plain::LeadingZero => {
+            PlainScalar::LeadingZero => {
                 self.leading_zero(&text, span);
                 Value::String(text)
             }
-            Plain::NotFinite => {
+            PlainScalar::NotFinite => {
                 self.number(format!("`{text}` is not a valid number: write a finite number"), &text, span);
                 Value::String(text)
             }
-            Plain::TooLarge => {
+            PlainScalar::TooLarge => {
                 let shown = shorten(&text);
                 self.number(format!("the number {shown} does not fit into 64 bits"), &text, span);
                 Value::String(text)
             }
-            Plain::Text => {
-                self.misread(&text, span);
+            PlainScalar::Text => {
+                self.report_yaml11(&text, span);
                 self.glued_values(&text, span);
                 Value::String(text)
             }
@@ -138,8 +138,8 @@ impl Builder<'_, '_, '_> {
     }
 
     /// Warns of a plain string that readers of YAML 1.1 take for something else.
-    fn misread(&mut self, text: &str, span: Span) {
-        let Some(what) = scalar::misread(text) else { return };
+    fn report_yaml11(&mut self, text: &str, span: Span) {
+        let Some(what) = scalar::yaml11_meaning(text) else { return };
         if !self.report.wants(codes::MISREAD, span) {
             return;
         }

@@ -7,24 +7,24 @@ use serde_json::{Value, json};
 use super::program::{AND, COPY, EXIT, Instruction, JUMP_IF, JUMP_UNLESS, LOAD, SET, SHIFT_RIGHT, assemble};
 use super::*;
 
-fn written(json: &Value) -> Vec<LinuxDeviceCgroup> {
+fn parse_rules(json: &Value) -> Vec<LinuxDeviceCgroup> {
     serde_json::from_value(json.clone()).expect("a list of rules")
 }
 
 /// What is written to cgroup v1 for a list.
 fn check(json: &Value) -> String {
-    let told = rules(&written(json)).and_then(|rules| writes(&rules));
-    let told = match told {
+    let output = rules(&parse_rules(json)).and_then(|rules| writes(&rules));
+    let output = match output {
         Ok(writes) => {
             writes.iter().map(|(file, line)| format!("{file} < {line}")).collect::<Vec<_>>().join("\n")
         }
         Err(error) => format!("{error}\n    {}", error.help.clone().unwrap_or_default()),
     };
-    format!("{}\n{told}\n", serde_json::to_string(json).expect("JSON"))
+    format!("{}\n{output}\n", serde_json::to_string(json).expect("JSON"))
 }
 
 #[test]
-fn version_1_is_told() {
+fn cgroup_v1_rules_are_shown() {
     let deny = json!({"allow": false, "access": "rwm"});
     let all = json!({"allow": true, "access": "rwm"});
     let list = [
@@ -42,7 +42,7 @@ fn version_1_is_told() {
 }
 
 #[test]
-fn what_version_1_cannot_keep_and_what_nobody_can() {
+fn limits_that_cgroup_v1_or_no_version_enforces() {
     let list = [
         json!([{"allow": true, "type": "c", "major": 10, "access": "rw"}, {"allow": false, "type": "c", "major": 10, "minor": 200, "access": "w"}]),
         json!([{"allow": true, "type": "p", "access": "r"}]),
@@ -55,18 +55,18 @@ fn what_version_1_cannot_keep_and_what_nobody_can() {
 
 #[test]
 fn a_list_that_only_allows_takes_nothing_away() {
-    assert!(!has_effective_deny(&written(&json!([]))));
-    assert!(!has_effective_deny(&written(
+    assert!(!has_effective_deny(&parse_rules(&json!([]))));
+    assert!(!has_effective_deny(&parse_rules(
         &json!([{"allow": false, "access": "rwm"}, {"allow": true, "type": "c", "access": "r"}])
     )));
-    assert!(has_effective_deny(&written(
+    assert!(has_effective_deny(&parse_rules(
         &json!([{"allow": true, "access": "rwm"}, {"allow": false, "type": "c", "access": "r"}])
     )));
 }
 
 /// A device that is opened, or made.
 #[derive(Clone, Copy, Debug)]
-struct Opened {
+struct DeviceAccess {
     kind: DeviceKind,
     major: u32,
     minor: u32,
@@ -74,7 +74,7 @@ struct Opened {
 }
 
 /// What the rules mean: for each access the last rule that speaks of it.
-fn meant(rules: &[Rule], opened: Opened) -> bool {
+fn expected_access(rules: &[Rule], opened: DeviceAccess) -> bool {
     [MKNOD, READ, WRITE].into_iter().filter(|bit| opened.access & bit != 0).all(|bit| {
         let device = Rule {
             allow: true,
@@ -92,7 +92,7 @@ fn meant(rules: &[Rule], opened: Opened) -> bool {
 }
 
 /// What the kernel does with the rules of cgroup v1 (security/device_cgroup.c).
-fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
+fn actual_access(writes: &[(&str, String)], opened: DeviceAccess) -> bool {
     let mut all = false;
     let mut exceptions: Vec<(String, u32)> = vec![];
     let bits = |letters: &str| {
@@ -131,7 +131,7 @@ fn kept(writes: &[(&str, String)], opened: Opened) -> bool {
 }
 
 /// Runs a device program as the kernel would; checks what its verifier checks of jumps and registers.
-fn run(program: &[Instruction], opened: Opened) -> bool {
+fn run(program: &[Instruction], opened: DeviceAccess) -> bool {
     let kind = if opened.kind == DeviceKind::Block { 1 } else { 2 };
     let context = [opened.access << 16 | kind, opened.major, opened.minor];
     let mut registers: [Option<u64>; 11] = [None; 11];
@@ -200,8 +200,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_opened()(kind in kinds(), major in 1..4_u32, minor in 1..4_u32, access in 1..=ALL) -> Opened {
-        Opened { kind, major, minor, access }
+    fn any_opened()(kind in kinds(), major in 1..4_u32, minor in 1..4_u32, access in 1..=ALL) -> DeviceAccess {
+        DeviceAccess { kind, major, minor, access }
     }
 }
 
@@ -213,7 +213,7 @@ proptest! {
     ) {
         let program = assemble(&rules);
         prop_assert!(all_reached(&program));
-        prop_assert_eq!(run(&program, opened), meant(&rules, opened));
+        prop_assert_eq!(run(&program, opened), expected_access(&rules, opened));
     }
 
     #[test]
@@ -223,9 +223,9 @@ proptest! {
     ) {
         if let Ok(writes) = writes(&rules) {
             // Of an opening for several accesses the kernel wants one exception that has them all.
-            let one = [MKNOD, READ, WRITE].map(|bit| Opened { access: opened.access & bit, ..opened });
+            let one = [MKNOD, READ, WRITE].map(|bit| DeviceAccess { access: opened.access & bit, ..opened });
             for opened in one.into_iter().filter(|opened| opened.access != 0) {
-                prop_assert_eq!(kept(&writes, opened), meant(&rules, opened), "{:?}", writes);
+                prop_assert_eq!(actual_access(&writes, opened), expected_access(&rules, opened), "{:?}", writes);
             }
         }
     }

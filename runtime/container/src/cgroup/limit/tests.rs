@@ -117,15 +117,15 @@ fn huge_pages_network_and_rdma() {
 }
 
 #[test]
-fn without_a_hierarchy_for_it_the_network_is_told_of_this_machine() {
+fn without_a_hierarchy_network_limits_are_refused() {
     let mut hybrid = layout(Version::V1);
     hybrid.hierarchies[0].controllers = vec![Controller::Memory];
     hybrid.unified = layout(Version::V2).unified;
     let resources = json!({"network": {"classID": 7, "priorities": [{"name": "eth0", "priority": 500}]}});
     let limits = Limits::of(&serde_json::from_value(resources).expect("resources"), &hybrid).expect("sound");
-    let told: Vec<&str> = limits.unsupported.iter().map(|error| error.message.as_str()).collect();
+    let output: Vec<&str> = limits.unsupported.iter().map(|error| error.message.as_str()).collect();
     assert_eq!(
-        told,
+        output,
         [
             "no cgroup v1 hierarchy with `net_cls` is mounted, and cgroup v2 does not have it",
             "no cgroup v1 hierarchy with `net_prio` is mounted, and cgroup v2 does not have it",

@@ -5,30 +5,30 @@ use super::{LimitRequest, Limits, OptionalResource};
 use jobc_sys::error::Result;
 
 /// Lists what a controller's files take.
-pub(super) fn list(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
+pub(super) fn list(controller: Controller, request: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     match controller {
-        Controller::Cpuset => cpuset(asked, limits),
-        Controller::Cpu => cpu(asked, limits),
-        Controller::Memory => return memory(asked, limits),
-        Controller::Pids => pids(asked, limits),
-        Controller::Io => io(asked, limits),
+        Controller::Cpuset => cpuset(request, limits),
+        Controller::Cpu => cpu(request, limits),
+        Controller::Memory => return memory(request, limits),
+        Controller::Pids => pids(request, limits),
+        Controller::Io => io(request, limits),
         Controller::Hugetlb => {
-            for (size, limit, place) in asked.huge_pages()? {
+            for (size, limit, place) in request.huge_pages()? {
                 let files = ["rsvd.limit_in_bytes", "limit_in_bytes"]
                     .map(|end| (format!("hugetlb.{size}.{end}"), limit.to_string()));
                 limits.push_files(controller, &place, files.into());
             }
         }
-        Controller::Rdma => rdma(asked, limits),
-        Controller::NetCls | Controller::NetPrio => network(controller, asked, limits),
+        Controller::Rdma => rdma(request, limits),
+        Controller::NetCls | Controller::NetPrio => network(controller, request, limits),
         Controller::Cpuacct | Controller::Misc | Controller::Devices | Controller::Freezer => {}
     }
     Ok(())
 }
 
 /// CPUs and nodes of memory, the same in both versions.
-pub(super) fn cpuset(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(cpu) = asked.resources.cpu() else { return };
+pub(super) fn cpuset(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(cpu) = request.resources.cpu() else { return };
     for (place, file, list) in
         [("cpu/cpus", "cpuset.cpus", cpu.cpus()), ("cpu/mems", "cpuset.mems", cpu.mems())]
     {
@@ -38,14 +38,14 @@ pub(super) fn cpuset(asked: &LimitRequest<'_>, limits: &mut Limits) {
     }
 }
 
-fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(cpu) = asked.resources.cpu() else { return };
-    let (quota, period) = asked.bandwidth();
+fn cpu(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(cpu) = request.resources.cpu() else { return };
+    let (quota, period) = request.bandwidth();
     // The kernel checks a quota against the period that is there, so the period comes first.
-    if let Some(period) = period.filter(|_| asked.is_update || quota.is_some()) {
+    if let Some(period) = period.filter(|_| request.is_update || quota.is_some()) {
         limits.push(Controller::Cpu, "cpu/period", "cpu.cfs_period_us", &period);
     }
-    if let Some(quota) = asked.limit_text(cpu.quota(), "-1") {
+    if let Some(quota) = request.limit_text(cpu.quota(), "-1") {
         limits.push(Controller::Cpu, "cpu/quota", "cpu.cfs_quota_us", &quota);
     }
     if let Some(burst) = cpu.burst().filter(|burst| *burst > 0) {
@@ -54,7 +54,7 @@ fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.shares", &shares);
     }
-    if let Some(idle) = cpu.idle().filter(|idle| asked.is_update || *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| request.is_update || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if let Some(period) = cpu.realtime_period().filter(|period| *period != 0) {
@@ -65,21 +65,21 @@ fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     }
 }
 
-fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
-    let Some(memory) = asked.resources.memory() else { return Ok(()) };
+fn memory(request: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
+    let Some(memory) = request.resources.memory() else { return Ok(()) };
     // Memory first: the kernel refuses memory and swap together below it.
-    if let Some(limit) = asked.limit_text(memory.limit(), "-1") {
+    if let Some(limit) = request.limit_text(memory.limit(), "-1") {
         limits.push(Controller::Memory, "memory/limit", "memory.limit_in_bytes", &limit);
     }
-    if asked.frees_swap() {
+    if request.frees_swap() {
         limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &"-1");
         limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(both) = asked.memory_and_swap()? {
+    if let Some(both) = request.memory_and_swap()? {
         limits.push(Controller::Memory, "memory/swap", "memory.memsw.limit_in_bytes", &both);
         limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(low) = asked.limit_text(memory.reservation(), "-1") {
+    if let Some(low) = request.limit_text(memory.reservation(), "-1") {
         limits.push(Controller::Memory, "memory/reservation", "memory.soft_limit_in_bytes", &low);
     }
     #[allow(deprecated)]
@@ -104,23 +104,23 @@ fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
 }
 
 /// The number of processes, the same in both versions.
-pub(super) fn pids(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let limit = asked.resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit);
-    if let Some(limit) = asked.limit_text(limit, "max") {
+pub(super) fn pids(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let limit = request.resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit);
+    if let Some(limit) = request.limit_text(limit, "max") {
         limits.push(Controller::Pids, "pids/limit", "pids.max", &limit);
     }
 }
 
 /// RDMA handles and objects, the same in both versions.
-pub(super) fn rdma(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    for (name, text) in asked.rdma() {
+pub(super) fn rdma(request: &LimitRequest<'_>, limits: &mut Limits) {
+    for (name, text) in request.rdma() {
         let place = format!("rdma/{}", name.replace('~', "~0").replace('/', "~1"));
         limits.push(Controller::Rdma, &place, "rdma.max", &text);
     }
 }
 
-fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(block) = asked.resources.block_io() else { return };
+fn io(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(block) = request.resources.block_io() else { return };
     // Kernels before 5.0 weigh in the scheduler CFQ, later ones in BFQ.
     let files = |file: &str, text: &str| {
         vec![(format!("blkio.{file}"), text.to_owned()), (format!("blkio.bfq.{file}"), text.to_owned())]
@@ -144,7 +144,7 @@ fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
         }
     }
     let names = ["read_bps", "write_bps", "read_iops", "write_iops"];
-    for ((field, entries), name) in asked.throttles().into_iter().zip(names) {
+    for ((field, entries), name) in request.throttles().into_iter().zip(names) {
         for (index, (device, rate)) in entries.into_iter().enumerate() {
             let file = format!("blkio.throttle.{name}_device");
             limits.push(
@@ -157,8 +157,8 @@ fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
     }
 }
 
-fn network(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(network) = asked.resources.network() else { return };
+fn network(controller: Controller, request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(network) = request.resources.network() else { return };
     if controller == Controller::NetCls {
         if let Some(class) = network.class_id().filter(|class| *class != 0) {
             limits.push(controller, "network/classID", "net_cls.classid", &class);

@@ -17,37 +17,37 @@ fn io_weight(weight: u16) -> u64 {
 }
 
 /// Lists what a controller's files take.
-pub(super) fn list(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
+pub(super) fn list(controller: Controller, request: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     match controller {
-        Controller::Cpuset => super::v1::cpuset(asked, limits),
-        Controller::Cpu => cpu(asked, limits),
-        Controller::Memory => return memory(asked, limits),
-        Controller::Pids => super::v1::pids(asked, limits),
-        Controller::Io => io(asked, limits),
+        Controller::Cpuset => super::v1::cpuset(request, limits),
+        Controller::Cpu => cpu(request, limits),
+        Controller::Memory => return memory(request, limits),
+        Controller::Pids => super::v1::pids(request, limits),
+        Controller::Io => io(request, limits),
         Controller::Hugetlb => {
-            for (size, limit, place) in asked.huge_pages()? {
+            for (size, limit, place) in request.huge_pages()? {
                 // Reservations first: what cannot be reserved is never used.
                 let files =
                     ["rsvd.max", "max"].map(|end| (format!("hugetlb.{size}.{end}"), limit.to_string()));
                 limits.push_files(controller, &place, files.into());
             }
         }
-        Controller::Rdma => super::v1::rdma(asked, limits),
-        Controller::NetCls | Controller::NetPrio => network(controller, asked, limits),
+        Controller::Rdma => super::v1::rdma(request, limits),
+        Controller::NetCls | Controller::NetPrio => network(controller, request, limits),
         Controller::Cpuacct | Controller::Misc | Controller::Devices | Controller::Freezer => {}
     }
     Ok(())
 }
 
-fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(cpu) = asked.resources.cpu() else { return };
-    match asked.bandwidth() {
+fn cpu(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(cpu) = request.resources.cpu() else { return };
+    match request.bandwidth() {
         (Some(quota), Some(period)) => {
             limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("{quota} {period}"));
         }
         (Some(quota), None) => limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &quota),
         (None, period)
-            if asked.is_update && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
+            if request.is_update && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
         {
             let period = period.map(|period| format!(" {period}")).unwrap_or_default();
             limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("max{period}"));
@@ -61,7 +61,7 @@ fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     if let Some(shares) = cpu.shares().filter(|shares| *shares > 0) {
         limits.push(Controller::Cpu, "cpu/shares", "cpu.weight", &weight(shares));
     }
-    if let Some(idle) = cpu.idle().filter(|idle| asked.is_update || *idle != 0) {
+    if let Some(idle) = cpu.idle().filter(|idle| request.is_update || *idle != 0) {
         limits.push(Controller::Cpu, "cpu/idle", "cpu.idle", &idle);
     }
     if cpu.realtime_runtime().is_some_and(|runtime| runtime != 0) {
@@ -72,22 +72,22 @@ fn cpu(asked: &LimitRequest<'_>, limits: &mut Limits) {
     }
 }
 
-fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
-    let Some(memory) = asked.resources.memory() else { return Ok(()) };
-    if let Some(limit) = asked.limit_text(memory.limit(), "max") {
+fn memory(request: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
+    let Some(memory) = request.resources.memory() else { return Ok(()) };
+    if let Some(limit) = request.limit_text(memory.limit(), "max") {
         limits.push(Controller::Memory, "memory/limit", "memory.max", &limit);
     }
-    if asked.frees_swap() {
+    if request.frees_swap() {
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &"max");
         limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(both) = asked.memory_and_swap()? {
+    if let Some(both) = request.memory_and_swap()? {
         // cgroup v2 counts swap separately.
-        let swap = both - asked.memory().unwrap_or(both);
+        let swap = both - request.memory().unwrap_or(both);
         limits.push(Controller::Memory, "memory/swap", "memory.swap.max", &swap);
         limits.writable.last_mut().expect("pushed above").satisfied_without = Some(OptionalResource::Swap);
     }
-    if let Some(low) = asked.limit_text(memory.reservation(), "0") {
+    if let Some(low) = request.limit_text(memory.reservation(), "0") {
         limits.push(Controller::Memory, "memory/reservation", "memory.low", &low);
     }
     #[allow(deprecated)]
@@ -108,8 +108,8 @@ fn memory(asked: &LimitRequest<'_>, limits: &mut Limits) -> Result<()> {
     Ok(())
 }
 
-fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(block) = asked.resources.block_io() else { return };
+fn io(request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(block) = request.resources.block_io() else { return };
     // `io.weight` is of the io.cost model, `io.bfq.weight` of the disk scheduler BFQ; a kernel may have both.
     let files = |prefix: &str, weight: u16| {
         vec![
@@ -133,7 +133,7 @@ fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
             limits.push_unsupported(&format!("{place}/leafWeight"), "leaf weight", "2");
         }
     }
-    for ((field, entries), key) in asked.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
+    for ((field, entries), key) in request.throttles().into_iter().zip(["rbps", "wbps", "riops", "wiops"]) {
         for (index, (device, rate)) in entries.into_iter().enumerate() {
             let rate = if rate == 0 { "max".to_owned() } else { rate.to_string() };
             let text = format!("{device} {key}={rate}");
@@ -142,8 +142,8 @@ fn io(asked: &LimitRequest<'_>, limits: &mut Limits) {
     }
 }
 
-fn network(controller: Controller, asked: &LimitRequest<'_>, limits: &mut Limits) {
-    let Some(network) = asked.resources.network() else { return };
+fn network(controller: Controller, request: &LimitRequest<'_>, limits: &mut Limits) {
+    let Some(network) = request.resources.network() else { return };
     if controller == Controller::NetCls && network.class_id().is_some_and(|class| class != 0) {
         limits.push_unsupported("network/classID", "network class", "2");
     }

@@ -27,9 +27,9 @@ fn paths_that_name_a_group() {
 #[test]
 fn paths_that_could_lead_elsewhere() {
     for path in ["/a/../b", "..", "/..", "a/./b", "/a//b", "/", "///", "a/\u{1}b", "/a\nb"] {
-        let told = check(Some(path));
-        assert!(told.starts_with("config.json: /linux/cgroupsPath: `"), "{told}");
-        assert!(told.contains("such as `/jobc/demo`"), "{told}");
+        let output = check(Some(path));
+        assert!(output.starts_with("config.json: /linux/cgroupsPath: `"), "{output}");
+        assert!(output.contains("such as `/jobc/demo`"), "{output}");
     }
     let long = format!("/a/{}", "x".repeat(256));
     assert!(check(Some(&long)).contains("more than 255 bytes"));

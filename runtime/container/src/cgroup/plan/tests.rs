@@ -66,8 +66,8 @@ fn check_in(
         fs::set_permissions(root.path(), Permissions::from_mode(0o755)).expect("its mode");
     }
     let layout = on(root.path(), own);
-    let told = as_nobody(|| told_in(&layout, path, scope, resources));
-    Some(told.replace(&root.path().display().to_string(), "/cg"))
+    let output = as_nobody(|| describe_in(&layout, path, scope, resources));
+    Some(output.replace(&root.path().display().to_string(), "/cg"))
 }
 
 /// The cgroup v2 hierarchy there, in which this process is in the group `own`.
@@ -83,11 +83,11 @@ fn on(root: &Path, own: &str) -> Layout {
     Layout { hierarchies: vec![], unified: Some(tree) }
 }
 
-fn told(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
-    told_in(layout, path, None, resources)
+fn output(layout: &Layout, path: Option<&str>, resources: &Value) -> String {
+    describe_in(layout, path, None, resources)
 }
 
-fn told_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, resources: &Value) -> String {
+fn describe_in(layout: &Layout, path: Option<&str>, scope: Option<&ScopeGroup>, resources: &Value) -> String {
     let resources = serde_json::from_value(resources.clone()).expect("resources");
     let request = CgroupRequest {
         id: "demo",
@@ -124,7 +124,7 @@ fn memory() -> Value {
 fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_on() {
     let scope = "user.slice/user@7.service/app.slice/run.scope";
     // The own group holds the shell; the one above it, given too, does not.
-    let Some(told) = check(
+    let Some(output) = check(
         "/ has:memory on:memory\n\
          /user.slice has:memory on:memory\n\
          /user.slice/user@7.service given has:memory on:memory\n\
@@ -136,7 +136,7 @@ fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_
     ) else {
         return;
     };
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(output, @r#"
         make the cgroup `/cg/user.slice/user@7.service/app.slice/jobc/train/main-0`
         write `4096` to its `memory.max`
     "#);
@@ -144,15 +144,15 @@ fn a_user_gets_a_group_under_the_nearest_of_their_own_that_can_pass_controllers_
 
 #[test]
 fn without_limits_the_own_group_will_do() {
-    let Some(told) = check("/ procs\n/a given procs has:memory", "a", None, &json!({})) else { return };
-    insta::assert_snapshot!(told, @"make the cgroup `/cg/a/jobc/demo`");
+    let Some(output) = check("/ procs\n/a given procs has:memory", "a", None, &json!({})) else { return };
+    insta::assert_snapshot!(output, @"make the cgroup `/cg/a/jobc/demo`");
 }
 
 #[test]
 fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
     let lines = "/ has:memory on:memory\n/a procs has:memory";
-    let Some(told) = check(lines, "a", None, &memory()) else { return };
-    insta::assert_snapshot!(told, @r#"
+    let Some(output) = check(lines, "a", None, &memory()) else { return };
+    insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: this user cannot create cgroups in `/cg/a` or above it
             start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
@@ -161,10 +161,11 @@ fn a_user_who_was_given_no_group_gets_none_and_no_limits() {
 
 #[test]
 fn a_given_group_that_holds_processes_cannot_limit() {
-    let Some(told) = check("/ has:memory on:memory\n/a given procs has:memory", "a", None, &memory()) else {
+    let Some(output) = check("/ has:memory on:memory\n/a given procs has:memory", "a", None, &memory())
+    else {
         return;
     };
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: the cgroup `/cg/a` holds processes, so it cannot enable `memory` for its children
             move its processes to a child: `mkdir /cg/a/main` and write their PIDs to `/cg/a/main/cgroup.procs`; or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
@@ -172,10 +173,10 @@ fn a_given_group_that_holds_processes_cannot_limit() {
 
 #[test]
 fn a_given_group_without_the_controller_cannot_limit() {
-    let Some(told) = check("/ has:memory,pids on:pids\n/a given has:pids", "a", None, &memory()) else {
+    let Some(output) = check("/ has:memory,pids on:pids\n/a given has:pids", "a", None, &memory()) else {
         return;
     };
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(output, @r#"
         config.json: /linux/resources/memory/limit: the cgroup `/cg/a` does not have the controllers `memory`
             have root enable them for it (`+memory` in `cgroup.subtree_control` of the parent of `/cg/a`, or `Delegate=` of its unit); or remove it from config.json, or run without it with `--allow-unenforced`
     "#);
@@ -185,12 +186,12 @@ fn a_given_group_without_the_controller_cannot_limit() {
 fn what_a_given_group_has_is_kept_where_another_controller_is_lacking() {
     let lines = "/ has:memory,cpu on:memory,cpu\n/a given has:memory on:memory\n/a/b given procs has:memory";
     let resources = json!({"memory": {"limit": 4096}, "cpu": {"shares": 512}});
-    let Some(told) = check(lines, "a/b", None, &resources) else { return };
+    let Some(output) = check(lines, "a/b", None, &resources) else { return };
     assert!(
-        told.starts_with(
+        output.starts_with(
             "config.json: /linux/resources/cpu/shares: the cgroup `/cg/a/b` does not have the controllers `cpu`"
         ),
-        "{told}"
+        "{output}"
     );
     let root = tree(lines);
     let layout = on(root.path(), "a/b");
@@ -217,8 +218,8 @@ fn a_scope_of_the_users_systemd_has_what_that_was_given() {
         /user.slice/user@7.service has:memory";
     let own = "user.slice/session.scope";
     let path = Some("/jobc/train.1/main-0");
-    let Some(told) = check_in(lines, own, path, Some(&scope), &memory()) else { return };
-    insta::assert_snapshot!(told, @r#"
+    let Some(output) = check_in(lines, own, path, Some(&scope), &memory()) else { return };
+    insta::assert_snapshot!(output, @r#"
         make the cgroup `/cg/user.slice/user@7.service/app.slice/jobc-train.1.scope/jobc/train.1/main-0`
         write `4096` to its `memory.max`
     "#);
@@ -232,8 +233,8 @@ fn a_scope_of_the_users_systemd_has_what_that_was_given() {
 #[test]
 fn a_path_in_a_given_group_is_taken_as_it_is_where_one_may_move_there() {
     let lines = "/ has:memory on:memory\n/a given has:memory on:memory\n/a/b given procs\n/c given has:memory on:memory";
-    let Some(told) = check(lines, "a/b", Some("/a/mine"), &memory()) else { return };
-    insta::assert_snapshot!(told, @r#"
+    let Some(output) = check(lines, "a/b", Some("/a/mine"), &memory()) else { return };
+    insta::assert_snapshot!(output, @r#"
         make the cgroup `/cg/a/mine`
         write `4096` to its `memory.max`
     "#);
@@ -247,23 +248,23 @@ fn a_path_in_a_given_group_is_taken_as_it_is_where_one_may_move_there() {
 #[test]
 fn a_relative_path_begins_at_the_own_group() {
     let lines = "/ has:memory on:memory\n/a given has:memory on:memory";
-    let Some(told) = check(lines, "a", Some("mine"), &memory()) else { return };
-    insta::assert_snapshot!(told, @r#"
+    let Some(output) = check(lines, "a", Some("mine"), &memory()) else { return };
+    insta::assert_snapshot!(output, @r#"
         make the cgroup `/cg/a/mine`
         write `4096` to its `memory.max`
     "#);
 }
 
 #[test]
-fn without_any_control_groups_every_limit_has_the_same_reason() {
-    insta::assert_snapshot!(told(&Layout::default(), None, &memory()), @r#"
+fn without_any_cgroups_every_limit_has_the_same_reason() {
+    insta::assert_snapshot!(output(&Layout::default(), None, &memory()), @r#"
         config.json: /linux/resources/memory/limit: no cgroups are available for the container
             remove it from config.json, or run without it with `--allow-unenforced`
     "#);
-    assert_eq!(told(&Layout::default(), None, &json!({})), "");
+    assert_eq!(output(&Layout::default(), None, &json!({})), "");
     let devices =
         json!({"devices": [{"allow": true, "access": "rwm"}, {"allow": false, "type": "c", "access": "r"}]});
-    insta::assert_snapshot!(told(&Layout::default(), None, &devices), @r#"
+    insta::assert_snapshot!(output(&Layout::default(), None, &devices), @r#"
         config.json: /linux/resources/devices: no cgroups are available for the container
             remove it from config.json, or run without it with `--allow-unenforced`
     "#);
@@ -281,9 +282,9 @@ fn limits_that_cannot_be_enforced_pass_where_that_is_allowed() {
         ..CgroupRequest::default()
     };
     let plan = Plan::of(&Layout::default(), &request).expect("allowed");
-    let told: Vec<String> = plan.unenforced.iter().map(ToString::to_string).collect();
+    let output: Vec<String> = plan.unenforced.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        output,
         [
             "/linux/resources/memory/limit: no cgroups are available for the container",
             "/linux/resources/pids/limit: no cgroups are available for the container",
@@ -308,7 +309,7 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
     let mut layout = Layout { hierarchies, unified: None };
     let shown = |layout: &Layout| {
         let resources = json!({"cpu": {"shares": 512}, "network": {"classID": 7}, "pids": {"limit": 9}});
-        told(layout, None, &resources).replace(&root.path().display().to_string(), "/cg")
+        output(layout, None, &resources).replace(&root.path().display().to_string(), "/cg")
     };
     insta::assert_snapshot!(shown(&layout), @r#"
         make the cgroup `/cg/cpu,cpuacct/jobc/demo`
@@ -344,12 +345,12 @@ fn version_1_gets_a_group_where_something_is_limited_or_counted() {
         own_group: Some("".into()),
         writable: false,
     });
-    let told = shown(&layout);
-    assert!(!told.contains("/cg/freezer"), "{told}");
+    let output = shown(&layout);
+    assert!(!output.contains("/cg/freezer"), "{output}");
     // And where its time is counted, but for disks and memory.
-    let told_of_nothing = self::told(&layout, None, &json!({}));
+    let told_of_nothing = self::output(&layout, None, &json!({}));
     assert!(!told_of_nothing.contains("cpuacct"), "{told_of_nothing}");
     assert!(told_of_nothing.contains("/memory/") && told_of_nothing.contains("/blkio/"), "{told_of_nothing}");
-    assert!(told.ends_with("make the cgroup `/cg/unified/jobc/demo`"), "{told}");
+    assert!(output.ends_with("make the cgroup `/cg/unified/jobc/demo`"), "{output}");
     assert_eq!(layout.version(Controller::Cpu), Some(Version::V1));
 }

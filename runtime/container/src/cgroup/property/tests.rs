@@ -75,7 +75,7 @@ fn limits_of_version_1() {
 }
 
 #[test]
-fn time_on_processors_is_never_less_than_the_kernel_was_told() {
+fn the_cpu_quota_is_never_rounded_down() {
     let of = |text: &str| check(Version::V2, 241, &[&format!("cpu.max {text}")]);
     assert_eq!(of("100000 100000"), "CPUQuotaPerSecUSec Uint64(1000000)");
     assert_eq!(of("1000"), "CPUQuotaPerSecUSec Uint64(10000)");

@@ -59,9 +59,9 @@ fn on_version_1_it_is_in_every_hierarchy_and_systemd_knows_the_devices() {
         hierarchy("pids", &[Controller::Pids]),
         hierarchy("devices", &[Controller::Devices]),
     ];
-    let told = check(&Layout { hierarchies, unified: None }, "", &limits());
-    let (told, allowed) = told.split_once("\nDevicePolicy").expect("a policy");
-    insta::assert_snapshot!(told, @"
+    let output = check(&Layout { hierarchies, unified: None }, "", &limits());
+    let (output, allowed) = output.split_once("\nDevicePolicy").expect("a policy");
+    insta::assert_snapshot!(output, @"
     make the cgroup `/cg/name=systemd/a.slice/a-b.slice/jobc-demo.scope`
     make the cgroup `/cg/memory/a.slice/a-b.slice/jobc-demo.scope`
     make the cgroup `/cg/pids/a.slice/a-b.slice/jobc-demo.scope`

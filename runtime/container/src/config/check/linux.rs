@@ -213,14 +213,14 @@ fn rules(linux: &Linux, findings: &mut Findings) {
 fn check_limits(linux: &Linux, findings: &mut Findings) {
     let Some(resources) = linux.resources() else { return };
     let memory = resources.memory().as_ref();
-    let asked = [
+    let requested = [
         ("memory/limit", memory.and_then(oci_spec::runtime::LinuxMemory::limit)),
         ("memory/reservation", memory.and_then(oci_spec::runtime::LinuxMemory::reservation)),
         ("memory/swap", memory.and_then(oci_spec::runtime::LinuxMemory::swap)),
         ("cpu/quota", resources.cpu().as_ref().and_then(oci_spec::runtime::LinuxCpu::quota)),
         ("pids/limit", resources.pids().as_ref().map(oci_spec::runtime::LinuxPids::limit)),
     ];
-    for (place, amount) in asked {
+    for (place, amount) in requested {
         if let Some(amount) = amount.filter(|amount| *amount < -1) {
             let message = format!("invalid limit `{amount}`");
             findings.error(

@@ -222,7 +222,7 @@ fn hooks_of_every_stage() {
 }
 
 #[test]
-fn several_mistakes_are_told_at_once() {
+fn several_mistakes_are_reported_at_once() {
     let text =
         check(&json!({"root": null, "process": {"cwd": "a", "args": []}, "windows": {"servicing": true}}));
     assert_eq!(text.matches("config.json: ").count(), 4, "{text}");
@@ -247,21 +247,21 @@ fn a_refusal_names_every_place() {
 }
 
 #[test]
-fn what_the_kernel_gives_no_program_is_told_before() {
+fn what_the_kernel_gives_no_program_is_reported_before() {
     let longest = 32 * rustix::param::page_size() - 1;
     let (fits, long) = ("x".repeat(longest), "x".repeat(longest + 1));
     let wrong = |patch: Value| check(&patch).replace(&long, "…").replace(&fits, "…");
     assert!(!wrong(json!({"process": {"args": ["a", fits]}})).contains("config.json"));
-    let told = wrong(json!({"process": {"args": ["a", long]}}));
+    let output = wrong(json!({"process": {"args": ["a", long]}}));
     let expected = format!(
         "config.json: /process/args/1: an argument of {} bytes, but the kernel allows at most {longest}\n",
         longest + 1
     );
-    assert!(told.contains(&expected), "{told}");
-    let told = wrong(json!({"process": {"env": [format!("A={fits}")]}}));
+    assert!(output.contains(&expected), "{output}");
+    let output = wrong(json!({"process": {"env": [format!("A={fits}")]}}));
     let expected = format!(
         "config.json: /process/env/0: a variable of {} bytes, but the kernel allows at most {longest}\n",
         longest + 2
     );
-    assert!(told.contains(&expected), "{told}");
+    assert!(output.contains(&expected), "{output}");
 }

@@ -7,7 +7,7 @@ fn check(kind: &str, options: &str) -> String {
     let mount: Mount = serde_json::from_value(mount).expect("a mount");
     let mut text = format!("{kind}: {}\n", options.join(" "));
     match MountOptions::of(&mount, "/mounts/0") {
-        Ok(options) => text += &told(&options),
+        Ok(options) => text += &output(&options),
         Err(errors) => {
             for error in errors {
                 text += &format!("  {error}\n");
@@ -19,7 +19,7 @@ fn check(kind: &str, options: &str) -> String {
 }
 
 /// What is not the default, in few words.
-fn told(options: &MountOptions) -> String {
+fn output(options: &MountOptions) -> String {
     let mut parts = Vec::new();
     for (name, bits) in [
         ("set", options.set),

@@ -2,7 +2,7 @@ use super::*;
 
 /// A text, and the findings below it.
 fn check(text: &str) -> String {
-    let said = match Config::read(text.as_bytes()) {
+    let output = match Config::read(text.as_bytes()) {
         Ok(config) if config.unknown.is_empty() => "read\n".to_owned(),
         Ok(config) => format!("unknown: {}\n", config.unknown.join(" ")),
         Err(error) => {
@@ -10,7 +10,7 @@ fn check(text: &str) -> String {
                 + &error.help.iter().map(|help| format!("  help: {help}\n")).collect::<String>()
         }
     };
-    format!("{text}\n{said}\n")
+    format!("{text}\n{output}\n")
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn values_of_the_wrong_type() {
 }
 
 #[test]
-fn properties_that_nobody_knows_are_seen_wherever_they_stand() {
+fn unknown_properties_are_found_everywhere() {
     let cases = [
         "{}",
         r#"{"ociVersion": "1.1.0", "com.example/x~y": 1, "process": {"cwd": "/", "user": {"shell": "/bin/sh"}}}"#,

@@ -8,7 +8,7 @@ use super::*;
 /// A section that asks for a refused property, as a patch of an otherwise valid configuration, and the message.
 fn check(config: &Value) -> String {
     let read = Config::read(config.to_string().as_bytes()).expect("a configuration");
-    let said: String = read
+    let output: String = read
         .unsupported_properties()
         .iter()
         .map(|error| {
@@ -16,7 +16,7 @@ fn check(config: &Value) -> String {
             format!("    {error}\n        {}\n", error.help.as_deref().expect("an advice"))
         })
         .collect();
-    format!("{config}\n{said}")
+    format!("{config}\n{output}")
 }
 
 fn process(fields: &Value) -> Value {
@@ -46,7 +46,7 @@ fn asking() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_refused_property_is_refused_where_it_is_asked_for() {
+fn every_refused_property_is_refused_where_it_is_requested() {
     let asking = asking();
     let refused = |(_, support): &&(&str, Support)| matches!(support, Refused(..));
     let properties: Vec<&str> = PROPERTIES.iter().filter(refused).map(|(property, _)| *property).collect();
@@ -58,8 +58,8 @@ fn every_refused_property_is_refused_where_it_is_asked_for() {
     for (property, config) in &asking {
         assert_eq!(check(config).matches("is not supported").count(), 1, "{property} alone");
     }
-    let said: String = asking.iter().map(|(_, config)| check(config)).collect();
-    insta::assert_snapshot!(said);
+    let output: String = asking.iter().map(|(_, config)| check(config)).collect();
+    insta::assert_snapshot!(output);
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn a_usual_mount_below_dev_is_one_call() {
 }
 
 #[test]
-fn what_one_text_cannot_say_the_same_way_goes_by_descriptor() {
+fn what_text_cannot_express_goes_by_file_descriptor() {
     let plain = [parameter(c"mode", c"1777")];
     assert!(check("/dev/shm", c"tmpfs", &plain, PLAIN).is_some());
     assert_eq!(check("/dev/a/shm", c"tmpfs", &plain, PLAIN), None, "a directory that need not be ours");

@@ -25,7 +25,7 @@ fn record(name: &str) -> Record {
 }
 
 /// Errors name the store's directory, which differs from run to run.
-fn told(store: &Store, error: &Error) -> String {
+fn output(store: &Store, error: &Error) -> String {
     let text = format!("{error}\n{}", error.help.as_deref().unwrap_or_default());
     text.replace(store.root().to_str().expect("UTF-8"), "ROOT")
 }
@@ -39,11 +39,11 @@ fn a_container_is_there_from_create_to_remove() {
     let mode = |path: &Path| path.metadata().expect("is there").permissions().mode() & 0o777;
     assert_eq!(mode(entry.path()), 0o700);
     assert_eq!(mode(store.root()), 0o700);
-    assert_snapshot!(told(&store, &store.create(&id("a")).expect_err("a second one")), @r"
+    assert_snapshot!(output(&store, &store.create(&id("a")).expect_err("a second one")), @r"
     container `a` already exists
     use another name, or remove it with `jobc oci delete --force a`
     ");
-    assert_snapshot!(told(&store, &store.read(&id("a")).expect_err("nothing written")), @r"
+    assert_snapshot!(output(&store, &store.read(&id("a")).expect_err("nothing written")), @r"
     the creation of container `a` was not completed
     remove what is left with `jobc oci delete --force a`
     ");
@@ -55,7 +55,7 @@ fn a_container_is_there_from_create_to_remove() {
     let names: Vec<String> = store.list().expect("read").into_iter().map(|record| record.id).collect();
     assert_eq!(names, ["a", "b"]);
     store.open(&id("a")).expect("there").remove().expect("removed");
-    assert_snapshot!(told(&store, &store.open(&id("a")).expect_err("gone")), @r"
+    assert_snapshot!(output(&store, &store.open(&id("a")).expect_err("gone")), @r"
     container `a` does not exist
     `jobc oci list` shows the existing ones
     ");
@@ -88,21 +88,21 @@ fn one_command_at_a_time_changes_a_container() {
 }
 
 #[test]
-fn what_is_no_record_of_ours_is_said() {
+fn what_is_no_record_of_ours_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::new(directory.path());
     let entry = store.create(&id("a")).expect("a first one");
     entry.write_file("state.json", b"{\"version\": 1").expect("written");
-    assert_snapshot!(told(&store, &entry.read().expect_err("cut short")), @"`ROOT/a/state.json` was not written by this version of jobc: EOF while parsing an object at line 1 column 13");
+    assert_snapshot!(output(&store, &entry.read().expect_err("cut short")), @"`ROOT/a/state.json` was not written by this version of jobc: EOF while parsing an object at line 1 column 13");
     assert_eq!(store.list().expect("the others").len(), 0);
 }
 
 #[test]
-fn a_root_that_cannot_be_made_is_said() {
+fn a_root_that_cannot_be_made_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     std::fs::write(directory.path().join("file"), "").expect("written");
     let store = Store::new(directory.path().join("file/root"));
-    assert_snapshot!(told(&store, &store.create(&id("a")).expect_err("a file is not a directory")), @r"
+    assert_snapshot!(output(&store, &store.create(&id("a")).expect_err("a file is not a directory")), @r"
     cannot make the state directory `ROOT/a`: not a directory (ENOTDIR)
     pass a writable directory with `--root`, or set `XDG_RUNTIME_DIR`
     ");

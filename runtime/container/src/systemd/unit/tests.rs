@@ -43,10 +43,10 @@ fn paths_that_name_none() {
         ("-a.slice:c:d", "a part between its hyphens is empty"),
         (":c:-d.slice", "a part between its hyphens is empty"),
     ] {
-        let told = check(Some(path), false);
+        let output = check(Some(path), false);
         assert!(
-            told.starts_with("config.json: /linux/cgroupsPath: ") && told.contains(why),
-            "{path}: {told}"
+            output.starts_with("config.json: /linux/cgroupsPath: ") && output.contains(why),
+            "{path}: {output}"
         );
     }
     let long = format!("a.slice:b:{}", "x".repeat(250));

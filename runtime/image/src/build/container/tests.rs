@@ -49,7 +49,7 @@ fn a_user_has_what_root_could_have_only_through_set_user_id_programs() {
 }
 
 #[test]
-fn without_a_control_group_nobody_makes_devices() {
+fn without_a_cgroup_no_device_is_made() {
     let spec = spec(&setting(), Path::new("/root"), false).expect("a configuration");
     let capabilities = spec.process().clone().and_then(|process| process.capabilities().clone());
     let held = capabilities.and_then(|held| held.bounding().clone()).expect("capabilities");

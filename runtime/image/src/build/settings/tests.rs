@@ -57,12 +57,12 @@ fn shell_forms_stand_behind_the_stages_shell() {
 #[test]
 fn paths_are_relative_to_the_working_directory() {
     let (mut settings, _) = Settings::of_base(Execution::default(), None);
-    let mut said = String::new();
+    let mut output = String::new();
     for path in ["app", "../data/./x", "/srv//y/", "..", "../../.."] {
         settings.workdir(path);
-        said += &format!("{path} -> {}\n", settings.execution.working_dir);
+        output += &format!("{path} -> {}\n", settings.execution.working_dir);
     }
-    assert_snapshot!(said, @r"
+    assert_snapshot!(output, @r"
     app -> /app
     ../data/./x -> /data/x
     /srv//y/ -> /srv/y

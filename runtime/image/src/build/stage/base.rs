@@ -7,7 +7,7 @@ use crate::build::{Builder, StageResult};
 use crate::config::{Execution, History};
 use crate::platform::Platform;
 use crate::store::Image;
-use jobc_dockerfile::{Build, From, Stage as Written};
+use jobc_dockerfile::{Build, ImageOrStage, Stage as Written};
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind};
 
@@ -17,20 +17,20 @@ pub(super) fn initial_result(
     written: &Written,
 ) -> StepOutcome<(StageResult, Vec<String>)> {
     Ok(match &written.from {
-        From::Scratch => {
+        ImageOrStage::Scratch => {
             let (settings, _) = Settings::of_base(Execution::default(), None);
             let platform = builder.request.platform.clone();
             let done =
                 StageResult { settings, platform, key: Key::of("scratch").finish(), ..StageResult::empty() };
             (done, Vec::new())
         }
-        From::Stage(index) => {
+        ImageOrStage::Stage(index) => {
             let below = builder.wait_for_stage(*index)?;
             let Settings { execution, author, .. } = below.settings.clone();
             let (settings, triggers) = Settings::of_base(execution, author);
             (StageResult { settings, ..(*below).clone() }, triggers)
         }
-        From::Image { reference, platform, .. } => {
+        ImageOrStage::Image { reference, platform, .. } => {
             let image = image(builder, reference, platform.as_deref())?;
             let key = key(&image);
             let platform = image.platform();
@@ -47,11 +47,11 @@ pub(super) fn initial_result(
 }
 
 /// The base's name in messages.
-pub(super) fn name(build: &Build, from: &From) -> String {
+pub(super) fn name(build: &Build, from: &ImageOrStage) -> String {
     match from {
-        From::Scratch => "scratch".to_owned(),
-        From::Image { reference, .. } => reference.clone(),
-        From::Stage(index) => match build.stages.get(*index) {
+        ImageOrStage::Scratch => "scratch".to_owned(),
+        ImageOrStage::Image { reference, .. } => reference.clone(),
+        ImageOrStage::Stage(index) => match build.stages.get(*index) {
             Some(stage) => stage.name.clone().unwrap_or_else(|| stage.number.to_string()),
             None => index.to_string(),
         },
@@ -59,14 +59,14 @@ pub(super) fn name(build: &Build, from: &From) -> String {
 }
 
 /// The files of a stage or an image.
-pub(super) fn file_origin(builder: &Builder<'_>, from: &From) -> StepOutcome<FileOrigin> {
+pub(super) fn file_origin(builder: &Builder<'_>, from: &ImageOrStage) -> StepOutcome<FileOrigin> {
     Ok(match from {
-        From::Scratch => FileOrigin { layers: Vec::new(), key: Key::of("scratch").finish() },
-        From::Stage(index) => {
+        ImageOrStage::Scratch => FileOrigin { layers: Vec::new(), key: Key::of("scratch").finish() },
+        ImageOrStage::Stage(index) => {
             let stage = builder.wait_for_stage(*index)?;
             FileOrigin { layers: stage.layers.clone(), key: stage.key.clone() }
         }
-        From::Image { reference, platform, .. } => {
+        ImageOrStage::Image { reference, platform, .. } => {
             let image = image(builder, reference, platform.as_deref())?;
             FileOrigin { key: key(&image), layers: layers(&image) }
         }
@@ -109,8 +109,8 @@ fn layers(image: &Image) -> Vec<Layer> {
 
 /// A history must have an entry for each layer, or none at all (image-spec, config.md); a base without any gets them.
 fn complete_history(mut history: Vec<History>, layers: usize) -> Vec<History> {
-    let told = history.iter().filter(|entry| !entry.empty_layer).count();
-    let missing = (told..layers).map(|_| History {
+    let described = history.iter().filter(|entry| !entry.empty_layer).count();
+    let missing = (described..layers).map(|_| History {
         comment: Some("a layer of the base, which does not tell how it was made".to_owned()),
         ..History::default()
     });

@@ -190,7 +190,11 @@ impl Mount {
 }
 
 impl MountFiles {
-    fn of(stage: &Stage<'_>, from: Option<&jobc_dockerfile::From>, source: String) -> StepOutcome<Self> {
+    fn of(
+        stage: &Stage<'_>,
+        from: Option<&jobc_dockerfile::ImageOrStage>,
+        source: String,
+    ) -> StepOutcome<Self> {
         if let Some(from) = from {
             let taking = base::file_origin(stage.builder, from)?;
             return Ok(Self { source, key: taking.key.clone(), from: Origin::Other(taking) });

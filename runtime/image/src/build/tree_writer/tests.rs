@@ -28,7 +28,7 @@ fn make(directory: &Path, files: &[&str]) {
     }
 }
 
-fn list(directory: &Path, below: &Path, said: &mut String) {
+fn list(directory: &Path, below: &Path, output: &mut String) {
     let mut names: Vec<_> = std::fs::read_dir(directory.join(below)).unwrap().flatten().collect();
     names.sort_by_key(std::fs::DirEntry::file_name);
     for name in names {
@@ -36,13 +36,13 @@ fn list(directory: &Path, below: &Path, said: &mut String) {
         let status = std::fs::symlink_metadata(directory.join(&path)).unwrap();
         let (mode, shown) = (status.mode() & 0o7777, path.display());
         if status.is_dir() {
-            *said += &format!("{mode:04o} {shown}/\n");
-            list(directory, &path, said);
+            *output += &format!("{mode:04o} {shown}/\n");
+            list(directory, &path, output);
         } else if status.is_symlink() {
-            *said +=
+            *output +=
                 &format!("{shown} -> {}\n", std::fs::read_link(directory.join(&path)).unwrap().display());
         } else {
-            *said +=
+            *output +=
                 &format!("{mode:04o} {shown}={}\n", std::fs::read_to_string(directory.join(&path)).unwrap());
         }
     }
@@ -66,9 +66,9 @@ fn check(context: &[&str], image: &[&str], sources: &[&str], target: &str) -> St
         }
     }
     place.finish().unwrap();
-    let mut said = String::new();
-    list(&onto, Path::new(""), &mut said);
-    said
+    let mut output = String::new();
+    list(&onto, Path::new(""), &mut output);
+    output
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn at_once_means_no_more_than_may_run_at_once() {
 }
 
 #[test]
-fn ports_are_those_of_the_machines_own_network() {
+fn ports_are_those_of_the_hosts_own_network() {
     let ports = json!([
         {"label": "http", "number": 8080, "count": 1, "auto": false, "publish": "none"},
         {"label": "data", "number": 20000, "count": 2, "auto": true, "shared_base": 20000, "publish": "none"},

@@ -28,7 +28,7 @@ fn so_many_run_at_once_and_in_order() {
 }
 
 #[test]
-fn one_that_died_while_it_waited_keeps_nobody_back() {
+fn a_job_that_died_in_the_queue_blocks_none() {
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path(), 3).unwrap();
     let mut last = WaitingJob::new(&turn(dir.path(), 1, 2)).unwrap();

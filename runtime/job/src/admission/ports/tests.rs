@@ -36,7 +36,7 @@ fn numbers_that_are_free_stay_and_others_move() {
 }
 
 #[test]
-fn the_one_number_of_a_rendezvous_moves_with_what_is_said_of_it() {
+fn the_number_of_a_rendezvous_moves_with_its_references() {
     let mut plan = plan(&[port("rendezvous", 29_500, 1, None, true)], 4);
     plan.distributed = serde_json::from_value(json!({
         "framework": "torchrun", "members": [], "instances": 4, "world_size": 4, "port": 29_500,
@@ -59,7 +59,7 @@ fn a_written_number_is_kept_or_refused() {
 }
 
 #[test]
-fn the_machine_tells_who_listens() {
+fn the_host_tells_who_listens() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     assert!(!is_free(port));

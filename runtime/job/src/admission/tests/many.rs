@@ -21,10 +21,10 @@ use jobc_gpu::sharing::SharingSupport;
 const PROCESSES: u32 = 200;
 
 /// The environment variable with the ledger's path and the number of the process.
-const WHICH: &str = "JOBC_TEST_ONE_OF_MANY";
+const CHILD_VARIABLE: &str = "JOBC_TEST_ONE_OF_MANY";
 
 /// How long all of it may take: a host that is busy otherwise needs some of it.
-const PATIENCE: Duration = Duration::from_secs(150);
+const TEST_TIMEOUT: Duration = Duration::from_secs(150);
 
 #[test]
 fn processes_never_share_a_gpu_also_when_they_are_killed() {
@@ -35,7 +35,7 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
     let start = |number: u32| {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--exact", "admission::tests::many::one_of_many"]);
-        command.env(WHICH, format!("{number}:{}", dir.path().display()));
+        command.env(CHILD_VARIABLE, format!("{number}:{}", dir.path().display()));
         (number, command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     };
     let processes: Vec<_> = (0..PROCESSES).map(start).collect();
@@ -44,7 +44,7 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
             if let Some(status) = process.try_wait().unwrap() {
                 break status;
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TEST_TIMEOUT {
                 let _ = process.kill();
                 panic!("process {number} is not served");
             }
@@ -75,7 +75,7 @@ fn processes_never_share_a_gpu_also_when_they_are_killed() {
 #[test]
 #[ignore = "started by the test above, many times"]
 fn one_of_many() {
-    let which = std::env::var(WHICH).unwrap();
+    let which = std::env::var(CHILD_VARIABLE).unwrap();
     let (number, dir) = which.split_once(':').unwrap();
     let (number, dir): (u32, &Path) = (number.parse().unwrap(), dir.as_ref());
     let (id, plan) = job(number, if number % 10 == 1 { 3 } else { 1 });

@@ -63,7 +63,7 @@ fn an_image_says_what_is_left_to_it_and_no_more() {
 }
 
 #[test]
-fn a_program_that_nobody_knows_is_refused() {
+fn an_unknown_program_is_refused() {
     let refused = |left: &str, image: Option<&Image>, choice: Option<&str>| {
         let (_dir, bundle) = bundle(left, &json!({"cwd": "/", "user": {"uid": 0, "gid": 0}}));
         refuse_unknown(&bundle, image, "train", choice).err().map_or("fine".to_owned(), |error| {

@@ -35,7 +35,7 @@ fn nothing_is_made_or_let_go_while_a_job_is_frozen() {
 }
 
 #[test]
-fn a_frozen_job_that_is_told_to_end_goes_on() {
+fn a_frozen_job_that_is_stopped_goes_on() {
     insta::assert_snapshot!(check(
         &json!({"roles": {"main": {}}}),
         "0 prepared

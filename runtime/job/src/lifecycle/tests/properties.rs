@@ -11,7 +11,7 @@ use jobc_sys::signals::Signal;
 
 /// What a host knows of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Seen {
+enum TaskView {
     /// There is nothing of it.
     Nothing,
     /// Its container is being made.
@@ -29,7 +29,7 @@ struct Machine {
     plan: JobPlan,
     job: Lifecycle,
     now: Duration,
-    seen: Vec<Seen>,
+    seen: Vec<TaskView>,
     signalled: Vec<Option<Signal>>,
     /// What each task's latest attempt has reached: started, ready, succeeded.
     reached: Vec<[bool; 3]>,
@@ -52,7 +52,7 @@ impl Machine {
             plan,
             job,
             now: Duration::ZERO,
-            seen: vec![Seen::Nothing; tasks],
+            seen: vec![TaskView::Nothing; tasks],
             signalled: vec![None; tasks],
             reached: vec![[false; 3]; tasks],
             made: vec![0; roles],
@@ -76,10 +76,10 @@ impl Machine {
             match *action {
                 Action::Create { task, attempt } => self.create(task, attempt, &mut gang),
                 Action::Start(task) => self.start(task, &actions),
-                Action::Watch(task) => assert_eq!(self.seen[task], Seen::Runs, "{task}"),
+                Action::Watch(task) => assert_eq!(self.seen[task], TaskView::Runs, "{task}"),
                 Action::Signal(task, signal) => {
-                    assert_ne!(self.seen[task], Seen::Nothing, "nobody can signal {task}");
-                    assert_ne!(self.seen[task], Seen::Making, "nobody can signal {task} yet");
+                    assert_ne!(self.seen[task], TaskView::Nothing, "nobody can signal {task}");
+                    assert_ne!(self.seen[task], TaskView::Making, "nobody can signal {task} yet");
                     assert!(signal == Signal::KILL || self.signalled[task].is_none(), "TERM again to {task}");
                     self.signalled[task] = Some(signal);
                 }
@@ -95,7 +95,7 @@ impl Machine {
                     assert!(!std::mem::replace(&mut self.stopping, true), "said twice");
                 }
                 Action::End(state, ref end) => {
-                    assert!(self.seen.iter().all(|seen| *seen == Seen::Nothing), "something is left");
+                    assert!(self.seen.iter().all(|seen| *seen == TaskView::Nothing), "something is left");
                     assert!(state.is_final() && state == self.job.state(), "{state:?}");
                     assert_eq!(end.exit_code == 0, state == JobState::Succeeded, "{end:?}");
                     assert!(self.job.tasks().iter().all(|task| task.state.is_final()));
@@ -144,13 +144,13 @@ impl Machine {
         let known = &self.job.tasks()[task];
         let role = known.role;
         assert!(!self.stopping, "nothing is made once the job is being ended");
-        assert_eq!((self.seen[task], known.attempt), (Seen::Nothing, attempt), "{known:?}");
+        assert_eq!((self.seen[task], known.attempt), (TaskView::Nothing, attempt), "{known:?}");
         assert_eq!(self.met[role], self.job.attempt(), "{known:?} needs something that is not there");
-        self.seen[task] = Seen::Making;
+        self.seen[task] = TaskView::Making;
         self.signalled[task] = None;
         self.reached[task] = [false; 3];
         let alive = self.job.tasks().iter().zip(&self.seen);
-        let alive = alive.filter(|(task, seen)| task.role == role && **seen != Seen::Nothing).count();
+        let alive = alive.filter(|(task, seen)| task.role == role && **seen != TaskView::Nothing).count();
         assert!(alive <= self.plan.roles[role].parallel.unwrap_or(u32::MAX) as usize, "too many at once");
         // The first of a role, which come in one step, are in one gang with those of other roles.
         if self.made[role] != self.job.attempt() {
@@ -163,7 +163,7 @@ impl Machine {
     }
 
     fn start(&mut self, task: TaskNumber, actions: &[Action]) {
-        assert_eq!(self.seen[task], Seen::Held, "{task} cannot be let go");
+        assert_eq!(self.seen[task], TaskView::Held, "{task} cannot be let go");
         assert_eq!(self.signalled[task], None, "{task} is being removed");
         let gangs = &mut self.gangs;
         if let Some(at) = gangs.iter().position(|(gang, _)| gang.contains(&task)) {
@@ -173,42 +173,46 @@ impl Machine {
                 _ => (gang.len(), &gang),
             };
             let held = |task: &&TaskNumber| {
-                matches!(self.seen[**task], Seen::Held | Seen::LetGo)
+                matches!(self.seen[**task], TaskView::Held | TaskView::LetGo)
                     || self.job.tasks()[**task].state.is_final()
             };
             let held = among.iter().filter(held).count();
             assert!(held >= needed, "{task} is let go before its gang {gang:?} is there: {actions:?}");
         }
-        self.seen[task] = Seen::LetGo;
+        self.seen[task] = TaskView::LetGo;
     }
 
     /// The counts that are kept are those that can be counted.
     fn count(&mut self) {
         for (number, role) in self.job.roles.iter().enumerate() {
-            if self.seen[role.tasks.clone()].iter().any(|seen| *seen != Seen::Nothing) {
+            if self.seen[role.tasks.clone()].iter().any(|seen| *seen != TaskView::Nothing) {
                 self.made[number] = self.job.attempt();
             }
             let count =
                 |counts: &dyn Fn(TaskNumber) -> bool| role.tasks.clone().filter(|task| counts(*task)).count();
             let state = |task: TaskNumber| self.job.tasks()[task].state;
-            let course = |task: TaskNumber| &self.job.progress[task];
+            let progress = |task: TaskNumber| &self.job.progress[task];
             let counts = role.counts;
-            assert_eq!(counts.alive, count(&|task| self.seen[task] != Seen::Nothing));
+            assert_eq!(counts.alive, count(&|task| self.seen[task] != TaskView::Nothing));
             assert_eq!(counts.succeeded, count(&|task| state(task) == TaskState::Succeeded));
             assert_eq!(counts.failed, count(&|task| state(task) == TaskState::Failed));
-            assert_eq!(counts.started, count(&|task| course(task).started));
-            assert_eq!(counts.ready, count(&|task| course(task).ready));
-            assert_eq!(counts.never_started, count(&|task| state(task).is_final() && !course(task).started));
-            assert_eq!(counts.never_ready, count(&|task| state(task).is_final() && !course(task).ready));
+            assert_eq!(counts.started, count(&|task| progress(task).started));
+            assert_eq!(counts.ready, count(&|task| progress(task).ready));
+            assert_eq!(
+                counts.never_started,
+                count(&|task| state(task).is_final() && !progress(task).started)
+            );
+            assert_eq!(counts.never_ready, count(&|task| state(task).is_final() && !progress(task).ready));
         }
         if matches!(self.job.phase, Phase::Running) {
             assert!(self.job.changed.is_empty(), "nobody has looked at {:?}", self.job.changed);
         }
         let tasks = self.job.tasks();
         assert_eq!(self.job.ended, tasks.iter().filter(|task| task.state.is_final()).count());
-        assert_eq!(self.job.alive, self.seen.iter().filter(|seen| **seen != Seen::Nothing).count());
+        assert_eq!(self.job.alive, self.seen.iter().filter(|seen| **seen != TaskView::Nothing).count());
         let launching = tasks.iter().zip(&self.job.progress);
-        let launching = launching.filter(|(task, course)| course.launches && !task.state.is_final()).count();
+        let launching =
+            launching.filter(|(task, progress)| progress.launches && !task.state.is_final()).count();
         assert_eq!(self.job.launching, launching);
     }
 
@@ -217,30 +221,30 @@ impl Machine {
         let why = || "it cannot".to_owned();
         match (self.seen[task], choice % 8) {
             // What cannot be.
-            (Seen::Nothing, 0) => self.step(Input::Created(task)),
-            (Seen::Nothing, 1) => self.step(Input::Started(task)),
-            (Seen::Nothing, 2) => self.step(Input::Ready(task)),
-            (Seen::Nothing | Seen::Runs, 3) => self.step(Input::NotReady { task, why: why() }),
-            (Seen::Nothing, 4) => self.step(Input::Ended { task, exit: Exit::Code(0), note: None }),
-            (Seen::Nothing, _) => {}
-            (Seen::Making | Seen::LetGo, 0) => {
-                self.seen[task] = Seen::Nothing;
+            (TaskView::Nothing, 0) => self.step(Input::Created(task)),
+            (TaskView::Nothing, 1) => self.step(Input::Started(task)),
+            (TaskView::Nothing, 2) => self.step(Input::Ready(task)),
+            (TaskView::Nothing | TaskView::Runs, 3) => self.step(Input::NotReady { task, why: why() }),
+            (TaskView::Nothing, 4) => self.step(Input::Ended { task, exit: Exit::Code(0), note: None }),
+            (TaskView::Nothing, _) => {}
+            (TaskView::Making | TaskView::LetGo, 0) => {
+                self.seen[task] = TaskView::Nothing;
                 self.step(Input::NotStarted { task, code: 125 + choice / 8 % 3, why: why() });
             }
-            (Seen::Making, _) => {
-                self.seen[task] = Seen::Held;
+            (TaskView::Making, _) => {
+                self.seen[task] = TaskView::Held;
                 self.step(Input::Created(task));
             }
-            (Seen::LetGo, 1..6) => {
-                self.seen[task] = Seen::Runs;
+            (TaskView::LetGo, 1..6) => {
+                self.seen[task] = TaskView::Runs;
                 self.reached[task][0] = true;
                 self.step(Input::Started(task));
             }
-            (Seen::Runs, 1 | 2) if self.plan.roles[self.job.tasks()[task].role].ready.is_some() => {
+            (TaskView::Runs, 1 | 2) if self.plan.roles[self.job.tasks()[task].role].ready.is_some() => {
                 self.reached[task][1] |= self.signalled[task].is_none();
                 self.step(Input::Ready(task));
             }
-            (Seen::Held, 1..8) if self.signalled[task].is_none() => {}
+            (TaskView::Held, 1..8) if self.signalled[task].is_none() => {}
             _ => {
                 let exit = match choice / 8 % 4 {
                     0 => Exit::Code(1),
@@ -253,13 +257,13 @@ impl Machine {
     }
 
     fn end(&mut self, task: TaskNumber, exit: Exit) {
-        let (seen, course) = (self.seen[task], self.job.progress[task].clone());
-        self.seen[task] = Seen::Nothing;
-        self.reached[task][0] |= seen == Seen::LetGo;
+        let (seen, progress) = (self.seen[task], self.job.progress[task].clone());
+        self.seen[task] = TaskView::Nothing;
+        self.reached[task][0] |= seen == TaskView::LetGo;
         let failed =
-            matches!(course.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
-        let well = exit == Exit::Code(0) && !failed && seen != Seen::Held
-            || course.ending == Some(EndReason::Served);
+            matches!(progress.ending, Some(EndReason::Failed(_) | EndReason::Restart | EndReason::JobEnded));
+        let well = exit == Exit::Code(0) && !failed && seen != TaskView::Held
+            || progress.ending == Some(EndReason::Served);
         self.reached[task][2] |= well;
         self.step(Input::Ended { task, exit, note: None });
     }
@@ -273,10 +277,10 @@ impl Machine {
             }
             match (0..self.seen.len()).find(|task| {
                 // What is held waits for others.
-                self.seen[*task] != Seen::Nothing
-                    && (self.seen[*task] != Seen::Held || self.signalled[*task].is_some())
+                self.seen[*task] != TaskView::Nothing
+                    && (self.seen[*task] != TaskView::Held || self.signalled[*task].is_some())
             }) {
-                Some(task) if self.seen[task] == Seen::Runs && self.signalled[task].is_none() => {
+                Some(task) if self.seen[task] == TaskView::Runs && self.signalled[task].is_none() => {
                     if self.plan.roles[self.job.tasks()[task].role].ready.is_some()
                         && !self.job.progress[task].ready
                     {
@@ -394,7 +398,7 @@ proptest! {
                     machine.step(Input::Tick);
                 }
                 _ => {
-                    let alive: Vec<_> = (0..machine.seen.len()).filter(|task| machine.seen[*task] != Seen::Nothing).collect();
+                    let alive: Vec<_> = (0..machine.seen.len()).filter(|task| machine.seen[*task] != TaskView::Nothing).collect();
                     let all: Vec<_> = (0..machine.seen.len()).collect();
                     let among = if alive.is_empty() || kind > 245 { all } else { alive };
                     machine.happen(among[usize::from(which) % among.len()], choice);

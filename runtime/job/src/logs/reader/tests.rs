@@ -134,7 +134,7 @@ fn a_reader_follows_from_part_to_part() {
 }
 
 #[test]
-fn a_reader_that_is_too_slow_is_told_what_it_missed() {
+fn a_slow_reader_learns_what_it_missed() {
     let (_dir, mut writer, mut reader) = followed(Limits { part_bytes: 200, parts: 2, line_bytes: 100 });
     write(&mut writer, "0\n");
     assert_eq!(read(&mut reader), ["0: 0"]);

@@ -8,21 +8,21 @@ fn check(values: &[&str], text: &str, expected: &str) {
 }
 
 #[test]
-fn values_are_masked_wherever_they_stand() {
+fn values_are_redacted_wherever_they_stand() {
     check(&["hunter22"], "password=hunter22 and hunter22hunter22.", "password=*** and ******.");
     check(&["hunter22"], "hunter2", "hunter2");
     check(&[], "anything", "anything");
 }
 
 #[test]
-fn a_value_in_another_is_masked_with_it() {
+fn a_value_in_another_is_redacted_with_it() {
     check(&["token", "token-long"], "token-long, token", "***, ***");
     check(&["abcd", "cdef"], "xabcdefx", "x***x");
     check(&["aaaa"], "aaaaaaaaa", "***");
 }
 
 #[test]
-fn a_value_of_several_lines_is_masked_line_by_line() {
+fn a_value_of_several_lines_is_redacted_line_by_line() {
     check(&["-----BEGIN KEY-----\r\nMIIEow==\nab\n"], "-----BEGIN KEY-----\nMIIEow==\nab", "***\n***\nab");
 }
 
@@ -61,7 +61,7 @@ fn slow(values: &[Vec<u8>], text: &[u8]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn a_text_in_pieces_is_masked_as_the_whole(
+    fn a_text_in_pieces_is_redacted_as_the_whole(
         values in prop::collection::vec("[ab]{1,9}", 0..4),
         pieces in prop::collection::vec("[abc]{0,7}", 0..12),
     ) {

@@ -2,14 +2,14 @@ use super::*;
 use crate::logs::Line;
 
 /// A writer in its own directory, and its parts.
-struct Written {
+struct Fixture {
     directory: tempfile::TempDir,
     writer: Writer,
     seen: Vec<String>,
     results: Vec<io::Result<()>>,
 }
 
-impl Written {
+impl Fixture {
     fn new(limits: Limits, secrets: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let masks = Redactor::new(secrets.iter().map(|secret| secret.as_bytes()));
@@ -47,7 +47,7 @@ impl Written {
 
 #[test]
 fn lines_are_kept_as_they_were_printed() {
-    let mut log = Written::new(Limits::default(), &[]);
+    let mut log = Fixture::new(Limits::default(), &[]);
     log.write("one\ntw").write("o\n\n").write(b"not \xff UTF-8\r\n");
     log.writer.write(2, Stream::Stderr, b"at the end", &mut |_| ()).unwrap();
     log.writer.end(2, Stream::Stderr).unwrap();
@@ -67,7 +67,7 @@ fn lines_are_kept_as_they_were_printed() {
 
 #[test]
 fn the_streams_do_not_mix_within_a_line() {
-    let mut log = Written::new(Limits::default(), &[]);
+    let mut log = Fixture::new(Limits::default(), &[]);
     log.write("out");
     log.writer.write(1, Stream::Stderr, b"err\n", &mut |_| ()).unwrap();
     log.write("put\n");
@@ -76,7 +76,7 @@ fn the_streams_do_not_mix_within_a_line() {
 
 #[test]
 fn a_long_line_is_cut_into_pieces() {
-    let mut log = Written::new(Limits { line_bytes: 4, ..Limits::default() }, &[]);
+    let mut log = Fixture::new(Limits { line_bytes: 4, ..Limits::default() }, &[]);
     log.write("abcdefghij\nabcd\nab").write("cde\n");
     assert_eq!(
         log.lines(),
@@ -94,7 +94,7 @@ fn a_long_line_is_cut_into_pieces() {
 
 #[test]
 fn a_line_of_exactly_a_piece_ends_too() {
-    let mut log = Written::new(Limits { line_bytes: 4, ..Limits::default() }, &[]);
+    let mut log = Fixture::new(Limits { line_bytes: 4, ..Limits::default() }, &[]);
     log.write("abcd").writer.end(1, Stream::Stdout).unwrap();
     log.writer.end(1, Stream::Stdout).unwrap();
     log.write("efgh").write("\n").writer.end(1, Stream::Stdout).unwrap();
@@ -103,7 +103,7 @@ fn a_line_of_exactly_a_piece_ends_too() {
 
 #[test]
 fn a_prompt_is_shown_before_its_line_ends() {
-    let mut log = Written::new(Limits::default(), &["hunter22"]);
+    let mut log = Fixture::new(Limits::default(), &["hunter22"]);
     log.write("password: hunt");
     log.writer.flush_partial_lines().unwrap();
     log.writer.flush_partial_lines().unwrap();
@@ -115,11 +115,11 @@ fn a_prompt_is_shown_before_its_line_ends() {
 }
 
 #[test]
-fn secrets_are_masked_across_reads_and_cuts() {
+fn secrets_are_redacted_across_reads_and_cuts() {
     let secret = "hunter22-and-more";
     for line_bytes in [1, 5, 16, 17, 64] {
         for at in 0..=secret.len() {
-            let mut log = Written::new(Limits { line_bytes, ..Limits::default() }, &[secret]);
+            let mut log = Fixture::new(Limits { line_bytes, ..Limits::default() }, &[secret]);
             let (first, second) = secret.split_at(at);
             log.write(format!("a {first}")).write(format!("{second} z {secret}\n"));
             let text: String =
@@ -130,11 +130,11 @@ fn secrets_are_masked_across_reads_and_cuts() {
 }
 
 #[test]
-fn half_a_secret_at_the_end_is_masked() {
+fn half_a_secret_at_the_end_is_redacted() {
     for (printed, kept) in
         [("key hunter2", "key ***"), ("he", "he"), ("abcdef", "***"), ("abcdefghij", "***")]
     {
-        let mut log = Written::new(Limits::default(), &["hunter22", "abcd", "cdefghij"]);
+        let mut log = Fixture::new(Limits::default(), &["hunter22", "abcd", "cdefghij"]);
         log.write(printed).writer.end(1, Stream::Stdout).unwrap();
         assert_eq!(log.lines(), [format!("stdout F 1 {kept}")]);
     }
@@ -143,7 +143,7 @@ fn half_a_secret_at_the_end_is_masked() {
 #[test]
 fn a_line_without_end_stays_small_in_memory() {
     // Secrets that make everything undecided for as long as possible.
-    let mut log = Written::new(
+    let mut log = Fixture::new(
         Limits { part_bytes: 1 << 16, parts: 2, line_bytes: 1 << 10 },
         &["xxxxxxxx", &"x".repeat(5000)],
     );
@@ -162,7 +162,7 @@ fn a_line_without_end_stays_small_in_memory() {
 
 #[test]
 fn parts_are_bounded_in_size_and_number() {
-    let mut log = Written::new(Limits { part_bytes: 1000, parts: 3, ..Limits::default() }, &[]);
+    let mut log = Fixture::new(Limits { part_bytes: 1000, parts: 3, ..Limits::default() }, &[]);
     for number in 0..200 {
         log.write(format!("line {number}\n"));
     }
@@ -176,14 +176,14 @@ fn parts_are_bounded_in_size_and_number() {
     assert_eq!(*lines.first().unwrap(), format!("stdout F 1 line {}", 200 - lines.len()));
     // The same within one write.
     let all: String = (0..200).map(|number| format!("line {number}\n")).collect();
-    let mut log = Written::new(Limits { part_bytes: 1000, parts: 3, ..Limits::default() }, &[]);
+    let mut log = Fixture::new(Limits { part_bytes: 1000, parts: 3, ..Limits::default() }, &[]);
     log.write(all);
     assert_eq!(log.lines(), lines);
 }
 
 #[test]
 fn another_writer_goes_on_with_the_next_part() {
-    let mut log = Written::new(Limits { parts: 2, ..Limits::default() }, &[]);
+    let mut log = Fixture::new(Limits { parts: 2, ..Limits::default() }, &[]);
     for round in 0..3 {
         log.write(format!("round {round}\n"));
         log.writer =
@@ -195,7 +195,7 @@ fn another_writer_goes_on_with_the_next_part() {
 
 #[test]
 fn a_full_disk_loses_lines_and_says_how_many() {
-    let mut log = Written::new(Limits::default(), &[]);
+    let mut log = Fixture::new(Limits::default(), &[]);
     log.write("kept\n");
     let good = log.writer.part.replace(Part::full());
     log.write("lost 1\nlost 2\n").write("lost 3\n");
@@ -217,13 +217,13 @@ fn a_full_disk_loses_lines_and_says_how_many() {
             "stdout F 1 kept again"
         ]
     );
-    let told: Vec<bool> = log.results.iter().map(Result::is_err).collect();
-    assert_eq!(told, [false, true, false, false, false, false]);
+    let output: Vec<bool> = log.results.iter().map(Result::is_err).collect();
+    assert_eq!(output, [false, true, false, false, false, false]);
 }
 
 #[test]
 fn a_directory_that_cannot_be_made_is_tried_again() {
-    let mut log = Written::new(Limits::default(), &[]);
+    let mut log = Fixture::new(Limits::default(), &[]);
     let logs = log.directory.path().join("logs");
     std::fs::write(&logs, "in the way").unwrap();
     log.write("lost\n");

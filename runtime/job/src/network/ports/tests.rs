@@ -30,7 +30,7 @@ fn port(number: u16, count: u32, publish: &str) -> serde_json::Value {
     json!({"label": "http", "number": number, "count": count, "auto": false, "publish": publish})
 }
 
-fn asked(port: u16, task: &str) -> Publish {
+fn publish_port(port: u16, task: &str) -> Publish {
     Publish {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port,
@@ -40,8 +40,8 @@ fn asked(port: u16, task: &str) -> Publish {
 }
 
 /// The forwards a line each, or the error with its help.
-fn check((plan, tasks): &(JobPlan, Vec<TaskId>), asked: &[Publish]) -> String {
-    match forwards(plan, tasks, asked) {
+fn check((plan, tasks): &(JobPlan, Vec<TaskId>), publish_port: &[Publish]) -> String {
+    match forwards(plan, tasks, publish_port) {
         Ok(forwards) => forwards.iter().fold(String::new(), |mut text, forward| {
             let Publish { address, port, .. } = &forward.publish;
             let targets: Vec<String> = forward.tasks.iter().map(|task| tasks[*task].to_string()).collect();
@@ -60,7 +60,7 @@ fn a_published_port_has_the_same_number_and_further_instances_the_next() {
     0.0.0.0:8081 -> web-1 port 8080
     127.0.0.1:5432 -> db-0, db-1, db-2 port 5432
     ");
-    insta::assert_snapshot!(check(&job, &[asked(9000, "web-1"), asked(0, "db-2")]), @r"
+    insta::assert_snapshot!(check(&job, &[publish_port(9000, "web-1"), publish_port(0, "db-2")]), @r"
     127.0.0.1:9000 -> web-1 port 8080
     127.0.0.1:0 -> db-2 port 5432
     0.0.0.0:8080 -> web-0 port 8080
@@ -71,7 +71,7 @@ fn a_published_port_has_the_same_number_and_further_instances_the_next() {
 #[test]
 fn several_ports_of_a_label_stay_side_by_side() {
     let job = plan("job", &[("web", 2, port(7000, 2, "host"))]);
-    insta::assert_snapshot!(check(&job, &[asked(0, "web-0")]), @r"
+    insta::assert_snapshot!(check(&job, &[publish_port(0, "web-0")]), @r"
     127.0.0.1:0 -> web-0 port 7000
     127.0.0.1:0 -> web-0 port 7001
     0.0.0.0:7002 -> web-1 port 7000
@@ -80,14 +80,14 @@ fn several_ports_of_a_label_stay_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_published_is_told_with_what_can() {
+fn what_cannot_be_published_is_reported_with_what_can() {
     let job = plan("job", &[("web", 1, port(8080, 2, "none"))]);
-    let other = Publish { label: "grpc".into(), ..asked(1, "web-0") };
+    let other = Publish { label: "grpc".into(), ..publish_port(1, "web-0") };
     insta::assert_snapshot!(
-        check(&job, &[asked(1, "wbe-0")]) + &check(&job, &[asked(1, "web-1")]) + &check(&job, &[other])
-            + &check(&job, &[asked(65535, "web-0")])
-            + &check(&plan("none", &[("web", 1, port(80, 1, "none"))]), &[asked(1, "web-0")])
-            + &check(&plan("auto", &[("web", 1, port(80, 1, "host"))]), &[asked(1, "web-0")]),
+        check(&job, &[publish_port(1, "wbe-0")]) + &check(&job, &[publish_port(1, "web-1")]) + &check(&job, &[other])
+            + &check(&job, &[publish_port(65535, "web-0")])
+            + &check(&plan("none", &[("web", 1, port(80, 1, "none"))]), &[publish_port(1, "web-0")])
+            + &check(&plan("auto", &[("web", 1, port(80, 1, "host"))]), &[publish_port(1, "web-0")]),
         @r"
     cannot publish a port of `wbe-0`: no such task
     the roles are `web`, and instances are numbered from 0

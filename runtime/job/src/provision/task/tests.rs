@@ -61,7 +61,7 @@ impl Case {
         prepare_task(&self.provided, &TaskId::new("a", index), &container).unwrap()
     }
 
-    fn told(&self, text: &str) -> String {
+    fn on_progress(&self, text: &str) -> String {
         let dir = self.dir.path().canonicalize().unwrap();
         let place = self.provided.place.path().to_str().unwrap();
         text.replace(place, "SECRETS").replace(dir.to_str().unwrap(), "ROOT")
@@ -123,7 +123,7 @@ fn a_task_gets_what_only_this_run_knows() {
     });
     let case = case(&config, &more, Some("root"));
     let given = case.task(0);
-    assert_snapshot!(case.told(&shown(&given)), @r#"
+    assert_snapshot!(case.on_progress(&shown(&given)), @r#"
     {
       "root": {
         "path": "ROOT/container-0/root/root",

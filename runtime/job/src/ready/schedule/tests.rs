@@ -38,17 +38,21 @@ fn check(
                 text += &format!("{:>5}s {}\n", now.as_secs_f64(), if pauses { "frozen" } else { "goes on" });
             }
         }
-        let mut told = |what: String| text += &format!("{:>5}s {what}\n", now.as_secs_f64());
+        let mut output = |what: String| text += &format!("{:>5}s {what}\n", now.as_secs_f64());
         match schedule.next(now) {
             NextStep::Probe(due) => {
                 let good = answers(now.as_secs());
-                told(format!("try for {}s: {}", due.within.as_secs_f64(), if good { "good" } else { "bad" }));
+                output(format!(
+                    "try for {}s: {}",
+                    due.within.as_secs_f64(),
+                    if good { "good" } else { "bad" }
+                ));
                 let result = if good { Ok(()) } else { Err("connection refused".to_owned()) };
                 if let Some(report) = schedule.record_result(now + half, &due, result) {
-                    told(format!("report {:?}", report.ready));
+                    output(format!("report {:?}", report.ready));
                 }
             }
-            NextStep::Report(report) => told(format!("report {:?}", report.ready)),
+            NextStep::Report(report) => output(format!("report {:?}", report.ready)),
             NextStep::Wait(None) => {}
             NextStep::Wait(Some(at)) => assert!(at > now, "it waits for {at:?}"),
         }

@@ -9,7 +9,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::stdlib::{Version, cuda, mig, models};
 
 /// What is known of the GPUs of a target's hosts; what is absent is not known.
-pub(crate) struct Declared<'a> {
+pub(crate) struct HostGpuFacts<'a> {
     /// Who has them, in words: ``target `lab` ``, `this machine`.
     pub(crate) who: String,
     /// The driver of NVIDIA's cards.
@@ -37,12 +37,12 @@ pub(crate) struct Card<'a> {
     /// What it is cut into.
     pub(crate) mig: Option<&'a IndexMap<String, u32>>,
     /// The model of that name.
-    pub(crate) model: Option<models::Found>,
+    pub(crate) model: Option<models::ModelMatch>,
     memory: Option<u64>,
     capability: Option<Version>,
 }
 
-impl<'a> Declared<'a> {
+impl<'a> HostGpuFacts<'a> {
     /// The declaration of the target of a job, or the inventory of this host.
     pub(crate) fn of(view: &View<'a>) -> Self {
         let settings = &view.plan.target.settings;
@@ -60,7 +60,9 @@ impl<'a> Declared<'a> {
         let listed = gpus.and_then(|gpus| gpus.cards.as_ref());
         let models = short.map(|gpu| &gpu.models).filter(|models| !models.is_empty());
         let (cards, cards_at) = match (listed, models) {
-            (Some(cards), _) => (Some(cards.iter().map(Card::listed).collect()), place(&["gpus", "cards"])),
+            (Some(cards), _) => {
+                (Some(cards.iter().map(Card::from_target).collect()), place(&["gpus", "cards"]))
+            }
             (None, Some(models)) => {
                 let cards = models.iter().map(|name| Card::named(name)).collect();
                 (Some(cards), place(&["kubernetes", "gpu", "models"]))
@@ -93,7 +95,7 @@ impl<'a> Declared<'a> {
 }
 
 impl<'a> Card<'a> {
-    fn listed(card: &'a TargetCard) -> Self {
+    fn from_target(card: &'a TargetCard) -> Self {
         Self {
             vendor: card.vendor,
             count: card.count,
@@ -122,7 +124,7 @@ impl<'a> Card<'a> {
     }
 
     /// The size that its memory shows it to be.
-    fn gigabytes(&self, model: &models::Found) -> Option<u64> {
+    fn gigabytes(&self, model: &models::ModelMatch) -> Option<u64> {
         let memory = self.memory?;
         model.variants().map(|size| size.memory_gb).filter(|gb| is_at_least(memory, gb << 30)).max()
     }
@@ -168,6 +170,6 @@ fn fold(name: &str) -> String {
 }
 
 /// Whether a card has less memory than that, by its nominal class; nothing where its memory is not known.
-pub(crate) fn is_smaller(card: &models::Found, bytes: u64) -> Option<bool> {
-    card.most_memory_gb().map(|gb| gb << 30 < bytes)
+pub(crate) fn is_smaller(card: &models::ModelMatch, bytes: u64) -> Option<bool> {
+    card.max_memory_gb().map(|gb| gb << 30 < bytes)
 }

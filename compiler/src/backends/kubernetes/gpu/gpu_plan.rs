@@ -3,6 +3,6 @@
 use jobc_schema::plan::{GpuPlan, RolePlan};
 
 /// The GPUs a role asks for; nothing where it asks for none.
-pub(crate) fn wanted(role: &RolePlan) -> Option<&GpuPlan> {
+pub(crate) fn gpu_plan(role: &RolePlan) -> Option<&GpuPlan> {
     role.resources.gpu.as_ref().filter(|gpu| gpu.count > 0)
 }

@@ -12,7 +12,7 @@ use crate::document::{Document, Node, Value};
 use crate::source::{Sources, Span};
 
 /// A text of the job file.
-struct Written<'a> {
+struct TextNode<'a> {
     at: Pointer,
     node: &'a Node,
     text: &'a str,
@@ -29,10 +29,10 @@ pub fn check_written(document: &Document, sources: &Sources, sink: &mut Sink) {
 }
 
 /// Calls a function for every text that is more than words for people.
-fn texts<'a>(node: &'a Node, at: &Pointer, sources: &'a Sources, visit: &mut dyn FnMut(&Written<'a>)) {
+fn texts<'a>(node: &'a Node, at: &Pointer, sources: &'a Sources, visit: &mut dyn FnMut(&TextNode<'a>)) {
     match &node.value {
         Value::String(text) => {
-            visit(&Written { at: at.clone(), node, text, raw: sources.slice(node.span) });
+            visit(&TextNode { at: at.clone(), node, text, raw: sources.slice(node.span) });
         }
         Value::Sequence(items) => {
             for (index, item) in items.iter().enumerate() {
@@ -49,7 +49,7 @@ fn texts<'a>(node: &'a Node, at: &Pointer, sources: &'a Sources, visit: &mut dyn
     }
 }
 
-impl Written<'_> {
+impl TextNode<'_> {
     /// Whether it is a command, or a part of one.
     fn is_command(&self) -> bool {
         let segments: Vec<String> = self.at.segments().collect();

@@ -11,13 +11,13 @@ use crate::diagnostic::Sink;
 use crate::document::{Entry, Node, Value};
 use crate::import::fields::{Fields, wrong};
 use crate::import::nodes::{entry, json as node};
-use crate::openpai::{LONGEST_JOB, converted, short};
+use crate::openpai::{MAX_JOB_NAME, converted, short};
 use crate::source::Span;
 
 /// The settings of a job that only OpenPAI understands.
-pub(super) struct Kept(Map<String, Json>);
+pub(super) struct OpenpaiFields(Map<String, Json>);
 
-impl Kept {
+impl OpenpaiFields {
     /// Collects them, with a note for each that other targets do without.
     pub(super) fn new(
         root: &Fields<'_>,
@@ -33,7 +33,7 @@ impl Kept {
             raw(root, "name")
                 .filter(|name| {
                     !by_jobc
-                        || converted(name.as_str().unwrap_or_default(), LONGEST_JOB, false).as_deref()
+                        || converted(name.as_str().unwrap_or_default(), MAX_JOB_NAME, false).as_deref()
                             != name.as_str()
                 })
                 .map(|name| ("name".to_owned(), name)),

@@ -1,8 +1,8 @@
 //! How many roles, members and instances are listed for a process.
 
 /// Up to this many roles, every role sees every other one.
-pub const LISTED_ROLES: usize = 16;
+pub const MAX_LISTED_ROLES: usize = 16;
 /// Up to this many members, each sees all the others; their host file names every one.
-pub(super) const LISTED_MEMBERS: usize = 256;
+pub(super) const MAX_LISTED_MEMBERS: usize = 256;
 /// Up to so many instances a role's addresses are listed.
-pub const LISTED_INSTANCES: u32 = 5_000;
+pub const MAX_LISTED_INSTANCES: u32 = 5_000;

@@ -7,7 +7,7 @@ use super::Format;
 use crate::diagnostic::{Code, Diagnostic, Place, Sink, codes};
 
 /// jobc's words with those of protocol v2 and v1; an empty one is none.
-const WORDS: &[(&str, &str, &str)] = &[
+const FIELD_NAMES: &[(&str, &str, &str)] = &[
     ("shm", "shmMB", "shmMB"),
     ("memory", "memoryMB", "memoryMB"),
     ("cpu", "cpu", "cpuNumber"),
@@ -40,7 +40,7 @@ const WORDS: &[(&str, &str, &str)] = &[
 ];
 
 /// Fields of job files that OpenPAI has nothing for.
-const OURS_ALONE: &[&str] = &[
+const JOBC_FIELDS: &[&str] = &[
     "apt",
     "data",
     "disk",
@@ -97,7 +97,7 @@ fn reword(format: Format, found: &mut Diagnostic) {
     }
     let field = {
         let mut heads = found.notes.iter().flat_map(|note| spans(note)).map(head);
-        heads.find(|head| OURS_ALONE.contains(head)).map(str::to_owned)
+        heads.find(|head| JOBC_FIELDS.contains(head)).map(str::to_owned)
     };
     if let Some(field) = field {
         let note =
@@ -169,7 +169,7 @@ fn word(format: Format, ours: &str) -> Option<String> {
         let theirs = if format == Format::V2 { v2 } else { v1 };
         (!theirs.is_empty()).then(|| theirs.to_owned())
     };
-    if let Some((_, v2, v1)) = WORDS.iter().find(|(known, ..)| *known == ours) {
+    if let Some((_, v2, v1)) = FIELD_NAMES.iter().find(|(known, ..)| *known == ours) {
         return of(v2, v1);
     }
     if let Some(name) = ours.strip_prefix("${{ ").and_then(|rest| rest.strip_suffix(" }}")) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::report::quoted;
-use super::Written;
+use super::TextNode;
 use crate::blank;
 use crate::diagnostic::{Diagnostic, Fix, Place, Safety, Severity, Sink, codes};
 
@@ -16,7 +16,7 @@ fn straight(c: char) -> Option<char> {
     }
 }
 
-pub(super) fn check(written: &Written<'_>, sink: &mut Sink) {
+pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     if written.text.is_ascii() {
         return;
     }
@@ -52,7 +52,7 @@ pub(super) fn check(written: &Written<'_>, sink: &mut Sink) {
     }
 }
 
-fn report(written: &Written<'_>, message: String, first: &Range<usize>, fix: Option<Fix>) -> Diagnostic {
+fn report(written: &TextNode<'_>, message: String, first: &Range<usize>, fix: Option<Fix>) -> Diagnostic {
     let place = written.places(std::slice::from_ref(first)).and_then(|places| places.first().copied());
     let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
     let mut diagnostic = Diagnostic::warning(codes::TYPOGRAPHY, message).at_place(place, "");
@@ -61,7 +61,7 @@ fn report(written: &Written<'_>, message: String, first: &Range<usize>, fix: Opt
 }
 
 /// A whole text in such quotes: to YAML they are part of it.
-fn whole(written: &Written<'_>, inner: &str) -> Diagnostic {
+fn whole(written: &TextNode<'_>, inner: &str) -> Diagnostic {
     let quote = written.text.trim().chars().next().unwrap_or('“');
     // No program has such a name.
     let severity = if written.is_command() { Severity::Error } else { Severity::Warning };

@@ -198,17 +198,17 @@ pub(super) fn equipped() -> Value {
 mod tests {
     use jobc_compiler::backend::capability;
 
-    use super::super::{Ask, plans};
+    use super::super::{Selection, plans};
     use super::*;
 
     #[test]
-    fn every_capability_is_asked_for() {
+    fn every_capability_is_requested() {
         for (wanted, words) in Capability::TABLE {
-            for ask in [Ask::BuiltIn, Ask::Equipped] {
+            for ask in [Selection::BuiltIn, Selection::Equipped] {
                 let found = plans(&job(*wanted), &ask).map_err(|(_, sink)| sink.finish());
                 let jobs = found.unwrap_or_else(|findings| panic!("{words}: {findings:?}"));
-                let asked = |job| capability::needs(job).iter().any(|(asked, _)| asked == wanted);
-                assert!(jobs.iter().all(asked), "{words} is not asked for");
+                let needed = |job| capability::needs(job).iter().any(|(needed, _)| needed == wanted);
+                assert!(jobs.iter().all(needed), "{words} is not asked for");
             }
         }
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::openpai::{FIELDS, OWN_PORTS, PLUGINS, ROLE_FIELDS, converted, without_commands};
 
 /// `openpai.protocol` of the job and its target.
-pub(super) struct Kept {
+pub(super) struct ProtocolFields {
     fields: IndexMap<String, Value>,
     params: Map<String, Value>,
 }
@@ -21,7 +21,7 @@ fn values(job: &JobPlan) -> impl Iterator<Item = (&String, &Scalar)> {
     })
 }
 
-impl Kept {
+impl ProtocolFields {
     /// Takes what is kept. Where a parameter has another value now, the commands that have the old one in them are
     /// left behind, and made from the plan.
     pub(super) fn new(job: &JobPlan) -> Self {

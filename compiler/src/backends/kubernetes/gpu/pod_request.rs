@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use jobc_schema::plan::{GpuPlan, JobPlan, RolePlan};
 use k8s_openapi::api::core::v1::Toleration;
 
-use crate::stdlib::providers::{Ask, Companions, Place, Provider};
+use crate::stdlib::providers::{PodField, PodRequirements, Provider, ResourceRequest};
 
 use super::super::settings::settings;
-use super::fill::{Filler, Rounded};
+use super::fill::{Filler, Rounding};
+use super::gpu_plan::gpu_plan;
 use super::provider::provider;
-use super::wanted::wanted;
 
 /// The GPU requests of the pods of a role.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct PodRequest {
     /// Extended resources in limits; `true`: in requests as well.
     pub(crate) resources: Vec<(String, String, bool)>,
     /// The pod's labels.
@@ -42,18 +42,18 @@ pub(crate) struct Given {
     /// Whether it asks by a claim.
     pub(crate) claim: bool,
     /// What became more by the provider's units.
-    pub(crate) rounded: Vec<Rounded>,
+    pub(crate) rounded: Vec<Rounding>,
 }
 
 /// The GPU requests of the pods of a role; `None` for a role without GPUs, or if they are refused.
-pub(crate) fn given(job: &JobPlan, role: &RolePlan) -> Option<Given> {
-    let gpu = wanted(role)?;
+pub(crate) fn pod_request(job: &JobPlan, role: &RolePlan) -> Option<PodRequest> {
+    let gpu = gpu_plan(role)?;
     let provider = provider(job, gpu.vendor).ok()?;
     let way = provider.way(gpu.share.as_ref())?;
     let holes = Filler::new(provider, role, settings(job))?;
     let renamed = settings(job).gpu.as_ref().and_then(|gpu| gpu.resource.clone());
     let mut given =
-        Given { claim: provider.claim.is_some(), shared_shm: way.shared_claim, ..Given::default() };
+        PodRequest { claim: provider.claim.is_some(), shared_shm: way.shared_claim, ..PodRequest::default() };
     for ask in way.asks.iter().filter(|ask| !ask.above_one || gpu.count > 1) {
         for j in 0..if ask.each { gpu.count } else { 1 } {
             given.add(&holes, ask, j, renamed.as_ref());
@@ -79,13 +79,13 @@ pub(super) fn model_is_open(job: &JobPlan, provider: &Provider, gpu: &GpuPlan) -
     !renamed && !gpu.models.iter().any(known)
 }
 
-impl Given {
-    fn add(&mut self, holes: &Filler<'_>, ask: &Ask, j: u32, renamed: Option<&String>) {
+impl PodRequest {
+    fn add(&mut self, holes: &Filler<'_>, ask: &ResourceRequest, j: u32, renamed: Option<&String>) {
         // The first resource bears the name that the cluster gave it; the model's placeholder needs no value then.
-        let is_resource = matches!(ask.place, Place::Limits | Place::Both);
+        let is_resource = matches!(ask.place, PodField::Limits | PodField::Both);
         let named = renamed.filter(|_| is_resource && self.resources.is_empty());
         let filled = match named {
-            Some(name) => holes.fill(&Ask { key: name.clone(), ..ask.clone() }, j),
+            Some(name) => holes.fill(&ResourceRequest { key: name.clone(), ..ask.clone() }, j),
             None => holes.fill(ask, j),
         };
         let Some(filled) = filled else { return };
@@ -94,16 +94,16 @@ impl Given {
         }
         let (key, amount) = (filled.key, filled.amount);
         match ask.place {
-            Place::Limits => self.resources.push((key, amount, false)),
-            Place::Both => self.resources.push((key, amount, true)),
-            Place::Labels => self.labels.push((key, amount)),
-            Place::Annotations => self.annotations.push((key, amount)),
-            Place::Env => self.env.push((key, amount)),
-            Place::Field => self.fields.push((key, amount)),
+            PodField::Limits => self.resources.push((key, amount, false)),
+            PodField::Both => self.resources.push((key, amount, true)),
+            PodField::Labels => self.labels.push((key, amount)),
+            PodField::Annotations => self.annotations.push((key, amount)),
+            PodField::Env => self.env.push((key, amount)),
+            PodField::Field => self.fields.push((key, amount)),
         }
     }
 
-    fn accompany(&mut self, holes: &Filler<'_>, pod: &'static Companions) {
+    fn accompany(&mut self, holes: &Filler<'_>, pod: &'static PodRequirements) {
         self.scheduler = pod.scheduler.as_deref();
         self.host_ipc = pod.host_ipc;
         self.shared_shm |= pod.shared_shm;

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-use super::Written;
+use super::TextNode;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
 
 /// How other tools, and people in a hurry, mark an expression.
 const MARKS: [(&str, &str); 3] = [("${", "}"), ("{{", "}}"), ("$(", ")")];
 
-pub(super) fn check(written: &Written<'_>, document: &Document, sink: &mut Sink) {
-    for (range, path) in found(written.text) {
+pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
+    for (range, path) in find_expressions(written.text) {
         if !is_known(&path, document) {
             continue;
         }
@@ -28,7 +28,7 @@ pub(super) fn check(written: &Written<'_>, document: &Document, sink: &mut Sink)
 }
 
 /// The expressions of a text in other marks, each with the path in it.
-fn found(text: &str) -> Vec<(Range<usize>, String)> {
+fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
     let mut found = Vec::new();
     for (open, close) in MARKS {
         for (at, _) in text.match_indices(open) {
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn other_marks_are_found_and_ours_are_not() {
         let check = |text: &str, expected: &[&str]| {
-            let paths: Vec<String> = found(text).into_iter().map(|(_, path)| path).collect();
+            let paths: Vec<String> = find_expressions(text).into_iter().map(|(_, path)| path).collect();
             assert_eq!(paths, expected, "{text}");
         };
         check("a ${params.n} {{ params.m }} $(job.name)", &["params.n", "params.m", "job.name"]);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::text::Text;
 
 /// The lines above and below a line, without what is under the other keys of its section: a job has many roles.
-pub(super) fn near(whole: &str, line: Range<usize>) -> (String, String) {
+pub(super) fn context_lines(whole: &str, line: Range<usize>) -> (String, String) {
     let everything = || (whole[..line.start].to_owned(), whole[line.end..].to_owned());
     // The section: from a line that begins in the first column to the next.
     let current = &whole[line.clone()];

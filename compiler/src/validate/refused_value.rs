@@ -8,7 +8,7 @@ use crate::document::Node;
 use super::schema::Schema;
 
 /// A value that the schema refuses, and the part of the schema that does.
-pub(super) struct Refused<'a> {
+pub(super) struct RefusedValue<'a> {
     /// The place of the value.
     pub(super) at: Pointer,
     /// The steps of `at`.
@@ -21,7 +21,7 @@ pub(super) struct Refused<'a> {
     pub(super) schema: &'a Schema,
 }
 
-impl Refused<'_> {
+impl RefusedValue<'_> {
     /// The key, or the index, of the value.
     pub(super) fn last(&self) -> &str {
         self.segments.last().map_or("", String::as_str)
