@@ -35,6 +35,9 @@ impl Client {
         told: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
+        for note in sessions.iter().filter_map(Session::insecure_note) {
+            told(Progress::Note(note));
+        }
         let top = document(&sessions, store, reference, told)?;
         store_document(store, &top)?;
         let named = top.descriptor.clone();
