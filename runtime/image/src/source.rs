@@ -43,6 +43,7 @@ pub fn import(
     told: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<Imported>> {
+    store.remove_abandoned()?;
     if source == Path::new("scratch") && !source.exists() {
         let descriptor = assemble::add_image(store, Config::default(), Vec::new())?;
         return Ok(vec![Imported { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);

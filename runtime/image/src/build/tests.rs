@@ -271,7 +271,9 @@ fn what_a_killed_build_has_left_is_removed_by_the_next() {
     let left = case.store.root().join("cache/work/1-0/0/upper");
     std::fs::create_dir_all(&left).unwrap();
     std::fs::create_dir_all(case.store.root().join("cache/work/1-0/containers")).unwrap();
+    std::fs::write(case.store.root().join("partial/new-1-0"), "half a layer").unwrap();
     case.build(BASE);
+    assert!(!case.store.root().join("partial/new-1-0").exists());
     assert!(std::fs::read_dir(case.store.root().join("cache/work")).unwrap().next().is_none());
 }
 
