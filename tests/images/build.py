@@ -99,8 +99,6 @@ def settings(theirs, ours, whose="buildah"):
         a, b = theirs["config"].get(key) or None, ours["config"].get(key) or None
         if key == "Labels" and a:
             a = {name: value for name, value in a.items() if not name.startswith("io.buildah")} or None
-        if key == "WorkingDir":
-            a, b = a or "/", b or "/"
         if a != b:
             yield f"{key}: {whose} has {a}, jobc has {b}"
 

@@ -37,6 +37,7 @@ CASES = {
     "run-environment": "FROM base\nARG WHO=you\nENV A=1 B=\"two words\"\nRUN echo \"$WHO $A $B $PATH $HOME $PWD\" > /env\n",
     "run-user": "FROM base\nRUN mkdir -m 777 /open\nUSER daemon\nRUN id -u > /open/uid; id -g >> /open/uid\n",
     "run-workdir": "FROM base\nWORKDIR /one\nWORKDIR two\nRUN pwd > pwd\n",
+    "workdir-of-user": "FROM base\nUSER daemon\nWORKDIR /mine/deep\nUSER 5:6\nWORKDIR below\nUSER root\nWORKDIR /mine/roots\n",
     "run-shell-changed": "FROM base\nSHELL [\"/bin/sh\", \"-xc\"]\nRUN echo $- > /flags\n",
     "stages": "FROM base AS one\nRUN echo built > /out && chown 7:7 /out\nFROM base\nCOPY --from=one /out /in\nCOPY --from=0 /etc/passwd /passwd\n",
     "stage-on-stage": "FROM base AS one\nENV X=1\nRUN echo 1 > /one\nFROM one\nRUN echo $X > /two\n",

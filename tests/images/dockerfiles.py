@@ -141,8 +141,6 @@ def normal(config, field):
     value = config.get(field) or None
     if field == "Labels" and value:
         value = {key: text for key, text in value.items() if key != "io.buildah.version"} or None
-    if field == "WorkingDir" and value == "/":
-        return None
     if field == "Env":
         return sorted(entry for entry in value or [] if not entry.startswith("PATH="))
     return value

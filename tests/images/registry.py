@@ -30,13 +30,14 @@ def free_port():
 
 @contextlib.contextmanager
 def registry(directory, tls=False, password=False):
-    """Runs docker-registry on the loopback address, and returns its `HOST:PORT`."""
+    """Runs docker-registry on the loopback address, and returns its `HOST:PORT`. `tls` is a function that writes `server.pem` and
+    `server.key` to a directory."""
     directory.mkdir()
     host = f"localhost:{free_port()}"
     settings = {"version": "0.1", "log": {"level": "error"}, "storage": {"filesystem": {"rootdirectory": str(directory / "data")}},
                 "http": {"addr": host.replace("localhost", "127.0.0.1"), "secret": "x"}}
     if tls:
-        certificate(directory)
+        tls(directory)
         settings["http"]["tls"] = {"certificate": str(directory / "server.pem"), "key": str(directory / "server.key")}
     if password:
         words = command("htpasswd", "-Bbn", "me", "secret").stdout
@@ -54,6 +55,21 @@ def registry(directory, tls=False, password=False):
     finally:
         process.kill()
         process.wait()
+
+
+def self_signed(directory, begin=None, end=None):
+    """A certificate for `localhost` as `openssl req -x509` makes it: its own CA. It is valid today, or between two dates."""
+    (directory / "db").write_text("")
+    (directory / "serial").write_text("01\n")
+    (directory / "ca.conf").write_text(
+        f"[ca]\ndefault_ca = own\n[own]\ndatabase = {directory}/db\nserial = {directory}/serial\nnew_certs_dir = {directory}\n"
+        "default_md = sha256\npolicy = any\nunique_subject = no\n[any]\ncommonName = supplied\n"
+        "[own_extensions]\nbasicConstraints = critical, CA:TRUE\nsubjectAltName = DNS:localhost\n")
+    command("openssl", "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost",
+            "-keyout", directory / "server.key", "-out", directory / "server.csr")
+    dates = ["-startdate", begin, "-enddate", end] if begin else ["-days", "2"]
+    command("openssl", "ca", "-batch", "-notext", "-config", directory / "ca.conf", "-selfsign", "-keyfile", directory / "server.key", "-extensions",
+            "own_extensions", *dates, "-in", directory / "server.csr", "-out", directory / "server.pem")
 
 
 def certificate(directory):
@@ -165,7 +181,7 @@ def tls_and_password(harness, directory, layout):
     """TLS with our own CA, and a password."""
     home = Home(directory)
     place = directory / "closed"
-    with registry(place, tls=True, password=True) as host:
+    with registry(place, tls=certificate, password=True) as host:
         name = f"{host}/team/app:1"
         command("skopeo", "copy", "--dest-tls-verify=false", "--dest-creds", "me:secret", f"oci:{layout}:1", f"docker://{name}")
         harness.check("an unknown CA", unexpected_result(home.run("image", "pull", name), 3, "not signed by a trusted CA"))
@@ -194,6 +210,33 @@ def tls_and_password(harness, directory, layout):
         credential_helper(harness, home, host, name)
 
 
+def self_signed_certificate(harness, directory, layout):
+    """A registry with a certificate that it has signed itself."""
+    home = Home(directory)
+    valid, expired = directory / "valid", directory / "expired"
+    with registry(valid, tls=self_signed) as host:
+        name = f"{host}/team/app:1"
+        certificate_file = str(valid / "server.pem")
+        command("skopeo", "copy", "--dest-tls-verify=false", f"oci:{layout}:1", f"docker://{name}")
+        pull = lambda: home.run("image", "pull", name)
+        harness.check("a self-signed certificate that is not trusted", unexpected_result(pull(), 3, "its certificate", "as `ca` in registries.yaml"))
+        home.registries({host: {"ca": [certificate_file]}})
+        harness.check("a self-signed certificate as `ca`", [*unexpected_result(pull()), *home.store_problems()])
+        harness.check("push to it", unexpected_result(home.run("image", "push", name, f"{host}/new/app:3")))
+        other = name.replace("localhost", "127.0.0.1")
+        home.registries({other.split("/")[0]: {"ca": [certificate_file]}})
+        harness.check("a self-signed certificate for another name", unexpected_result(home.run("image", "pull", other), 3, "certificate"))
+        home.registries({other.split("/")[0]: {"insecure": True}})
+        harness.check("insecure", unexpected_result(home.run("image", "pull", other), 0, "is not verified (`insecure: true`"))
+        home.registries({host: {"ca": [str(directory / "other/server.pem")]}})
+        (directory / "other").mkdir()
+        self_signed(directory / "other")
+        harness.check("another self-signed certificate as `ca`", unexpected_result(pull(), 3, "certificate"))
+    with registry(expired, tls=lambda place: self_signed(place, "20200101000000Z", "20200201000000Z")) as host:
+        home.registries({host: {"ca": [str(expired / "server.pem")]}})
+        harness.check("an expired self-signed certificate", unexpected_result(home.run("image", "pull", f"{host}/team/app:1"), 3, "certificate", "xpired"))
+
+
 def credential_helper(harness, home, host, name):
     """A credential helper (`credsStore` of Docker's configuration) has the password."""
     programs = home.directory / "bin"
@@ -215,7 +258,7 @@ def main():
         harness.tool(tool)
     with scratch() as directory:
         layout = image(directory)
-        for part in (plain_http, lock_file, tls_and_password):
+        for part in (plain_http, lock_file, tls_and_password, self_signed_certificate):
             if harness.wants(part.__name__):
                 place = Path(directory, part.__name__)
                 place.mkdir()

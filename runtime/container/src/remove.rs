@@ -6,7 +6,7 @@
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -51,16 +51,23 @@ pub fn remove(directory: &Path) -> Result<()> {
 /// archive may have made as many as it likes: by way of links even deeper than a path can say. Here those very deep
 /// down are moved to the top.
 fn remove_tree(path: &Path) -> io::Result<()> {
+    remove_tree_at(CWD, path)
+}
+
+/// The same for a path below an open directory.
+pub(crate) fn remove_tree_at(parent: impl AsFd, path: impl rustix::path::Arg + Copy) -> io::Result<()> {
     let mut moved = 0;
     loop {
-        let top = match rustix::fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty()) {
-            Err(Errno::NOTDIR | Errno::LOOP) => return fs::remove_file(path),
+        let top = match rustix::fs::openat(&parent, path, DIRECTORY_FLAGS, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => {
+                return Ok(rustix::fs::unlinkat(&parent, path, AtFlags::empty())?);
+            }
             other => other?,
         };
         let before = moved;
         remove_entries(&top, 1, &top, &mut moved)?;
         if moved == before {
-            return fs::remove_dir(path);
+            return Ok(rustix::fs::unlinkat(&parent, path, AtFlags::REMOVEDIR)?);
         }
     }
 }

@@ -327,9 +327,10 @@ impl Builder<'_> {
         files: &CopyOrigin,
         sources: &[CopySource],
         exclude: &Ignore,
+        with_parents: bool,
     ) -> Result<Digest> {
         let open = files.open()?;
-        let found = open.find(sources, exclude)?;
+        let found = open.find(sources, exclude, with_parents)?;
         for found in &found {
             let Some(tree) = open.tree() else { break };
             self.contents.add_to_key(key, tree, found, &self.canceled).map_err(|error| {

@@ -43,6 +43,7 @@ pub fn import(
     on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> Result<Vec<ImportedImage>> {
+    store.remove_abandoned()?;
     if source == Path::new("scratch") && !source.exists() {
         let descriptor = assemble::add_image(store, Config::default(), Vec::new())?;
         return Ok(vec![ImportedImage { names: Vec::new(), descriptor, kind: SourceKind::Scratch }]);

@@ -1,15 +1,19 @@
 //! The HTTP client of one registry: its trusted CAs, proxies and timeouts.
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jobc_sys::error::{Error, Kind, Result};
+use rustls::pki_types::pem::{self, PemObject as _};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use ureq::config::RedirectAuthHeaders;
-use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, TcpConnector};
 use ureq::{Agent, Proxy};
 
 use crate::settings::RegistrySettings;
+use crate::tls::{TlsConnector, TlsSettings};
 
 /// To find a host and connect to it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,57 +37,48 @@ pub(crate) fn agent(address: &str, settings: &RegistrySettings) -> Result<Agent>
         .timeout_per_read(Some(IDLE_TIMEOUT))
         .timeout_per_write(Some(IDLE_TIMEOUT))
         .max_idle_connections_per_host(4);
-    // Plain HTTP may still lead to TLS, by redirects and token services; but without a client certificate.
-    Ok(config.tls_config(tls(settings)?).build().new_agent())
+    // Plain HTTP may still lead to TLS, by redirects and token services.
+    let connector =
+        ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(tls(settings)?);
+    Ok(Agent::with_parts(config.build(), connector, DefaultResolver::default()))
 }
 
-fn tls(settings: &RegistrySettings) -> Result<TlsConfig> {
-    let mut own = Vec::new();
+fn tls(settings: &RegistrySettings) -> Result<TlsConnector> {
+    let mut trusted = Vec::new();
     for path in &settings.ca {
-        own.extend(certificates(path)?);
+        trusted.extend(certificates(path)?);
     }
-    let of_machine = host_certificates();
-    let roots = if own.is_empty() {
-        Arc::clone(of_machine)
-    } else {
-        own.extend(of_machine.iter().cloned());
-        Arc::new(own)
-    };
-    let client = settings.client.as_ref().map(|files| -> Result<_> {
-        let chain = certificates(&files.cert)?;
-        Ok(ClientCert::new_with_certs(&chain, key(&files.key)?))
-    });
-    Ok(TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .root_certs(RootCerts::Specific(roots))
-        .client_cert(client.transpose()?)
-        .build())
-}
-
-/// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
-pub(crate) fn host_certificates() -> &'static Arc<Vec<Certificate<'static>>> {
-    static CERTIFICATES: OnceLock<Arc<Vec<Certificate<'static>>>> = OnceLock::new();
-    CERTIFICATES.get_or_init(|| {
-        // A certificate that cannot be read is not trusted.
-        let found = rustls_native_certs::load_native_certs().certs;
-        Arc::new(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
+    let client = settings.client.as_ref();
+    let client = client.map(|files| Ok::<_, Error>((certificates(&files.cert)?, key(&files.key)?)));
+    let (host, insecure) = (host_certificates(), settings.insecure);
+    TlsConnector::new(TlsSettings { trusted, host, client: client.transpose()?, insecure }).map_err(|error| {
+        let files = settings.client.as_ref().map(|files| files.cert.display().to_string());
+        Error::new(
+            Kind::Config,
+            format!("cannot use the client certificate `{}`: {error}", files.unwrap_or_default()),
+        )
     })
 }
 
-fn pem(path: &Path) -> Result<Vec<PemItem<'static>>> {
-    let wrong = |why: &dyn std::fmt::Display| {
-        Error::new(Kind::Config, format!("cannot use the certificate file `{}`: {why}", path.display()))
-    };
-    let text = std::fs::read(path).map_err(|error| wrong(&error))?;
-    parse_pem(&text).collect::<std::result::Result<_, _>>().map_err(|error| wrong(&error))
+/// The certificates that this host trusts; `SSL_CERT_FILE` and `SSL_CERT_DIR` name others. Read once.
+pub(crate) fn host_certificates() -> &'static [CertificateDer<'static>] {
+    static CERTIFICATES: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
+    // A certificate that cannot be read is not trusted.
+    CERTIFICATES.get_or_init(|| rustls_native_certs::load_native_certs().certs)
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
-    let found = pem(path)?.into_iter().filter_map(|item| match item {
-        PemItem::Certificate(certificate) => Some(certificate),
-        _ => None,
-    });
-    let found: Vec<_> = found.collect();
+fn unusable(path: &Path, why: &pem::Error) -> Error {
+    let why = match why {
+        pem::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    };
+    Error::new(Kind::Config, format!("cannot use the certificate file `{}`: {why}", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<std::result::Result<Vec<_>, _>>)
+        .map_err(|error| unusable(path, &error))?;
     if found.is_empty() {
         return Err(Error::new(Kind::Config, format!("`{}` contains no certificate", path.display()))
             .help("certificates must be in PEM format: `-----BEGIN CERTIFICATE-----`"));
@@ -91,12 +86,13 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>> {
     Ok(found)
 }
 
-fn key(path: &Path) -> Result<PrivateKey<'static>> {
-    let found = pem(path)?.into_iter().find_map(|item| match item {
-        PemItem::PrivateKey(key) => Some(key),
-        _ => None,
-    });
-    found.ok_or_else(|| Error::new(Kind::Config, format!("`{}` contains no private key", path.display())))
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| match error {
+        pem::Error::NoItemsFound => {
+            Error::new(Kind::Config, format!("`{}` contains no private key", path.display()))
+        }
+        other => unusable(path, &other),
+    })
 }
 
 /// The proxy that the environment names for an address, in the order of curl and Go: by the scheme, then for all; none

@@ -18,6 +18,7 @@ mod push;
 mod retry;
 mod session;
 pub mod settings;
+mod tls;
 
 pub use client::Client;
 pub use credentials::Credentials;

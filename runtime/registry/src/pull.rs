@@ -35,6 +35,9 @@ impl Client {
         on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
+        for note in sessions.iter().filter_map(Session::insecure_note) {
+            on_progress(Progress::Note(note));
+        }
         let top = document(&sessions, store, reference, on_progress)?;
         store_document(store, &top)?;
         let named = top.descriptor.clone();

@@ -49,6 +49,9 @@ impl Client {
         // Mirrors are for what is fetched.
         let sessions = self.sessions(&destination.registry)?;
         let session = sessions.last().expect("a registry has at least itself");
+        if let Some(note) = session.insecure_note() {
+            on_progress(Progress::Note(note));
+        }
         let repository = &destination.repository;
         let mut sending =
             ImagePush { session, store, repository, progress: on_progress, mount_sources: BTreeMap::new() };

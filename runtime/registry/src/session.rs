@@ -28,6 +28,8 @@ pub(crate) use login::percent_encode;
 pub(crate) struct Session {
     /// Where it is.
     pub(crate) endpoint: Endpoint,
+    /// Whether any certificate is accepted.
+    insecure: bool,
     agent: Agent,
     credentials: Credentials,
     credential: OnceLock<Result<Option<Credential>>>,
@@ -112,12 +114,22 @@ impl Session {
         let agent = crate::agent::agent(&endpoint.address, settings)?;
         Ok(Self {
             endpoint,
+            insecure: settings.insecure,
             agent,
             credentials,
             credential: OnceLock::new(),
             responded: AtomicBool::new(false),
             unreachable: AtomicBool::new(false),
             authorizations: Mutex::default(),
+        })
+    }
+
+    /// The warning about an endpoint that is not authenticated.
+    pub(crate) fn insecure_note(&self) -> Option<String> {
+        let name = &self.endpoint.name;
+        let is_insecure = self.insecure && self.endpoint.address.starts_with("https://");
+        is_insecure.then(|| {
+            format!("the certificate of `{name}` is not verified (`insecure: true` in registries.yaml)")
         })
     }
 

@@ -30,7 +30,10 @@ pub struct RegistrySettings {
     /// Speak plain HTTP.
     #[serde(default)]
     pub plain_http: bool,
-    /// Files with certificates (PEM) that are trusted besides the host's.
+    /// Accept any certificate, so that neither the registry nor what it sends is authenticated.
+    #[serde(default)]
+    pub insecure: bool,
+    /// Files with certificates (PEM) that are trusted besides the host's: CAs, or the registry's own.
     #[serde(default)]
     pub ca: Vec<PathBuf>,
     /// Our own certificate, where the registry asks for one.
@@ -177,7 +180,11 @@ mod tests {
             assert!(wrong.message.contains(words), "{}", wrong.message);
         };
         let of = |settings: serde_json::Value| serde_json::json!({"registries": {"a.b/c": settings}});
-        check(of(serde_json::json!({"insecure": true})), "registries a.b/c insecure", "unknown field");
+        check(
+            of(serde_json::json!({"mirror": "m"})),
+            "registries a.b/c mirror",
+            "unknown field `mirror`, expected one of `mirrors`",
+        );
         check(of(serde_json::json!({"ca": ["a", 1]})), "registries a.b/c ca 1", "expected path");
         assert_eq!(Settings::read(serde_json::Value::Null), Ok(Settings::default()));
     }

@@ -210,6 +210,12 @@ fn members_that_make_no_sense() {
     let cases = [
         check(&[Member(FILE, "a", "x"), Member(FILE, "a/b", "x")]),
         check(&[Member(DIRECTORY, "a", ""), Member(FILE, "a/b", "x"), Member(FILE, "a", "x")]),
+        check(&[
+            Member(FILE, "a/b/c", "x"),
+            Member(LINK, "a/out", "OUT"),
+            Member(LINK, "a", "b"),
+            Member(FILE, "a", "y"),
+        ]),
         check(&[Member(FILE, "./", "")]),
         check(&[Member(LINK, ".", "x")]),
         check(&[Member(LINK, "a", "")]),
@@ -292,6 +298,21 @@ fn names_longer_than_a_header_and_attributes() {
         }
     }
     assert_eq!(fs::metadata(&noted).expect("data").mtime(), 1_700_000_000);
+}
+
+#[test]
+fn an_attribute_that_cannot_be_set_is_named() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_pax_extensions([("SCHILY.xattr.security.capability", &b"no"[..])]).expect("records");
+    builder.append_data(&mut header(FILE, "", 1), "able", &b"x"[..]).expect("an entry");
+    let told = TestDirectory::new().unpack(&builder.into_inner().expect("an archive"));
+    assert!(
+        told.contains("able") && told.contains("its attribute `security.capability` has an invalid value"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -18,7 +18,9 @@ use rustix::io::Errno;
 
 use super::invalid;
 use super::path::{CreatedDirectories, PathResolver, c_string, components, is_whiteout, stat_entry};
+use crate::remove::remove_tree_at;
 use crate::tar::{Entry, Reader, Time};
+use jobc_sys::error::describe_io;
 use jobc_sys::open_inside::open_inside;
 
 /// The prefix of a whiteout's name.
@@ -370,7 +372,7 @@ impl Tree {
         if self.remembered > MAX_REMEMBERED_BYTES { Err(invalid("too many directories")) } else { Ok(()) }
     }
 
-    /// Makes a name; what an earlier entry made of that name goes.
+    /// Makes a name; what an earlier entry made of that name goes, a directory with its content as with Docker.
     fn replace<T>(
         &mut self,
         parent: &OwnedFd,
@@ -381,7 +383,7 @@ impl Tree {
             Err(Errno::EXIST) => {
                 self.resolver.clear_cache();
                 match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-                    Err(Errno::ISDIR) => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)?,
+                    Err(Errno::ISDIR) => remove_tree_at(parent, name.as_c_str())?,
                     other => other?,
                 }
                 Ok(make()?)
@@ -402,7 +404,8 @@ impl Tree {
                 Err(Errno::NOTSUP) if own || self.owners != Owners::FromArchive => {}
                 // Capabilities are root's to give, and lists may name ids that are not here.
                 Err(Errno::PERM | Errno::INVAL) if !own && self.owners != Owners::FromArchive => {}
-                other => other?,
+                Err(errno) => return Err(attribute_error(errno, name)),
+                Ok(()) => {}
             }
         }
         if !has_bits {
@@ -442,6 +445,25 @@ fn ownership_error(errno: Errno, attributes: &FileAttributes) -> io::Error {
     let FileAttributes { uid, gid, .. } = attributes;
     let words = format!("it belongs to {uid}:{gid}, and /etc/subuid and /etc/subgid do not grant enough ids");
     io::Error::new(io::ErrorKind::InvalidInput, words)
+}
+
+/// Why an attribute cannot be given, with its name.
+fn attribute_error(errno: Errno, name: &CStr) -> io::Error {
+    let name = name.to_string_lossy();
+    match errno {
+        Errno::INVAL => io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("its attribute `{name}` has an invalid value"),
+        ),
+        Errno::NOSPC | Errno::DQUOT => errno.into(),
+        _ => {
+            let error = io::Error::from(errno);
+            io::Error::new(
+                error.kind(),
+                format!("cannot set its attribute `{name}`: {}", describe_io(&error)),
+            )
+        }
+    }
 }
 
 /// Makes a directory opaque.

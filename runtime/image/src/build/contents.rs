@@ -71,6 +71,10 @@ impl ContentDigests {
         stopped: &AtomicBool,
     ) -> io::Result<()> {
         key.add(if found.is_directory() { b"" } else { found.name().as_bytes() });
+        for parent in &found.parents {
+            key.add(parent.path.as_os_str().as_bytes());
+            key.add(parent.status.st_mode.to_le_bytes());
+        }
         key.add((found.entries.len() as u64).to_le_bytes());
         for entry in &found.entries {
             if stopped.load(Ordering::Relaxed) {

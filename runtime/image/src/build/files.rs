@@ -107,7 +107,12 @@ impl OpenOrigin {
     /// # Errors
     ///
     /// A path that names nothing, or patterns that do so together.
-    pub(super) fn find(&self, sources: &[CopySource], exclude: &Ignore) -> Result<Vec<SourceListing>> {
+    pub(super) fn find(
+        &self,
+        sources: &[CopySource],
+        exclude: &Ignore,
+        with_parents: bool,
+    ) -> Result<Vec<SourceListing>> {
         let paths: Vec<&String> = sources
             .iter()
             .filter_map(|source| match source {
@@ -118,7 +123,7 @@ impl OpenOrigin {
         let mut all = Vec::new();
         for source in &paths {
             let found = match &self.tree {
-                Some(tree) => find(tree, source, &self.ignore),
+                Some(tree) => find(tree, source, &self.ignore, with_parents),
                 None => Err(io::ErrorKind::NotFound.into()),
             };
             all.extend(found.map_err(|error| match error.kind() {
@@ -158,7 +163,7 @@ pub(super) fn listing_digest(found: &[SourceListing]) -> Digest {
 pub(super) fn copy_files(copy: &CopyRequest, stopped: &AtomicBool) -> Result<bool> {
     let onto = mount_layers(&copy.lowers, Some(&copy.step))?;
     let from = copy.from.open()?;
-    let found = from.find(&copy.sources, &copy.exclude)?;
+    let found = from.find(&copy.sources, &copy.exclude, copy.parents)?;
     if copy.listing.as_ref().is_some_and(|expected| listing_digest(&found) != *expected) {
         return Err(
             Error::new(Kind::State, "the build context changed while it was read").help("build again")
@@ -230,11 +235,10 @@ fn put(
     if !copy.parents {
         return place.copy_source(tree, found, &copy.target);
     }
-    let below = if found.is_directory() {
-        found.path.as_path()
-    } else {
-        found.path.parent().unwrap_or(Path::new(""))
-    };
-    let target = Path::new(&copy.target).join(below);
-    place.copy_source(tree, found, &format!("{}/", target.display()))
+    let target = place.create_directories(Path::new(&copy.target))?;
+    for parent in &found.parents {
+        place.copy_parent(tree, found, parent, &target.join(&parent.path))?;
+    }
+    let below = found.parents.last().map_or(Path::new(""), |parent| &parent.path);
+    place.copy_source(tree, found, &format!("{}/", target.join(below).display()))
 }

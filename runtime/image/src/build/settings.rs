@@ -33,9 +33,6 @@ impl Settings {
         if !execution.env.iter().any(|variable| name(variable) == "PATH") {
             execution.env.insert(0, format!("PATH={DEFAULT_PATH}"));
         }
-        if execution.working_dir.is_empty() {
-            "/".clone_into(&mut execution.working_dir);
-        }
         (Self { execution, author, own_cmd: false }, triggers)
     }
 
@@ -56,6 +53,11 @@ impl Settings {
     /// `WORKDIR`: relative to the one before, without `.` and `..`.
     pub(super) fn workdir(&mut self, path: &str) {
         self.execution.working_dir = self.absolute(path);
+    }
+
+    /// The directory of commands: the root without a `WORKDIR`, which the image's configuration then leaves out.
+    pub(super) fn current_directory(&self) -> String {
+        self.absolute(".")
     }
 
     /// A path of the container, relative to `WORKDIR`, without `.` and `..`. A slash at its end stays where `path` has

@@ -4,6 +4,9 @@
 //! uses). Links on the way to it, and a link that it names, are followed as a process with that root would follow them,
 //! so that none leads out; a link below a directory is copied as a link. The listing is sorted by name, whatever the
 //! file system's order.
+//!
+//! With `--parents`, `**` matches any number of directories, and a `/./` in a source marks where the directories begin
+//! that the target gets too.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -26,6 +29,9 @@ pub(super) struct SourceListing {
     pub(super) path: PathBuf,
     /// Itself, and what is below it, each after the directory it is in.
     pub(super) entries: Vec<Entry>,
+    /// With `--parents`: the directories that lead to it, itself included if it is one, from the pivot on. Their paths
+    /// begin at the pivot.
+    pub(super) parents: Vec<Entry>,
 }
 
 /// A file, directory, link or node.
@@ -51,6 +57,13 @@ impl SourceListing {
     /// Itself.
     pub(super) fn is_directory(&self) -> bool {
         self.entries.first().is_some_and(Entry::is_directory)
+    }
+
+    /// The directory before the first of its parents.
+    pub(super) fn pivot(&self) -> PathBuf {
+        let below = self.parents.len() + usize::from(!self.is_directory());
+        let above = self.path.components().count().saturating_sub(below);
+        self.path.components().take(above).collect()
     }
 
     /// The name it has in a directory.
@@ -91,8 +104,11 @@ impl SourceListing {
     /// Adds what distinguishes this listing from another: names and the result of stat(2) for each, including the times
     /// of the content.
     pub(super) fn add_to_digest(&self, hasher: &mut Hasher) {
-        for Entry { path, status } in &self.entries {
-            hasher.update(self.path.join(path).as_os_str().as_bytes());
+        let pivot = self.pivot();
+        let parents = self.parents.iter().map(|Entry { path, status }| (pivot.join(path), status));
+        let entries = self.entries.iter().map(|Entry { path, status }| (self.path.join(path), status));
+        for (path, status) in parents.chain(entries) {
+            hasher.update(path.as_os_str().as_bytes());
             hasher.update(&[0]);
             hasher.update(
                 &identity(status).iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>(),
@@ -121,12 +137,29 @@ pub(super) fn identity(status: &Stat) -> [u64; 8] {
 /// # Errors
 ///
 /// [`io::ErrorKind::NotFound`] where a path without a pattern does not exist, or is not taken.
-pub(super) fn find(tree: &OwnedFd, source: &str, ignore: &Ignore) -> io::Result<Vec<SourceListing>> {
-    let names: Vec<&str> = source.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+pub(super) fn find(
+    tree: &OwnedFd,
+    source: &str,
+    ignore: &Ignore,
+    with_parents: bool,
+) -> io::Result<Vec<SourceListing>> {
+    let (before, after) = match source.split_once("/./") {
+        Some((before, after)) if with_parents => (before, after),
+        _ => ("", source),
+    };
+    let pivot = names_of(before).count();
+    let names: Vec<&str> = names_of(before).chain(names_of(after)).collect();
     let mut paths = vec![PathBuf::new()];
     let mut pattern = false;
     for (index, name) in names.iter().enumerate() {
-        if *name == ".." {
+        if *name == "**" && with_parents && index + 1 < names.len() {
+            pattern = true;
+            let mut all = Vec::new();
+            for path in &paths {
+                directories_below(tree, path, ignore, &mut all)?;
+            }
+            paths = all;
+        } else if *name == ".." {
             // Above the root is the root.
             for path in &mut paths {
                 let _ = path.pop();
@@ -146,15 +179,58 @@ pub(super) fn find(tree: &OwnedFd, source: &str, ignore: &Ignore) -> io::Result<
             }
         }
     }
+    // Several `**` find a path several times.
+    paths.sort();
+    paths.dedup();
     let mut found = Vec::new();
     for path in paths {
         match entries(tree, &path, ignore) {
-            Ok(entries) => found.push(SourceListing { path, entries }),
+            Ok(entries) => {
+                let parents = if with_parents { parents(tree, &path, &entries, pivot)? } else { Vec::new() };
+                found.push(SourceListing { path, entries, parents });
+            }
             Err(error) if pattern && error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
     }
     Ok(found)
+}
+
+/// The names of a source's path.
+fn names_of(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|name| !matches!(*name, "" | "."))
+}
+
+/// The directories after the first `pivot` ones that lead to what was found.
+fn parents(tree: &OwnedFd, path: &Path, entries: &[Entry], pivot: usize) -> io::Result<Vec<Entry>> {
+    let directory = if entries.first().is_some_and(Entry::is_directory) { Some(path) } else { path.parent() };
+    let components: Vec<Component<'_>> = directory.into_iter().flat_map(Path::components).collect();
+    let pivot = pivot.min(components.len());
+    let mut parents = Vec::new();
+    for end in pivot + 1..=components.len() {
+        let whole: PathBuf = components[..end].iter().collect();
+        let open = open_inside(tree, &c_path(&whole)?, OFlags::PATH | OFlags::DIRECTORY)?;
+        let path = components[pivot..end].iter().collect();
+        parents.push(Entry { path, status: rustix::fs::fstat(&open)? });
+    }
+    Ok(parents)
+}
+
+/// A directory and all directories below it, for `**`; links are not followed.
+fn directories_below(
+    tree: &OwnedFd,
+    directory: &Path,
+    ignore: &Ignore,
+    list: &mut Vec<PathBuf>,
+) -> io::Result<()> {
+    let entries = match entries(tree, directory, ignore) {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        other => other?,
+    };
+    list.extend(entries.iter().filter(|entry| entry.is_directory()).map(|entry| directory.join(&entry.path)));
+    Ok(())
 }
 
 fn unescape(name: &str) -> String {

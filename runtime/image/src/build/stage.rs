@@ -16,7 +16,7 @@ use super::work::StepDirectory;
 use super::{BuildError, Builder, Failure, Request, StageResult, layer, worker};
 use crate::config::History;
 use crate::progress::Progress;
-use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports};
+use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, Word, ports};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind as ErrorKind};
 
@@ -113,7 +113,7 @@ impl Stage<'_> {
             Kind::Run(run) => return self.run(run, text),
             Kind::Copy(copy) => return self.copy(copy, false, text),
             Kind::Add(copy) => return self.copy(copy, true, text),
-            Kind::Workdir(word) => return self.workdir(&self.variables.expand(word)?, text),
+            Kind::Workdir(word) => return self.workdir(word, text),
             other => {
                 self.report_step(text, false);
                 self.set(other)?;
@@ -165,17 +165,19 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// `WORKDIR`: a missing directory is created, owned by root.
-    fn workdir(&mut self, path: &str, text: &str) -> StepOutcome<()> {
-        self.result.settings.workdir(path);
-        let target = self.result.settings.execution.working_dir.clone();
-        let key = self.key("folder").with(&target).finish();
+    /// `WORKDIR`: missing directories are created, owned by the user at hand, as with BuildKit.
+    fn workdir(&mut self, word: &Word, text: &str) -> StepOutcome<()> {
+        self.result.settings.workdir(&self.variables.expand(word)?);
+        let execution = &self.result.settings.execution;
+        let (target, user) = (execution.working_dir.clone(), execution.user.clone());
+        let key = self.key("directory").with(&target).with(&user).finish();
         self.layer(key, text, |stage, step, lowers| {
+            let owner = if user.is_empty() { (0, 0) } else { copy::owner(&user, word, &lowers)? };
             let copy = CopyRequest {
                 lowers,
                 step: step.path().to_owned(),
                 target,
-                owner: Some((0, 0)),
+                owner: Some(owner),
                 ..CopyRequest::default()
             };
             stage.copy_files(&copy)

@@ -271,7 +271,9 @@ fn what_a_killed_build_has_left_is_removed_by_the_next() {
     let left = case.store.root().join("cache/work/1-0/0/upper");
     std::fs::create_dir_all(&left).unwrap();
     std::fs::create_dir_all(case.store.root().join("cache/work/1-0/containers")).unwrap();
+    std::fs::write(case.store.root().join("partial/new-1-0"), "half a layer").unwrap();
     case.build(BASE);
+    assert!(!case.store.root().join("partial/new-1-0").exists());
     assert!(std::fs::read_dir(case.store.root().join("cache/work")).unwrap().next().is_none());
 }
 
@@ -286,6 +288,76 @@ fn settings_go_from_stage_to_stage() {
     let mut config = serde_json::to_value(&built.image.config.config).unwrap();
     config.sort_all_objects();
     insta::assert_snapshot!(config.to_string(), @r#"{"Entrypoint":["/bin/sh"],"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin","A=1","B=two words"],"ExposedPorts":{"80/tcp":{},"90/udp":{},"91/udp":{}},"Labels":{"l":"1"},"StopSignal":"SIGUSR1","User":"5:6","Volumes":{"/data":{}},"WorkingDir":"/w"}"#);
+}
+
+#[test]
+fn a_working_directory_belongs_to_the_user_of_the_moment() {
+    let Some(case) = Case::new() else { return };
+    let text = format!(
+        "{BASE}RUN mkdir -p /etc && echo u:x:7:8::/: > /etc/passwd && echo g:x:9: > /etc/group\nWORKDIR /before\nUSER u\nWORKDIR /a/b\nUSER 5:g\nWORKDIR c\nUSER 0\nWORKDIR /a/d\nWORKDIR /a/b\nRUN stat -c '%n %u:%g %a' /before /a /a/b /a/b/c /a/d\n"
+    );
+    assert_eq!(
+        case.build(&text).output,
+        ["/before 0:0 755", "/a 7:8 755", "/a/b 7:8 755", "/a/b/c 5:9 755", "/a/d 0:0 755"]
+    );
+}
+
+#[test]
+fn the_working_directory_is_in_the_configuration_only_where_written() {
+    let Some(case) = Case::new() else { return };
+    let built = case.build(&format!("{BASE}RUN pwd\nCOPY busybox to\nRUN ls /to\n"));
+    assert_eq!(built.output, ["/", "/to"]);
+    assert_eq!(built.image.config.config.working_dir, "");
+    assert_eq!(case.build(&format!("{BASE}WORKDIR /\n")).image.config.config.working_dir, "/");
+}
+
+#[test]
+fn parents_are_copied_with_their_modes() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(case) = Case::new() else { return };
+    case.file("src/private/deep/a.txt", "a");
+    case.file("src/private/b.md", "b");
+    let mode = |path: &str, mode| {
+        std::fs::set_permissions(case.context().join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("src/private", 0o700);
+    mode("src/private/deep", 0o2750);
+    let text = format!(
+        "{BASE}COPY --parents src/./**/*.txt /to/\nCOPY --parents src/private/deep /all\nRUN find /to /all | sort | xargs stat -c '%n %a %u:%g'\n"
+    );
+    assert_eq!(
+        case.build(&text).output,
+        [
+            "/all 755 0:0",
+            "/all/src 755 0:0",
+            "/all/src/private 700 0:0",
+            "/all/src/private/deep 2750 0:0",
+            "/all/src/private/deep/a.txt 644 0:0",
+            "/to 755 0:0",
+            "/to/private 700 0:0",
+            "/to/private/deep 2750 0:0",
+            "/to/private/deep/a.txt 644 0:0",
+        ]
+    );
+    // The mode of a directory above is part of what is copied.
+    mode("src/private", 0o711);
+    assert!(case.build(&text).output.contains(&"/to/private 711 0:0".to_owned()));
+}
+
+#[test]
+fn a_base_for_other_platforms_only_is_named() {
+    let Some(case) = Case::new() else { return };
+    let built = case.build("FROM scratch\nCOPY busybox /bin/busybox\n");
+    case.store.tag(&"only.example/here:1".parse::<Reference>().unwrap(), &built.descriptor).unwrap();
+    let here = Platform::here();
+    let error =
+        case.try_build("FROM --platform=linux/s390x only.example/here:1\nCOPY busybox /b\n", |_| {}).err();
+    let Some(BuildError::Failed(failure)) = error else { panic!("{error:?}") };
+    let digest = &built.descriptor.digest;
+    assert_eq!(
+        failure.error.message,
+        format!("the image {digest} is for `{here}`, and not for `linux/s390x`")
+    );
 }
 
 #[test]

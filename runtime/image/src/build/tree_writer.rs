@@ -87,6 +87,25 @@ impl<'a> TreeWriter<'a> {
         self.copy_entry(tree, found, entry, &target)
     }
 
+    /// Copies a directory that leads to a source, without its content.
+    pub(super) fn copy_parent(
+        &mut self,
+        tree: &OwnedFd,
+        found: &SourceListing,
+        parent: &Entry,
+        target: &Path,
+    ) -> io::Result<()> {
+        let attributes = if self.file_attributes.directory_xattrs {
+            let path = c_path(&found.pivot().join(&parent.path))?;
+            read_xattrs(&open_inside(tree, &path, OFlags::RDONLY | OFlags::DIRECTORY)?)?
+        } else {
+            Vec::new()
+        };
+        self.create_subdirectory(target)?;
+        self.directories.push((target.to_owned(), parent.status, attributes));
+        Ok(())
+    }
+
     /// Copies the content of an archive: with its owners and all its attributes of directories.
     pub(super) fn copy_archive(
         &mut self,
@@ -99,7 +118,7 @@ impl<'a> TreeWriter<'a> {
         let before = self.file_attributes;
         self.file_attributes = FileAttributes { owner, directory_xattrs: true, ..before };
         let mut put = || -> io::Result<()> {
-            for found in super::source_listing::find(&tree, ".", &Ignore::default())? {
+            for found in super::source_listing::find(&tree, ".", &Ignore::default(), false)? {
                 self.copy_source(&tree, &found, target)?;
             }
             self.finish()

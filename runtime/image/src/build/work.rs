@@ -35,6 +35,7 @@ pub(super) struct WorkDirectory {
 impl WorkDirectory {
     /// Removes what builds have left that were killed.
     pub(super) fn sweep(store: &Store) -> Result<()> {
+        store.remove_abandoned()?;
         let all = store.root().join("cache/work");
         for entry in fs::read_dir(&all).into_iter().flatten().flatten() {
             let path = entry.path();

@@ -89,6 +89,21 @@ fn a_blob_that_was_begun_goes_on() {
 }
 
 #[test]
+fn blobs_of_killed_processes_are_removed_and_those_being_written_are_not() {
+    let (_directory, store) = store();
+    let partial = store.root().join("partial");
+    // A process of this number was killed, and this one has its number now.
+    let left = partial.join(format!("new-{}-0", std::process::id()));
+    fs::write(&left, "half").unwrap();
+    let mut writer = store.begin().unwrap();
+    writer.write_all(b"whole").unwrap();
+    store.remove_abandoned().unwrap();
+    assert!(!left.exists());
+    assert_eq!(writer.finish(None).unwrap(), Digest::of(b"whole"));
+    assert_eq!(fs::read_dir(&partial).unwrap().count(), 0);
+}
+
+#[test]
 fn unnamed_unlocked_content_is_collected() {
     let (_directory, store) = store();
     let kept = image(&store, &["shared", "kept"]);

@@ -42,6 +42,10 @@ impl Store {
             let path = directory.join(format!("new-{}-{number}", std::process::id()));
             let made = File::options().read(true).write(true).create_new(true).mode(0o444).open(&path);
             match made {
+                // Another process may have just taken it for one that was left behind; then it is gone.
+                Ok(file)
+                    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err()
+                        || !is_at(&file, &path) => {}
                 Ok(file) => {
                     let hasher = Hasher::default();
                     return Ok(Writer {
@@ -59,6 +63,31 @@ impl Store {
             }
         }
         unreachable!("a process has no 2^32 blobs on their way")
+    }
+
+    /// Removes blobs that killed processes had begun; those being written are locked.
+    ///
+    /// # Errors
+    ///
+    /// The disk fails.
+    pub fn remove_abandoned(&self) -> Result<()> {
+        let directory = self.root.join("partial");
+        for entry in
+            fs::read_dir(&directory).map_err(|error| self.failed("read", &directory, &error))?.flatten()
+        {
+            let path = entry.path();
+            let begun = entry.file_name().as_encoded_bytes().starts_with(b"new-");
+            let unlocked = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+            if begun && File::open(&path).is_ok_and(|file| unlocked(&file)) {
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(self.failed("remove", &path, &error));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Resumes a blob whose fetch was started before; [`Writer::written`] returns how much of it exists.

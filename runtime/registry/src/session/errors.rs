@@ -118,9 +118,13 @@ pub(crate) fn no_response(session: &Session, error: &ureq::Error) -> RequestErro
         let help = if crate::agent::host_certificates().is_empty() {
             "this host has no trusted CAs: install the package `ca-certificates`"
         } else {
-            "set the certificate of its CA as `ca` in registries.yaml"
+            "set its certificate, or that of its CA, as `ca` in registries.yaml"
         };
         return RequestError::Final(cannot(why).help(help));
+    }
+    if text.contains("CaUsedAsEndEntity") {
+        let error = cannot("its certificate is self-signed, and not trusted");
+        return RequestError::Final(error.help("set it as `ca` in registries.yaml"));
     }
     if text.contains("invalid peer certificate") || text.contains("certificate") && text.contains("alert") {
         return RequestError::Final(

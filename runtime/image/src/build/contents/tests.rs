@@ -10,7 +10,7 @@ fn key(store: &Store, context: &Path) -> (Digest, usize) {
     let contents = ContentDigests::of(store, context);
     let tree = mount_layers(&[context.to_owned()], None).unwrap();
     let mut key = Key::of("test");
-    for found in find(&tree, ".", &Ignore::default()).unwrap() {
+    for found in find(&tree, ".", &Ignore::default(), false).unwrap() {
         contents.add_to_key(&mut key, &tree, &found, &AtomicBool::new(false)).unwrap();
     }
     let path = contents.path.clone();

@@ -19,9 +19,9 @@ fn check(base: Execution, change: impl FnOnce(&mut Settings)) -> String {
 
 #[test]
 fn a_base_without_a_search_path_gets_the_usual_one() {
-    assert_snapshot!(check(Execution::default(), |_| {}), @r#"{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],"WorkingDir":"/"}"#);
+    assert_snapshot!(check(Execution::default(), |_| {}), @r#"{"Env":["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}"#);
     let own = Execution { env: vec!["A=1".into(), "PATH=/bin".into()], ..Execution::default() };
-    assert_snapshot!(check(own, |_| {}), @r#"{"Env":["A=1","PATH=/bin"],"WorkingDir":"/"}"#);
+    assert_snapshot!(check(own, |_| {}), @r#"{"Env":["A=1","PATH=/bin"]}"#);
 }
 
 #[test]
@@ -31,19 +31,19 @@ fn a_variable_keeps_its_place() {
     assert_snapshot!(check(base, |settings| {
         settings.env("A", "x=y");
         settings.env("C", "");
-    }), @r#"{"Env":["PATH=/bin","A=x=y","B=2","C="],"WorkingDir":"/"}"#);
+    }), @r#"{"Env":["PATH=/bin","A=x=y","B=2","C="]}"#);
 }
 
 #[test]
 fn an_entrypoint_takes_the_command_of_the_base_away_and_not_the_stages_own() {
     let base =
         || Execution { env: vec!["PATH=/bin".into()], cmd: vec!["old".into()], ..Execution::default() };
-    assert_snapshot!(check(base(), |settings| settings.entrypoint(&exec(&["new"]))), @r#"{"Env":["PATH=/bin"],"Entrypoint":["new"],"WorkingDir":"/"}"#);
+    assert_snapshot!(check(base(), |settings| settings.entrypoint(&exec(&["new"]))), @r#"{"Env":["PATH=/bin"],"Entrypoint":["new"]}"#);
     assert_snapshot!(check(base(), |settings| {
         settings.cmd(&shell("own && more"));
         settings.entrypoint(&exec(&["new"]));
-    }), @r#"{"Env":["PATH=/bin"],"Entrypoint":["new"],"Cmd":["/bin/sh","-c","own && more"],"WorkingDir":"/"}"#);
-    assert_snapshot!(check(base(), |settings| settings.cmd(&exec(&[]))), @r#"{"Env":["PATH=/bin"],"WorkingDir":"/"}"#);
+    }), @r#"{"Env":["PATH=/bin"],"Entrypoint":["new"],"Cmd":["/bin/sh","-c","own && more"]}"#);
+    assert_snapshot!(check(base(), |settings| settings.cmd(&exec(&[]))), @r#"{"Env":["PATH=/bin"]}"#);
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn shell_forms_stand_behind_the_stages_shell() {
     assert_snapshot!(check(Execution { env: vec!["PATH=/bin".into()], ..Execution::default() }, |settings| {
         settings.shell(vec!["/bin/bash".into(), "-ec".into()]);
         settings.entrypoint(&shell("serve"));
-    }), @r#"{"Env":["PATH=/bin"],"Entrypoint":["/bin/bash","-ec","serve"],"WorkingDir":"/","Shell":["/bin/bash","-ec"]}"#);
+    }), @r#"{"Env":["PATH=/bin"],"Entrypoint":["/bin/bash","-ec","serve"],"Shell":["/bin/bash","-ec"]}"#);
 }
 
 #[test]

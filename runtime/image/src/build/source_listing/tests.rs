@@ -19,7 +19,7 @@ fn check(files: &[&str], ignore: &str, exclude: &[&str], source: &str) -> String
     let tree = mount_layers(&[directory.path().to_owned()], None).unwrap();
     let ignore = Ignore::read(ignore).expect("patterns");
     let exclude = Ignore::of(exclude.iter().copied()).expect("patterns");
-    match find(&tree, source, &ignore) {
+    match find(&tree, source, &ignore, false) {
         Err(error) => format!("{}: {error}\n", error.kind()),
         Ok(found) => found
             .into_iter()
@@ -97,4 +97,48 @@ fn no_link_leads_out() {
 #[test]
 fn a_loop_of_links_is_an_error() {
     assert_snapshot!(check(&["a -> b", "b -> a"], "", &[], "a"), @"filesystem loop or indirection limit (e.g. symlink loop): Too many levels of symbolic links (os error 40)");
+}
+
+/// What a source names with `--parents`: each path, and the directories that the target gets with it.
+fn check_parents(source: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    for file in ["a/x.txt", "a/b/c/x.txt", "a/b/y.txt", "z/x.txt"] {
+        let path = directory.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, file).unwrap();
+    }
+    let tree = mount_layers(&[directory.path().to_owned()], None).unwrap();
+    let found = find(&tree, source, &Ignore::default(), true).unwrap();
+    let lines = found.iter().map(|found| {
+        let parents: Vec<String> =
+            found.parents.iter().map(|entry| entry.path.display().to_string()).collect();
+        format!("{} below `{}`: {}\n", found.path.display(), found.pivot().display(), parents.join(" "))
+    });
+    lines.collect()
+}
+
+#[test]
+fn parents_begin_at_the_pivot() {
+    assert_snapshot!(check_parents("a/b/c"), @"a/b/c below ``: a a/b a/b/c");
+    assert_snapshot!(check_parents("./a/b/y.txt"), @"a/b/y.txt below ``: a a/b");
+    assert_snapshot!(check_parents("a/./b/c/x.txt"), @"a/b/c/x.txt below `a`: b b/c");
+    assert_snapshot!(check_parents("a/b/./y.txt"), @"a/b/y.txt below `a/b`:");
+    assert_snapshot!(check_parents("./*/./b/c"), @"a/b/c below `a`: b b/c");
+}
+
+#[test]
+fn two_asterisks_match_any_number_of_directories() {
+    assert_snapshot!(check_parents("**/x.txt"), @r"
+    a/b/c/x.txt below ``: a a/b a/b/c
+    a/x.txt below ``: a
+    z/x.txt below ``: z
+    ");
+    assert_snapshot!(check_parents("a/./**/**/x.txt"), @r"
+    a/b/c/x.txt below `a`: b b/c
+    a/x.txt below `a`:
+    ");
+    assert_snapshot!(check_parents("a/**"), @r"
+    a/b below ``: a a/b
+    a/x.txt below ``: a
+    ");
 }

@@ -78,12 +78,24 @@ fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> Step
     let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
     let mut name: Reference = reference.parse().map_err(Error::from)?;
     name.digest = builder.request.locked.get(reference).cloned().or(name.digest);
-    let there = builder.store.find(&name)?;
-    let there = there.filter(|there| !builder.request.pull && builder.store.is_complete(there, &platform));
+    let known = builder.store.find(&name)?;
+    // Why an image of the store does not do: it may be there for other platforms only.
+    let unusable = known.as_ref().and_then(|known| builder.store.image(known, &platform).err());
+    let there = known.filter(|there| !builder.request.pull && builder.store.is_complete(there, &platform));
     let descriptor = match (there, builder.request.fetch) {
         (Some(descriptor), _) => descriptor,
-        (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.progress)?,
+        (None, Some(fetch)) => fetch.fetch(builder.store, &name, &platform, builder.progress).map_err(
+            |error| match unusable {
+                Some(unusable) if unusable.kind == Kind::Unsupported && error.kind != Kind::Unsupported => {
+                    unusable.help(format!("it cannot be pulled either: {}", error.message))
+                }
+                _ => error,
+            },
+        )?,
         (None, None) => {
+            if let Some(unusable) = unusable {
+                return Err(unusable.into());
+            }
             let error =
                 Error::new(Kind::Config, format!("the image `{}` is not in the store", name.familiar()));
             return Err(error.help("add it with `jobc image import` or `jobc image pull`").into());

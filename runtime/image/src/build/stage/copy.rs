@@ -68,6 +68,7 @@ impl Stage<'_> {
                     &order.from,
                     &order.sources,
                     &order.exclude,
+                    order.parents,
                 )?);
                 None
             }
@@ -105,9 +106,9 @@ impl Stage<'_> {
     }
 }
 
-/// The user of `--chown`, by the image's own /etc/passwd and /etc/group. A number without a group is used for both, as
+/// The user of `--chown` or `USER`, by the image's own /etc/passwd and /etc/group. A number without a group is used for both, as
 /// with BuildKit.
-fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> StepOutcome<(u32, u32)> {
+pub(super) fn owner(chown: &str, word: &Word, lowers: &[std::path::PathBuf]) -> StepOutcome<(u32, u32)> {
     let numbers = chown.parse::<u32>().map(|id| (id, id)).ok().or_else(|| {
         let (uid, gid) = chown.split_once(':')?;
         Some((uid.parse().ok()?, gid.parse().ok()?))

@@ -206,6 +206,7 @@ impl MountFiles {
             &context_origin(stage)?,
             &sources,
             &Ignore::default(),
+            false,
         )?;
         Ok(Self { source, key: key.finish(), from: Origin::Context { listing } })
     }

@@ -28,8 +28,8 @@ const COVERED_PATHS: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/et
 impl Stage<'_> {
     /// Carries it out.
     pub(super) fn run(&mut self, written: &Run, text: &str) -> StepOutcome<()> {
-        let execution = &self.result.settings.execution;
-        let (user, cwd) = (execution.user.clone(), execution.working_dir.clone());
+        let settings = &self.result.settings;
+        let (user, cwd) = (settings.execution.user.clone(), settings.current_directory());
         let arguments = match &written.command {
             Runs::Shell(text) => self.result.settings.shell_form(text),
             Runs::Exec(arguments) => arguments.clone(),

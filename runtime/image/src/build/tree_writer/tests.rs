@@ -59,7 +59,7 @@ fn check(context: &[&str], image: &[&str], sources: &[&str], target: &str) -> St
     let (from, root, stopped) = (open(&from), open(&onto), AtomicBool::new(false));
     let mut place = TreeWriter::new(&root, FileAttributes::default(), &stopped);
     for source in sources {
-        for found in find(&from, source, &Ignore::default()).unwrap() {
+        for found in find(&from, source, &Ignore::default(), false).unwrap() {
             if let Err(error) = place.copy_source(&from, &found, target) {
                 return error.to_string();
             }
@@ -152,7 +152,7 @@ fn links_bits_times_and_names_are_kept() {
     let open = |path: &Path| mount_layers(&[path.to_owned()], None).unwrap();
     let (context, root, stopped) = (open(&from), open(&onto), AtomicBool::new(false));
     let mut place = TreeWriter::new(&root, FileAttributes::default(), &stopped);
-    for found in find(&context, "d", &Ignore::default()).unwrap() {
+    for found in find(&context, "d", &Ignore::default(), false).unwrap() {
         place.copy_source(&context, &found, "/to").unwrap();
     }
     place.finish().unwrap();

@@ -1,0 +1,191 @@
+//! TLS: which certificates of a registry are accepted.
+//!
+//! ureq's own connector takes CAs only, and webpki refuses a server that presents one of them itself
+//! (`CaUsedAsEndEntity`). That is what `openssl req -x509` makes: a self-signed certificate with `CA:TRUE`. Go and curl
+//! accept it where the user names it, so it is accepted here too.
+
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    StreamOwned,
+};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter,
+};
+
+/// What a user trusts, and what the user shows.
+pub(crate) struct TlsSettings<'a> {
+    /// Certificates that are trusted besides the host's; a server may present one of them itself.
+    pub(crate) trusted: Vec<CertificateDer<'static>>,
+    /// The certificates that the host trusts.
+    pub(crate) host: &'a [CertificateDer<'static>],
+    /// Our own certificate with its chain, and its key.
+    pub(crate) client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
+    /// Whether any certificate is accepted.
+    pub(crate) insecure: bool,
+}
+
+/// The part of ureq's chain of connectors that adds TLS to connections of `https` URLs.
+#[derive(Debug)]
+pub(crate) struct TlsConnector(Arc<ClientConfig>);
+
+impl TlsConnector {
+    /// # Errors
+    ///
+    /// A client certificate that does not fit its key.
+    pub(crate) fn new(settings: TlsSettings<'_>) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(settings.trusted.iter().chain(settings.host).cloned());
+        let roots =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+        let verifier = Verifier {
+            // Fails if there is no root at all.
+            roots: roots.ok(),
+            trusted: settings.trusted,
+            insecure: settings.insecure,
+            provider: Arc::clone(&provider),
+        };
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        Ok(Self(Arc::new(match settings.client {
+            Some((chain, key)) => builder.with_client_auth_cert(chain, key)?,
+            None => builder.with_no_client_auth(),
+        })))
+    }
+}
+
+/// Accepts what webpki does, and certificates that the user named.
+#[derive(Debug)]
+struct Verifier {
+    roots: Option<Arc<WebPkiServerVerifier>>,
+    trusted: Vec<CertificateDer<'static>>,
+    insecure: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.insecure {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let Some(roots) = &self.roots else { return Err(CertificateError::UnknownIssuer.into()) };
+        match roots.verify_server_cert(certificate, intermediates, name, ocsp, now) {
+            // webpki checks the time before this, and the name after it.
+            Err(error) if is_ca_as_end_entity(&error) && self.trusted.contains(certificate) => {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// rustls passes on errors of webpki that it has no name for; their type is not public.
+fn is_ca_as_end_entity(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(_)))
+        && format!("{error:?}").contains("CaUsedAsEndEntity")
+}
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        let Some(transport) = chained else { return Ok(None) };
+        if !details.needs_tls() || transport.is_tls() {
+            return Ok(Some(Either::A(transport)));
+        }
+        let host = details.uri.host().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|_| ureq::Error::BadUri(format!("`{host}` is not a host name")))?;
+        let mut connection = ClientConnection::new(Arc::clone(&self.0), name).map_err(ureq::Error::Rustls)?;
+        let mut socket = TransportAdapter::new(transport.boxed(), Arc::clone(&details.current_time));
+        socket.set_timeout(details.timeout);
+        connection.complete_io(&mut socket)?;
+        let (input, output) = (details.config.input_buffer_size(), details.config.output_buffer_size());
+        let stream = StreamOwned { conn: connection, sock: socket };
+        Ok(Some(Either::B(TlsTransport { buffers: LazyBuffers::new(input, output), stream })))
+    }
+}
+
+/// A connection with TLS.
+pub(crate) struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl std::fmt::Debug for TlsTransport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsTransport").finish_non_exhaustive()
+    }
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        Ok(self.stream.write_all(&self.buffers.output()[..amount])?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        self.stream.get_mut().set_timeout(timeout);
+        let amount = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.get_mut().get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
