@@ -61,7 +61,7 @@ fn paths_too_long_for_sockets_are_refused() {
 }
 
 #[test]
-fn unused_unlocked_content_is_swept() {
+fn unused_daemon_directories_are_swept() {
     let dir = tempfile::tempdir().unwrap();
     let place = |name: &str| {
         let place = DaemonDirectories::create(dir.path(), name).unwrap();
