@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::failure::Failure;
 use super::split::{Expression, OPEN};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, Safety};
 use crate::source::{Sources, Span};
 
 /// The place of the code of an expression in a source.
@@ -69,6 +69,13 @@ impl CodeSpan {
         alone.then_some(Place::Span(span))
     }
 
+    /// The place behind the code, if it is there letter by letter and has no quotes around it.
+    fn end(self, code: &str) -> Option<Place> {
+        let end = self.span.start as usize + code.trim().len();
+        let there = self.exact && self.span.range().len() == code.trim().len();
+        there.then_some(Place::Span(Span::new(self.span.source, end, end)))
+    }
+
     /// The span of a range of the code.
     pub fn part(self, code: &str, range: Option<&Range<usize>>) -> Span {
         let lead = code.len() - code.trim_start().len();
@@ -86,12 +93,18 @@ impl Failure {
     /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
     pub fn diagnose(self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
+        let behind = self.behind().zip(at).and_then(|(text, at)| Some((text, at.end(code)?)));
         let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
         let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
         diagnostic.notes = self.notes;
         match (name, self.near) {
             (Some(name), Some(near)) => diagnostic.write(name, &near),
-            _ => diagnostic,
+            _ => match behind {
+                Some((text, place)) => {
+                    diagnostic.fix(format!("write `{}`", text.trim()), place, text, Safety::Unsafe)
+                }
+                None => diagnostic,
+            },
         }
     }
 }
