@@ -89,9 +89,16 @@ impl CodeSpan {
     }
 }
 
+/// The end of the character that a byte is in.
+fn ceil(code: &str, at: usize) -> usize {
+    (at..code.len()).find(|&at| code.is_char_boundary(at)).unwrap_or(code.len())
+}
+
 impl Failure {
     /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
-    pub fn diagnose(self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+    pub fn diagnose(mut self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+        // The engine counts a character that it does not know as one byte.
+        self.range = self.range.map(|range| code.floor_char_boundary(range.start)..ceil(code, range.end));
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
         let behind = self.behind().zip(at).and_then(|(text, at)| Some((text, at.end(code)?)));
         let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
