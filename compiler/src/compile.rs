@@ -114,6 +114,7 @@ pub fn plan_document(
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
     let format = document.as_ref().and_then(import::format_of);
+    let original = document.clone().filter(|_| format.is_some());
     let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
@@ -128,6 +129,10 @@ pub fn plan_document(
             import::in_its_words(format, sink);
         }
         sink.locate(DocumentId::Job, document, sources);
+    }
+    if let (None, Some(original)) = (&document, &original) {
+        // A job of OpenPAI that is refused.
+        sink.locate(DocumentId::Job, original, sources);
     }
     if let Some(document) = &targets_document {
         sink.locate(DocumentId::Targets, document, sources);

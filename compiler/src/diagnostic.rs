@@ -444,6 +444,7 @@ fn settle(place: &mut Place, id: DocumentId, document: &Document) {
 
 /// Finds the bytes of an edit; nothing where the document has no place for it.
 fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &Sources) -> Option<()> {
+    let in_part = matches!(edit.place, Place::Inside { .. } | Place::Words { .. });
     match &edit.place {
         // A text that the file does not have letter by letter cannot be edited in part.
         Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
@@ -464,10 +465,20 @@ fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &S
             (edit.place, edit.text) = (Place::Span(span), text);
         }
         Place::Words { pointer, words } if id == DocumentId::Job => {
-            let (span, quote) = edit::words(document, sources, pointer, words)?;
-            (edit.place, edit.text) = (Place::Span(span), edit::in_quotes(&edit.text, quote));
+            let (span, text) = edit::words(document, sources, pointer, (words, &edit.text))?;
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        Place::Path { document: of, pointer, part: Part::Value } if *of == id => {
+            let (span, text) = edit::whole(document, sources, pointer, std::mem::take(&mut edit.text));
+            (edit.place, edit.text) = (Place::Span(span), text);
         }
         _ => settle(&mut edit.place, id, document),
+    }
+    if !in_part
+        && let Place::Span(span) = &edit.place
+        && let Some(text) = edit::as_json(document, sources, *span, &edit.text)
+    {
+        edit.text = text;
     }
     Some(())
 }

@@ -4,7 +4,7 @@
 use jobc_schema::Pointer;
 use serde_json::Value as Json;
 
-use crate::document::{Document, Entry, Node, Value};
+use crate::document::{Document, Entry, Node, Part, Value};
 use crate::source::{Sources, Span};
 
 /// The bytes and the text of an edit that gives a path a value: the value there is replaced, else the entry is added
@@ -26,7 +26,8 @@ pub(super) fn entry(
     let json = is_json(&document.root, sources);
     let [key, inner @ ..] = &segments[depth..] else {
         // After a key without a value there may be no space.
-        return (node.value != Value::Null).then(|| (node.span, flow(value, json)));
+        let there = node.value != Value::Null;
+        return there.then(|| whole(document, sources, pointer, flow(value, json)));
     };
     let map = |value: Json, key: &String| Json::Object([(key.clone(), value)].into_iter().collect());
     let value = inner.iter().rev().fold(value.clone(), map);
@@ -90,13 +91,13 @@ pub(super) fn removal(document: &Document, sources: &Sources, pointer: &Pointer)
     span(line, end + length)
 }
 
-/// The bytes of words that the value at a path has once, as the file writes it.
+/// The bytes of words that the value at a path has once, as the file writes it, and other words for them.
 pub(super) fn words(
     document: &Document,
     sources: &Sources,
     pointer: &Pointer,
-    words: &str,
-) -> Option<(Span, char)> {
+    (words, new): (&str, &str),
+) -> Option<(Span, String)> {
     let node = document.at(pointer)?;
     let raw = sources.slice(node.span);
     let mut found = raw.match_indices(words);
@@ -104,18 +105,66 @@ pub(super) fn words(
     if found.next().is_some() || node.span.source != document.root.span.source {
         return None;
     }
-    let start = node.span.start as usize + start;
-    let quote = raw.chars().next().filter(|c| node.as_str().is_some() && matches!(c, '"' | '\''));
-    Some((Span::new(node.span.source, start, start + words.len()), quote.unwrap_or(' ')))
+    let at = node.span.start as usize + start;
+    let span = Span::new(node.span.source, at, at + words.len());
+    let is_plain = node.as_str().is_some_and(|text| text == raw);
+    if is_plain && new.contains(['{', '}', '[', ']', ',', '#']) && in_flow(document, sources, pointer) {
+        // YAML would read the braces as a map.
+        let text = raw.replacen(words, new, 1);
+        return Some((node.span, Json::String(text).to_string()));
+    }
+    let quote = raw.chars().next().filter(|_| node.as_str().is_some());
+    Some((span, in_quotes(new, quote.unwrap_or(' '))))
+}
+
+/// Whether a value stands inside braces or brackets.
+fn in_flow(document: &Document, sources: &Sources, pointer: &Pointer) -> bool {
+    let mut above = pointer.parent();
+    while let Some(at) = above {
+        if document.at(&at).is_some_and(|node| sources.slice(node.span).starts_with(['{', '['])) {
+            return true;
+        }
+        above = at.parent();
+    }
+    false
 }
 
 /// A text as a scalar in such quotes has it.
-pub(super) fn in_quotes(text: &str, quote: char) -> String {
+fn in_quotes(text: &str, quote: char) -> String {
     match quote {
         '"' => text.replace('\\', "\\\\").replace('"', "\\\""),
-        '\'' => text.replace('\'', "''"),
+        '\'' => text.replace('\'', "\'\'"),
         _ => text.to_owned(),
     }
+}
+
+/// An edit of a whole value: a list or map on lines of its own is replaced from its key's colon on, because what is
+/// written instead is on one line.
+pub(super) fn whole(
+    document: &Document,
+    sources: &Sources,
+    pointer: &Pointer,
+    text: String,
+) -> (Span, String) {
+    let span = document.span(pointer, Part::Value);
+    let is_block =
+        document.at(pointer).is_some_and(|node| matches!(node.value, Value::Sequence(_) | Value::Mapping(_)))
+            && !sources.slice(span).starts_with(['{', '[']);
+    let key = document.span(pointer, Part::Key);
+    // An item of a list has no key.
+    if !is_block || key.end > span.start || !sources.slice(Span { start: key.end, ..span }).starts_with(':') {
+        return (span, text);
+    }
+    (Span { start: key.end, ..span }, format!(": {text}"))
+}
+
+/// A text as JSON, where it takes the place of a whole value or key of a JSON file.
+pub(super) fn as_json(document: &Document, sources: &Sources, span: Span, text: &str) -> Option<String> {
+    let is_value = |text: &str| serde_json::from_str::<Json>(text).is_ok();
+    let replaces = span.source == document.root.span.source
+        && is_json(&document.root, sources)
+        && is_value(sources.slice(span));
+    (replaces && !is_value(text)).then(|| Json::String(text.to_owned()).to_string())
 }
 
 /// Whether a file is JSON: a map in braces, with its keys in quotes.
@@ -166,19 +215,19 @@ mod tests {
     use crate::source::Source;
 
     /// A text after the edit, or `-`.
-    fn check(text: &str, pointer: &str, value: Json) -> String {
+    fn check(text: &str, pointer: &str, value: &Json) -> String {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(if text.starts_with('{') { "job.json" } else { "job.yaml" }, text));
         let document = parse(&sources, id, &mut Sink::new()).unwrap();
         let pointer = Pointer::ROOT.keys(pointer.split('.'));
-        let Some((span, new)) = entry(&document, &sources, &pointer, &value) else { return "-".to_owned() };
+        let Some((span, new)) = entry(&document, &sources, &pointer, value) else { return "-".to_owned() };
         let mut text = text.to_owned();
         text.replace_range(span.range(), &new);
         let mut sources = Sources::new();
         let id = sources.add(Source::new("after", text.clone()));
         let after = parse(&sources, id, &mut Sink::new()).unwrap();
         let path = pointer.segments().fold(String::new(), |path, segment| format!("{path}/{segment}"));
-        assert_eq!(after.to_json().pointer(&path), Some(&value), "{text}");
+        assert_eq!(after.to_json().pointer(&path), Some(value), "{text}");
         text
     }
 
@@ -188,33 +237,53 @@ mod tests {
             check(
                 "name: a\nroles:\n  r:\n    run: x\n",
                 "distributed",
-                json!({"framework": "torchrun", "roles": ["r"]})
+                &json!({"framework": "torchrun", "roles": ["r"]})
             ),
             "name: a\ndistributed: {framework: torchrun, roles: [r]}\nroles:\n  r:\n    run: x\n"
         );
         assert_eq!(
-            check("roles:\n  r:\n    # c\n    env: {}\n    run: x\n", "roles.r.resources.gpu", json!(1)),
+            check("roles:\n  r:\n    # c\n    env: {}\n    run: x\n", "roles.r.resources.gpu", &json!(1)),
             "roles:\n  r:\n    # c\n    env: {}\n    resources: {gpu: 1}\n    run: x\n"
         );
         assert_eq!(
-            check("roles: {r: {run: x}}\n", "roles.r.launch", json!("all")),
+            check("roles: {r: {run: x}}\n", "roles.r.launch", &json!("all")),
             "roles: {r: {launch: all, run: x}}\n"
         );
-        assert_eq!(check("a: {}\n", "a.b", json!("${{ c }}")), "a: {b: \"${{ c }}\"}\n");
+        assert_eq!(check("a: {}\n", "a.b", &json!("${{ c }}")), "a: {b: \"${{ c }}\"}\n");
         assert_eq!(
-            check("{\n  \"roles\": {\"r\": {\"run\": \"x\"}}\n}\n", "network", json!("job")),
+            check("{\n  \"roles\": {\"r\": {\"run\": \"x\"}}\n}\n", "network", &json!("job")),
             "{\n  \"network\": \"job\",\n  \"roles\": {\"r\": {\"run\": \"x\"}}\n}\n"
         );
         assert_eq!(
-            check("a:\n  - b: 1\n    c: 2\n", "a.0.d", json!(true)),
+            check("a:\n  - b: 1\n    c: 2\n", "a.0.d", &json!(true)),
             "a:\n  - d: true\n    b: 1\n    c: 2\n"
         );
     }
 
     #[test]
+    fn words_are_replaced_as_the_text_is_quoted() {
+        let check = |text: &str| {
+            let mut sources = Sources::new();
+            let id = sources.add(Source::new("job.yaml", text));
+            let document = parse(&sources, id, &mut Sink::new()).unwrap();
+            let at = Pointer::ROOT.key("run");
+            let (span, new) = words(&document, &sources, &at, ("x", "\"${{ y }}\"")).unwrap();
+            let mut text = text.to_owned();
+            text.replace_range(span.range(), &new);
+            text
+        };
+        assert_eq!(check("run: a x\n"), "run: a \"${{ y }}\"\n");
+        assert_eq!(check("run: \"a x\"\n"), "run: \"a \\\"${{ y }}\\\"\"\n");
+        assert_eq!(check("run: |\n  a x\n"), "run: |\n  a \"${{ y }}\"\n");
+        assert_eq!(check("{run: a x}\n"), "{run: \"a \\\"${{ y }}\\\"\"}\n");
+        assert_eq!(check("run: [a, 'x']\n"), "run: [a, '\"${{ y }}\"']\n");
+    }
+
+    #[test]
     fn values_are_replaced() {
-        assert_eq!(check("a: {b: false}\n", "a.b", json!(true)), "a: {b: true}\n");
-        assert_eq!(check("a:\n  - x\n  - y\n", "a", json!(["z"])), "a:\n  [z]\n");
+        assert_eq!(check("a: {b: false}\n", "a.b", &json!(true)), "a: {b: true}\n");
+        assert_eq!(check("a:\n  - x\n  - y\n", "a", &json!(["z"])), "a: [z]\n");
+        assert_eq!(check("b:\n  a:\n  - x\n  - y\n", "b.a", &json!("z")), "b:\n  a: z\n");
     }
 
     #[test]
@@ -241,7 +310,7 @@ mod tests {
 
     #[test]
     fn nothing_is_added_to_what_is_no_map() {
-        assert_eq!(check("a: x\n", "a.b", json!(1)), "-");
-        assert_eq!(check("a:\nb: 1\n", "a", json!(1)), "-");
+        assert_eq!(check("a: x\n", "a.b", &json!(1)), "-");
+        assert_eq!(check("a:\nb: 1\n", "a", &json!(1)), "-");
     }
 }

@@ -14,6 +14,8 @@ pub struct CodeSpan {
     pub span: Span,
     /// Whether the span is that of the code, letter by letter.
     pub exact: bool,
+    /// Whether the value is in double quotes.
+    pub quoted: bool,
 }
 
 impl CodeSpan {
@@ -22,8 +24,9 @@ impl CodeSpan {
     /// Quotes, block scalars and indentation make the source differ from the value, so the expression is looked
     /// for by its number.
     pub fn find(sources: &Sources, value: Span, text: &str, expression: &Expression<'_>) -> Self {
-        let whole = Self { span: value, exact: false };
         let raw = sources.slice(value);
+        let quoted = raw.starts_with('"');
+        let whole = Self { span: value, exact: false, quoted };
         if raw.matches(OPEN).count() != text.matches(OPEN).count() {
             return whole;
         }
@@ -38,15 +41,21 @@ impl CodeSpan {
                 return Self {
                     span: Span::new(value.source, begin - OPEN.len(), begin + code.len() + 2),
                     exact: false,
+                    quoted,
                 };
             }
             return Self {
                 span: Span::new(value.source, begin + lead, begin + code.trim_end().len()),
                 exact: true,
+                quoted,
             };
         }
         let end = raw[start..].find("}}").map_or(raw.len(), |at| start + at + 2);
-        Self { span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end), exact: false }
+        Self {
+            span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end),
+            exact: false,
+            quoted,
+        }
     }
 
     /// The place of a `${{` without its end.
@@ -100,7 +109,10 @@ impl Failure {
         // The engine counts a character that it does not know as one byte.
         self.range = self.range.map(|range| code.floor_char_boundary(range.start)..ceil(code, range.end));
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
-        let behind = self.behind().zip(at).and_then(|(text, at)| Some((text, at.end(code)?)));
+        let behind = self.behind().zip(at).and_then(|(text, at)| {
+            let text = if at.quoted { text.replace('"', "'") } else { text.to_owned() };
+            Some((text, at.end(code)?))
+        });
         let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
         let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
         diagnostic.notes = self.notes;

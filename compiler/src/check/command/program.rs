@@ -53,11 +53,12 @@ impl Command {
 
     /// The file of `python FILE.py`, also of `uv run FILE.py` and of one that starts itself.
     pub(crate) fn python_file(&self) -> Option<&str> {
-        if let Some(file) = self.words.first().filter(|word| word.ends_with(".py")) {
+        let is_file = |word: &str| camino::Utf8Path::new(word).extension() == Some("py");
+        if let Some(file) = self.words.first().filter(|word| is_file(word)) {
             return Some(file);
         }
         let first = self.arguments().iter().find(|word| !word.starts_with('-'))?;
-        (self.is_python() && camino::Utf8Path::new(first).extension() == Some("py")).then_some(first)
+        (self.is_python() && is_file(first)).then_some(first)
     }
 
     /// The value of a flag, `--flag=VALUE` or `--flag VALUE`; `-` and `_` inside the name are alike.

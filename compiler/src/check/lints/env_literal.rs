@@ -67,24 +67,19 @@ fn report(role: &RoleView<'_>, name: &str, used: &str) -> Diagnostic {
         "JOBC_JOB" => Some("${{ job.name }}".to_owned()),
         _ => role.constant(used).filter(|value| !value.contains('$')).map(str::to_owned),
     };
-    match value {
-        Some(value) => {
-            let note = format!("write `{value}` in place of `${used}`");
-            let at = role.env_at(name);
-            let braces = format!("${{{used}}}");
-            let in_braces = role.constant(name).is_some_and(|text| text.contains(&braces));
-            let whole = if in_braces { braces } else { format!("${used}") };
-            found.note(note).reword(&at, &whole, &value)
-        }
-        None => {
-            let line = shown(role, name, used);
-            let found = found.note(format!("set it in `run`, which a shell reads: `export {name}={line}`"));
-            if used.starts_with('(') {
-                return found;
-            }
-            found.note("the `env` of an image block is expanded too, with the variables of the base image")
-        }
+    if let Some(value) = value {
+        let note = format!("write `{value}` in place of `${used}`");
+        let braces = format!("${{{used}}}");
+        let in_braces = role.constant(name).is_some_and(|text| text.contains(&braces));
+        let whole = if in_braces { braces } else { format!("${used}") };
+        return found.note(note).reword(&role.env_at(name), &whole, &value);
     }
+    let line = shown(role, name, used);
+    let found = found.note(format!("set it in `run`, which a shell reads: `export {name}={line}`"));
+    if used.starts_with('(') {
+        return found;
+    }
+    found.note("the `env` of an image block is expanded too, with the variables of the base image")
 }
 
 /// The value as a shell takes it, unless it is long or has letters that would have to be quoted.

@@ -121,7 +121,9 @@ fn renumbered(
 
 fn world(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher, sink: &mut Sink) {
     let flags = flags(&WORLD, launcher);
-    let Some(((flag, word), wanted)) = command.one_of(flags).zip(role.number(command, flags)) else { return };
+    let Some(((flag, written), wanted)) = command.one_of(flags).zip(role.number(command, flags)) else {
+        return;
+    };
     let world = match &view.plan.distributed {
         Some(distributed) if role.member.is_some() => distributed.world_size,
         _ if launcher == Launcher::Accelerate && role.gpus() > 0 => {
@@ -150,7 +152,7 @@ fn world(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Laun
     }
     let number =
         if role.member.is_some() { "${{ distributed.world_size }}".to_owned() } else { world.to_string() };
-    sink.push(renumbered(role, found, (flag, word), &number));
+    sink.push(renumbered(role, found, (flag, written), &number));
 }
 
 /// `--standalone` where `distributed` joins the instances.

@@ -37,7 +37,7 @@ pub(super) fn check(written: &Written<'_>, sink: &mut Sink) {
     if !written.is_command() {
         return;
     }
-    let (quotes, blanks, dashes) = unquoted(written.text);
+    let Unquoted { quotes, blanks, dashes } = unquoted(written.text);
     if let Some(first) = dashes.first() {
         let shown = &written.text[first.clone()];
         let instead = |found: &str| hyphens(found);
@@ -101,9 +101,18 @@ fn enclosed(text: &str) -> Option<&str> {
     (alike && !inner.contains(|c| straight(c).is_some())).then_some(inner)
 }
 
+/// Parts of a script that are letters to a shell.
+#[derive(Default)]
+struct Unquoted {
+    quotes: Vec<Range<usize>>,
+    blanks: Vec<Range<usize>>,
+    /// Options that begin with a dash.
+    dashes: Vec<Range<usize>>,
+}
+
 /// The typographic quotes, blanks, and options with dashes of a script outside of quotes and comments.
-fn unquoted(script: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>, Vec<Range<usize>>) {
-    let (mut quotes, mut blanks, mut dashes) = (Vec::new(), Vec::new(), Vec::new());
+fn unquoted(script: &str) -> Unquoted {
+    let Unquoted { mut quotes, mut blanks, mut dashes } = Unquoted::default();
     let mut open: Option<char> = None;
     let mut before = ' ';
     let mut comment = false;
@@ -122,7 +131,7 @@ fn unquoted(script: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>, Vec<Range<us
         }
         before = if before == '\\' { ' ' } else { c };
     }
-    (quotes, blanks, dashes)
+    Unquoted { quotes, blanks, dashes }
 }
 
 /// The dash and the name of an option; a dash alone is a word.
@@ -141,9 +150,9 @@ mod tests {
     #[test]
     fn only_what_a_shell_would_misread_is_found() {
         let check = |script: &str, counts: (usize, usize)| {
-            let (quotes, blanks, dashes) = unquoted(script);
+            let Unquoted { quotes, blanks, dashes } = unquoted(script);
             assert_eq!((quotes.len(), blanks.len()), counts, "{script}");
-            assert_eq!(dashes, [], "{script}");
+            assert!(dashes.is_empty(), "{script}");
         };
         check("python -c “print(1)”", (2, 0));
         check("echo \"he said “hi”\" # “no”\necho ‘a’", (2, 0));
@@ -155,7 +164,7 @@ mod tests {
     fn options_with_dashes_get_hyphens() {
         let check = |script: &str, expected: &[&str]| {
             let found: Vec<String> =
-                unquoted(script).2.into_iter().map(|range| hyphens(&script[range])).collect();
+                unquoted(script).dashes.into_iter().map(|range| hyphens(&script[range])).collect();
             assert_eq!(found, expected, "{script}");
         };
         check("python t.py –epochs 3 —lr=1 –v", &["--epochs", "--lr", "-v"]);
