@@ -114,6 +114,7 @@ pub fn plan_document(
     let targets_document = request.targets.and_then(|id| parse::parse(sources, id, sink));
     let document = document.and_then(|d| template::expand_templates(d, sources, request.files, sink));
     let format = document.as_ref().and_then(import::format_of);
+    let original = document.clone().filter(|_| format.is_some());
     let document = document.and_then(|d| import::import(d, sources, sink));
     let targets = targets_document.as_ref().and_then(|d| validate::targets(d, sink));
     let lock = Lock::read(request.locking, request.job, request.files, sources, sink);
@@ -127,10 +128,14 @@ pub fn plan_document(
         if let Some(format) = format {
             import::in_its_words(format, sink);
         }
-        sink.locate(DocumentId::Job, document);
+        sink.locate(DocumentId::Job, document, sources);
+    }
+    if let (None, Some(original)) = (&document, &original) {
+        // A job of OpenPAI that is refused.
+        sink.locate(DocumentId::Job, original, sources);
     }
     if let Some(document) = &targets_document {
-        sink.locate(DocumentId::Targets, document);
+        sink.locate(DocumentId::Targets, document, sources);
     }
     template::show_uses(sources, sink);
     if sink.stops_the_plan() {
@@ -375,19 +380,24 @@ fn silence(document: &Document, sink: &mut Sink) {
 }
 
 /// Reports what the backends cannot express of every planned job, as [`lower_all`] does, and makes no files.
-pub fn check_all(planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
+pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
     for job in &planned.jobs {
         lower::check(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
     }
-    finish_lowering(planned, sink);
+    finish_lowering(sources, planned, sink);
 }
 
 /// Lowers every planned job and reports what its backends cannot express; one list a job, in their order.
-pub fn lower_all(planned: &Planning, request: &Request<'_>, sink: &mut Sink) -> Vec<Vec<BackendOutput>> {
+pub fn lower_all(
+    sources: &Sources,
+    planned: &Planning,
+    request: &Request<'_>,
+    sink: &mut Sink,
+) -> Vec<Vec<BackendOutput>> {
     let one =
         |job| lower::lower(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
     let all = planned.jobs.iter().map(one).collect();
-    finish_lowering(planned, sink);
+    finish_lowering(sources, planned, sink);
     all
 }
 
@@ -402,20 +412,20 @@ fn context<'a>(job: &JobPlan, request: &Request<'a>) -> Context<'a> {
 }
 
 /// Takes out what the job allows, and finds the places of what is left.
-fn finish_lowering(planned: &Planning, sink: &mut Sink) {
+fn finish_lowering(sources: &Sources, planned: &Planning, sink: &mut Sink) {
     silence(&planned.document, sink);
     if let Some(format) = planned.format {
         import::in_its_words(format, sink);
     }
-    sink.locate(DocumentId::Job, &planned.document);
+    sink.locate(DocumentId::Job, &planned.document, sources);
     if let Some(targets) = &planned.targets {
-        sink.locate(DocumentId::Targets, targets);
+        sink.locate(DocumentId::Targets, targets, sources);
     }
 }
 
 /// Runs the passes after the plan: files as bytes.
 pub fn build(sources: &Sources, planned: Planning, request: &Request<'_>, sink: &mut Sink) -> Vec<Output> {
-    let lowered = lower_all(&planned, request, sink);
+    let lowered = lower_all(sources, &planned, request, sink);
     template::show_uses(sources, sink);
     if sink.has_errors() {
         return vec![];

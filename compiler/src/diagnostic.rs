@@ -1,14 +1,16 @@
 //! What is wrong, where, and what to write instead: a diagnostic is data, and rendering it is another matter.
 
 pub mod codes;
+mod edit;
 pub mod render;
 
 use std::ops::Range;
 
 use jobc_schema::Pointer;
+use serde_json::Value as Json;
 
 use crate::document::{Document, Part};
-use crate::source::{SourceId, Span};
+use crate::source::{SourceId, Sources, Span};
 
 pub use codes::Code;
 
@@ -85,6 +87,21 @@ pub enum Place {
         start: usize,
         /// Where it ends.
         end: usize,
+    },
+    /// The entry at a path of a document, for an edit whose text is its value as JSON: an entry that is not there yet
+    /// is added, with the maps around it. Without a text the entry is removed.
+    Entry {
+        /// Which document.
+        document: DocumentId,
+        /// Where in it.
+        pointer: Pointer,
+    },
+    /// Words of the value at a path of the job file, for an edit: they are there once.
+    Words {
+        /// Where in the job file.
+        pointer: Pointer,
+        /// The words.
+        words: String,
     },
 }
 
@@ -204,6 +221,60 @@ impl Diagnostic {
     ) -> Self {
         let edits = vec![Edit { place, text: text.into() }];
         self.fixes.push(Fix { message: message.into(), edits, safety });
+        self
+    }
+}
+
+impl Diagnostic {
+    /// Offers a value for a path of the job file: `write \`key: value\``.
+    #[must_use]
+    pub fn set(self, pointer: &Pointer, value: impl Into<Json>) -> Self {
+        self.set_in(DocumentId::Job, pointer, value)
+    }
+
+    /// The same for a path of either document.
+    #[must_use]
+    pub fn set_in(self, document: DocumentId, pointer: &Pointer, value: impl Into<Json>) -> Self {
+        let value = value.into();
+        let key = pointer.last().unwrap_or_default();
+        let message = format!("write `{key}: {}`", edit::flow(&value, false));
+        let place = Place::Entry { document, pointer: pointer.clone() };
+        self.fix(message, place, value.to_string(), Safety::Unsafe)
+    }
+
+    /// Offers to leave out an entry of the job file.
+    #[must_use]
+    pub fn remove(self, pointer: &Pointer) -> Self {
+        let message = format!("remove `{}`", pointer.last().unwrap_or_default());
+        let place = Place::Entry { document: DocumentId::Job, pointer: pointer.clone() };
+        self.fix(message, place, "", Safety::Unsafe)
+    }
+
+    /// Offers other words in a command, or to leave them out.
+    #[must_use]
+    pub fn reword(self, pointer: &Pointer, words: &str, new: &str) -> Self {
+        let place = Place::Words { pointer: pointer.clone(), words: words.to_owned() };
+        let message = if new.is_empty() {
+            format!("remove `{}`", words.trim())
+        } else {
+            format!("write `{}`", new.trim())
+        };
+        self.fix(message, place, new, Safety::Unsafe)
+    }
+}
+
+impl Diagnostic {
+    /// Makes the last fix write an entry as well.
+    #[must_use]
+    pub fn also(mut self, pointer: &Pointer, value: impl Into<Json>) -> Self {
+        if let Some(fix) = self.fixes.last_mut() {
+            let value = value.into();
+            let key = pointer.last().unwrap_or_default();
+            let and = if fix.message.starts_with("remove") { ", and write" } else { " and" };
+            fix.message += &format!("{and} `{key}: {}`", edit::flow(&value, false));
+            let place = Place::Entry { document: DocumentId::Job, pointer: pointer.clone() };
+            fix.edits.push(Edit { place, text: value.to_string() });
+        }
         self
     }
 }
@@ -328,41 +399,16 @@ impl Sink {
 
     /// Turns paths of one document into spans.
     ///
-    /// A path whose document was never parsed is left as it is; renderers then show no excerpt.
-    pub fn locate(&mut self, id: DocumentId, document: &Document) {
-        let settle = |place: &mut Place| {
-            *place = Place::Span(match place {
-                Place::Path { document: of, pointer, part } if *of == id => document.span(pointer, *part),
-                Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
-                    .span_inside(pointer, text, *start..*end)
-                    .unwrap_or_else(|| document.span(pointer, Part::Value)),
-                _ => return,
-            });
-        };
-        // A text that the file does not have letter by letter cannot be edited in part.
-        let editable = |edit: &Edit| match &edit.place {
-            Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
-                document.span_inside(pointer, text, *start..*end).is_some()
-            }
-            _ => true,
-        };
+    /// A path whose document was never parsed is left as it is; renderers then show no excerpt. A fix with an edit
+    /// that the file has no place for is left out.
+    pub fn locate(&mut self, id: DocumentId, document: &Document, sources: &Sources) {
         for diagnostic in &mut self.diagnostics {
-            diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place));
-            diagnostic.fixes.retain(|fix| fix.edits.iter().all(editable));
-            for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
-                let key = match &edit.place {
-                    Place::Path { document: of, pointer, part: Part::Key }
-                        if *of == id && !edit.text.starts_with('"') =>
-                    {
-                        document.name_at(pointer)
-                    }
-                    _ => None,
-                };
-                settle(&mut edit.place);
-                if let (Some(name), Place::Span(span)) = (key, &mut edit.place) {
-                    *span = unquoted(*span, &name);
-                }
-            }
+            diagnostic.labels.iter_mut().for_each(|label| settle(&mut label.place, id, document));
+            diagnostic.fixes.retain_mut(|fix| {
+                let all = fix.edits.iter_mut().all(|edit| settle_edit(edit, id, document, sources).is_some());
+                fix.edits.sort_by_key(|edit| edit.place.span().map(|span| span.start));
+                all
+            });
         }
     }
 
@@ -383,4 +429,56 @@ impl Sink {
         }
         seen
     }
+}
+
+/// Finds the bytes of a place, if it is one of that document.
+fn settle(place: &mut Place, id: DocumentId, document: &Document) {
+    *place = Place::Span(match place {
+        Place::Path { document: of, pointer, part } if *of == id => document.span(pointer, *part),
+        Place::Inside { pointer, text, start, end } if id == DocumentId::Job => document
+            .span_inside(pointer, text, *start..*end)
+            .unwrap_or_else(|| document.span(pointer, Part::Value)),
+        _ => return,
+    });
+}
+
+/// Finds the bytes of an edit; nothing where the document has no place for it.
+fn settle_edit(edit: &mut Edit, id: DocumentId, document: &Document, sources: &Sources) -> Option<()> {
+    let in_part = matches!(edit.place, Place::Inside { .. } | Place::Words { .. });
+    match &edit.place {
+        // A text that the file does not have letter by letter cannot be edited in part.
+        Place::Inside { pointer, text, start, end } if id == DocumentId::Job => {
+            edit.place = Place::Span(document.span_inside(pointer, text, *start..*end)?);
+        }
+        Place::Path { document: of, pointer, part: Part::Key }
+            if *of == id && !edit.text.starts_with('"') =>
+        {
+            let (span, name) = (document.span(pointer, Part::Key), document.name_at(pointer));
+            edit.place = Place::Span(name.map_or(span, |name| unquoted(span, &name)));
+        }
+        Place::Entry { document: of, pointer } if *of == id && edit.text.is_empty() => {
+            edit.place = Place::Span(edit::removal(document, sources, pointer)?);
+        }
+        Place::Entry { document: of, pointer } if *of == id => {
+            let value = serde_json::from_str(&edit.text).ok()?;
+            let (span, text) = edit::entry(document, sources, pointer, &value)?;
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        Place::Words { pointer, words } if id == DocumentId::Job => {
+            let (span, text) = edit::words(document, sources, pointer, (words, &edit.text))?;
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        Place::Path { document: of, pointer, part: Part::Value } if *of == id => {
+            let (span, text) = edit::whole(document, sources, pointer, std::mem::take(&mut edit.text));
+            (edit.place, edit.text) = (Place::Span(span), text);
+        }
+        _ => settle(&mut edit.place, id, document),
+    }
+    if !in_part
+        && let Place::Span(span) = &edit.place
+        && let Some(text) = edit::as_json(document, sources, *span, &edit.text)
+    {
+        edit.text = text;
+    }
+    Some(())
 }

@@ -37,7 +37,7 @@ pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Si
         return RewriteResult::Refused;
     };
     let sound = validate::validate(&document, sink);
-    sink.locate(DocumentId::Job, &document);
+    sink.locate(DocumentId::Job, &document, sources);
     if !sound {
         return RewriteResult::Refused;
     }

@@ -46,7 +46,14 @@ pub fn salvage(document: &Document, errors: &[Diagnostic]) -> Option<Document> {
         };
         let parent = pointer.parent()?.last().unwrap_or_default();
         let own = pointer.last()?;
-        // A port whose number is wrong is declared all the same.
+        // A port or role whose name cannot be one is declared all the same.
+        if error.code == codes::BAD_NAME
+            && *part == Part::Key
+            && ["ports", "roles"].contains(&parent.as_str())
+        {
+            continue;
+        }
+        // So is a port whose number is wrong.
         if parent == "ports" && *part == Part::Value {
             put(&mut left, pointer, Value::String("auto".to_owned()));
             continue;
@@ -123,7 +130,7 @@ mod tests {
             ))
         };
         assert!(ports("{a: 0, b: 80}").contains(r#""ports":{"a":"auto","b":80}"#));
-        assert_eq!(ports("{A: 80}"), "-");
+        assert!(ports("{A: 80, b: 80}").contains(r#""ports":{"A":80,"b":80}"#));
     }
 
     #[test]

@@ -165,8 +165,8 @@ impl Case<'_> {
         let lowered = planned.as_ref().map(|planned| {
             let lowered = {
                 let (mut checked, mut lowered) = (Sink::new(), Sink::new());
-                check_all(planned, &request, &mut checked);
-                let files = lower_all(planned, &request, &mut lowered);
+                check_all(&sources, planned, &request, &mut checked);
+                let files = lower_all(&sources, planned, &request, &mut lowered);
                 assert_eq!(checked.finish(), lowered.finish(), "`check` and `build` find the same");
                 files
             };

@@ -45,7 +45,7 @@ fn check_one(args: &JobArgs) -> Result<(Sources, Vec<Diagnostic>), InputError> {
     let mut sources = std::mem::take(&mut input.sources);
     let request = input.request(args, &to_job);
     if let Some(planned) = plan(&mut sources, &request, &mut sink) {
-        check_all(&planned, &request, &mut sink);
+        check_all(&sources, &planned, &request, &mut sink);
     }
     Ok((sources, sink.finish()))
 }

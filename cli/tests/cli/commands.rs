@@ -242,6 +242,8 @@ fn backends_shows_a_table_and_its_reasons() {
         assert_eq!((&*answer(feature, "kubernetes"), &*answer(feature, "openpai")), ("setting", "setting"));
     }
     assert_eq!(answer("gang: required", "kubernetes"), "setting");
+    // With the `gpus` of the target.
+    assert_eq!(answer("gpu: all", "oci"), "setting");
     assert_eq!(answer("gang: {min}", "kubernetes"), "no");
     directory.write("targets.yaml", "version: 1\ntargets:\n  lab: {backends: [kubernetes]}\n");
     let lab: Value = serde_json::from_str(
@@ -424,6 +426,18 @@ fn a_plan_as_a_command_of_docker_is_whole() {
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }
+}
+
+#[test]
+fn a_summary_names_the_instances_that_a_command_asks_for() {
+    let directory = Directory::with_job(
+        "version: 1\nname: two\nimage: busybox:1.36\nroles:\n  \
+         a: {instances: 2, run: serve, resources: {ports: {web: auto}}}\n  \
+         b: {run: \"get ${{ hosts.a[1] }}:${{ ports.a.web[1] }}\"}\n",
+    );
+    let summary = directory.jobc(&["plan", "--target", "local"]).exits(0).out;
+    let command = "get ${{ hosts.a[1] }}:${{ ports.a.web[1] }}";
+    assert!(summary.contains(command), "{summary}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ codes! {
     UNKNOWN_DEFAULT "J0120" "unknown target in `default`";
     UNUSED_SETTINGS "J0121" "a target has settings for a backend that it does not use";
     FOREIGN_FILE "J0122" "the file belongs to another tool";
-    TYPOGRAPHY "J0150" "quotes or spaces of a word processor";
+    TYPOGRAPHY "J0150" "quotes, dashes or spaces of a word processor";
     OTHER_EXPRESSION "J0151" "an expression as another tool writes it";
 
     // ---- J02xx: templates, parameters, resolve --------------------------------------------------

@@ -37,7 +37,10 @@ fn inspect_with(text: &str, target: Option<&str>, args: &[(&str, &str)]) -> (Opt
                 let at = sources.get(source).line_column(span.start);
                 format!("{}:{} {:?}", at.line, at.column, sources.slice(*span))
             }
-            Place::Path { pointer, .. } | Place::Inside { pointer, .. } => pointer.to_string(),
+            Place::Path { pointer, .. }
+            | Place::Inside { pointer, .. }
+            | Place::Entry { pointer, .. }
+            | Place::Words { pointer, .. } => pointer.to_string(),
         };
         let _ = writeln!(shown, "{:?} {} {place}\n  {}", found.severity, found.code, found.message);
         for note in &found.notes {

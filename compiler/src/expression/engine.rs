@@ -8,7 +8,7 @@ use jobc_schema::Scalar;
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, UndefinedBehavior, Value};
 
-use super::failure::{Failure, empty, failure, keys_note, missing, too_long, undefined};
+use super::failure::{Failure, JOIN, empty, failure, keys_note, missing, too_long, undefined};
 use super::holes::{Hole, HoleList};
 use super::names::{Key, Path, paths, quote_dashes};
 use super::scopes::Scope;
@@ -219,7 +219,7 @@ impl Outcome {
                 )
                 .note(match value.downcast_object_ref::<HoleList>() {
                     Some(HoleList { joined: None, .. }) => ONE_OF_PORTS,
-                    _ => "write `| join(\",\")` behind it, or pick one with `[0]`",
+                    _ => JOIN,
                 })),
                 ValueKind::Map => Err(Failure::new(
                     codes::EXPRESSION_VALUE,

@@ -27,6 +27,9 @@ pub struct Failure {
     pub near: Option<Box<str>>,
 }
 
+/// Advice for a list inside text.
+pub(super) const JOIN: &str = "write `| join(\",\")` behind it, or pick one with `[0]`";
+
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>, label: impl Into<String>) -> Self {
         Self {
@@ -37,6 +40,11 @@ impl Failure {
             notes: vec![],
             near: None,
         }
+    }
+
+    /// What can be written behind the code.
+    pub(super) fn behind(&self) -> Option<&'static str> {
+        self.notes.iter().any(|note| note == JOIN).then_some(" | join(\",\")")
     }
 
     pub(super) fn at(mut self, range: Range<usize>) -> Self {

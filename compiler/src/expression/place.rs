@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::failure::Failure;
 use super::split::{Expression, OPEN};
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, Place, Safety};
 use crate::source::{Sources, Span};
 
 /// The place of the code of an expression in a source.
@@ -14,6 +14,8 @@ pub struct CodeSpan {
     pub span: Span,
     /// Whether the span is that of the code, letter by letter.
     pub exact: bool,
+    /// Whether the value is in double quotes.
+    pub quoted: bool,
 }
 
 impl CodeSpan {
@@ -22,8 +24,9 @@ impl CodeSpan {
     /// Quotes, block scalars and indentation make the source differ from the value, so the expression is looked
     /// for by its number.
     pub fn find(sources: &Sources, value: Span, text: &str, expression: &Expression<'_>) -> Self {
-        let whole = Self { span: value, exact: false };
         let raw = sources.slice(value);
+        let quoted = raw.starts_with('"');
+        let whole = Self { span: value, exact: false, quoted };
         if raw.matches(OPEN).count() != text.matches(OPEN).count() {
             return whole;
         }
@@ -38,15 +41,21 @@ impl CodeSpan {
                 return Self {
                     span: Span::new(value.source, begin - OPEN.len(), begin + code.len() + 2),
                     exact: false,
+                    quoted,
                 };
             }
             return Self {
                 span: Span::new(value.source, begin + lead, begin + code.trim_end().len()),
                 exact: true,
+                quoted,
             };
         }
         let end = raw[start..].find("}}").map_or(raw.len(), |at| start + at + 2);
-        Self { span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end), exact: false }
+        Self {
+            span: Span::new(value.source, begin - OPEN.len(), value.start as usize + end),
+            exact: false,
+            quoted,
+        }
     }
 
     /// The place of a `${{` without its end.
@@ -69,6 +78,13 @@ impl CodeSpan {
         alone.then_some(Place::Span(span))
     }
 
+    /// The place behind the code, if it is there letter by letter and has no quotes around it.
+    fn end(self, code: &str) -> Option<Place> {
+        let end = self.span.start as usize + code.trim().len();
+        let there = self.exact && self.span.range().len() == code.trim().len();
+        there.then_some(Place::Span(Span::new(self.span.source, end, end)))
+    }
+
     /// The span of a range of the code.
     pub fn part(self, code: &str, range: Option<&Range<usize>>) -> Span {
         let lead = code.len() - code.trim_start().len();
@@ -82,16 +98,32 @@ impl CodeSpan {
     }
 }
 
+/// The end of the character that a byte is in.
+fn ceil(code: &str, at: usize) -> usize {
+    (at..code.len()).find(|&at| code.is_char_boundary(at)).unwrap_or(code.len())
+}
+
 impl Failure {
     /// The finding, shown at the code, or at the place of the whole value where the code's is not known.
-    pub fn diagnose(self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+    pub fn diagnose(mut self, code: &str, at: Option<CodeSpan>, value: Place) -> Diagnostic {
+        // The engine counts a character that it does not know as one byte.
+        self.range = self.range.map(|range| code.floor_char_boundary(range.start)..ceil(code, range.end));
         let name = at.zip(self.range.as_ref()).and_then(|(at, range)| at.name(code, range));
+        let behind = self.behind().zip(at).and_then(|(text, at)| {
+            let text = if at.quoted { text.replace('"', "'") } else { text.to_owned() };
+            Some((text, at.end(code)?))
+        });
         let place = at.map_or(value, |at| Place::Span(at.part(code, self.range.as_ref())));
         let mut diagnostic = Diagnostic::error(self.code, self.message).at_place(place, self.label);
         diagnostic.notes = self.notes;
         match (name, self.near) {
             (Some(name), Some(near)) => diagnostic.write(name, &near),
-            _ => diagnostic,
+            _ => match behind {
+                Some((text, place)) => {
+                    diagnostic.fix(format!("write `{}`", text.trim()), place, text, Safety::Unsafe)
+                }
+                None => diagnostic,
+            },
         }
     }
 }

@@ -120,7 +120,9 @@ fn keep(format: Format, code: Code, edits: &mut [crate::diagnostic::Edit], messa
             true
         }
         Place::Path { .. } => alike,
-        Place::Inside { .. } | Place::Span(_) => true,
+        // A key of jobc's.
+        Place::Entry { .. } => false,
+        Place::Inside { .. } | Place::Words { .. } | Place::Span(_) => true,
     })
 }
 

@@ -27,7 +27,8 @@ pub(super) fn resolve_elastic(
             Diagnostic::error(codes::ELASTIC, format!("`{name}` has no elastic rendezvous"))
                 .at_key(&at, "")
                 .at(&Pointer::ROOT.keys(["distributed", "framework"]), "the framework")
-                .note("remove `elastic`, or write `framework: torchrun`"),
+                .note("only `framework: torchrun` has one: remove `elastic`")
+                .remove(&at),
         );
         return None;
     }
@@ -56,7 +57,9 @@ fn check_instances(
             Diagnostic::error(codes::ELASTIC, format!("`min` {min} is greater than `max` {max}"))
                 .at(&at.key("min"), "")
                 .at(&at.key("max"), "")
-                .note("write a `min` of at most `max`"),
+                .note("write a `min` of at most `max`")
+                .set(&at.key("min"), max)
+                .also(&at.key("max"), min),
         );
         return;
     }
@@ -78,7 +81,8 @@ fn check_instances(
             )
             .at(&at.key(if facts.instances < min { "min" } else { "max" }), "")
             .at(&Pointer::ROOT.keys(["roles", &member.role, "instances"]), "what is started")
-            .note(format!("write `instances` from {min} to {max}")),
+            .note(format!("write `instances` from {min} to {max}"))
+            .set(&Pointer::ROOT.keys(["roles", &member.role, "instances"]), facts.instances.clamp(min, max)),
         );
     }
 }
@@ -89,12 +93,15 @@ fn check_store(elastic: &Elastic, at: &Pointer, sink: &mut Sink) {
         (Some(_), ElasticBackend::C10d) => sink.push(
             Diagnostic::error(codes::ELASTIC, "`endpoint` does not go with `backend: c10d`")
                 .at_key(&at.key("endpoint"), "")
-                .note("the store is on the first instance; remove `endpoint`, or write `backend: etcd-v2`"),
+                .note("the store is on the first instance; remove `endpoint`, or write `backend: etcd-v2`")
+                .remove(&at.key("endpoint"))
+                .set(&at.key("backend"), "etcd-v2"),
         ),
         (None, ElasticBackend::EtcdV2 | ElasticBackend::Etcd) => sink.push(
             Diagnostic::error(codes::ELASTIC, format!("`backend: {name}` needs an `endpoint`"))
                 .at(&at.key("backend"), "")
-                .note("write the server, as in `endpoint: etcd.example.com:2379`, or `backend: c10d`"),
+                .note("write the server, as in `endpoint: etcd.example.com:2379`, or `backend: c10d`")
+                .set(&at.key("backend"), "c10d"),
         ),
         _ => {}
     }

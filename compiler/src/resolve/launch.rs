@@ -119,7 +119,9 @@ pub(super) fn check_commands(
                         sink.push(
                             Diagnostic::error(codes::LAUNCH, format!("`{key}` of `{name}` never runs"))
                                 .at_key(&at.key(key), format!("`{launcher}` starts the processes here"))
-                                .note("remove it, or write `launch: all` under `distributed`"),
+                                .note("remove it, or write `launch: all` under `distributed`")
+                                .remove(&at.key(key))
+                                .set(&Pointer::ROOT.keys(["distributed", "launch"]), "all"),
                         );
                     }
                 }

@@ -52,7 +52,7 @@ fn plans(text: &str) -> (Sources, Vec<JobPlan>, Vec<Diagnostic>) {
                 ));
             }
         }
-        sink.locate(DocumentId::Job, &document);
+        sink.locate(DocumentId::Job, &document, &sources);
     }
     (sources, plans, sink.finish())
 }

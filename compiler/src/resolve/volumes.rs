@@ -100,7 +100,8 @@ fn check_job_volume(context: &Context<'_>, name: &str, data: &Data, at: &Pointer
                 format!("no role can write to `{name}`, which is empty when the job starts"),
             )
             .at(&at.key("source"), "lives as long as the job")
-            .note("write `writable: true` next to it, or for the role that writes it"),
+            .note("write `writable: true` next to it, or for the role that writes it")
+            .set(&at.key("writable"), true),
         );
     }
 }

@@ -5,8 +5,9 @@ use std::fmt;
 use jobc_schema::job::ParamRules;
 use jobc_schema::scalar::ScalarKind;
 
-use crate::diagnostic::{Diagnostic, Place, Sink, codes, unquoted};
+use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes, unquoted};
 use crate::document::{Entry, Node, Value};
+use crate::source::Span;
 use crate::suggest;
 
 /// What a template may be laid under.
@@ -75,7 +76,18 @@ impl Template {
             _ => {
                 let at = root.get("kind").map_or(root.span, |node| node.span);
                 let message = "a template needs a kind: write `kind: job` or `kind: role`";
-                sink.push(Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(at, ""));
+                let mut found = Diagnostic::error(codes::TEMPLATE_FORM, message).at_span(at, "");
+                let first = root.entries().first().map(|entry| entry.key_span);
+                // Not in braces.
+                if let Some(first) = first.filter(|first| first.start == root.span.start) {
+                    let place = Place::Span(Span { end: first.start, ..first });
+                    for kind in ["job", "role"] {
+                        let text = format!("kind: {kind}\n");
+                        found =
+                            found.fix(format!("write `kind: {kind}`"), place.clone(), text, Safety::Unsafe);
+                    }
+                }
+                sink.push(found);
                 None
             }
         };

@@ -158,7 +158,7 @@ fn a_document_without_templates_stays() {
     let document = parse(&sources, id, &mut sink).unwrap();
     let expanded = expand_templates(document.clone(), &mut sources, &files(&[]), &mut sink);
     assert_eq!(expanded, Some(document));
-    sink.locate(DocumentId::Job, &expanded.unwrap());
+    sink.locate(DocumentId::Job, &expanded.unwrap(), &sources);
 }
 
 #[test]

@@ -44,6 +44,10 @@ pub(super) fn report_word(
         let safety = if other.is_some() { Safety::Unsafe } else { Safety::Safe };
         diagnostic = report.rewrite(diagnostic, &refused.at, &report.string(near), safety);
     }
+    if let Some(percent) = kinds::percent(refused, text) {
+        let slice = kinds::slice(percent, report);
+        diagnostic = report.rewrite(diagnostic, &refused.at, &slice, Safety::Unsafe);
+    }
     for note in kinds::advice(refused) {
         diagnostic = diagnostic.note(note);
     }

@@ -46,6 +46,32 @@ fn is_gpu(refused: &RefusedValue<'_>) -> bool {
         || matches!(&refused.segments[..], [.., gpu, count] if gpu == "gpu" && count == "count")
 }
 
+/// Whether a text is a number that is not whole: `"0.5"`, `50%`.
+fn is_fraction(text: &str) -> bool {
+    let number = text.trim().trim_end_matches('%');
+    number.parse::<f64>().is_ok_and(|number| number.fract() != 0.0 || text.trim().ends_with('%'))
+}
+
+/// The slice of a card that a part of a GPU means, as the file writes it.
+pub(super) fn slice(percent: u32, report: &Report<'_>) -> String {
+    let (count, share, cores) = (report.string("count"), report.string("share"), report.string("cores"));
+    format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}")
+}
+
+/// The hundredths of a card that a text asks for: `"0.5"`, `50%`.
+pub(super) fn percent(refused: &RefusedValue<'_>, text: &str) -> Option<u32> {
+    let text = text.trim();
+    let part = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().ok()? / 100.0,
+        None => text.parse::<f64>().ok()?,
+    };
+    // A float to u32 saturates.
+    let percent = (part * 100.0).round();
+    let is_part = is_gpu(refused) && refused.last() == "gpu" && (1.0..100.0).contains(&percent);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and 99")]
+    is_part.then_some(percent as u32)
+}
+
 /// What else helps where people write what other tools take.
 pub(super) fn advice(refused: &RefusedValue<'_>) -> Vec<&'static str> {
     match &refused.node.value {
@@ -55,6 +81,11 @@ pub(super) fn advice(refused: &RefusedValue<'_>) -> Vec<&'static str> {
             ]
         }
         Value::Number { number, .. } if is_gpu(refused) && number.is_f64() => {
+            vec![
+                "a part of a GPU is a slice: write `gpu: {count: 1, share: {cores: 50}}`, or `share: {memory: 10GiB}`",
+            ]
+        }
+        Value::String(text) if is_gpu(refused) && is_fraction(text) => {
             vec![
                 "a part of a GPU is a slice: write `gpu: {count: 1, share: {cores: 50}}`, or `share: {memory: 10GiB}`",
             ]
@@ -140,13 +171,11 @@ fn advise(
     let at = &refused.at;
     let diagnostic = advice(refused).into_iter().fold(diagnostic, Diagnostic::note);
     match &refused.node.value {
-        Value::Number { number, .. } if is_gpu(refused) && number.is_f64() => {
-            let percent = number.as_f64().filter(|n| *n > 0.0 && *n < 1.0).map(|n| (n * 100.0).round());
-            let Some(percent) = percent.filter(|_| refused.last() == "gpu") else { return diagnostic };
-            let (count, share, cores) =
-                (report.string("count"), report.string("share"), report.string("cores"));
-            let text = format!("{{{count}: 1, {share}: {{{cores}: {percent}}}}}");
-            report.rewrite(diagnostic, at, &text, Safety::Unsafe)
+        Value::Number { number, text } if is_gpu(refused) && number.is_f64() => {
+            match percent(refused, text) {
+                Some(percent) => report.rewrite(diagnostic, at, &slice(percent, report), Safety::Unsafe),
+                None => diagnostic,
+            }
         }
         Value::Number { text, .. } if is_mode(refused) => match modes::repair(text) {
             Some((mode, safety)) => report.rewrite(diagnostic, at, &quoted(&mode), safety),

@@ -31,7 +31,7 @@ fn findings(text: &str) -> (Sources, Vec<Diagnostic>) {
     let mut sink = Sink::new();
     let fine = super::validate(&document, &mut sink);
     assert_eq!(fine, !sink.has_errors(), "{text}");
-    sink.locate(DocumentId::Job, &document);
+    sink.locate(DocumentId::Job, &document, &sources);
     (sources, sink.finish())
 }
 

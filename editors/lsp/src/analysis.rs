@@ -56,7 +56,7 @@ impl Analysis {
             None => compile::plan(&mut sources, &request, &mut sink),
         };
         if let Some(planned) = &planned {
-            compile::check_all(planned, &request, &mut sink);
+            compile::check_all(&sources, planned, &request, &mut sink);
         }
         Self { sources, job, findings: sink.finish(), planned, has_targets: targets.is_some() }
     }
@@ -68,7 +68,7 @@ impl Analysis {
         let mut sink = Sink::new();
         if let Some(document) = parse::parse(&sources, id, &mut sink) {
             validate::targets(&document, &mut sink);
-            sink.locate(DocumentId::Targets, &document);
+            sink.locate(DocumentId::Targets, &document, &sources);
         }
         Self { sources, job: id, findings: sink.finish(), planned: None, has_targets: true }
     }

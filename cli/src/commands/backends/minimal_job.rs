@@ -173,6 +173,7 @@ pub(super) fn equipped() -> Value {
     let provider = |name: &str| kubernetes(json!({"gpu": {"provider": name}}));
     json!({
         "local": {"backends": ["dockerfile", "oci", "cgroup"], "registry": "example.com/team"},
+        "host": {"backends": ["oci"], "gpus": {"cards": [{"model": "A100-80GB", "count": 8}]}},
         "cluster": kubernetes(json!({
             "queue": {"kueue": "q"}, "storage": {DATA: {"pvc": "d"}}, "rdma": "rdma/hca"
         })),

@@ -153,12 +153,18 @@ fn command(command: &CommandPlan) -> String {
 /// A text; what is known only when the job runs in the words of a job file.
 fn text(text: &Text) -> String {
     use jobc_schema::plan::Reference::{Host, Hosts, Index, Port, Ports, Rank};
+    let at = |index: &Option<u32>| index.map_or(String::new(), |index| format!("[{index}]"));
     let piece = |piece: &Piece| match piece {
         Piece::Literal(text) => text.clone(),
         Piece::Reference(Index {}) => "${{ instance.index }}".to_owned(),
         Piece::Reference(Rank { .. }) => "$JOBC_RANK".to_owned(),
-        Piece::Reference(Host { role, .. } | Hosts { role, .. }) => format!("${{{{ hosts.{role} }}}}"),
-        Piece::Reference(Port { label, .. } | Ports { label, .. }) => format!("${{{{ ports.{label} }}}}"),
+        Piece::Reference(Host { role, index }) => format!("${{{{ hosts.{role}{} }}}}", at(index)),
+        Piece::Reference(Hosts { role, .. }) => format!("${{{{ hosts.{role} }}}}"),
+        // An instance's own port needs no role.
+        Piece::Reference(Port { role, label, index } | Ports { role, label, index, .. }) => match index {
+            Some(_) => format!("${{{{ ports.{role}.{label}{} }}}}", at(index)),
+            None => format!("${{{{ ports.{label} }}}}"),
+        },
     };
     text.pieces().iter().map(piece).collect()
 }

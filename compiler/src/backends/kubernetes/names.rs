@@ -77,7 +77,8 @@ fn check_role(cluster: &Cluster<'_>, role: &RolePlan, sink: &mut Sink) {
                 ),
             )
             .at(&at.key(if role.parallel.is_some() { "parallel" } else { "instances" }), "")
-            .note(format!("write `parallel: {max}`")),
+            .note(format!("write `parallel: {max}`"))
+            .set(&at.key("parallel"), max),
         );
     }
     for (key, value) in &role.labels {

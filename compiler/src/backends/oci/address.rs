@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jobc_schema::Pointer;
 use jobc_schema::job::Network;
 use jobc_schema::plan::{JobPlan, PortPlan, RolePlan};
 
@@ -87,7 +88,8 @@ pub(super) fn check_ports(job: &JobPlan, places: &AddressBook<'_>, sink: &mut Si
                         .note(format!(
                             "the {} instances share one address; write `network: job`, or fewer instances or ports",
                             role.instances
-                        )),
+                        ))
+                        .set(&Pointer::ROOT.key("network"), "job"),
                 );
             }
         }

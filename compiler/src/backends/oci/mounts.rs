@@ -146,7 +146,8 @@ pub(super) fn check_nesting(role: &RolePlan, sink: &mut Sink) {
                     .note(format!(
                         "it must already exist in the directory, otherwise the task does not start; choose a path outside, or write `writable: true` for `{}`",
                         outer.volume
-                    )),
+                    ))
+                    .set(&Pointer::ROOT.keys(["data", &outer.volume, "writable"]), true),
                 );
             }
         }

@@ -72,7 +72,9 @@ impl Lowering<'_> {
                     "tasks start one by one, because OpenPAI retries single tasks only in that case",
                 )
                 .at_key(&Pointer::ROOT.key("retry"), "retries of single tasks")
-                .note("write `gang: required` and `retry: {scope: job}` to start all tasks together"),
+                .note("write `gang: required` and `retry: {scope: job}` to start all tasks together")
+                .set(&Pointer::ROOT.key("gang"), "required")
+                .also(&Pointer::ROOT.keys(["retry", "scope"]), "job"),
             );
         }
         if !gang && needs_peers(self.job) {

@@ -21,6 +21,12 @@ impl Command {
         self.words.first().map_or("", |word| base_name(word))
     }
 
+    /// The words up to one of them, with spaces between.
+    pub(crate) fn until(&self, word: &str) -> String {
+        let end = self.words.iter().position(|own| own == word).map_or(0, |at| at + 1);
+        self.words[..end].join(" ")
+    }
+
     /// The arguments.
     pub(crate) fn arguments(&self) -> &[String] {
         self.words.get(1..).unwrap_or_default()
@@ -45,10 +51,14 @@ impl Command {
         self.arguments().get(at + 1).map(String::as_str)
     }
 
-    /// The file of `python FILE.py`.
+    /// The file of `python FILE.py`, also of `uv run FILE.py` and of one that starts itself.
     pub(crate) fn python_file(&self) -> Option<&str> {
+        let is_file = |word: &str| camino::Utf8Path::new(word).extension() == Some("py");
+        if let Some(file) = self.words.first().filter(|word| is_file(word)) {
+            return Some(file);
+        }
         let first = self.arguments().iter().find(|word| !word.starts_with('-'))?;
-        (self.is_python() && camino::Utf8Path::new(first).extension() == Some("py")).then_some(first)
+        (self.is_python() && is_file(first)).then_some(first)
     }
 
     /// The value of a flag, `--flag=VALUE` or `--flag VALUE`; `-` and `_` inside the name are alike.

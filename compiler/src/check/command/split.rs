@@ -54,6 +54,16 @@ impl Reader {
                         word.push(if escaped { chars.next().unwrap_or(c) } else { c });
                     }
                 }
+                '$' if chars.peek() == Some(&'(') => {
+                    let inner = substitution(&mut chars);
+                    // `$((1 + 2))` starts nothing.
+                    if !inner.starts_with('(') && self.depth < MAX_DEPTH {
+                        self.depth += 1;
+                        self.script(&inner);
+                        self.depth -= 1;
+                    }
+                    word.get_or_insert_default().push_str(&format!("$({inner})"));
+                }
                 '#' if word.is_none() => while chars.next_if(|&c| c != '\n').is_some() {},
                 '<' if chars.peek() == Some(&'<') => here.extend(delimiter(&mut chars)),
                 // `>&2` and `&>file` send output somewhere; they end nothing.
@@ -146,6 +156,21 @@ impl Reader {
         let quoted = arguments.iter().map(|word| crate::shell::word(word).into_owned());
         Some([value.clone()].into_iter().chain(quoted).collect::<Vec<_>>().join(" "))
     }
+}
+
+/// What is in the parentheses of `$(…)`.
+fn substitution(chars: &mut Chars<'_>) -> String {
+    chars.next();
+    let mut open = 1;
+    let inner = |c: &char| {
+        open += match c {
+            '(' => 1,
+            ')' => -1,
+            _ => 0,
+        };
+        open > 0
+    };
+    chars.by_ref().take_while(inner).collect()
 }
 
 /// The name and the value of `NAME=VALUE`.

@@ -6,7 +6,7 @@ use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
 use crate::check::gpu::gpu_at;
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::stdlib::images::{self, ImageFacts};
 
 /// Maximum number of roles that one finding points at.
@@ -43,13 +43,13 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         let Some((reference, at)) = view.base(image) else { continue };
         let Some(facts) = images::facts(reference) else { continue };
         let vendor = role.plan.resources.gpu.as_ref().map_or(Vendor::Nvidia, |gpu| gpu.vendor);
-        let Some((what, advice)) = mismatch(reference, &facts, vendor) else { continue };
+        let Some((what, advice, better)) = mismatch(reference, &facts, vendor) else { continue };
         if facts.vendor.is_none() && may_bring(role, image) {
             continue;
         }
         match found.iter_mut().find(|known| known.at == at && known.what == what) {
             Some(known) => known.roles.push(role),
-            None => found.push(Mismatch { at, what, advice, roles: vec![role] }),
+            None => found.push(Mismatch { at, what, advice, better, roles: vec![role] }),
         }
     }
     for mismatch in found {
@@ -57,11 +57,19 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
+/// What to write, where that is known.
+enum Better<'a> {
+    Image { from: &'a str, to: String },
+    Vendor(&'static str),
+    Unknown,
+}
+
 /// An image, and the roles whose GPUs would lie idle in it.
 struct Mismatch<'a> {
     at: Pointer,
     what: String,
     advice: String,
+    better: Better<'a>,
     roles: Vec<&'a RoleView<'a>>,
 }
 
@@ -78,27 +86,44 @@ impl Mismatch<'_> {
         for role in self.roles.iter().take(MAX_ROLES) {
             diagnostic = diagnostic.at(&gpu_at(role), "");
         }
+        diagnostic = match (self.better, self.roles.first()) {
+            (Better::Image { from, to }, _) => {
+                diagnostic.write(Place::inside(&self.at, from, 0..from.len()), &to)
+            }
+            (Better::Vendor(vendor), Some(role)) => diagnostic.set(&gpu_at(role).key("vendor"), vendor),
+            _ => diagnostic,
+        };
         diagnostic.note(self.advice)
     }
 }
 
-fn mismatch(reference: &str, facts: &ImageFacts, vendor: Vendor) -> Option<(String, String)> {
+fn mismatch<'a>(
+    reference: &'a str,
+    facts: &ImageFacts,
+    vendor: Vendor,
+) -> Option<(String, String, Better<'a>)> {
     match facts.vendor {
         Some(made_for) if made_for == vendor => None,
         Some(made_for) => {
             let what = format!("the image `{reference}` is made for GPUs of {}", made_for.manufacturer());
             let (wanted, key) = (vendor.manufacturer(), made_for.as_str());
-            Some((what, format!("use an image for {wanted}, or write `vendor: {key}` under `gpu`")))
+            Some((
+                what,
+                format!("use an image for {wanted}, or write `vendor: {key}` under `gpu`"),
+                Better::Vendor(key),
+            ))
         }
         None if reference.contains("tensorflow/tensorflow:") => {
             let what = format!("the image `{reference}` is the one without GPU support");
-            Some((what, format!("write `{reference}-gpu`")))
+            let to = format!("{reference}-gpu");
+            Some((what, format!("write `{to}`"), Better::Image { from: reference, to }))
         }
         None => {
             let what = format!("the image `{reference}` has no GPU library, and nothing installs one");
             Some((
                 what,
                 "use an image such as `nvidia/cuda` or `pytorch/pytorch`, or install the library".to_owned(),
+                Better::Unknown,
             ))
         }
     }

@@ -82,6 +82,7 @@ fn one_card(
 fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink) {
     let Some(range) = arch::cuda_range(cc) else { return };
     let cuda = &toolkit.version;
+    let mut better = None;
     let (what, advice) = if range.is_after(cuda) {
         let first = arch::all()
             .iter()
@@ -91,6 +92,7 @@ fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink)
             "role `{}` accepts cards of compute capability {cc}, for which CUDA {cuda} no longer builds",
             role.plan.name
         );
+        better = first.map(|arch| arch.cc.clone());
         (
             what,
             first.map_or_else(
@@ -107,10 +109,10 @@ fn capability(role: &RoleView<'_>, toolkit: &Toolkit, cc: &str, sink: &mut Sink)
     } else {
         return;
     };
-    sink.push(
-        Diagnostic::warning(codes::CUDA_FOR_CARD, what)
-            .at(&gpu::gpu_at(role).key("compute_capability"), "")
-            .at(&toolkit.at, format!("{} has CUDA {cuda}", toolkit.whose))
-            .note(advice),
-    );
+    let at = gpu::gpu_at(role).key("compute_capability");
+    let found = Diagnostic::warning(codes::CUDA_FOR_CARD, what)
+        .at(&at, "")
+        .at(&toolkit.at, format!("{} has CUDA {cuda}", toolkit.whose))
+        .note(advice);
+    sink.push(if let Some(better) = better { found.set(&at, better) } else { found });
 }

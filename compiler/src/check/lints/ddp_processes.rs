@@ -26,13 +26,22 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             role.plan.name,
             role.gpus()
         );
-        sink.push(
-            Diagnostic::warning(codes::DDP_PROCESSES, message)
-                .at(&role.run_at(), "")
-                .at(&role.at().keys(["resources", "gpu"]), "")
-                .at(&Pointer::ROOT.keys(["distributed", "framework"]), "one process an instance")
-                .note("write `torchrun` in place of `python`, and `framework: torchrun`, for a process on each GPU")
-                .note("where one process uses them all, write `processes_per_instance: 1` under `distributed`"),
-        );
+        let distributed = Pointer::ROOT.key("distributed");
+        let mut found = Diagnostic::warning(codes::DDP_PROCESSES, message)
+            .at(&role.run_at(), "")
+            .at(&role.at().keys(["resources", "gpu"]), "")
+            .at(&Pointer::ROOT.keys(["distributed", "framework"]), "one process an instance")
+            .note(
+                "write `torchrun` in place of `python`, and `framework: torchrun`, for a process on each GPU",
+            )
+            .note("where one process uses them all, write `processes_per_instance: 1` under `distributed`")
+            .reword(
+                &role.run_at(),
+                &format!("{} ", role.commands.last().map_or("", |c| c.program())),
+                "torchrun ",
+            )
+            .also(&distributed.key("framework"), "torchrun");
+        found = found.set(&distributed.key("processes_per_instance"), 1);
+        sink.push(found);
     }
 }

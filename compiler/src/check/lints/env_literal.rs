@@ -36,11 +36,23 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
     }
 }
 
-/// The first variable that a value uses, and whether it is the whole value.
+/// The first variable or `$(…)` that a value uses, and whether it is the whole value.
 fn used(text: &str) -> Option<(&str, bool)> {
     // `$$` is not the beginning of a name, nor is an escaped `$`.
-    let (name, at) = variables(text).find(|(_, at)| !text[..*at].ends_with(['$', '\\']))?;
+    let Some((name, at)) = variables(text).find(|(_, at)| !text[..*at].ends_with(['$', '\\'])) else {
+        return substitution(text).map(|inner| (inner, text.len() == inner.len() + 1));
+    };
     Some((name, at == 0 && text.trim_start_matches(['$', '{']).trim_end_matches('}') == name))
+}
+
+/// The `(…)` of a `$(…)` that starts a program; `$(params.n)` is an expression of another tool, which J0151 reports.
+fn substitution(text: &str) -> Option<&str> {
+    let (at, _) = text.match_indices("$(").find(|(at, _)| !text[..*at].ends_with(['$', '\\']))?;
+    let inner = text[at + 1..].split_inclusive(')').next().filter(|inner| inner.ends_with(')'))?;
+    let program = inner[1..inner.len() - 1].split_whitespace().next()?;
+    let is_program = program.starts_with(|c: char| c.is_ascii_lowercase())
+        && program.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    is_program.then_some(inner)
 }
 
 fn report(role: &RoleView<'_>, name: &str, used: &str) -> Diagnostic {
@@ -55,15 +67,19 @@ fn report(role: &RoleView<'_>, name: &str, used: &str) -> Diagnostic {
         "JOBC_JOB" => Some("${{ job.name }}".to_owned()),
         _ => role.constant(used).filter(|value| !value.contains('$')).map(str::to_owned),
     };
-    match value {
-        Some(value) => found.note(format!("write `{value}` in place of `${used}`")),
-        None => found
-            .note(format!(
-                "set it in `run`, which a shell reads: `export {name}={}`",
-                shown(role, name, used)
-            ))
-            .note("the `env` of an image block is expanded too, with the variables of the base image"),
+    if let Some(value) = value {
+        let note = format!("write `{value}` in place of `${used}`");
+        let braces = format!("${{{used}}}");
+        let in_braces = role.constant(name).is_some_and(|text| text.contains(&braces));
+        let whole = if in_braces { braces } else { format!("${used}") };
+        return found.note(note).reword(&role.env_at(name), &whole, &value);
     }
+    let line = shown(role, name, used);
+    let found = found.note(format!("set it in `run`, which a shell reads: `export {name}={line}`"));
+    if used.starts_with('(') {
+        return found;
+    }
+    found.note("the `env` of an image block is expanded too, with the variables of the base image")
 }
 
 /// The value as a shell takes it, unless it is long or has letters that would have to be quoted.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use jobc_schema::BackendName;
 use jobc_schema::job::Network;
 use jobc_schema::plan::PortPlan;
 use jobc_schema::role::NeedState;
+use jobc_schema::{BackendName, Pointer};
 
 use crate::check::view::{RoleView, View};
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
@@ -42,7 +42,8 @@ fn several_instances(view: &View<'_>, sink: &mut Sink) {
                     .at(&at, "")
                     .note(format!("write `auto`, and listen on `$JOBC_PORT_{}`", variable(&port.label)))
                     .note("or write `network: job`, where every instance has an address of its own")
-                    .fix("write `auto`", Place::value(&at), "auto", Safety::Unsafe),
+                    .fix("write `auto`", Place::value(&at), "auto", Safety::Unsafe)
+                    .set(&Pointer::ROOT.key("network"), "job"),
             );
         }
     }
@@ -82,7 +83,8 @@ fn several_roles(view: &View<'_>, sink: &mut Sink) {
                 Diagnostic::warning(codes::HOST_PORT_TWICE, message)
                     .at(&place(second), "")
                     .at(&place(first), "the same port here")
-                    .note("give each its own number, or write `auto`"),
+                    .note("give each its own number, or write `auto`")
+                    .set(&place(second), "auto"),
             );
         }
     }
@@ -99,7 +101,7 @@ fn may_overlap(a: &RoleView<'_>, b: &RoleView<'_>, stages: &BTreeMap<&str, usize
 }
 
 /// Where the job file writes a port's number; nothing for a port that a framework brought.
-fn place(role: &RoleView<'_>, port: &PortPlan) -> Option<jobc_schema::Pointer> {
+fn place(role: &RoleView<'_>, port: &PortPlan) -> Option<Pointer> {
     use jobc_schema::resources::Port;
     let written = role.spec?.resources.as_ref()?.ports.get(&port.label)?;
     let at = role.at().keys(["resources", "ports", &port.label]);

@@ -34,6 +34,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 .at_key(&role.at(), "")
                 .note("write `gpu: 1` under `resources`")
                 .note("to run on CPUs, write `gpu: 0`")
+                .set(&role.at().keys(["resources", "gpu"]), 1)
+                .set(&role.at().keys(["resources", "gpu"]), 0)
         } else {
             let message =
                 format!("the image `{reference}` is made for GPUs, and every role with it has `gpu: 0`");

@@ -40,8 +40,11 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "`{program}` in role `{}` never exits, so the job continues after the other roles have ended",
             role.plan.name
         );
-        sink.push(Diagnostic::warning(codes::JOB_NEVER_ENDS, message).at(&role.run_at(), "").note(format!(
+        let note = format!(
             "write `completion: {{min_succeeded: all}}` on the role that ends the job, such as `{worker}`"
-        )));
+        );
+        let at = jobc_schema::Pointer::ROOT.keys(["roles", worker, "completion"]);
+        let found = Diagnostic::warning(codes::JOB_NEVER_ENDS, message).at(&role.run_at(), "").note(note);
+        sink.push(found.set(&at, serde_json::json!({"min_succeeded": "all"})));
     }
 }

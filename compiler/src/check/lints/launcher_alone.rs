@@ -1,6 +1,8 @@
 //! J0301: a launcher on several instances that know nothing of each other.
 
+use jobc_schema::Pointer;
 use jobc_schema::distributed::Framework;
+use serde_json::json;
 
 use crate::check::command::{Command, Launcher};
 use crate::check::view::{RoleView, View};
@@ -30,7 +32,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             Launcher::Torchrun => "for separate runs, write `torchrun --standalone`",
             _ => "for separate runs, write `x-jobc-allow: [J0301]` at the top level",
         };
-        sink.push(diagnostic.note(separate));
+        sink.push(mended(view, role, launcher, diagnostic.note(separate)));
     }
 }
 
@@ -66,6 +68,28 @@ fn framework(launcher: Launcher) -> &'static [Framework] {
         Launcher::Deepspeed => &[Framework::Deepspeed],
         Launcher::Mpirun => &[Framework::Mpi, Framework::Horovod, Framework::Deepspeed],
         Launcher::Horovodrun => &[Framework::Horovod, Framework::Mpi],
+    }
+}
+
+/// Offers what [`advice`] says, and separate runs.
+fn mended(view: &View<'_>, role: &RoleView<'_>, launcher: Launcher, found: Diagnostic) -> Diagnostic {
+    let (name, word) = (&role.plan.name, framework_name(framework(launcher)[0]));
+    let at = Pointer::ROOT.key("distributed");
+    let (at, value) = match &view.plan.distributed {
+        Some(_) if role.member.is_some() => (at.key("framework"), json!(word)),
+        Some(_) => return found,
+        None => (at, json!({"framework": word, "roles": [name]})),
+    };
+    let run = role.run_at();
+    match launcher {
+        Launcher::Accelerate => found.reword(&run, "accelerate launch", "torchrun").also(&at, value),
+        Launcher::Torchrun => {
+            let found = found.set(&at, value);
+            let starts = ["torchrun", "torch.distributed.run", "torch.distributed.launch"];
+            let start = starts.into_iter().find(|start| role.text.contains(start)).unwrap_or("torchrun");
+            found.reword(&run, start, &format!("{start} --standalone"))
+        }
+        _ => found.set(&at, value),
     }
 }
 

@@ -77,9 +77,10 @@ fn processes(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: 
         let note = format!(
             "where a process uses several GPUs, write `processes_per_instance: {wanted}` under `distributed`"
         );
-        found = found.note(note);
+        let at = Pointer::ROOT.keys(["distributed", "processes_per_instance"]);
+        found = found.note(note).set(&at, wanted);
     }
-    sink.push(found);
+    sink.push(renumbered(role, found, flag, &gpus.to_string()));
 }
 
 fn instances(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher, sink: &mut Sink) {
@@ -94,19 +95,35 @@ fn instances(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: 
     if (least..=max).contains(&has) || (role.member.is_none() && (least..=max).contains(&all)) {
         return;
     }
+    let nodes = if written == "1" { "node" } else { "nodes" };
     let message =
-        format!("`{}` waits for {written} nodes, but role `{}` has {has}", launcher.name(), role.plan.name);
-    sink.push(
-        Diagnostic::warning(codes::LAUNCHER_DISAGREES, message)
-            .at(&role.run_at(), "")
-            .at(&role.at().key("instances"), "")
-            .note(advice(role, launcher, flag, "instances")),
-    );
+        format!("`{}` waits for {written} {nodes}, but role `{}` has {has}", launcher.name(), role.plan.name);
+    let found = Diagnostic::warning(codes::LAUNCHER_DISAGREES, message)
+        .at(&role.run_at(), "")
+        .at(&role.at().key("instances"), "")
+        .note(advice(role, launcher, flag, "instances"));
+    sink.push(renumbered(role, found, (flag, word), &has.to_string()));
+}
+
+/// Offers another number for a flag of the command.
+fn renumbered(
+    role: &RoleView<'_>,
+    found: Diagnostic,
+    (flag, word): (&str, &str),
+    number: &str,
+) -> Diagnostic {
+    let offer = |found: Diagnostic, between: &str| {
+        let (old, new) = (format!("{flag}{between}{word}"), format!("{flag}{between}{number}"));
+        found.reword(&role.run_at(), &old, &new)
+    };
+    offer(offer(found, "="), " ")
 }
 
 fn world(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Launcher, sink: &mut Sink) {
     let flags = flags(&WORLD, launcher);
-    let Some(((flag, _), wanted)) = command.one_of(flags).zip(role.number(command, flags)) else { return };
+    let Some(((flag, written), wanted)) = command.one_of(flags).zip(role.number(command, flags)) else {
+        return;
+    };
     let world = match &view.plan.distributed {
         Some(distributed) if role.member.is_some() => distributed.world_size,
         _ if launcher == Launcher::Accelerate && role.gpus() > 0 => {
@@ -133,7 +150,9 @@ fn world(view: &View<'_>, role: &RoleView<'_>, command: &Command, launcher: Laun
     } else {
         found = found.note(format!("write `{flag} {world}`: one process for each GPU"));
     }
-    sink.push(found);
+    let number =
+        if role.member.is_some() { "${{ distributed.world_size }}".to_owned() } else { world.to_string() };
+    sink.push(renumbered(role, found, (flag, written), &number));
 }
 
 /// `--standalone` where `distributed` joins the instances.

@@ -38,6 +38,15 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             .at(&role.run_at(), "")
             .at(&place, "");
         found.notes = misfit.notes;
+        if let Some((old, new)) = misfit.words {
+            found = found.reword(&role.run_at(), &old, &new);
+        }
+        if misfit.key == "launch" {
+            found = found.remove(&place);
+        }
+        if let Some(framework) = misfit.framework {
+            found = found.set(&Pointer::ROOT.keys(["distributed", "framework"]), framework);
+        }
         sink.push(found);
     }
 }
@@ -49,6 +58,10 @@ struct Misfit {
     key: &'static str,
     message: String,
     notes: Vec<String>,
+    /// Words of the command, and those to write in their place.
+    words: Option<(String, String)>,
+    /// The framework to write.
+    framework: Option<&'static str>,
 }
 
 fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
@@ -57,6 +70,8 @@ fn refused(key: &'static str, message: String, notes: &[&str]) -> Misfit {
         key,
         message,
         notes: notes.iter().map(|&note| note.to_owned()).collect(),
+        words: None,
+        framework: None,
     }
 }
 
@@ -73,7 +88,14 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
     }
     let (file, name) = (command.python_file(), &role.plan.name);
     let program = file.or_else(|| command.python_module())?;
-    let shown = if file.is_some() { format!("python {program}") } else { format!("python -m {program}") };
+    let alone = command.words.first().is_some_and(|word| word == program);
+    let shown = if alone {
+        program.to_owned()
+    } else if file.is_some() {
+        format!("python {program}")
+    } else {
+        format!("python -m {program}")
+    };
     let (launcher, rest) = match framework {
         Framework::Torchrun => {
             ("torchrun", if file.is_some() { program.to_owned() } else { format!("-m {program}") })
@@ -97,7 +119,8 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
     } else {
         format!("nothing joins role `{name}` to the other instances: `{shown}` runs alone")
     };
-    let certain = file.is_some() && matches!(framework, Framework::Torchrun | Framework::Deepspeed);
+    // A file that starts itself may start a launcher.
+    let certain = file.is_some() && !alone && matches!(framework, Framework::Torchrun | Framework::Deepspeed);
     let mut notes = vec![format!("write `{launcher} {rest}` in place of `{shown}`")];
     if framework == Framework::Torchrun {
         notes.push("for one process on each instance, write `framework: ddp`".to_owned());
@@ -107,6 +130,8 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
         key: "framework",
         message,
         notes,
+        words: Some((command.until(program), format!("{launcher} {rest}"))),
+        framework: (framework == Framework::Torchrun).then_some("ddp"),
     })
 }
 
@@ -142,7 +167,8 @@ fn first_only(
         "`{}` must run in every instance of role `{name}`, but with `framework: {written}` only the first runs it",
         launcher.name()
     );
-    Some(refused("framework", message, &["write `framework: torchrun`, which every instance runs"]))
+    let misfit = refused("framework", message, &["write `framework: torchrun`, which every instance runs"]);
+    Some(Misfit { framework: Some("torchrun"), ..misfit })
 }
 
 /// A launcher that starts the processes of all instances, where every instance runs it.
@@ -169,9 +195,12 @@ fn everywhere(
     let message = format!(
         "with `launch: all` each of the {instances} instances of role `{name}` runs `{program}`: they train as {instances} separate runs"
     );
+    let alone =
+        "deepspeed --no_ssh --node_rank=$JOBC_INDEX --master_addr=$MASTER_ADDR --hostfile=$JOBC_HOSTFILE";
     let mut notes = vec!["remove `launch: all`: the first instance starts the processes of the others"];
     if launcher == Launcher::Deepspeed {
         notes.push("or write `deepspeed --no_ssh --node_rank=$JOBC_INDEX --master_addr=$MASTER_ADDR --hostfile=$JOBC_HOSTFILE`");
     }
-    Some(refused("launch", message, &notes))
+    let words = (launcher == Launcher::Deepspeed).then(|| ("deepspeed".to_owned(), alone.to_owned()));
+    Some(Misfit { words, ..refused("launch", message, &notes) })
 }

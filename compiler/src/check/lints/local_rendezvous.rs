@@ -56,10 +56,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         }
         let in_command = role.commands.iter().find_map(|command| in_command(role, command));
         if let Some((written, address)) = in_command {
-            let found = report(view, role, &written, &address).at(&role.run_at(), "");
-            sink.push(
-                found.note(advice(role, written.starts_with("-H") || HOSTS.contains(&written.as_str()))),
-            );
+            let hosts = HOSTS.contains(&written.as_str());
+            let found =
+                report(view, role, &written, &address).at(&role.run_at(), "").note(advice(role, hosts));
+            sink.push(mended(role, found, &written, &address, hosts));
         }
         let member = view.plan.distributed.as_ref().zip(role.member);
         let provided = member.map(|(plan, member)| framework_names(plan, member)).unwrap_or_default();
@@ -70,7 +70,12 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 continue;
             }
             let found = report(view, role, name, address).at(&role.env_at(name), "");
-            sink.push(found.note(advice(role, false)));
+            let found = found.note(advice(role, false));
+            sink.push(if role.member.is_some() {
+                found
+            } else {
+                found.set(&role.env_at(name), elsewhere(role, address))
+            });
         }
     }
 }
@@ -81,6 +86,9 @@ fn in_command(role: &RoleView<'_>, command: &Command) -> Option<(String, String)
     let own = |word: &str| {
         // Of a variable that holds the address, the finding is at the variable.
         let variable = command::variables(word).any(|(name, _)| VARIABLES.contains(&name));
+        if is_local(word) {
+            return Some(word.to_owned());
+        }
         let value = role.value(word).filter(|value| !variable && is_local(value))?;
         Some(value.to_owned())
     };
@@ -122,8 +130,38 @@ fn advice(role: &RoleView<'_>, hosts: bool) -> String {
     }
 }
 
+/// The same address at the first instance.
+fn elsewhere(role: &RoleView<'_>, address: &str) -> String {
+    let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
+    let port =
+        rest.rsplit_once(':').filter(|_| rest != "::1").map_or(String::new(), |(_, port)| format!(":{port}"));
+    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    format!("{scheme}${{{{ hosts.{}[0] }}}}{port}", role.plan.name)
+}
+
+/// Offers another address, or the hosts, in the command.
+fn mended(role: &RoleView<'_>, found: Diagnostic, written: &str, address: &str, hosts: bool) -> Diagnostic {
+    if role.member.is_some() && !hosts {
+        return found;
+    }
+    let mut found = found;
+    for between in ["=", " "] {
+        let new = if hosts {
+            "--hostfile \"$JOBC_HOSTFILE\"".to_owned()
+        } else {
+            format!("{written}{between}{}", elsewhere(role, address))
+        };
+        found = found.reword(&role.run_at(), &format!("{written}{between}{address}"), &new);
+    }
+    found
+}
+
 /// Whether an address is the instance's own: `localhost`, `127.0.0.1:29500`, `tcp://localhost:1`.
 fn is_local(address: &str) -> bool {
+    // The shell of each instance puts in its own.
+    if ["$(hostname", "`hostname", "$HOSTNAME", "${HOSTNAME}"].iter().any(|own| address.starts_with(own)) {
+        return true;
+    }
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);
     let host = if address.starts_with("[::1]") || address == "::1" {
         "localhost"

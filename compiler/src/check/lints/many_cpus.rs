@@ -17,7 +17,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         sink.push(
             Diagnostic::warning(codes::MANY_CPUS, message)
                 .at(&role.at().keys(["resources", "cpu"]), "")
-                .note(format!("for thousandths of a CPU, write `cpu: {cpus}m`")),
+                .note(format!("for thousandths of a CPU, write `cpu: {cpus}m`"))
+                .set(&role.at().keys(["resources", "cpu"]), format!("{cpus}m")),
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jobc_schema::Pointer;
+use jobc_schema::plan::NeedPlan;
 use jobc_schema::role::{NeedState, Needs};
 
 use crate::check::endless::never_ends;
@@ -29,10 +30,20 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                     .note(format!(
                         "write `needs: {{{}: ready}}` and a `ready` on `{}`, or `started`",
                         need.role, need.role
-                    )),
+                    ))
+                    .set(&role.at().key("needs"), states(role, &need.role)),
             );
         }
     }
+}
+
+/// The `needs` of a role with another one started alone.
+fn states(role: &RoleView<'_>, other: &str) -> serde_json::Value {
+    let state = |need: &NeedPlan| {
+        let state = if need.role == other { NeedState::Started } else { need.state };
+        (need.role.clone(), serde_json::json!(state))
+    };
+    serde_json::Value::Object(role.plan.needs.iter().map(state).collect())
 }
 
 /// The place where a role needs another: the item of its list, or the key of its map.

@@ -4,7 +4,7 @@ use jobc_schema::plan::{BuildStep, ImagePlan, ImageSource};
 
 use crate::check::command::{Command, split};
 use crate::check::view::{RoleView, View};
-use crate::diagnostic::{Diagnostic, Sink, codes};
+use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::stdlib::images;
 
 /// Packages that bring nvcc.
@@ -35,7 +35,12 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             found = found.at(&role.run_at(), "started here");
         }
         found = match facts.flavour.as_deref() {
-            Some(flavour) => found.note(format!("write `{}`", devel(reference, flavour))),
+            Some(flavour) => {
+                let better = devel(reference, flavour);
+                found
+                    .note(format!("write `{better}`"))
+                    .write(Place::inside(&at, reference, 0..reference.len()), &better)
+            }
             None => found
                 .note("use an image with the CUDA toolkit, such as `nvidia/cuda` with `devel` in its tag"),
         };

@@ -1,5 +1,7 @@
 //! J0319: a program whose failure is lost in a pipe.
 
+use jobc_schema::role::Run;
+
 use crate::check::command::{Command, hides_pipes};
 use crate::check::view::View;
 use crate::diagnostic::{Diagnostic, Sink, codes};
@@ -24,6 +26,14 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "write `run` as a string, which bash runs with `pipefail`, or begin the script with `set -o pipefail`"
         };
         let found = Diagnostic::warning(codes::PIPE_FAILURE, message).at(&role.run_at(), "");
+        let found = match role.spec.and_then(|spec| spec.run.as_ref()) {
+            // `[sh, -c, SCRIPT]`
+            Some(Run::Argv(words)) => match words.last().filter(|script| !script.contains('\n')) {
+                Some(script) => found.set(&role.run_at(), script.clone()),
+                None => found,
+            },
+            _ => found.set(&role.at().key("shell"), "bash"),
+        };
         sink.push(
             found
                 .note(advice)

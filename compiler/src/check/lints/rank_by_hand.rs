@@ -33,9 +33,10 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             } else {
                 continue;
             };
-            sink.push(
-                Diagnostic::warning(codes::RANK_BY_HAND, message).at_key(&role.env_at(name), "").note(note),
-            );
+            let at = role.env_at(name);
+            let index = note.contains("instance.index");
+            let found = Diagnostic::warning(codes::RANK_BY_HAND, message).at_key(&at, "").note(note);
+            sink.push(if index { found.set(&at, "${{ instance.index }}") } else { found.remove(&at) });
         }
     }
 }

@@ -50,7 +50,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             Diagnostic::warning(codes::READ_ONLY_WRITE, message)
                 .at(&role.run_at(), "")
                 .at(&jobc_schema::Pointer::ROOT.keys(["data", volume]), "read-only without `writable: true`")
-                .note("write to one of `outputs`, or write `writable: true` here"),
+                .note("write to one of `outputs`, or write `writable: true` here")
+                .set(&jobc_schema::Pointer::ROOT.keys(["data", volume, "writable"]), true),
         );
     }
 }

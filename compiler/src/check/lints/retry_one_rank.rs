@@ -23,8 +23,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "retrying one instance of `{}` does not help: the other ranks have lost it and do not accept it again",
             role.plan.name
         );
-        sink.push(Diagnostic::warning(codes::RETRY_ONE_RANK, message).at(&at.key("scope"), "").note(
-            "write `scope: job`, or leave `scope` out, which means the same for roles of `distributed`",
-        ));
+        let note =
+            "write `scope: job`, or leave `scope` out, which means the same for roles of `distributed`";
+        let found = Diagnostic::warning(codes::RETRY_ONE_RANK, message).at(&at.key("scope"), "").note(note);
+        sink.push(found.set(&at.key("scope"), "job"));
     }
 }

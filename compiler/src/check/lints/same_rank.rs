@@ -19,12 +19,17 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         } else {
             format!("write `{flag}=$JOBC_INDEX`, the number of the instance")
         };
-        sink.push(
-            Diagnostic::warning(codes::SAME_RANK, message)
-                .at(&role.run_at(), "")
-                .at(&role.at().key("instances"), "")
-                .note(advice),
-        );
+        let mut found = Diagnostic::warning(codes::SAME_RANK, message)
+            .at(&role.run_at(), "")
+            .at(&role.at().key("instances"), "")
+            .note(advice);
+        if !role.has_variable("PET_NODE_RANK") {
+            for between in ["=", " "] {
+                let (old, new) = (format!("{flag}{between}{number}"), format!("{flag}{between}$JOBC_INDEX"));
+                found = found.reword(&role.run_at(), &old, &new);
+            }
+        }
+        sink.push(found);
     }
 }
 

@@ -13,8 +13,16 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             "`sudo` in role `{}` fails: an instance can get no privileges that it did not start with",
             role.plan.name
         );
-        sink.push(Diagnostic::warning(codes::SUDO, message).at(&role.run_at(), "").note(
-            "install what is needed in the image, under `apt` or `run`, or write `user: root` on the role",
-        ));
+        let note = "install what is needed in the image, under `apt` or `run`, or write `user: root` on the role and leave `sudo` out";
+        let found = Diagnostic::warning(codes::SUDO, message).at(&role.run_at(), "").note(note);
+        let has_options = role.commands.iter().any(|command| {
+            command.program() == "sudo"
+                && command.arguments().first().is_some_and(|word| word.starts_with('-'))
+        });
+        sink.push(if has_options {
+            found
+        } else {
+            found.reword(&role.run_at(), "sudo ", "").also(&role.at().key("user"), "root")
+        });
     }
 }

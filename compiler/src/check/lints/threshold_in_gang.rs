@@ -23,7 +23,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)
                     .at(&at.key("min_succeeded"), "")
-                    .note("write `min_succeeded: all`, or leave it out"),
+                    .note("write `min_succeeded: all`, or leave it out")
+                    .set(&at.key("min_succeeded"), "all"),
             );
         }
         if completion.min_failed != Some(1) {
@@ -33,7 +34,8 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             sink.push(
                 Diagnostic::warning(codes::THRESHOLD_IN_GANG, message)
                     .at(&at.key("min_failed"), "")
-                    .note("leave `min_failed` out: the first failure then ends the job, or starts it again with `retry`"),
+                    .note("leave `min_failed` out: the first failure then ends the job, or starts it again with `retry`")
+                    .remove(&at.key("min_failed")),
             );
         }
     }

@@ -34,9 +34,9 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
                 for (name, at) in longer(line, &mut set) {
                     let start = from + at;
                     let end = start + line[at..].find([':', '"', ' ', '\n', '/']).unwrap_or(line.len() - at);
-                    sink.push(
-                        report(name).at_place(Place::inside(&role.at().key(key), &text, start..end), ""),
-                    );
+                    let place = Place::inside(&role.at().key(key), &text, start..end);
+                    let found = report(name).at_place(place.clone(), "");
+                    sink.push(found.write(place, &format!("${{{name}:-}}")));
                 }
                 from += line.len();
             }
@@ -90,8 +90,8 @@ fn longer<'l>(line: &'l str, set: &mut BTreeSet<String>) -> Vec<(&'l str, usize)
     let code = line.split(" #").next().unwrap_or(line);
     for (at, _) in code.match_indices('=') {
         let before = &code[..at];
-        let begin = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-        let name = &before[begin..];
+        let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+        let begin = before.len() - name.len();
         let starts =
             before[..begin].chars().next_back().is_none_or(|c| c.is_whitespace() || ";&(".contains(c));
         if !starts || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {

@@ -17,7 +17,7 @@ fn run(text: &str) -> (Sources, Vec<Diagnostic>) {
     let mut sink = Sink::new();
     let document = parse(&sources, id, &mut sink).expect("the test's job is YAML");
     check_document(&document, &mut sink);
-    sink.locate(DocumentId::Job, &document);
+    sink.locate(DocumentId::Job, &document, &sources);
     (sources, sink.finish())
 }
 

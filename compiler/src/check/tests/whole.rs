@@ -55,9 +55,9 @@ pub(super) fn run(job: &str, targets: &str) -> (Sources, Vec<Diagnostic>, bool) 
         }
     }
     if let Some(document) = &document {
-        sink.locate(DocumentId::Job, document);
+        sink.locate(DocumentId::Job, document, &sources);
     }
-    sink.locate(DocumentId::Targets, &targets_document);
+    sink.locate(DocumentId::Targets, &targets_document, &sources);
     show_uses(&sources, &mut sink);
     (sources, sink.finish(), planned)
 }

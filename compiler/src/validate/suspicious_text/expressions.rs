@@ -5,16 +5,20 @@ use std::ops::Range;
 use super::TextNode;
 use crate::diagnostic::{Diagnostic, Place, Safety, Sink, codes};
 use crate::document::{Document, Node};
+use crate::suggest;
 
 /// How other tools, and people in a hurry, mark an expression.
-const MARKS: [(&str, &str); 3] = [("${", "}"), ("{{", "}}"), ("$(", ")")];
+const MARKS: [(&str, &str); 4] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("<%", "%>")];
 
 pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink) {
     for (range, path) in find_expressions(written.text) {
+        let shown = &written.text[range.clone()];
         if !is_known(&path, document) {
+            if let Some(name) = path.strip_prefix("params.").filter(|_| written.is_command()) {
+                sink.push(unknown(written, document, shown, name, &range));
+            }
             continue;
         }
-        let shown = &written.text[range.clone()];
         let instead = format!("${{{{ {path} }}}}");
         let message = format!("`{shown}` stays as it is: write `{instead}`");
         let parts = std::slice::from_ref(&range);
@@ -25,6 +29,32 @@ pub(super) fn check(written: &TextNode<'_>, document: &Document, sink: &mut Sink
         diagnostic.fixes.extend(fix);
         sink.push(diagnostic);
     }
+}
+
+/// A parameter in other marks that the job does not declare.
+fn unknown(
+    written: &TextNode<'_>,
+    document: &Document,
+    shown: &str,
+    name: &str,
+    range: &Range<usize>,
+) -> Diagnostic {
+    let parts = std::slice::from_ref(range);
+    let place = written.places(parts).and_then(|places| places.first().copied());
+    let place = place.map_or_else(|| Place::value(&written.at), Place::Span);
+    let message = format!("`{shown}` stays as it is, and the job has no parameter `{name}`");
+    let found = Diagnostic::warning(codes::OTHER_EXPRESSION, message)
+        .at_place(place, "")
+        .note("an expression has two braces, `${{ params.NAME }}`, and the name of an entry of `params`");
+    let params = document.root.get("params").map_or(&[][..], Node::entries);
+    let Some(near) = suggest::nearest(name, params.iter().map(|entry| entry.key.as_str())) else {
+        return found;
+    };
+    let instead = format!("${{{{ params.{near} }}}}");
+    let fix = written.fix(format!("write `{instead}`"), parts, Safety::Unsafe, |_| instead.clone());
+    let mut found = found.note(format!("did you mean `{instead}`?"));
+    found.fixes.extend(fix);
+    found
 }
 
 /// The expressions of a text in other marks, each with the path in it.
@@ -39,6 +69,9 @@ fn find_expressions(text: &str) -> Vec<(Range<usize>, String)> {
             }
             let Some(end) = rest.find(close) else { continue };
             let path = rest[..end].trim();
+            // OpenPAI's `<% $parameters.n %>`.
+            let openpai = path.strip_prefix("$parameters.").map(|name| format!("params.{name}"));
+            let path = openpai.as_deref().unwrap_or(path);
             let is_path = path.contains('.')
                 && path.starts_with(|c: char| c.is_ascii_alphabetic())
                 && path
@@ -86,6 +119,7 @@ mod tests {
             assert_eq!(paths, expected, "{text}");
         };
         check("a ${params.n} {{ params.m }} $(job.name)", &["params.n", "params.m", "job.name"]);
+        check("<% $parameters.n %> <%params.m%>", &["params.n", "params.m"]);
         check("${{ params.n }} \\${params.n} $${params.n}", &[]);
         check("${HOME} ${x:-a.b} {{ a b }} ${#a[@]}", &[]);
     }

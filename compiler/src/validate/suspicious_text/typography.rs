@@ -1,4 +1,4 @@
-//! J0150: quotes and blanks of a word processor or a web page.
+//! J0150: quotes, dashes and blanks of a word processor or a web page.
 
 use std::ops::Range;
 
@@ -16,6 +16,17 @@ fn straight(c: char) -> Option<char> {
     }
 }
 
+/// The hyphens of an option that begins with a dash: a word processor makes one dash of two hyphens.
+fn hyphens(option: &str) -> String {
+    let name = option.trim_start_matches(is_dash);
+    let is_letter = name.chars().count() == 1;
+    format!("{}{name}", if is_letter { "-" } else { "--" })
+}
+
+fn is_dash(c: char) -> bool {
+    matches!(c, '–' | '—' | '−' | '‐' | '‑')
+}
+
 pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     if written.text.is_ascii() {
         return;
@@ -26,7 +37,14 @@ pub(super) fn check(written: &TextNode<'_>, sink: &mut Sink) {
     if !written.is_command() {
         return;
     }
-    let (quotes, blanks) = unquoted(written.text);
+    let Unquoted { quotes, blanks, dashes } = unquoted(written.text);
+    if let Some(first) = dashes.first() {
+        let shown = &written.text[first.clone()];
+        let instead = |found: &str| hyphens(found);
+        let message = format!("`{shown}` does not begin an option: write `{}`", hyphens(shown));
+        let fix = written.fix("write hyphens".to_owned(), &dashes, Safety::Unsafe, instead);
+        sink.push(report(written, message, first, fix));
+    }
     if let Some(first) = quotes.first() {
         let shown = &written.text[first.clone()];
         let instead = shown.chars().next().and_then(straight).unwrap_or('"');
@@ -83,9 +101,18 @@ fn enclosed(text: &str) -> Option<&str> {
     (alike && !inner.contains(|c| straight(c).is_some())).then_some(inner)
 }
 
-/// The typographic quotes and blanks of a script outside of quotes and comments.
-fn unquoted(script: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
-    let (mut quotes, mut blanks) = (Vec::new(), Vec::new());
+/// Parts of a script that are letters to a shell.
+#[derive(Default)]
+struct Unquoted {
+    quotes: Vec<Range<usize>>,
+    blanks: Vec<Range<usize>>,
+    /// Options that begin with a dash.
+    dashes: Vec<Range<usize>>,
+}
+
+/// The typographic quotes, blanks, and options with dashes of a script outside of quotes and comments.
+fn unquoted(script: &str) -> Unquoted {
+    let Unquoted { mut quotes, mut blanks, mut dashes } = Unquoted::default();
     let mut open: Option<char> = None;
     let mut before = ' ';
     let mut comment = false;
@@ -97,13 +124,23 @@ fn unquoted(script: &str) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
             Some(quote) => open = (c != quote).then_some(quote),
             None if c == '"' || c == '\'' => open = Some(c),
             None if c == '#' && before.is_whitespace() => comment = true,
+            None if is_dash(c) && before.is_whitespace() => dashes.extend(option(script, at)),
             None if straight(c).is_some() => quotes.push(range),
             None if blank::name(c).is_some() => blanks.push(range),
             None => {}
         }
         before = if before == '\\' { ' ' } else { c };
     }
-    (quotes, blanks)
+    Unquoted { quotes, blanks, dashes }
+}
+
+/// The dash and the name of an option; a dash alone is a word.
+fn option(script: &str, at: usize) -> Option<Range<usize>> {
+    let rest = script[at..].trim_start_matches(is_dash);
+    let length =
+        rest.find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_')).unwrap_or(rest.len());
+    let end = script.len() - rest.len() + length;
+    rest.starts_with(|c: char| c.is_ascii_alphabetic()).then_some(at..end)
 }
 
 #[cfg(test)]
@@ -113,13 +150,25 @@ mod tests {
     #[test]
     fn only_what_a_shell_would_misread_is_found() {
         let check = |script: &str, counts: (usize, usize)| {
-            let (quotes, blanks) = unquoted(script);
+            let Unquoted { quotes, blanks, dashes } = unquoted(script);
             assert_eq!((quotes.len(), blanks.len()), counts, "{script}");
+            assert!(dashes.is_empty(), "{script}");
         };
         check("python -c “print(1)”", (2, 0));
         check("echo \"he said “hi”\" # “no”\necho ‘a’", (2, 0));
         check("python\u{a0}t.py 'a\u{a0}b'", (0, 1));
         check("echo it\\’s", (0, 0));
+    }
+
+    #[test]
+    fn options_with_dashes_get_hyphens() {
+        let check = |script: &str, expected: &[&str]| {
+            let found: Vec<String> =
+                unquoted(script).dashes.into_iter().map(|range| hyphens(&script[range])).collect();
+            assert_eq!(found, expected, "{script}");
+        };
+        check("python t.py –epochs 3 —lr=1 –v", &["--epochs", "--lr", "-v"]);
+        check("echo a – b 'c –d' 1–2 # –e", &[]);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn what_does_not_fit_the_types_has_a_place() {
     let mut sink = Sink::new();
     assert!(crate::validate::validate(&document, &mut sink));
     assert_eq!(crate::validate::job(&document, &mut sink), None);
-    sink.locate(DocumentId::Job, &document);
+    sink.locate(DocumentId::Job, &document, &sources);
     let mut out = String::new();
     for diagnostic in &sink.finish() {
         describe(&mut out, &sources, diagnostic);

@@ -14,7 +14,7 @@ fn check(texts: &[&str]) -> String {
         let mut sink = Sink::new();
         let targets = crate::validate::targets(&document, &mut sink);
         assert_eq!(targets.is_some(), !sink.has_errors(), "{text}");
-        sink.locate(DocumentId::Targets, &document);
+        sink.locate(DocumentId::Targets, &document, &sources);
         let _ = writeln!(out, "{}\n----", text.trim_end());
         for diagnostic in &sink.finish() {
             describe(&mut out, &sources, diagnostic);

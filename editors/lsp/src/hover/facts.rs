@@ -214,11 +214,11 @@ fn objects(session: &Session<'_>, uri: &Uri, plans: &[JobPlan]) -> String {
     };
     let overlay = session.overlay(open);
     let input = session.input(open, &overlay);
-    let (_, job, targets) = analysis::sources(&input);
+    let (sources, job, targets) = analysis::sources(&input);
     let choice = Choice::default();
     let request = analysis::request(&input, job, targets, &choice);
     let mut lines: Vec<String> = vec![];
-    for (job, lowered) in plans.iter().zip(lower_all(planned, &request, &mut Sink::new())) {
+    for (job, lowered) in plans.iter().zip(lower_all(&sources, planned, &request, &mut Sink::new())) {
         for file in lowered.iter().flat_map(|lowered| &lowered.files) {
             let Content::Yaml(object) = &file.content else { continue };
             let text = |pointer: &str| object.pointer(pointer).and_then(|value| value.as_str());
