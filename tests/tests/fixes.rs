@@ -203,7 +203,7 @@ fn a_fix_is_right_in_json_and_in_every_style_of_yaml() {
             faults.extend(wrong);
         }
     }
-    assert!(tried > 500, "only {tried} fixes were tried");
+    assert!(tried > 400, "only {tried} fixes were tried");
     assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
 }
 
