@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
     },
 });
 
-/** What is typed at the end of a role: another role. `|` is a key that should open the list of suggestions. */
+/** What is typed at the end of a role: another role. The list of suggestions should be open after the key behind `|`. */
 const ROLE = [
     "  extra-NUMBER:",
     "    |instances: 2",
@@ -97,7 +97,7 @@ try {
     writeFileSync(join(home, "keys.json"), JSON.stringify({ keys, events, tasks }, null, 1));
     console.log(`${cpus().length} × ${cpus()[0].model}, load ${load}; ${options.lines} lines, ${options.speed} keys per second, sent up to ${late.toFixed(0)} ms late`);
     print("key to its frame", keys.map((key) => key.shown));
-    print("key to suggestions", opens.map((number) => keys[number].listed));
+    print("key to suggestions", keys.filter((key) => key.opensList).map((key) => key.listed));
     print("by event timing", keys.map((_, number) => events[number] ?? 16));
     print("long tasks", tasks);
     console.log(`each key, and a picture of the end: ${shown(home)}`);
@@ -106,7 +106,7 @@ try {
     server.stop();
 }
 
-/** The lines to type, as their indentation and keys, and the numbers of the keys that should open the list. */
+/** The lines to type, as their indentation and keys, and the numbers of the keys after which the list should be open. */
 function plan(count) {
     const [lines, opens] = [[], []];
     for (let number = 0, typed = 0; typed < count; number++) {

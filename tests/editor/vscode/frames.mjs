@@ -1,7 +1,7 @@
 // Runs in the window of VS Code: records for each key when a frame first shows it.
 
 /**
- * Starts to record. `opens` has the numbers of the keys, counted from 0, that should open the list of suggestions.
+ * Starts to record. `opens` has the numbers of the keys, counted from 0, after which the list of suggestions should be open.
  *
  * A message that is posted before a frame is drawn arrives after it, so what it finds in the document is on the screen.
  */
@@ -11,6 +11,8 @@ export function observe(opens) {
     const tasks = [];
     const events = new Map();
     let text = "";
+    // The keys of this line that no frame has shown yet, and the one that opens the list.
+    let late = [];
     let waiting;
 
     // The frame, by our own clock.
@@ -24,18 +26,23 @@ export function observe(opens) {
     addEventListener("keydown", ({ key, timeStamp }) => {
         if (key === "Enter") {
             text = "";
+            late = [];
+            waiting = undefined;
         } else if (key.length === 1) {
             text += key;
-            keys.push({ key, text, at: timeStamp, shown: null, listed: null });
-            waiting = opens.includes(keys.length - 1) && !isListed() ? keys.at(-1) : waiting;
+            // A bracket may have opened the list before its first key.
+            const opensList = opens.includes(keys.length) && !isListed();
+            keys.push({ key, text, at: timeStamp, shown: null, opensList, listed: null });
+            late.push(keys.at(-1));
+            waiting = opensList ? keys.at(-1) : waiting;
         }
     }, true);
     const drawn = new MessageChannel();
     drawn.port1.onmessage = () => {
         const now = performance.now();
-        const late = keys.filter((key) => key.shown === null);
         const line = late.length > 0 ? cursorLine() : "";
-        for (const key of late.filter((key) => line.startsWith(key.text))) {
+        while (late.length > 0 && line.startsWith(late[0].text)) {
+            const key = late.shift();
             key.shown = now - key.at;
         }
         if (waiting && isListed()) {
