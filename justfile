@@ -70,6 +70,10 @@ bench *arguments:
 bench-lsp *arguments:
     tests/bench/lsp {{ arguments }}
 
+# Measure typing in VS Code, from a key to the screen; needs `tests/editor/install`, `just vsix` and the release binary
+bench-editor *arguments:
+    tests/bench/editor {{ arguments }}
+
 # Measure the start of a container, compared with bubblewrap, crun and runc; needs root
 bench-start *arguments:
     tests/bench/start {{ arguments }}

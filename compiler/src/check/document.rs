@@ -4,22 +4,29 @@ pub(super) mod secret;
 pub(super) mod unused;
 mod usage;
 
-use jobc_schema::Pointer;
+use std::borrow::Cow;
 
 use crate::document::{Node, Value};
 
-/// Calls a function for every string below a node, keys not counted, with its place.
-fn strings<'d>(node: &'d Node, at: &Pointer, visit: &mut dyn FnMut(&Pointer, &'d str)) {
+/// The keys and indexes from the root to a place.
+type Path<'d> = Vec<Cow<'d, str>>;
+
+/// Calls a function for every string below a node, keys not counted, with its place; `path` is that of the node.
+fn strings<'d>(node: &'d Node, path: &mut Path<'d>, visit: &mut dyn FnMut(&Path<'d>, &'d str)) {
     match &node.value {
-        Value::String(text) => visit(at, text),
+        Value::String(text) => visit(path, text),
         Value::Sequence(items) => {
             for (index, item) in items.iter().enumerate() {
-                strings(item, &at.index(index), visit);
+                path.push(index.to_string().into());
+                strings(item, path, visit);
+                path.pop();
             }
         }
         Value::Mapping(entries) => {
             for entry in entries {
-                strings(&entry.value, &at.key(&entry.key), visit);
+                path.push(entry.key.as_str().into());
+                strings(&entry.value, path, visit);
+                path.pop();
             }
         }
         Value::Null | Value::Bool(_) | Value::Number { .. } => {}

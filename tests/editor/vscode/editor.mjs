@@ -5,6 +5,7 @@ import { basename, dirname, join } from "node:path";
 import { until } from "../check.mjs";
 
 const ROW = ".monaco-list-row";
+const TEXT = ".editor-group-container.active .monaco-editor";
 
 export class Editor {
     constructor(page, directory, pictures) {
@@ -32,9 +33,18 @@ export class Editor {
         return keys.reduce((before, key) => before.then(() => this.page.keyboard.press(key)), Promise.resolve());
     }
 
-    /** Types a text; `pause` is the time between two characters, in milliseconds. */
-    type(text, pause = 20) {
-        return this.page.keyboard.type(text, { delay: pause });
+    /**
+     * Waits until keys go to the text of the editor. After a command, a list or a click, it gets the focus back only later,
+     * and until then keys are lost.
+     */
+    async textFocused() {
+        await this.page.locator(`${TEXT}.focused`).waitFor();
+    }
+
+    /** Types a text into the editor; `pause` is the time between two characters, in milliseconds. */
+    async type(text, pause = 20) {
+        await this.textFocused();
+        await this.page.keyboard.type(text, { delay: pause });
     }
 
     /** Inserts a text at once, like pasting. */
@@ -44,15 +54,24 @@ export class Editor {
 
     /** Starts a line at the end of the text with this indentation, without the editor's automatic indentation. */
     async newLine(blanks) {
+        await this.textFocused();
         await this.press("Control+End", "Enter", "Shift+Home", "Shift+Home");
         await this.type(" ".repeat(blanks));
     }
 
+    /** Opens a list with an input by a key, which does nothing while the window starts. */
+    async #prompt(key) {
+        const input = this.page.locator(".quick-input-widget:visible input");
+        await until(`${key} opens no list`, async () => {
+            await this.press(key);
+            return await input.waitFor({ timeout: 5000 }).then(() => true, () => false);
+        }, 60);
+        return input;
+    }
+
     /** Runs a command by its title. */
     async command(title) {
-        await this.press("F1");
-        const input = this.page.locator(".quick-input-widget:visible input");
-        await input.waitFor();
+        const input = await this.#prompt("F1");
         const row = this.page.locator(`.quick-input-list ${ROW}.focused`);
         await until(
             async () => `the palette offers ${await row.allInnerTexts()} for ${title}`,
@@ -74,9 +93,7 @@ export class Editor {
 
     /** Opens a file of the folder, focuses it, and waits for its language mode (null: any). */
     async openFile(name, mode = "jobc job") {
-        await this.press("Control+p");
-        const input = this.page.locator(".quick-input-widget:visible input");
-        await input.waitFor();
+        const input = await this.#prompt("Control+p");
         // By its full path: two files may have the same name.
         const path = join(this.directory, name);
         await input.fill(path);
@@ -84,25 +101,26 @@ export class Editor {
         await this.page.locator(`.quick-input-list ${ROW}.focused[aria-label^="${label}, "]`).waitFor();
         await this.press("Enter");
         await this.page.locator(`.tab.active[data-resource-name="${basename(name)}"]`).waitFor();
-        await this.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
+        // Until its text is shown, keys would go to the file before it.
+        await this.page.locator(`${TEXT}.focused[data-uri$="/${basename(name)}"]`).waitFor();
         if (mode !== null) {
             await this.modeIs(mode);
         }
     }
 
     /** Focuses the editor on the left. */
-    focusEditor() {
-        return this.command("View: Focus First Editor Group");
+    async focusEditor() {
+        await this.command("View: Focus First Editor Group");
+        await this.textFocused();
     }
 
     /** Moves the cursor to a line and a column, both counted from 1. */
     async goTo(line, column = 1) {
-        await this.press("Control+g");
-        const input = this.page.locator(".quick-input-widget:visible input");
-        await input.waitFor();
+        const input = await this.#prompt("Control+g");
         await input.fill(`:${line}:${column}`);
         await this.press("Enter");
         await input.waitFor({ state: "hidden" });
+        await this.textFocused();
     }
 
     /** The language mode in the status bar. */
@@ -191,6 +209,9 @@ export class Editor {
         const row = this.page.locator(`.suggest-widget.visible ${ROW}`).filter({ has: this.page.locator(".label-name").getByText(label, { exact: true }) });
         await row.first().waitFor({ timeout: 15_000 });
         await row.first().click();
+        // It goes once its text is inserted; another list may follow.
+        await row.first().waitFor({ state: "hidden" });
+        await this.textFocused();
     }
 
     /** The hover at the cursor, once it has all of these words; servers may be slow. */
@@ -234,6 +255,7 @@ export class Editor {
         }, 5);
         await this.press("Enter");
         await this.page.locator(".action-widget").waitFor({ state: "hidden" });
+        await this.textFocused();
     }
 
     /** The titles of the code lenses, once there are any. */

@@ -70,7 +70,7 @@ impl Command {
     pub(crate) fn one_of(&self, names: &[&str]) -> Option<(&str, &str)> {
         let arguments = self.arguments();
         names.iter().find_map(|name| {
-            let same = |word: &str| word.replace('_', "-") == name.replace('_', "-");
+            let same = |word: &str| is_same_flag(word, name);
             arguments.iter().enumerate().find_map(|(i, word)| match word.split_once('=') {
                 Some((flag, value)) => same(flag).then_some((flag, value)),
                 None if same(word) => Some((word.as_str(), arguments.get(i + 1)?.as_str())),
@@ -78,6 +78,12 @@ impl Command {
             })
         })
     }
+}
+
+/// Whether two names of a flag are the same, `-` and `_` alike.
+fn is_same_flag(a: &str, b: &str) -> bool {
+    let dashed = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    a.len() == b.len() && a.bytes().map(dashed).eq(b.bytes().map(dashed))
 }
 
 /// A program's name without its directory.

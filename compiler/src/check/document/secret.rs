@@ -2,7 +2,7 @@
 
 use jobc_schema::Pointer;
 
-use super::strings;
+use super::{Path, strings};
 use crate::diagnostic::{Diagnostic, Sink, codes};
 use crate::document::Document;
 
@@ -44,31 +44,32 @@ const SHAPES: [(&str, usize, &str); 12] = [
 ///
 /// No message repeats a value.
 pub(crate) fn check(document: &Document, sink: &mut Sink) {
-    strings(&document.root, &Pointer::ROOT, &mut |at, text| {
-        if let Some(found) = look(at, text) {
+    strings(&document.root, &mut Path::new(), &mut |path, text| {
+        if let Some(found) = look(path, text) {
             sink.push(found);
         }
     });
 }
 
-fn look(at: &Pointer, text: &str) -> Option<Diagnostic> {
+fn look(path: &Path<'_>, text: &str) -> Option<Diagnostic> {
+    let report = |message| report(&Pointer::ROOT.keys(path.iter().map(AsRef::as_ref)), message);
     if let Some(what) = token(text) {
         let message = format!("{what} in plain text: it would be in every file that jobc writes");
-        return Some(report(at, message).note("revoke the token: everyone who can read this file has it"));
+        return Some(report(message).note("revoke the token: everyone who can read this file has it"));
     }
-    let path: Vec<String> = at.segments().collect();
     let [.., above, name] = &path[..] else { return None };
+    let (above, name) = (above.as_ref(), name.as_ref());
     if above == "env" && is_secret_name(name) && is_literal(text) {
         let message = format!(
             "the variable `{name}` looks like a secret in plain text: it would be in every file that jobc writes"
         );
-        return Some(report(at, message));
+        return Some(report(message));
     }
-    let runs = matches!(name.as_str(), "run" | "setup") || matches!(above.as_str(), "run" | "args");
+    let runs = matches!(name, "run" | "setup") || matches!(above, "run" | "args");
     let flag = if runs { flag(text) } else { None }?;
     let message =
         format!("`{flag}` has a value in plain text: it would be in artifacts and in the process list");
-    Some(report(at, message))
+    Some(report(message))
 }
 
 fn report(at: &Pointer, message: String) -> Diagnostic {

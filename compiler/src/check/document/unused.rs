@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use jobc_schema::Pointer;
 
-use super::strings;
 use super::usage::{NameSet, collect};
+use super::{Path, strings};
 use crate::diagnostic::{Code, Diagnostic, Sink, codes};
 use crate::document::{Document, Node, Value};
 
@@ -15,9 +15,9 @@ pub(crate) fn check(document: &Document, sink: &mut Sink) {
     let mut secrets = BTreeSet::new();
     let mut picked = BTreeSet::new();
     for entry in document.root.entries().iter().filter(|entry| !entry.key.starts_with("x-")) {
-        strings(&entry.value, &Pointer::ROOT.key(&entry.key), &mut |at, text| {
+        strings(&entry.value, &mut vec![entry.key.as_str().into()], &mut |path, text| {
             collect(text, &mut used);
-            let mut path = at.as_str().rsplit('/');
+            let mut path = path.iter().rev().map(AsRef::as_ref);
             match (path.next(), path.next()) {
                 (Some("secret"), _) | (_, Some("secrets")) => _ = secrets.insert(text.to_owned()),
                 (Some("use"), _) => _ = picked.insert(text.to_owned()),
@@ -187,7 +187,7 @@ fn arguments(document: &Document, sink: &mut Sink) {
         let Some(args) = image.get("args").filter(|_| image.get("from").is_some()) else { continue };
         let mut used = NameSet::new();
         let mut shell = String::new();
-        strings(image, &at, &mut |_, text| {
+        strings(image, &mut Path::new(), &mut |_, text| {
             collect(text, &mut used);
             shell.push_str(text);
             shell.push('\n');

@@ -34,7 +34,7 @@ const WRITE_LAST: [&str; 6] = ["cp", "mv", "rsync", "install", "ln", "scp"];
 
 /// Warns where a path of the command is below data without `writable: true`.
 pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
-    for role in &view.roles {
+    for role in view.roles.iter().filter(|role| !role.plan.mounts.is_empty()) {
         let Some((command, path, volume)) = role.commands.iter().find_map(|command| {
             let mut paths = targets(command).into_iter();
             paths.find_map(|path| Some((command, path, volume(view, role, path)?)))

@@ -25,16 +25,20 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
         if !shell.iter().any(|word| is_nounset(word)) || reads || role.text.contains("set +u") {
             continue;
         }
-        let mut set = known(view, role);
+        // Most scripts set nothing.
+        if !role.text.contains('=') {
+            continue;
+        }
         let texts = [("setup", setup.as_ref()), ("run", Some(script))];
-        for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text?))) {
-            let text = plain(text);
+        let texts = texts.map(|(key, text)| (key, text.map(plain).unwrap_or_default()));
+        let mut set = known(view, role);
+        for (key, text) in &texts {
             let mut from = 0;
             for line in text.split_inclusive('\n') {
                 for (name, at) in longer(line, &mut set) {
                     let start = from + at;
                     let end = start + line[at..].find([':', '"', ' ', '\n', '/']).unwrap_or(line.len() - at);
-                    let place = Place::inside(&role.at().key(key), &text, start..end);
+                    let place = Place::inside(&role.at().key(key), text, start..end);
                     let found = report(name).at_place(place.clone(), "");
                     sink.push(found.write(place, &format!("${{{name}:-}}")));
                 }
@@ -55,37 +59,37 @@ fn is_nounset(word: &str) -> bool {
 }
 
 /// The variables that are set before the script begins, as far as it is known.
-fn known(view: &View<'_>, role: &RoleView<'_>) -> BTreeSet<String> {
-    let mut set: BTreeSet<String> = ALWAYS.iter().map(|&name| name.to_owned()).collect();
-    set.extend(role.plan.env.keys().cloned());
-    set.extend(role.plan.provided_env.keys().cloned());
+fn known<'v>(view: &View<'v>, role: &'v RoleView<'v>) -> BTreeSet<&'v str> {
+    let mut set = BTreeSet::from(ALWAYS);
+    set.extend(role.plan.env.keys().map(String::as_str));
+    set.extend(role.plan.provided_env.keys().map(String::as_str));
     for command in
         role.commands.iter().filter(|command| ["read", "for", "getopts"].contains(&command.program()))
     {
-        set.extend(command.arguments().iter().cloned());
+        set.extend(command.arguments().iter().map(String::as_str));
     }
     let Some(image) = view.plan.image_of(role.plan) else { return set };
     match &image.source {
         ImageSource::Build { steps, args, .. } => {
-            set.extend(args.keys().cloned());
+            set.extend(args.keys().map(String::as_str));
             for step in steps {
                 if let BuildStep::Env(env) = step {
-                    set.extend(env.keys().cloned());
+                    set.extend(env.keys().map(String::as_str));
                 }
             }
         }
-        ImageSource::Dockerfile { env, .. } => set.extend(env.keys().cloned()),
+        ImageSource::Dockerfile { env, .. } => set.extend(env.keys().map(String::as_str)),
         ImageSource::Reference {} | ImageSource::Host {} | ImageSource::File { .. } => {}
     }
     let gpu =
         view.base(image).and_then(|(reference, _)| images::facts(reference)).is_some_and(|facts| facts.gpu);
-    set.extend(OF_GPU_IMAGES.iter().filter(|_| gpu).map(|&name| name.to_owned()));
+    set.extend(OF_GPU_IMAGES.into_iter().filter(|_| gpu));
     set
 }
 
 /// The variables of a line that are set from themselves and not known, with the byte where they are used; adds those
 /// that the line sets.
-fn longer<'l>(line: &'l str, set: &mut BTreeSet<String>) -> Vec<(&'l str, usize)> {
+fn longer<'l>(line: &'l str, set: &mut BTreeSet<&'l str>) -> Vec<(&'l str, usize)> {
     let mut found = Vec::new();
     let code = line.split(" #").next().unwrap_or(line);
     for (at, _) in code.match_indices('=') {
@@ -102,7 +106,7 @@ fn longer<'l>(line: &'l str, set: &mut BTreeSet<String>) -> Vec<(&'l str, usize)
             let used = variables(value).find(|(used, at)| *used == name && is_bare(value, name, *at));
             found.extend(used.map(|(_, offset)| (name, code.len() - code[at + 1..].len() + offset)));
         }
-        set.insert(name.to_owned());
+        set.insert(name);
     }
     found
 }
