@@ -529,9 +529,11 @@ connection, _ = listener.accept()
 name, ancillary, _, _ = connection.recvmsg(64, socket.CMSG_SPACE(4))
 print(name.decode(), len(ancillary))
 master = array.array('i', ancillary[0][2])[0]
-os.write(master, b'typed\\n')
 subprocess.run([*jobc, 'start', 'a'], check=True)
 shown = b''
+while b'30 90' not in shown:
+    shown += os.read(master, 1024)
+os.write(master, b'typed\\n')
 while b'got typed' not in shown:
     shown += os.read(master, 1024)
 print(shown.decode().replace('\\r', ''))
@@ -543,9 +545,9 @@ subprocess.run([*jobc, 'delete', '--force', 'a'], check=True)
         run.out,
         str![[r#"
 /dev/ptmx 1
-typed
 /dev/pts/0
 30 90
+typed
 got typed
 
 

@@ -7,6 +7,7 @@ mod base;
 mod copy;
 mod mounts;
 mod run;
+mod workdir;
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use super::work::StepDirectory;
 use super::{BuildError, Builder, Failure, Request, StageResult, layer, worker};
 use crate::config::History;
 use crate::progress::Progress;
-use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, Word, ports};
+use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind as ErrorKind};
 
@@ -163,25 +164,6 @@ impl Stage<'_> {
             Kind::Run(_) | Kind::Copy(_) | Kind::Add(_) | Kind::Workdir(_) => {}
         }
         Ok(())
-    }
-
-    /// `WORKDIR`: missing directories are created, owned by the user at hand, as with BuildKit.
-    fn workdir(&mut self, word: &Word, text: &str) -> StepOutcome<()> {
-        self.result.settings.workdir(&self.variables.expand(word)?);
-        let execution = &self.result.settings.execution;
-        let (target, user) = (execution.working_dir.clone(), execution.user.clone());
-        let key = self.key("directory").with(&target).with(&user).finish();
-        self.layer(key, text, |stage, step, lowers| {
-            let owner = if user.is_empty() { (0, 0) } else { copy::owner(&user, word, &lowers)? };
-            let copy = CopyRequest {
-                lowers,
-                step: step.path().to_owned(),
-                target,
-                owner: Some(owner),
-                ..CopyRequest::default()
-            };
-            stage.copy_files(&copy)
-        })
     }
 
     /// A step's key, on what is there so far.
