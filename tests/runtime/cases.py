@@ -548,6 +548,22 @@ def seccomp_new_privileges(config, place):
     config["process"]["noNewPrivileges"] = False
 
 
+def bundle_as_root(config, path):
+    """The bundle's own directory as the root: what others have in it is in `rootfs` there."""
+    config["root"]["path"] = path
+    config["process"] |= {"args": ["/rootfs/bin/sh", "/rootfs/probe"], "env": ["PATH=/rootfs/bin", "HOME=/"]}
+
+
+@case("root-is-the-bundle", rootless=True, expect={"identity.cwd": "/"})
+def root_is_the_bundle(config, place):
+    bundle_as_root(config, ".")
+
+
+@case("root-is-the-bundle-by-path", expect={"identity.cwd": "/"})
+def root_is_the_bundle_by_path(config, place):
+    bundle_as_root(config, str(place))
+
+
 @case("cgroups-path-absent")
 def cgroups_path_absent(config, place):
     config["linux"]["cgroupsPath"] = None

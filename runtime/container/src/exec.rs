@@ -186,7 +186,7 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
                 .help(format!("resume it with `jobc oci resume {id}`, or pass `--ignore-paused`")));
         }
         (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
-        _ => return Err(Error::new(Kind::State, format!("container `{id}` is {status}, not running"))),
+        _ => return Err(container::wrong_status(&record.id, "running", status)),
     };
     let ExecRequest { process, mut options, console_socket, pid_file, detached, .. } = request;
     options.id = id.to_string();

@@ -37,6 +37,10 @@ pub use stdio::open_standard_streams;
 /// The exit code for our own failure, as with other programs that run programs (env(1), timeout(1)).
 pub const RUNTIME_FAILURE_EXIT_CODE: u8 = 125;
 
+/// The exit code of a failed command of `jobc oci`, as of runc. `exec` has [`RUNTIME_FAILURE_EXIT_CODE`].
+#[cfg(target_os = "linux")]
+const FAILURE_EXIT_CODE: u8 = 1;
+
 /// Says what a panic is: our bug, and nothing that the user wrote.
 pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     eprintln!("jobc: internal error: {panic}");
@@ -51,7 +55,7 @@ mod command_line {
     use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::args::OciArgs;
-    use super::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
+    use super::{FAILURE_EXIT_CODE, RUNTIME_FAILURE_EXIT_CODE, report_panic};
 
     /// The commands and their options, for help, completion scripts and manual pages.
     pub fn command() -> clap::Command {
@@ -65,7 +69,13 @@ mod command_line {
             report_panic(panic);
             std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
         }));
-        read(words).map_or_else(|error| report_usage_error(&error), |args| super::run::run(&args))
+        match read(words) {
+            Ok(args) => super::run::run(&args),
+            Err(error) => match report_usage_error(&error) {
+                0 => 0,
+                _ => FAILURE_EXIT_CODE,
+            },
+        }
     }
 
     /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a

@@ -20,6 +20,7 @@ use jobc_sys::signals::{Signal, Signals};
 use crate::activation::count_listen_fds;
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
 use crate::log::Log;
+use crate::FAILURE_EXIT_CODE;
 use crate::{exec, list, message, terminal, update};
 
 /// Carries a command out; returns the exit code.
@@ -33,15 +34,24 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
         Ok(log) => log,
         Err(error) => {
             terminal::eprint(&message::error(&error));
-            return error.exit_code();
+            return exit_code(args.command.as_ref(), &error);
         }
     };
     match command(args, &mut log) {
         Ok(code) => code,
         Err(error) => {
             log.error(&error);
-            error.exit_code()
+            exit_code(args.command.as_ref(), &error)
         }
+    }
+}
+
+/// The exit code of a command that failed: 1 as with runc. Only those that exit with a program's code distinguish more.
+fn exit_code(command: Option<&OciCommand>, error: &Error) -> u8 {
+    match (command, error.kind) {
+        (Some(OciCommand::Exec(_)), _)
+        | (Some(OciCommand::Run { .. }), Kind::NotFound | Kind::NotExecutable) => error.exit_code(),
+        _ => FAILURE_EXIT_CODE,
     }
 }
 
