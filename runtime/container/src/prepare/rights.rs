@@ -89,14 +89,6 @@ pub(super) fn list(
             format_args!("`{names}` cannot be granted: this process does not have them"),
         );
     }
-    if sets.ineffective_ambient() != 0 {
-        let names = crate::capabilities::names(sets.ineffective_ambient());
-        let verb = if names.len() == 1 { "has" } else { "have" };
-        steps.warn(
-            "/process/capabilities/ambient",
-            format_args!("`{}` {verb} no effect without being inheritable", names.join("`, `")),
-        );
-    }
     // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
     let bounding = if identity.own_user_namespace {
         crate::capabilities::kernel_capabilities()?
@@ -122,6 +114,13 @@ pub(super) fn list(
         && machine.only_ids == Some((user.uid(), user.gid()))
         && groups.is_empty();
     let groups = if identity.groups_denied { None } else { Some(groups) };
+    let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
+    // As with runc: a directory that its user may not search is entered with the rights there are until then.
+    let changes_user = !is_already && user.uid() != 0;
+    steps.push_at(
+        "/process/cwd",
+        Operation::ChangeDirectory { path: directory.clone(), is_retried: changes_user },
+    );
     if !is_already {
         steps.push_at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
     }
@@ -139,7 +138,8 @@ pub(super) fn list(
         }),
     );
     steps.push_at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(DEFAULT_UMASK)));
-    let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
-    steps.push_at("/process/cwd", Operation::ChangeDirectory(directory));
+    if changes_user {
+        steps.push_at("/process/cwd", Operation::RetryDirectory(directory));
+    }
     Ok(Rights { filter, changes_user: !is_already })
 }
