@@ -615,6 +615,14 @@ def root_is_the_bundle_by_path(config, place):
     bundle_as_root(config, str(place))
 
 
+@case("seccomp-new-privileges-of-a-user", expect={"status.Seccomp": "2", "status.CapEff": "0000000000000020",
+                                                  "status.CapInh": "0000000000000020", "status.CapBnd": "0000000020000420"})
+def seccomp_new_privileges_of_a_user(config, place):
+    seccomp_new_privileges(config, place)
+    config["process"]["user"] = {"uid": 1000, "gid": 1001}
+    config["process"]["capabilities"] |= {"inheritable": ["CAP_KILL"], "ambient": ["CAP_KILL"]}
+
+
 @case("cgroups-path-absent")
 def cgroups_path_absent(config, place):
     config["linux"]["cgroupsPath"] = None

@@ -166,11 +166,8 @@ fn create_container(
     let reserved = create::reserve(store, &id)?;
     // The command that starts a held container waits for its readiness.
     let is_offered = Readiness::offer(reserved.directory(), &mut bundle)?;
-    let readiness = if is_offered && then != StartMode::Hold {
-        Readiness::open(reserved.directory())?
-    } else {
-        None
-    };
+    let readiness =
+        if is_offered && then != StartMode::Hold { Readiness::open(reserved.directory())? } else { None };
     let made = reserved.create(&bundle, request, then, given_up)?;
     for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
         log.warn(text);
