@@ -247,6 +247,7 @@ class Exits:
         manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         address = place / "manager.sock"
         manager.bind(str(address))
+        address.chmod(0o777)
         manager.settimeout(20)
         environment = (self.runtime.environment() or dict(os.environ)) | {"NOTIFY_SOCKET": str(address)}
         started = [subprocess.Popen(self.runtime.argv(*word, *(("--bundle", str(place)) if word[0] != "start" else ()), name),

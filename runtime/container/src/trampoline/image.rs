@@ -126,9 +126,10 @@ pub(super) fn build_image(
     if let Some(rights) = rights {
         image.extend(_LINUX_CAPABILITY_VERSION_3.to_ne_bytes());
         image.extend(0_u32.to_ne_bytes());
-        for half in [0, 32] {
+        // The lower halves of all sets, then the upper ones, on little-endian hosts.
+        for half in [0..4, 4..8] {
             for set in [rights.effective, rights.permitted, rights.inheritable] {
-                image.extend(((set >> half) as u32).to_ne_bytes());
+                image.extend(&set.to_le_bytes()[half.clone()]);
             }
         }
     }
