@@ -14,6 +14,8 @@ mod args;
 #[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
+mod exit_code;
+#[cfg(target_os = "linux")]
 mod list;
 #[cfg(target_os = "linux")]
 mod log;
@@ -37,10 +39,6 @@ pub use stdio::open_standard_streams;
 /// The exit code for our own failure, as with other programs that run programs (env(1), timeout(1)).
 pub const RUNTIME_FAILURE_EXIT_CODE: u8 = 125;
 
-/// The exit code of a failed command of `jobc oci`, as of runc. `exec` has [`RUNTIME_FAILURE_EXIT_CODE`].
-#[cfg(target_os = "linux")]
-const FAILURE_EXIT_CODE: u8 = 1;
-
 /// Says what a panic is: our bug, and nothing that the user wrote.
 pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     eprintln!("jobc: internal error: {panic}");
@@ -55,7 +53,8 @@ mod command_line {
     use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::args::OciArgs;
-    use super::{FAILURE_EXIT_CODE, RUNTIME_FAILURE_EXIT_CODE, report_panic};
+    use super::exit_code::FAILURE_EXIT_CODE;
+    use super::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
 
     /// The commands and their options, for help, completion scripts and manual pages.
     pub fn command() -> clap::Command {

@@ -19,9 +19,9 @@ use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::{Signal, Signals};
 use rustix::io::Errno;
 
-use crate::FAILURE_EXIT_CODE;
 use crate::activation::{Readiness, pass_listen_fds};
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
+use crate::exit_code::FAILURE_EXIT_CODE;
 use crate::log::Log;
 use crate::{exec, list, message, terminal, update};
 
