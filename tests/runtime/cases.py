@@ -97,6 +97,27 @@ def ambient_capabilities(config, place):
         config["process"]["capabilities"][kind] = ["CAP_NET_BIND_SERVICE"]
 
 
+@case("ambient-capabilities-of-runc-spec", rootless=True, expect={"status.CapAmb": "0" * 16, "stderr": ""})
+def ambient_capabilities_of_runc_spec(config, place):
+    config["process"]["capabilities"]["ambient"] = ["CAP_KILL", "CAP_NET_BIND_SERVICE"]
+
+
+@case("unknown-capability", rootless=True, expect={"status.CapEff": "0000000020000420"})
+def unknown_capability(config, place):
+    for kind in ("bounding", "effective", "permitted"):
+        config["process"]["capabilities"][kind] = [*config["process"]["capabilities"][kind], "CAP_FLY"]
+
+
+@case("user-absent", rootless=True, expect={"identity.user": "0:0"})
+def user_absent(config, place):
+    del config["process"]["user"]
+
+
+@case("user-without-group", expect={"identity.user": "7:0"})
+def user_without_group(config, place):
+    config["process"]["user"] = {"uid": 7}
+
+
 @case("new-privileges", rootless=True, expect={"status.NoNewPrivs": "0"})
 def new_privileges(config, place):
     config["process"]["noNewPrivileges"] = False
@@ -120,6 +141,11 @@ def default_options(config, place):
 @case("nosymfollow", lacking=("crun",))
 def nosymfollow(config, place):
     config["mounts"].append({"destination": "/mnt/n", "type": "tmpfs", "source": "t", "options": ["nosymfollow"]})
+
+
+@case("dev-read-only", rootless=True)
+def dev_read_only(config, place):
+    config["mounts"][1]["options"] = [*config["mounts"][1]["options"], "ro"]
 
 
 @case("no-options")
@@ -408,6 +434,15 @@ def working_directory(config, place):
     config["process"]["cwd"] = "/home"
 
 
+@case("working-directory-of-another-user", expect={"identity.cwd": "/closed", "identity.user": "1000:1001"})
+def working_directory_of_another_user(config, place):
+    directory = root_of(place) / "closed"
+    directory.mkdir(parents=True)
+    directory.chmod(0o700)
+    config["process"]["user"] = {"uid": 1000, "gid": 1001}
+    config["process"]["cwd"] = "/closed"
+
+
 @case("working-directory-absent", expect={"identity.cwd": "/made/for/it"})
 def working_directory_absent(config, place):
     config["process"]["cwd"] = "/made/for/it"
@@ -521,6 +556,22 @@ def descriptors_kept(config, place):
     pass
 
 
+def passed_on(process):
+    """Socket activation: `LISTEN_PID` names the process that becomes the runtime, or another one."""
+    return ("env", "LISTEN_FDS=2", "sh", "-c", f'export LISTEN_PID={process}; exec "$@"', "sh")
+
+
+# crun 1.8 keeps `LISTEN_PID` as it was.
+@case("sockets-passed-on", descriptors=2, prelude=passed_on("$$"), lacking=("crun",), expect={"fds.5": None})
+def sockets_passed_on(config, place):
+    config["process"]["env"] = ["PATH=/bin", "HOME=/"]
+
+
+@case("sockets-for-another-process", descriptors=2, prelude=passed_on("1"), lacking=("crun",), expect={"fds.3": None})
+def sockets_for_another_process(config, place):
+    config["process"]["env"] = ["PATH=/bin", "HOME=/"]
+
+
 @case("descriptors-closed", descriptors=3, expect={"fds.3": None, "fds.4": None, "fds.5": None}, rootless=True)
 def descriptors_closed(config, place):
     pass
@@ -546,6 +597,30 @@ def seccomp_default_profile(config, place):
 def seccomp_new_privileges(config, place):
     seccomp(config, place)
     config["process"]["noNewPrivileges"] = False
+
+
+def bundle_as_root(config, path):
+    """The bundle's own directory as the root: what others have in it is in `rootfs` there."""
+    config["root"]["path"] = path
+    config["process"] |= {"args": ["/rootfs/bin/sh", "/rootfs/probe"], "env": ["PATH=/rootfs/bin", "HOME=/"]}
+
+
+@case("root-is-the-bundle", rootless=True, expect={"identity.cwd": "/"})
+def root_is_the_bundle(config, place):
+    bundle_as_root(config, ".")
+
+
+@case("root-is-the-bundle-by-path", expect={"identity.cwd": "/"})
+def root_is_the_bundle_by_path(config, place):
+    bundle_as_root(config, str(place))
+
+
+@case("seccomp-new-privileges-of-a-user", expect={"status.Seccomp": "2", "status.CapEff": "0000000000000020",
+                                                  "status.CapInh": "0000000000000020", "status.CapBnd": "0000000020000420"})
+def seccomp_new_privileges_of_a_user(config, place):
+    seccomp_new_privileges(config, place)
+    config["process"]["user"] = {"uid": 1000, "gid": 1001}
+    config["process"]["capabilities"] |= {"inheritable": ["CAP_KILL"], "ambient": ["CAP_KILL"]}
 
 
 @case("cgroups-path-absent")

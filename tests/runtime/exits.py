@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Tests how a container ends: exit code, what is passed on, and that nothing of it is left.
 
-The codes are those of docs/reference/exit-codes.md: the program's own; 125 where the runtime failed; 126 and 127 where
+The codes are those of docs/reference/exit-codes.md: the program's own; 1 where the runtime failed; 126 and 127 where
 the program cannot be executed or found; 128 and the number of the signal that killed it.
 """
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -34,6 +36,24 @@ PROGRAMS = [
     ("killed by KILL", ["/bin/sh", "-c", "exec /killed KILL"], 137, None),
     ("killed by SEGV", ["/bin/sh", "-c", "exec /killed SEGV"], 139, None),
 ]
+
+
+READY = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+int main(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strcpy(address.sun_path, getenv("NOTIFY_SOCKET"));
+    int socket_ = socket(AF_UNIX, SOCK_DGRAM, 0);
+    const char *said[] = {"STATUS=loading", "STATUS=loaded\\nREADY=1"};
+    for (int i = 0; i < 2; i++)
+        if (sendto(socket_, said[i], strlen(said[i]), 0, (struct sockaddr *)&address, sizeof address) < 0) return 9;
+    return sleep(60);
+}
+"""
 
 
 def files(root):
@@ -196,6 +216,79 @@ class Exits:
             yield f"delete fails: {answer.stderr.strip()}"
         yield from self.state_removed(name)
 
+    def mount_through_link(self, link):
+        """A volume whose place the image links to a file system of the kernel is rejected, and nothing is made there."""
+        place, name = self.bundle(["/bin/true"], lambda config: config["mounts"].append(
+            {"destination": "/data/volume", "type": "tmpfs", "source": "tmpfs"}))
+        os.symlink(link, place / "rootfs/data")
+        result = self.runtime.run(place, name)
+        yield from code(result.returncode, 1, result.stderr)
+        if "symbolic links lead to /proc, /sys or /dev" not in result.stderr:
+            yield f"the error does not say why: {result.stderr.strip()!r}"
+        yield from self.state_removed(name)
+
+    def mount_through_mount(self, link):
+        """A volume below another one, also by a link of the image, is none of that."""
+        def below(config):
+            config["mounts"] += [{"destination": f"/mnt{end}", "type": "tmpfs", "source": "tmpfs"} for end in ("", "/a", "/a/b")]
+            config["mounts"].append({"destination": "/data/volume", "type": "tmpfs", "source": "tmpfs"})
+        place, name = self.bundle(["/bin/sh", "-c", "grep -c -e ' /mnt/a/b ' -e ' /mnt/a/b/volume ' /proc/mounts"], below)
+        os.symlink(link, place / "rootfs/data")
+        result = self.runtime.run(place, name)
+        yield from code(result.returncode, 0, result.stderr)
+        if result.stdout != "2\n":
+            yield f"the mounts are not there: {result.stdout!r}"
+
+    def notifies(self, *words):
+        """What the program says on `NOTIFY_SOCKET` reaches the service manager, with the process to watch, before the command ends."""
+        place, name = self.bundle(["/bin/sh", "-c", 'test "$NOTIFY_SOCKET" = /run/notify/notify.sock && exec /ready'])
+        ready = place / "rootfs/ready"
+        shutil.copy2(self.notifier(), ready)
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        address = place / "manager.sock"
+        manager.bind(str(address))
+        address.chmod(0o777)
+        manager.settimeout(20)
+        environment = (self.runtime.environment() or dict(os.environ)) | {"NOTIFY_SOCKET": str(address)}
+        started = [subprocess.Popen(self.runtime.argv(*word, *(("--bundle", str(place)) if word[0] != "start" else ()), name),
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+                   for word in words[:1]]
+        if len(words) > 1:
+            started[0].wait(timeout=20)
+            started.append(subprocess.Popen(self.runtime.argv(*words[1], name), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                            stderr=subprocess.DEVNULL, env=environment))
+        try:
+            got = manager.recv(4096).decode()
+            lines = dict(line.split("=", 1) for line in got.split())
+            barrier, descriptors, *_ = socket.recv_fds(manager, 4096, 1)
+            if barrier != b"BARRIER=1" or len(descriptors) != 1:
+                yield f"no barrier, but {barrier!r}"
+            if started[-1].poll() is not None:
+                yield "the command ended before the service manager confirmed"
+            for descriptor in descriptors:
+                os.close(descriptor)
+            pid = started[-1].pid if words[0] == ("run",) else (self.runtime.state(name) or {}).get("pid")
+            if lines != {"READY": "1", "MAINPID": str(pid)}:
+                yield f"the service manager gets {got!r}, the process is {pid}"
+            if words[0] != ("run",):
+                yield from code(started[-1].wait(timeout=20), 0, "")
+        except TimeoutError:
+            yield "the service manager is not notified"
+        finally:
+            manager.close()
+            self.runtime.delete(name)
+            started[-1].wait(timeout=20)
+        yield from self.state_removed(name)
+
+    def notifier(self):
+        """A static program that says it is ready, and sleeps."""
+        made = self.directory / "ready"
+        if not made.exists():
+            source = self.directory / "ready.c"
+            source.write_text(READY)
+            subprocess.run(["cc", "-static", "-o", made, source], check=True)
+        return made
+
     def exec_process(self):
         """`exec` joins every namespace, with the ids and capabilities of the container, and returns the exit code."""
         place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4324"])
@@ -256,7 +349,7 @@ def main():
             if name.startswith("killed") and account:
                 continue
             ends.case(name, lambda: ends.program(args, wanted, words, change))
-        ends.case("an invalid configuration", lambda: ends.program(["/bin/true"], 125, "cwd",
+        ends.case("an invalid configuration", lambda: ends.program(["/bin/true"], 1, "cwd",
                                                                        lambda config: config["process"].update(cwd="not/absolute")))
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
             ends.case(f"forwards {number.name}", lambda number=number: ends.forwards_signal(number.value))
@@ -267,6 +360,12 @@ def main():
         ends.case("the client is killed", ends.client_killed)
         ends.case("create and start", ends.create_and_start)
         ends.case("exec", ends.exec_process)
+        for link in ("/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "dev/../proc"):
+            ends.case(f"a volume through a link to {link}", lambda link=link: ends.mount_through_link(link))
+        ends.case("a volume through a link to a volume", lambda: ends.mount_through_mount("/mnt/a/b"))
+        ends.case("run notifies", lambda: ends.notifies(("run",)))
+        ends.case("run --detach notifies", lambda: ends.notifies(("run", "--detach")))
+        ends.case("start notifies", lambda: ends.notifies(("create",), ("start",)))
     harness.end()
 
 

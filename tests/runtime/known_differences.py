@@ -54,6 +54,7 @@ RULES = [
     # The rest
     Rule(".*", ".*", r"state\.ociVersion", "the version of the specification that the runtime follows"),
     Rule(".*", ".*", r"state\.annotations", "there are none, which may be an empty object or absent", ours="{}", theirs="None"),
+    Rule("unknown-capability", ".*", "stderr", "the words of the warning; crun gives none", ours="warning: config.json: /process/capabilities: .*"),
     Rule("personality", "runc", r"identity\.personality", "runc 1.1 does not know `linux.personality`"),
 ]
 

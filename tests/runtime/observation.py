@@ -72,6 +72,8 @@ def as_mounts(body, bundle):
         places[place] = places.get(place, 0) + 1
         name = place if places[place] == 1 else f"{place}#{places[place]}"
         root = re.sub(r"^.*/(rootfs|volumes)\b", r"BUNDLE/\1", root).replace(bundle, "BUNDLE")
+        # The path begins at its file system, which may be mounted above the bundle.
+        root = re.sub(rf"^.*/{re.escape(os.path.basename(bundle))}$", "BUNDLE", root)
         root = re.sub(r"^/docker/.*|^/process_api/\w+", "/OWN", root)
         passed = sorted(re.sub(r":\d+", "", word) for word in optional)
         if root.startswith("/probe-") or root.startswith("/check-"):

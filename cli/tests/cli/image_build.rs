@@ -128,6 +128,8 @@ fn what_goes_wrong_while_building_is_reported_with_its_line() {
     check("FROM scratch\nWORKDIR ${N:?say where}\n", "`N`: say where");
     directory.write(".dockerignore", "ok\n[\n");
     check("FROM scratch\n", "./.dockerignore:2:1");
+    std::fs::write(directory.path().join(".dockerignore"), b"*\xff.o\n[\xff\n").expect("a file");
+    check("FROM scratch\n", "./.dockerignore:2:1");
 }
 
 /// A program that says how it was called, and then does what it is told.

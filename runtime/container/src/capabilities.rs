@@ -41,7 +41,7 @@ impl CapabilitySets {
     /// # Errors
     /// [`Kind::Config`] where a set names what another one must have too: the permitted one for the effective one, the
     /// bounding one for the inheritable one. What is ambient without being permitted and inheritable stays in the set
-    /// here: `runc spec` writes that, and it never had an effect; see [`Self::ineffective_ambient`].
+    /// here: `runc spec` writes that, so it is not worth a warning, and it never had an effect; see [`Self::ineffective_ambient`].
     pub fn of(capabilities: &LinuxCapabilities) -> Result<Self> {
         let bits = |set: &Option<Capabilities>| {
             set.iter().flatten().fold(0, |bits, capability| bits | 1_u64 << number(*capability))

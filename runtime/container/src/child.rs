@@ -9,13 +9,17 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use jobc_sys::syscall::{CWD, Fd, Kernel, Prctl};
-use path::ContainerPath;
+use path::{ContainerPath, RESOLVE_IN_ROOT};
 use report::Report;
 
 /// The places whose mounts are remembered, inner ones first.
 const REMEMBERED_MOUNTS: [&CStr; 4] = [c"dev/pts", c"dev", c"proc", c"sys"];
 
+/// The magic numbers of procfs, sysfs, both sorts of cgroups, devpts and mqueue (statfs(2)).
+const KERNEL_FILE_SYSTEMS: [u64; 6] = [0x9fa0, 0x6265_6572, 0x0027_e0eb, 0x6367_7270, 0x1cd1, 0x1980_0202];
+
 /// What the new process keeps between steps: file descriptors.
+#[allow(clippy::struct_excessive_bools)] // each is a fact that a step has found
 pub struct Child<'a, K> {
     /// The kernel it speaks to.
     pub kernel: &'a K,
@@ -35,6 +39,8 @@ pub struct Child<'a, K> {
     working_directory: Option<Fd>,
     /// Whether the working directory is the container's root, which was entered and not left since.
     pub at_root: bool,
+    /// Whether the program's working directory could not be entered before the change of the user.
+    pub directory_denied: bool,
     /// Whether open_tree_attr(2) is not to be had here, as was seen once.
     pub lacks_open_tree_attr: bool,
     /// Whether the process is in a user namespace of its own, where it cannot make device nodes.
@@ -67,6 +73,7 @@ impl<'a, K: Kernel> Child<'a, K> {
             null: NullDevice::Unknown,
             working_directory: None,
             at_root: false,
+            directory_denied: false,
             lacks_open_tree_attr: false,
             in_user_namespace,
             report,
@@ -118,6 +125,23 @@ impl<'a, K: Kernel> Child<'a, K> {
             self.working_directory = Some(directory);
         }
         Ok(())
+    }
+
+    /// Refuses a place in a file system that shows the kernel, or in the container's /dev.
+    pub fn check_ordinary(&self, place: Fd) -> Result<(), Errno> {
+        let kernel = self.kernel;
+        if KERNEL_FILE_SYSTEMS.contains(&kernel.file_system(place)?) {
+            return Err(Errno::XDEV);
+        }
+        let resolve = RESOLVE_IN_ROOT | ResolveFlags::NO_SYMLINKS;
+        let dev = match kernel.open(self.root, c"dev", OFlags::PATH, Mode::empty(), resolve) {
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(()),
+            dev => dev?,
+        };
+        let [place, dev_itself, root] = [place, dev, self.root].map(|fd| kernel.stat(fd));
+        kernel.close(dev);
+        let (there, dev) = (place?.file_system, dev_itself?.file_system);
+        if there == dev && dev != root?.file_system { Err(Errno::XDEV) } else { Ok(()) }
     }
 
     /// Keeps the file descriptor of a file system that was mounted, if its place is one of [`REMEMBERED_MOUNTS`]; returns whether it

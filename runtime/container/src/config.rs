@@ -5,6 +5,7 @@
 //! allow. Both report all findings, each at its place; a bundle with an error is not started.
 
 mod check;
+pub(crate) mod complete;
 pub mod mount_options;
 pub(crate) mod namespace_ownership;
 pub mod read;
@@ -26,6 +27,8 @@ pub struct Config {
     /// specification wants them ignored (config.md, "Extensibility"); `jobc run` refuses them, since it would not keep
     /// them.
     pub unknown: Vec<String>,
+    /// The names of capabilities that no kernel has as far as is known here; they are not in the content.
+    pub unknown_capabilities: Vec<String>,
 }
 
 /// A key as a part of a JSON Pointer (RFC 6901, section 3).

@@ -100,7 +100,7 @@ pub fn kill(store: &Store, id: &Id, signal: Signal, all: bool) -> Result<()> {
     if sent || all {
         return Ok(());
     }
-    Err(Error::new(Kind::State, format!("container `{id}` is not running")))
+    Err(Error::new(Kind::State, format!("container not running: `{id}`")))
 }
 
 /// The processes of a container, by their numbers here: its cgroup's, or its first where it has no group.
@@ -263,8 +263,19 @@ impl Container {
     }
 
     fn wrong_status(&self, wanted: &str, status: Status) -> Error {
-        Error::new(Kind::State, format!("container `{}` is {status}, not {wanted}", self.record.id))
+        wrong_status(&self.record.id, wanted, status)
     }
+}
+
+/// A container is in another state than a command needs.
+///
+/// containerd and others look for runc's words in the messages of `kill`, `pause` and `update`.
+pub(crate) fn wrong_status(id: &str, wanted: &str, status: Status) -> Error {
+    let message = match (wanted, status) {
+        ("running", Status::Stopped) => format!("container not running: `{id}` is {status}"),
+        _ => format!("container `{id}` is {status}, not {wanted}"),
+    };
+    Error::new(Kind::State, message)
 }
 
 fn incomplete(id: &Id) -> Error {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::child::report::Gate;
 use crate::config::Config;
+use crate::config::complete::{complete_process, unknown_capabilities};
 use crate::config::read::describe_serde_error;
 use crate::container;
 use crate::container::create::write_pid;
@@ -118,11 +119,12 @@ impl ProcessOverrides {
     }
 }
 
-/// Reads a `process` from a file of its own, as podman and containerd give it.
-pub fn read_process(text: &[u8]) -> Result<Written> {
-    let process = serde_json::from_slice(text)
+/// Reads a `process` from a file of its own, as podman and containerd give it; with what a person should know of it.
+pub fn read_process(text: &[u8]) -> Result<(Written, Option<String>)> {
+    let mut process = serde_json::from_slice(text)
         .map_err(|error| Error::new(Kind::Config, format!("the process file is not JSON: {error}")))?;
-    read(process)
+    let (_, unknown) = complete_process(&mut process);
+    Ok((read(process)?, unknown_capabilities(&unknown)))
 }
 
 fn read(process: Value) -> Result<Written> {
@@ -138,7 +140,9 @@ fn read(process: Value) -> Result<Written> {
 fn refuse(spec: &Spec, process: &Written) -> Result<()> {
     let mut spec = spec.clone();
     spec.set_process(Some(process.clone()));
-    Config { spec, unknown: Vec::new() }.refuse().map_err(without_config_pointer)
+    Config { spec, unknown: Vec::new(), unknown_capabilities: Vec::new() }
+        .refuse()
+        .map_err(without_config_pointer)
 }
 
 /// An error about a process that came from a file of its own, or from the command line: config.json has nothing to do
@@ -186,7 +190,7 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
                 .help(format!("resume it with `jobc oci resume {id}`, or pass `--ignore-paused`")));
         }
         (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
-        _ => return Err(Error::new(Kind::State, format!("container `{id}` is {status}, not running"))),
+        _ => return Err(container::wrong_status(&record.id, "running", status)),
     };
     let ExecRequest { process, mut options, console_socket, pid_file, detached, .. } = request;
     options.id = id.to_string();

@@ -89,7 +89,7 @@ impl Mount {
         if matches!(self.source, Source::Bind { .. }) && self.attributes != MountAttributes::default() {
             kernel.mount_setattr(mount, false, self.attributes)?;
         }
-        let target = self.target.create(child, self.target_kind)?;
+        let target = self.target.create_target(child, self.target_kind)?;
         if let Source::New { copy_up: true, .. } = self.source {
             copy_up::copy_directory(kernel, target, mount)?;
         }
@@ -181,6 +181,18 @@ pub fn propagation_name(propagation: u64) -> &'static str {
         MS_UNBINDABLE => "unbindable",
         _ => "as it is",
     }
+}
+
+/// Makes one mount read-only; what is mounted below it keeps its own attributes.
+pub(crate) fn make_mount_read_only<K: Kernel>(
+    child: &mut Child<'_, K>,
+    place: &ContainerPath,
+) -> Result<(), Errno> {
+    let attributes = MountAttributes { set: MOUNT_ATTR_RDONLY.into(), ..MountAttributes::default() };
+    let mount = place.open(child)?;
+    child.kernel.mount_setattr(mount, false, attributes)?;
+    child.kernel.close(mount);
+    Ok(())
 }
 
 /// Makes the root itself read-only, and those of its directories; what else is mounted below keeps its own attributes.

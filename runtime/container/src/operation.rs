@@ -99,6 +99,8 @@ pub enum Operation {
     Hook(ContainerHook),
     /// Make a directory with all above it, where it is missing and the root may be written.
     MakeDirectory(ContainerPath),
+    /// Make one mount read-only, once everything in it is made.
+    ReadOnlyMount(ContainerPath),
     /// Make the root read-only, and those of its directories that are writable mounts of their own.
     ReadOnlyRoot(Vec<ContainerPath>),
     /// Hide a path.
@@ -152,7 +154,14 @@ pub enum Operation {
     /// Set the mask of new files' modes.
     SetUmask(u32),
     /// Go to the working directory, which must be inside the root.
-    ChangeDirectory(CString),
+    ChangeDirectory {
+        /// Its path.
+        path: CString,
+        /// Whether [`RetryDirectory`](Self::RetryDirectory) follows, so that it may be denied here.
+        is_retried: bool,
+    },
+    /// Go to the working directory as the program's user, where that was denied before.
+    RetryDirectory(CString),
     /// Check that the program exists and can be executed, before the start is waited for: one of these paths.
     FindProgram(Vec<CString>),
     /// Wait for a byte on a file descriptor: the start.
@@ -218,6 +227,7 @@ impl Operation {
                 Err(Errno::ROFS | Errno::ACCESS | Errno::NOTDIR | Errno::LOOP) => Ok(()),
                 made => made.map(drop),
             },
+            Self::ReadOnlyMount(place) => mounts::make_mount_read_only(child, place),
             Self::ReadOnlyRoot(directories) => mounts::make_root_read_only(child, directories),
             Self::Mask(place) => rootfs::mask(place, child),
             Self::MakeReadOnly(place) => rootfs::make_read_only(place, child),
@@ -250,8 +260,16 @@ impl Operation {
                 kernel.umask(*mask);
                 Ok(())
             }
-            Self::ChangeDirectory(path) if child.at_root && path.as_c_str() == c"/" => Ok(()),
-            Self::ChangeDirectory(path) => namespaces::enter_directory(kernel, path),
+            Self::ChangeDirectory { path, .. } if child.at_root && path.as_c_str() == c"/" => Ok(()),
+            Self::ChangeDirectory { path, is_retried } => match namespaces::enter_directory(kernel, path) {
+                Err(Errno::ACCESS) if *is_retried => {
+                    child.directory_denied = true;
+                    Ok(())
+                }
+                other => other,
+            },
+            Self::RetryDirectory(_) if !child.directory_denied => Ok(()),
+            Self::RetryDirectory(path) => namespaces::enter_directory(kernel, path),
             Self::FindProgram(candidates) => find_program(kernel, candidates),
             Self::Hold(fd) => child.report.hold(kernel, *fd),
             Self::CloseFrom { first, except } => close_from(kernel, *first, except),

@@ -21,6 +21,7 @@ use self::hooks::{list_hooks, parent_hooks};
 use self::rights::Rights;
 use self::steps::Steps;
 use crate::bundle::Bundle;
+use crate::config::complete::unknown_capabilities;
 use crate::labels::{Field, Label};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
@@ -50,6 +51,9 @@ pub fn prepare(
     })?;
     let label = Label::of(process, Field::is_module_enabled)?;
     let mut steps = Steps::default();
+    if let Some(warning) = unknown_capabilities(&bundle.config.unknown_capabilities) {
+        steps.warn("/process/capabilities", warning);
+    }
     steps.push(Operation::SetParentDeathSignal(true));
     steps.push(Operation::SetUmask(0));
     let identity = identity::list(&mut steps, spec, options, machine)?;

@@ -150,8 +150,12 @@ impl Process {
     fn handle_gates(&mut self, parent: &mut dyn FnMut(Gate, u32) -> Result<()>) -> Result<()> {
         let Some(shared) = &self.shared else { return Ok(()) };
         let mut refused = None;
+        let pidfd = &self.pidfd;
+        let kill = || {
+            let _ = rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL);
+        };
         loop {
-            let gate = match shared.report.futex_wait() {
+            let gate = match shared.report.futex_wait(&kill) {
                 GONE => break,
                 CREATED => return Ok(()),
                 AT_CGROUP => Gate::Cgroup,

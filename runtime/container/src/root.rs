@@ -83,10 +83,11 @@ impl Root {
                 path => Self::at(Path::new(path), state_dir),
             };
         }
-        let written = bundle.config.spec.root().as_ref().map(|root| bundle.dir.join(root.path()));
+        // An empty path names nothing, but `.` the bundle itself.
+        let written = bundle.config.spec.root().as_ref().map(oci_spec::runtime::Root::path);
+        let written = written.filter(|path| !path.as_os_str().is_empty()).map(|path| bundle.dir.join(path));
         // Without a slash at its end, by which a link would be followed here.
-        let written = written.map(|path| path.components().collect::<PathBuf>());
-        if let Some(path) = written.filter(|path| *path != bundle.dir)
+        if let Some(path) = written.map(|path| path.components().collect::<PathBuf>())
             && let Ok(status) = fs::symlink_metadata(&path)
         {
             // A directory that is no link, in a directory whose path has none: there is nothing to resolve.
@@ -158,8 +159,8 @@ impl Root {
             Some("host") => false,
             Some(path) => Path::new(path).is_file(),
             None => {
-                let written = bundle.config.spec.root().as_ref().map(|root| bundle.dir.join(root.path()));
-                !written.is_some_and(|path| path.is_dir())
+                let written = bundle.config.spec.root().as_ref().map(oci_spec::runtime::Root::path);
+                !written.is_some_and(|path| !path.as_os_str().is_empty() && bundle.dir.join(path).is_dir())
                     && ARCHIVE_NAMES.iter().any(|name| bundle.dir.join(name).is_file())
             }
         }

@@ -37,6 +37,7 @@ use oci_spec::runtime::{
 
 use condition::Condition;
 use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::syscall::CapabilityBits;
 use search::{Decision, Range, Rule};
 
 /// The place of the profile in config.json.
@@ -61,6 +62,8 @@ pub struct Program {
     /// Names in the profile that this architecture, or the kernel headers this was built with, do not have. Their calls
     /// get the default action.
     pub unknown: Vec<String>,
+    /// The capabilities to go on with where the right to load it was kept for that alone: without no-new-privileges.
+    pub rights_after: Option<CapabilityBits>,
 }
 
 /// Makes the filter of a profile.
@@ -95,7 +98,7 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if notifies {
         check_agent(profile)?;
     }
-    Ok(Program { instructions, flags: flags(profile, notifies), unknown })
+    Ok(Program { instructions, flags: flags(profile, notifies), unknown, rights_after: None })
 }
 
 impl Program {

@@ -222,6 +222,7 @@ impl Failure {
                     Errno::AGAIN => {
                         error.help("the process limit must allow one more process during the start")
                     }
+                    Errno::ACCESS => error.help("set `noNewPrivileges`, or add CAP_SYS_ADMIN"),
                     Errno::BUSY => error.help("this process already has a seccomp listener"),
                     _ => error,
                 }

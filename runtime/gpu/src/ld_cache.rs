@@ -57,25 +57,36 @@ struct Entry {
 }
 
 impl Cache {
-    /// Reads a cache; nothing if it is none, or a broken one.
-    pub fn read(bytes: &[u8]) -> Option<Self> {
+    /// Reads a cache.
+    ///
+    /// # Errors
+    ///
+    /// No cache, or a broken one; one whose names would take far more than the file.
+    pub fn read(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let mut budget = Budget::of(bytes);
+        let cache = Self::read_within(bytes, &mut budget);
+        cache.ok_or(if budget.is_exhausted { Unreadable::TooLarge } else { Unreadable::NoCache })
+    }
+
+    fn read_within(bytes: &[u8], budget: &mut Budget) -> Option<Self> {
         let bytes = new_format(bytes)?;
         let count = number(bytes, 20)? as usize;
         if !matches!(bytes.get(28)? & 3, 0 | LITTLE_ENDIAN) || count > bytes.len() / ENTRY_SIZE {
             return None;
         }
+        let mut text = |at| budget.text(bytes, at);
         let entry = |index: usize| {
             let at = HEADER_SIZE + index * ENTRY_SIZE;
             Some(Entry {
                 flags: number(bytes, at)?,
-                name: text(bytes, number(bytes, at + 4)?)?,
-                path: text(bytes, number(bytes, at + 8)?)?,
+                name: text(number(bytes, at + 4)?)?,
+                path: text(number(bytes, at + 8)?)?,
                 os_version: number(bytes, at + 12)?,
                 hwcap: u64::from(number(bytes, at + 16)?) | u64::from(number(bytes, at + 20)?) << 32,
             })
         };
         let entries = (0..count).map(entry).collect::<Option<Vec<_>>>()?;
-        Some(Self { entries, hwcaps: hwcaps(bytes) })
+        Some(Self { entries, hwcaps: hwcaps(bytes, budget) })
     }
 
     /// The paths of a library by soname, in the loader's order.
@@ -171,16 +182,45 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// The text at an offset, up to its NUL.
-fn text(bytes: &[u8], at: u32) -> Option<Vec<u8>> {
-    let rest = bytes.get(at as usize..)?;
-    let end = rest.iter().position(|&byte| byte == 0)?;
-    Some(rest[..end].to_vec())
+/// Why a cache is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is none, or broken.
+    NoCache,
+    /// Its entries share strings so often that a copy would be far larger than the file.
+    TooLarge,
+}
+
+/// How many bytes of names may be copied from a cache. ldconfig writes a name as the end of its path, so that entries
+/// share strings: twice the file is usual, and without a bound it would be the square of its size.
+struct Budget {
+    left: usize,
+    is_exhausted: bool,
+}
+
+impl Budget {
+    const FACTOR: usize = 4;
+
+    fn of(bytes: &[u8]) -> Self {
+        Self { left: bytes.len().saturating_mul(Self::FACTOR), is_exhausted: false }
+    }
+
+    /// The text at an offset, up to its NUL.
+    fn text(&mut self, bytes: &[u8], at: u32) -> Option<Vec<u8>> {
+        let rest = bytes.get(at as usize..)?;
+        let rest = &rest[..rest.len().min(self.left)];
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else {
+            self.is_exhausted |= rest.len() == self.left;
+            return None;
+        };
+        self.left -= end;
+        Some(rest[..end].to_vec())
+    }
 }
 
 /// The names of the `glibc-hwcaps` directories; none if the extensions cannot be read, as the loader has it.
-fn hwcaps(bytes: &[u8]) -> Vec<Vec<u8>> {
-    let read = || {
+fn hwcaps(bytes: &[u8], budget: &mut Budget) -> Vec<Vec<u8>> {
+    let mut read = || {
         let at = number(bytes, 32)? as usize;
         if at == 0 || number(bytes, at)? != EXTENSION_MAGIC {
             return None;
@@ -189,7 +229,9 @@ fn hwcaps(bytes: &[u8]) -> Vec<Vec<u8>> {
         let section = (0..sections).map(|index| at + 8 + index * 16);
         let section = section.into_iter().find(|at| number(bytes, *at) == Some(TAG_HWCAPS))?;
         let (from, size) = (number(bytes, section + 8)? as usize, number(bytes, section + 12)? as usize);
-        (0..size.min(bytes.len()) / 4).map(|index| text(bytes, number(bytes, from + index * 4)?)).collect()
+        (0..size.min(bytes.len()) / 4)
+            .map(|index| budget.text(bytes, number(bytes, from + index * 4)?))
+            .collect()
     };
     read().unwrap_or_default()
 }

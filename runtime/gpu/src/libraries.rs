@@ -125,7 +125,7 @@ impl Libraries {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(root) = openat(CWD, machine.root(), flags, Mode::empty()) else { return Self::default() };
         let cache = machine.path("/etc/ld.so.cache");
-        let cache = std::fs::read(cache).ok().and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
+        let cache = std::fs::read(cache).ok().and_then(|bytes| Cache::read(&bytes).ok()).unwrap_or_default();
         let mut search =
             Search { root, release, seen: BTreeSet::new(), files: Vec::new(), links: Vec::new() };
         for name in CACHED_LIBRARIES {

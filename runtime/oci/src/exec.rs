@@ -11,7 +11,6 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::Signals;
 
-use crate::activation::count_listen_fds;
 use crate::args::ExecArgs;
 use crate::log::Log;
 
@@ -25,7 +24,11 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
                 Error::system(format!("read `{}`", path.display()), errno)
             })?;
-            exec::read_process(&text)?
+            let (process, warning) = exec::read_process(&text)?;
+            if let Some(warning) = warning {
+                log.warn(&warning);
+            }
+            process
         }
         None if args.command.is_empty() => {
             return Err(Error::new(Kind::State, "no program to start")
@@ -50,7 +53,7 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
     };
     let request = ExecRequest {
         process,
-        options: Options { preserve_fds: args.preserve_fds + count_listen_fds(), ..Options::default() },
+        options: Options { preserve_fds: args.preserve_fds, ..Options::default() },
         console_socket: args.console_socket.clone(),
         pid_file: args.pid_file.clone(),
         detached: args.detach,

@@ -14,6 +14,8 @@ mod args;
 #[cfg(target_os = "linux")]
 mod exec;
 #[cfg(target_os = "linux")]
+mod exit_code;
+#[cfg(target_os = "linux")]
 mod list;
 #[cfg(target_os = "linux")]
 mod log;
@@ -51,6 +53,7 @@ mod command_line {
     use clap::{CommandFactory as _, FromArgMatches as _};
 
     use super::args::OciArgs;
+    use super::exit_code::FAILURE_EXIT_CODE;
     use super::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
 
     /// The commands and their options, for help, completion scripts and manual pages.
@@ -65,7 +68,13 @@ mod command_line {
             report_panic(panic);
             std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
         }));
-        read(words).map_or_else(|error| report_usage_error(&error), |args| super::run::run(&args))
+        match read(words) {
+            Ok(args) => super::run::run(&args),
+            Err(error) => match report_usage_error(&error) {
+                0 => 0,
+                _ => FAILURE_EXIT_CODE,
+            },
+        }
     }
 
     /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a

@@ -1,6 +1,7 @@
 //! Carries the commands out.
 
 use std::mem::ManuallyDrop;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use jobc_container::bundle::Bundle;
@@ -16,9 +17,11 @@ use jobc_container::terminal::Relay;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::own_program::{Environment, ensure_read_only};
 use jobc_sys::signals::{Signal, Signals};
+use rustix::io::Errno;
 
-use crate::activation::count_listen_fds;
+use crate::activation::{Readiness, pass_listen_fds};
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
+use crate::exit_code::FAILURE_EXIT_CODE;
 use crate::log::Log;
 use crate::{exec, list, message, terminal, update};
 
@@ -33,15 +36,24 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
         Ok(log) => log,
         Err(error) => {
             terminal::eprint(&message::error(&error));
-            return error.exit_code();
+            return exit_code(args.command.as_ref(), &error);
         }
     };
     match command(args, &mut log) {
         Ok(code) => code,
         Err(error) => {
             log.error(&error);
-            error.exit_code()
+            exit_code(args.command.as_ref(), &error)
         }
+    }
+}
+
+/// The exit code of a command that failed: 1 as with runc. Only those that exit with a program's code distinguish more.
+fn exit_code(command: Option<&OciCommand>, error: &Error) -> u8 {
+    match (command, error.kind) {
+        (Some(OciCommand::Exec(_)), _)
+        | (Some(OciCommand::Run { .. }), Kind::NotFound | Kind::NotExecutable) => error.exit_code(),
+        _ => FAILURE_EXIT_CODE,
     }
 }
 
@@ -58,7 +70,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Create { create, id } => {
             create_container(&store, id, create, groups, StartMode::Hold, None, log)?.detach();
         }
-        OciCommand::Start { id } => Container::open(&store, &Id::new(id)?)?.start()?,
+        OciCommand::Start { id } => start(&store, &Id::new(id)?)?,
         OciCommand::Run { create, detach: true, id, .. } => {
             create_container(&store, id, create, groups, StartMode::Detach, None, log)?.detach();
         }
@@ -98,6 +110,22 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
     Ok(0)
 }
 
+/// Starts a container that was created, and waits until it is ready where a service manager wants to know.
+fn start(store: &Store, id: &Id) -> Result<()> {
+    let readiness = Readiness::open(&store.directory(id))?;
+    let mut container = Container::open(store, id)?;
+    container.start()?;
+    let process = container.record.process;
+    container.unlock();
+    if let Some(readiness) = readiness
+        && let Some(process) = process
+        && let Some(first) = process.open()?
+    {
+        readiness.forward(first.as_fd(), process.pid)?;
+    }
+    Ok(())
+}
+
 /// Makes a container as `create` and `run` do.
 fn create_container(
     store: &Store,
@@ -116,7 +144,8 @@ fn create_container(
         .help("if the root is on the initial ramdisk, copy it to a tmpfs first"));
     }
     let id = Id::new(id)?;
-    let bundle = open(&create.bundle, log)?;
+    let mut bundle = open(&create.bundle, log)?;
+    let listen_fds = pass_listen_fds(&mut bundle);
     if joins_pid_namespace(&bundle) {
         ensure_read_only(Environment::Minimal)?;
     }
@@ -126,7 +155,7 @@ fn create_container(
             without_cgroup: groups == CgroupManager::Disabled,
             systemd_cgroup: groups == CgroupManager::Systemd,
             skip_io_accounting: true,
-            preserve_fds: create.preserve_fds + count_listen_fds(),
+            preserve_fds: create.preserve_fds + listen_fds,
             keep_keyring: create.no_new_keyring,
             ..Options::default()
         },
@@ -134,9 +163,26 @@ fn create_container(
         console_socket: create.console_socket.clone(),
         pid_file: create.pid_file.clone(),
     };
-    let made = create::reserve(store, &id)?.create(&bundle, request, then, given_up)?;
+    let reserved = create::reserve(store, &id)?;
+    // The command that starts a held container waits for its readiness.
+    let is_offered = Readiness::offer(reserved.directory(), &mut bundle)?;
+    let readiness =
+        if is_offered && then != StartMode::Hold { Readiness::open(reserved.directory())? } else { None };
+    let made = reserved.create(&bundle, request, then, given_up)?;
     for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
         log.warn(text);
+    }
+    if let Some(readiness) = readiness {
+        let first = made.process.pidfd.as_fd();
+        if then == StartMode::Detach {
+            readiness.forward(first, made.process.pid)?;
+        } else {
+            let first = first.try_clone_to_owned().map_err(|error| {
+                Error::system("watch the container", Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            })?;
+            // This process is the one to watch, and has more to wait for. Who is not notified sees its service fail.
+            std::thread::spawn(move || readiness.forward(first.as_fd(), std::process::id()));
+        }
     }
     Ok(made)
 }

@@ -28,7 +28,7 @@ pub enum Environment {
 }
 
 /// The variables of [`Environment::Minimal`]; with a `_` at the end all that begin so.
-const MINIMAL_VARIABLES: [&str; 15] = [
+const MINIMAL_VARIABLES: [&str; 16] = [
     "COLORTERM",
     "COLUMNS",
     "CLICOLOR",
@@ -39,6 +39,7 @@ const MINIMAL_VARIABLES: [&str; 15] = [
     "LANG",
     "LC_",
     "LISTEN_",
+    "NOTIFY_SOCKET",
     "NO_COLOR",
     "PATH",
     "RUST_",

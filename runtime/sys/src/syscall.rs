@@ -46,6 +46,8 @@ pub struct FileStatus {
     pub gid: u32,
     /// Size in bytes.
     pub size: u64,
+    /// The device number of the file system that it is in.
+    pub file_system: u64,
 }
 
 impl FileStatus {

@@ -63,9 +63,48 @@ impl ContainerPath {
     /// Opens the place; makes directories, and a last file or directory, where they are missing.
     pub fn create<K: Kernel>(&self, child: &Child<'_, K>, last: TargetKind) -> Result<Fd, Errno> {
         match self.open(child) {
-            Err(Errno::NOENT) => self.walk(child, &self.steps, last),
+            Err(Errno::NOENT) => self.walk(child, &self.steps, last, ResolveFlags::empty()),
             other => other,
         }
+    }
+
+    /// As [`create`](Self::create), for a mount: where links of the image lead to /proc, /sys or /dev, `EXDEV`.
+    ///
+    /// A mount there would stand before what the kernel, later steps and the program read and write there. A place that
+    /// is in the root's own mount needs no look at its file system.
+    pub fn create_target<K: Kernel>(&self, child: &Child<'_, K>, last: TargetKind) -> Result<Fd, Errno> {
+        if self.no_links {
+            return self.create(child, last);
+        }
+        let resolve = RESOLVE_IN_ROOT | ResolveFlags::NO_XDEV;
+        match child.kernel.open(child.root, &self.path, OFlags::PATH, Mode::empty(), resolve) {
+            Err(Errno::XDEV) => {}
+            Err(Errno::NOENT) => match self.walk(child, &self.steps, last, ResolveFlags::NO_XDEV) {
+                Err(Errno::XDEV) => {}
+                other => return other,
+            },
+            other => return other,
+        }
+        self.check_way(child)?;
+        let target = self.create(child, last)?;
+        child.check_ordinary(target)?;
+        Ok(target)
+    }
+
+    /// Looks at the file system of what is there already of the way to a place.
+    fn check_way<K: Kernel>(&self, child: &Child<'_, K>) -> Result<(), Errno> {
+        for (path, _) in self.steps.iter().rev() {
+            match child.kernel.open(child.root, path, OFlags::PATH, Mode::empty(), RESOLVE_IN_ROOT) {
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+                Ok(there) => {
+                    let checked = child.check_ordinary(there);
+                    child.kernel.close(there);
+                    return checked;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Opens the directory that the place is in, making directories where they are missing; with the place's last
@@ -74,7 +113,7 @@ impl ContainerPath {
         let ((_, name), directories) = self.steps.split_last().ok_or(Errno::ISDIR)?;
         let (base, path) = child.base(directories.last().map_or(c".", |(path, _)| path));
         let directory = match child.kernel.open(base, path, DIRECTORY_FLAGS, Mode::empty(), self.resolve()) {
-            Err(Errno::NOENT) => self.walk(child, directories, TargetKind::Directory),
+            Err(Errno::NOENT) => self.walk(child, directories, TargetKind::Directory, ResolveFlags::empty()),
             other => other,
         }?;
         Ok((directory, name))
@@ -92,6 +131,7 @@ impl ContainerPath {
         child: &Child<'_, K>,
         steps: &[(CString, CString)],
         last: TargetKind,
+        further: ResolveFlags,
     ) -> Result<Fd, Errno> {
         let kernel = child.kernel;
         let mut parent = None;
@@ -105,7 +145,7 @@ impl ContainerPath {
                     TargetKind::Directory => make_directory(kernel, within, name),
                 }
             } else {
-                match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve()) {
+                match kernel.open(base, path, OFlags::PATH, Mode::empty(), self.resolve() | further) {
                     Err(Errno::NOENT) => make_directory(kernel, within, name),
                     other => other,
                 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::thread::futex;
@@ -64,6 +65,12 @@ pub(crate) const AT_LISTENER: u32 = 5;
 pub(crate) const AT_CGROUP: u32 = 6;
 
 pub(crate) const NEVER: u32 = u32::MAX;
+
+/// How long a child may take to end after a failed step.
+const LAST_CALLS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How often the parent of a running child looks whether a step has failed.
+const CHECK_INTERVAL: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
 
 impl Report {
     /// A report of a process that has not begun.
@@ -165,10 +172,21 @@ impl Report {
     }
 
     /// In the parent: waits until the child is somewhere else than running.
-    pub(crate) fn futex_wait(&self) -> u32 {
+    ///
+    /// A child whose step has failed makes its last calls. A filter can hold them up for ever, where an agent decides
+    /// them: `kill` ends the child then.
+    pub(crate) fn futex_wait(&self, kill: &dyn Fn()) -> u32 {
+        let mut failed: Option<Instant> = None;
         loop {
             match self.state.load(Ordering::Acquire) {
-                RUNNING => wait(&self.state, RUNNING),
+                RUNNING => {
+                    let _ = futex::wait(&self.state, futex::Flags::empty(), RUNNING, Some(&CHECK_INTERVAL));
+                    if self.errno.load(Ordering::Acquire) != 0
+                        && failed.get_or_insert_with(Instant::now).elapsed() > LAST_CALLS_TIMEOUT
+                    {
+                        kill();
+                    }
+                }
                 state => return state,
             }
         }
@@ -213,10 +231,19 @@ mod tests {
     fn who_was_killed_at_a_gate_is_not_waited_for() {
         let report = Report::new();
         report.set_state(AT_ID_MAPS);
-        assert_eq!(report.futex_wait(), AT_ID_MAPS);
+        assert_eq!(report.futex_wait(&|| {}), AT_ID_MAPS);
         // As the kernel does when the process ends.
         report.state.store(GONE, Ordering::Release);
         report.open_gate(true);
-        assert_eq!(report.futex_wait(), GONE);
+        assert_eq!(report.futex_wait(&|| {}), GONE);
+    }
+
+    #[test]
+    fn who_fails_and_does_not_end_is_killed() {
+        let report = Report::new();
+        report.errno.store(1, Ordering::Release);
+        let began = Instant::now();
+        assert_eq!(report.futex_wait(&|| report.state.store(GONE, Ordering::Release)), GONE);
+        assert!(began.elapsed() > LAST_CALLS_TIMEOUT, "{:?}", began.elapsed());
     }
 }

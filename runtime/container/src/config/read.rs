@@ -3,9 +3,11 @@
 use oci_spec::runtime::Spec;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::error::Category;
 use serde_path_to_error::{Segment, Track};
 
+use super::complete::complete_process;
 use super::{Config, escaped};
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -20,8 +22,44 @@ impl Config {
         let mut json = serde_json::Deserializer::from_slice(text);
         let spec = serde_ignored::deserialize(&mut json, |path| unknown.push(pointer(&path)));
         match spec.and_then(|spec: Spec| json.end().map(|()| spec)) {
-            Ok(spec) => Ok(Self { unknown: unknown.into_iter().chain(legacy_fields(&spec)).collect(), spec }),
-            Err(error) => Err(locate_error(text, &error)),
+            Ok(spec) => Ok(Self {
+                unknown: unknown.into_iter().chain(legacy_fields(&spec)).collect(),
+                unknown_capabilities: Vec::new(),
+                spec,
+            }),
+            Err(error) => {
+                let as_written = locate_error(text, &error);
+                match Self::read_completed(text) {
+                    None => Err(as_written),
+                    Some(Ok(config)) => Ok(config),
+                    // What was there before something was completed has a line.
+                    Some(Err(error)) => {
+                        let same = as_written.pointer == error.pointer
+                            && as_written.message.starts_with(&error.message);
+                        Err(if same { as_written } else { error })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads a text that could be read if its process were complete; nothing where that is not what is wrong.
+    fn read_completed(text: &[u8]) -> Option<Result<Self>> {
+        let mut json: Value = serde_json::from_slice(text).ok()?;
+        let (true, unknown_capabilities) = complete_process(json.get_mut("process")?) else { return None };
+        let mut unknown = Vec::new();
+        let mut track = Track::new();
+        let tracked = serde_path_to_error::Deserializer::new(json, &mut track);
+        match serde_ignored::deserialize(tracked, |path| unknown.push(pointer(&path))) {
+            Ok(spec) => {
+                let unknown = unknown.into_iter().chain(legacy_fields(&spec)).collect();
+                Some(Ok(Self { spec, unknown, unknown_capabilities }))
+            }
+            Err(error) => {
+                let (message, help) = describe_serde_error(&error.to_string());
+                let error = Error { help, ..Error::new(Kind::Config, message) };
+                Some(Err(error.at(track.path().iter().map(segment).collect::<String>())))
+            }
         }
     }
 }

@@ -41,7 +41,7 @@ impl MountCgroups {
         }
         let directory = kernel.fsmount(fs, plain)?;
         kernel.close(fs);
-        let target = self.target.create(child, TargetKind::Directory)?;
+        let target = self.target.create_target(child, TargetKind::Directory)?;
         kernel.attach(directory, target)?;
         kernel.close(target);
         for (name, source) in &self.hierarchies {

@@ -21,6 +21,7 @@ impl Operation {
             return hook.explain(errno, detail);
         }
         let error = Error::system(self, errno);
+        let text = |text: &CString| text.to_string_lossy().into_owned();
         match (self, errno) {
             (_, Errno::CANCELED) => Error::new(Kind::State, "the start was canceled"),
             (Self::EnterRoot(EnterRoot::Directory { .. }), Errno::NOENT) => {
@@ -36,6 +37,14 @@ impl Operation {
             (Self::Mount(mount), Errno::LOOP) if mount.target.no_links => {
                 error.help("the image has a symbolic link there, so the mount would end up elsewhere")
             }
+            (Self::Mount(mount), Errno::XDEV) => Error::new(
+                Kind::System,
+                format!(
+                    "cannot mount at `/{}`: the image's symbolic links lead to /proc, /sys or /dev",
+                    text(&mount.target.path)
+                ),
+            )
+            .help("choose another destination, or write the place without links"),
             (Self::Mount(_), Errno::NOTDIR) => {
                 error.help("one of source and destination is a directory, the other a file")
             }
@@ -48,10 +57,10 @@ impl Operation {
             (Self::SetLimit { .. }, Errno::PERM) => error.help(
                 "the limit is above this host's hard limit and CAP_SYS_RESOURCE is missing; ask for less",
             ),
-            (Self::ChangeDirectory(_), Errno::XDEV) => {
+            (Self::ChangeDirectory { .. } | Self::RetryDirectory(_), Errno::XDEV) => {
                 Error::new(Kind::System, "the working directory is outside the container's root")
             }
-            (Self::ChangeDirectory(path), Errno::NOENT) => {
+            (Self::ChangeDirectory { path, .. } | Self::RetryDirectory(path), Errno::NOENT) => {
                 let path = path.to_string_lossy();
                 Error::new(Kind::System, format!("the working directory `{path}` does not exist"))
                     .help("make it in the image, or set another `cwd`")
@@ -136,6 +145,7 @@ impl fmt::Display for Operation {
             Self::MakeDirectory(place) => {
                 write!(f, "make sure that the directory `/{}` exists", text(&place.path))
             }
+            Self::ReadOnlyMount(place) => write!(f, "make the mount at `/{}` read-only", text(&place.path)),
             Self::ReadOnlyRoot(_) => f.write_str("make the root read-only"),
             Self::Mask(place) => write!(f, "hide `/{}`", text(&place.path)),
             Self::MakeReadOnly(place) => write!(f, "make `/{}` read-only", text(&place.path)),
@@ -171,7 +181,10 @@ impl fmt::Display for Operation {
                 write!(f, "drop {} capabilities from the bounding set", dropped.len())
             }
             Self::SetUmask(mask) => write!(f, "set the umask to {mask:04o}"),
-            Self::ChangeDirectory(path) => write!(f, "change to the directory `{}`", text(path)),
+            Self::ChangeDirectory { path, .. } => write!(f, "change to the directory `{}`", text(path)),
+            Self::RetryDirectory(path) => {
+                write!(f, "change to the directory `{}`, if that was denied before", text(path))
+            }
             Self::FindProgram(_) => f.write_str("check that the program exists"),
             Self::Hold(_) => f.write_str("wait for the start"),
             Self::CloseFrom { first, .. } => write!(f, "close file descriptors from {first} on"),

@@ -8,7 +8,9 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use linux_raw_sys::general::{MOUNT_ATTR_NOSUID, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE};
+use linux_raw_sys::general::{
+    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE,
+};
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
 use super::cgroups::CgroupView;
@@ -54,6 +56,9 @@ pub(super) fn list(
     for (_, operation) in &mut mounts {
         set_label(operation, mount_label.as_ref());
     }
+    let read_only_dev = mounts.iter_mut().find_map(|(index, operation)| {
+        allow_dev_to_be_filled(operation).then(|| format!("/mounts/{index}/options"))
+    });
     let brought =
         mounts.iter().find(|(_, operation)| path_of(operation).is_some_and(|place| place == c"dev"));
     let machine_dev = brought.is_some_and(|(_, operation)| {
@@ -82,6 +87,10 @@ pub(super) fn list(
             "/process/cwd",
             Operation::MakeDirectory(container_path(process.cwd(), "/process/cwd")?),
         );
+    }
+    if let Some(at) = read_only_dev {
+        let dev = container_path(Path::new("/dev"), &at)?;
+        steps.push_at(at, Operation::ReadOnlyMount(dev));
     }
     list_masked_paths(steps, spec)?;
     let parameters =
@@ -243,6 +252,19 @@ fn path_of(operation: &Operation) -> Option<&std::ffi::CStr> {
         Operation::Mount(mount) => Some(&mount.target.path),
         _ => None,
     }
+}
+
+/// Takes `ro` from a new /dev until its nodes are made; returns whether it had it.
+fn allow_dev_to_be_filled(operation: &mut Operation) -> bool {
+    let Operation::Mount(Mount { target, source: Source::New { .. }, attributes, .. }) = operation else {
+        return false;
+    };
+    let read_only = u64::from(MOUNT_ATTR_RDONLY);
+    let was = target.path.as_c_str() == c"dev" && attributes.set & read_only != 0;
+    if was {
+        attributes.set &= !read_only;
+    }
+    was
 }
 
 /// /dev where config.json mounts nothing there: nodes are never in the image.

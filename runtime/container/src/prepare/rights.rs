@@ -18,6 +18,9 @@ use jobc_sys::syscall::CapabilityBits;
 /// The umask where config.json has none, as in a login shell.
 const DEFAULT_UMASK: u32 = 0o022;
 
+/// The capability that may load a filter without no-new-privileges.
+const SYS_ADMIN: u64 = 1 << linux_raw_sys::general::CAP_SYS_ADMIN;
+
 /// What the steps leave to be done.
 pub(super) struct Rights {
     /// The filter, where the trampoline is to load it.
@@ -71,11 +74,9 @@ pub(super) fn list(
             "no syscall has the action `SCMP_ACT_NOTIFY`, so the agent is never notified",
         );
     }
-    if !no_new_privileges && let Some(program) = filter.take() {
-        if program.notifies() {
-            steps.push_at("/linux/seccomp", Operation::Wait(Gate::Listener));
-        }
-        // Without the promise only CAP_SYS_ADMIN may load a filter, and the program may not have it.
+    if !no_new_privileges && let Some(program) = filter.take_if(|program| program.notifies()) {
+        // The agent is connected to only where the filter is loaded as a step.
+        steps.push_at("/linux/seccomp", Operation::Wait(Gate::Listener));
         steps.push_at("/linux/seccomp", Operation::LoadFilter(program));
     }
     let requested = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
@@ -89,26 +90,45 @@ pub(super) fn list(
             format_args!("`{names}` cannot be granted: this process does not have them"),
         );
     }
-    if sets.ineffective_ambient() != 0 {
-        let names = crate::capabilities::names(sets.ineffective_ambient());
-        let verb = if names.len() == 1 { "has" } else { "have" };
-        steps.warn(
-            "/process/capabilities/ambient",
-            format_args!("`{}` {verb} no effect without being inheritable", names.join("`, `")),
-        );
-    }
     // Whoever is the first in a user namespace begins with all of them; elsewhere a process has no more than its maker.
     let bounding = if identity.own_user_namespace {
         crate::capabilities::kernel_capabilities()?
     } else {
         machine.bounding
     };
+    // Without the promise only CAP_SYS_ADMIN may load a filter. Our own calls are not to follow the profile, so the
+    // right lives until the trampoline loads it, past the program's own sets.
+    let loads = filter.as_mut().filter(|_| !no_new_privileges && held & SYS_ADMIN != 0);
+    let extra = if loads.is_some() { SYS_ADMIN } else { 0 };
+    let user = process.user();
+    let ambient = sets.ambient & !sets.ineffective_ambient();
+    if let Some(program) = loads {
+        // What the program will have too: the kernel hides a program that gains rights from its own user.
+        let own = if user.uid() == 0 { bounding & sets.bounding | sets.inheritable } else { ambient };
+        let kept = own | SYS_ADMIN;
+        program.rights_after =
+            Some(CapabilityBits { effective: kept, permitted: kept, inheritable: sets.inheritable });
+        if sets.bounding & SYS_ADMIN == 0 {
+            // What is not in the bounding set cannot be made inheritable any more (capset of security/commoncap.c).
+            let all = if identity.own_user_namespace {
+                crate::capabilities::kernel_capabilities()?
+            } else {
+                machine.permitted
+            };
+            let bits = CapabilityBits { effective: all, permitted: all, inheritable: SYS_ADMIN };
+            steps.push_at(
+                "/linux/seccomp",
+                Operation::SetCapabilities(SetCapabilities { bits, ambient: Vec::new() }),
+            );
+        }
+    }
+    // root's own capabilities come of the bounding and the inheritable set, another user's of the ambient one.
+    let ambient = ambient | if user.uid() == 0 { 0 } else { extra };
     let dropped: Vec<u32> = (0..64).filter(|bit| bounding & !sets.bounding & (1 << bit) != 0).collect();
     steps.push_at("/process/capabilities/bounding", Operation::DropBounding(dropped));
     if no_new_privileges {
         steps.push_at("/process/noNewPrivileges", Operation::NoNewPrivileges);
     }
-    let user = process.user();
     let groups = user.additional_gids().clone().unwrap_or_default();
     if identity.groups_denied && !groups.is_empty() {
         return Err(Error::new(
@@ -122,6 +142,13 @@ pub(super) fn list(
         && machine.only_ids == Some((user.uid(), user.gid()))
         && groups.is_empty();
     let groups = if identity.groups_denied { None } else { Some(groups) };
+    let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
+    // As with runc: a directory that its user may not search is entered with the rights there are until then.
+    let changes_user = !is_already && user.uid() != 0;
+    steps.push_at(
+        "/process/cwd",
+        Operation::ChangeDirectory { path: directory.clone(), is_retried: changes_user },
+    );
     if !is_already {
         steps.push_at("/process/user", Operation::BecomeUser { uid: user.uid(), gid: user.gid(), groups });
     }
@@ -129,17 +156,16 @@ pub(super) fn list(
         "/process/capabilities",
         Operation::SetCapabilities(SetCapabilities {
             bits: CapabilityBits {
-                effective: sets.effective,
-                permitted: sets.permitted,
-                inheritable: sets.inheritable,
+                effective: sets.effective | extra,
+                permitted: sets.permitted | extra,
+                inheritable: sets.inheritable | extra,
             },
-            ambient: (0..64)
-                .filter(|bit| sets.ambient & !sets.ineffective_ambient() & (1 << bit) != 0)
-                .collect(),
+            ambient: (0..64).filter(|bit| ambient & (1 << bit) != 0).collect(),
         }),
     );
     steps.push_at("/process/user/umask", Operation::SetUmask(user.umask().unwrap_or(DEFAULT_UMASK)));
-    let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
-    steps.push_at("/process/cwd", Operation::ChangeDirectory(directory));
+    if changes_user {
+        steps.push_at("/process/cwd", Operation::RetryDirectory(directory));
+    }
     Ok(Rights { filter, changes_user: !is_already })
 }

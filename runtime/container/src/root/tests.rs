@@ -18,7 +18,8 @@ fn check(image: Option<&str>, path: &str, files: &[&str], choice: Option<&str>) 
             fs::write(path, [0; 1024]).expect("a file");
         }
     }
-    let mut config = json!({"ociVersion": "1.1.0", "root": {"path": path}, "annotations": {}});
+    let written = path.replace("DIR", &dir.display().to_string());
+    let mut config = json!({"ociVersion": "1.1.0", "root": {"path": written}, "annotations": {}});
     if let Some(image) = image {
         config["annotations"]["dev.jobc.image"] = json!(image);
         config["annotations"]["dev.jobc.disk"] = json!("1048576");
@@ -57,6 +58,10 @@ fn where_the_root_comes_from() {
         check(Some("python:3.12"), "rootfs", &[], None),
         check(None, "rootfs", &[], None),
         check(None, "", &[], None),
+        check(None, ".", &["bin/"], None),
+        check(None, "./", &["rootfs.tar"], None),
+        check(None, "DIR", &["bin/"], None),
+        check(None, "bin/..", &["bin/"], None),
         check(None, "rootfs", &["rootfs/"], Some("host")),
         check(None, "rootfs", &["rootfs/", "other/"], Some("DIR/other")),
         check(None, "rootfs", &["rootfs/", "other.tar"], Some("DIR/other.tar")),

@@ -212,7 +212,7 @@ impl Drop for Entry {
 }
 
 fn not_found(id: &Id) -> Error {
-    Error::new(Kind::State, format!("container `{id}` does not exist"))
+    Error::new(Kind::State, format!("container does not exist: `{id}`"))
         .help("`jobc oci list` shows the existing ones")
 }
 

@@ -7,7 +7,8 @@
 //!    exit with 126. A filter loaded in that round cannot fake the result, which is not an error number.
 //! 2. Where there is a label, open the attribute's file, write the label to it, and close the directory it was found
 //!    in.
-//! 3. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program. If an agent is notified of syscalls,
+//! 3. Where the right to load the filter was kept for that alone, take it from what the program inherits (capset(2)):
+//!    no call but `execve` follows the filter. `seccomp(SECCOMP_SET_MODE_FILTER, flags, program)` where there is a program. If an agent is notified of syscalls,
 //!    a thread that was made before has no filter: it writes the listener's number to `report`, waits until the
 //!    listener was taken, and ends. The first thread makes no call meanwhile and watches two words of its stack, so a
 //!    filter may refuse or notify any call, those that handing over takes among them.
@@ -19,8 +20,8 @@ use core::arch::global_asm;
 
 use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
-    __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_openat, __NR_ppoll,
-    __NR_read, __NR_sched_yield, __NR_seccomp, __NR_write, CLONE_FILES, CLONE_FS, CLONE_SIGHAND,
+    __NR_capset, __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_openat,
+    __NR_ppoll, __NR_read, __NR_sched_yield, __NR_seccomp, __NR_write, CLONE_FILES, CLONE_FS, CLONE_SIGHAND,
     CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM, F_GETFD, F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN,
 };
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
@@ -88,7 +89,15 @@ jobc_trampoline_start:
 10: mov     rdx, [r12 + {program}]
     test    rdx, rdx
     jz      20f
-    sub     rsp, {shared}
+    mov     rdi, [r12 + {capabilities}]
+    test    rdi, rdi
+    jz      12f
+    lea     rsi, [rdi + 8]
+    mov     eax, {capset}
+    syscall
+    test    rax, rax
+    js      60f
+12: sub     rsp, {shared}
     mov     r15d, [r12 + {reply}]
     test    r15d, r15d
     js      15f
@@ -228,6 +237,8 @@ jobc_trampoline_end:
     getfd = const F_GETFD,
     cloexec = const FD_CLOEXEC,
     seccomp = const __NR_seccomp,
+    capset = const __NR_capset,
+    capabilities = const core::mem::offset_of!(Header, capabilities),
     set_filter = const SECCOMP_SET_MODE_FILTER,
     execve = const __NR_execve,
     write = const __NR_write,
@@ -308,7 +319,14 @@ jobc_trampoline_start:
     svc     #0
 10: ldr     x2, [x19, #{program}]
     cbz     x2, 20f
-    sub     sp, sp, #{shared}
+    ldr     x0, [x19, #{capabilities}]
+    cbz     x0, 12f
+    add     x1, x0, #8
+    mov     x8, #{capset}
+    svc     #0
+    tbnz    x0, #63, 60f
+    ldr     x2, [x19, #{program}]
+12: sub     sp, sp, #{shared}
     ldr     w25, [x19, #{reply}]
     tbnz    w25, #31, 15f
     mov     w0, #-1
@@ -451,6 +469,8 @@ jobc_trampoline_end:
     getfd = const F_GETFD,
     cloexec = const FD_CLOEXEC,
     seccomp = const __NR_seccomp,
+    capset = const __NR_capset,
+    capabilities = const core::mem::offset_of!(Header, capabilities),
     set_filter = const SECCOMP_SET_MODE_FILTER,
     execve = const __NR_execve,
     write = const __NR_write,

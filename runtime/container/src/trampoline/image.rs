@@ -6,6 +6,7 @@
 use std::ffi::CString;
 use std::os::fd::RawFd;
 
+use linux_raw_sys::general::_LINUX_CAPABILITY_VERSION_3;
 use linux_raw_sys::ptrace::sock_filter;
 
 use super::Label;
@@ -47,6 +48,8 @@ pub(super) struct Header {
     pub(super) label: u64,
     /// How many bytes that has.
     pub(super) length: u64,
+    /// The header and the data of capset(2), or 0.
+    pub(super) capabilities: u64,
     /// Flags of seccomp(2).
     pub(super) flags: u32,
     /// The file descriptor a failure is written to.
@@ -74,7 +77,9 @@ pub(super) fn build_image(
     let strings = instructions + count * size_of::<sock_filter>();
     let attribute = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
     let written = attribute + label.map_or(0, |label| label.file.count_bytes() + 1);
-    let size = written + label.map_or(0, |label| label.text.len());
+    let rights = filter.and_then(|filter| filter.rights_after);
+    let capabilities = (written + label.map_or(0, |label| label.text.len())).next_multiple_of(8);
+    let size = capabilities + rights.map_or(0, |_| 32);
 
     let mut image = Vec::with_capacity(size);
     elf_header(&mut image);
@@ -88,6 +93,7 @@ pub(super) fn build_image(
     put_word(&mut image, label.map_or(0, |_| address(attribute)));
     put_word(&mut image, address(written));
     put_word(&mut image, label.map_or(0, |label| label.text.len() as u64));
+    put_word(&mut image, rights.map_or(0, |_| address(capabilities)));
     image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
     image.extend(report.to_ne_bytes());
     image.extend(label.map_or(-1, |label| label.attributes).to_ne_bytes());
@@ -115,6 +121,17 @@ pub(super) fn build_image(
     if let Some(label) = label {
         image.extend(label.file.to_bytes_with_nul());
         image.extend(label.text);
+    }
+    image.resize(capabilities, 0);
+    if let Some(rights) = rights {
+        image.extend(_LINUX_CAPABILITY_VERSION_3.to_ne_bytes());
+        image.extend(0_u32.to_ne_bytes());
+        // The lower halves of all sets, then the upper ones, on little-endian hosts.
+        for half in [0..4, 4..8] {
+            for set in [rights.effective, rights.permitted, rights.inheritable] {
+                image.extend(&set.to_le_bytes()[half.clone()]);
+            }
+        }
     }
     debug_assert_eq!(image.len(), size);
     image

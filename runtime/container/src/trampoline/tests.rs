@@ -141,7 +141,7 @@ fn all_but(action: u32, allowed: &[u32]) -> Program {
         instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_ALLOW });
     }
     instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: action });
-    Program { instructions, flags: 0, unknown: vec![] }
+    Program { instructions, flags: 0, unknown: vec![], rights_after: None }
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_filters_listener_is_handed_over_before_the_program_begins() {
 
 #[test]
 fn a_refused_filter_is_reported_and_the_program_is_not_run() {
-    let broken = Program { instructions: vec![], flags: 0, unknown: vec![] };
+    let broken = Program { instructions: vec![], flags: 0, unknown: vec![], rights_after: None };
     let outcome = run(&Case { candidates: &["/bin/true"], filter: Some(broken), ..Case::default() });
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Filter(Errno::INVAL))));
     if rustix::process::getuid().is_root() {

@@ -13,8 +13,8 @@ use rustix::fs::OFlags;
 
 use super::links::{list_names, open_directory, replace_file};
 use super::{HookRequest, MAX_FILE_SIZE};
-use crate::ld_cache::{Cache, I386_FLAGS, NATIVE_FLAGS};
-use jobc_sys::error::{Error, Result};
+use crate::ld_cache::{Cache, I386_FLAGS, NATIVE_FLAGS, Unreadable};
+use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::open_inside::open_inside;
 
 /// Where NVIDIA's package puts the libraries of a newer driver.
@@ -23,7 +23,14 @@ const COMPAT_DIRECTORY: &str = "/usr/local/cuda/compat";
 /// Adds the order's libraries to the cache, and their directories to what ldconfig reads.
 pub(super) fn update_cache(root: &OwnedFd, order: &HookRequest) -> Result<()> {
     let machine = |what: &'static str| move |errno| Error::system(format!("{what} in the container"), errno);
-    let mut cache = read(root).and_then(|bytes| Cache::read(&bytes)).unwrap_or_default();
+    let mut cache = match read(root).map(|bytes| Cache::read(&bytes)) {
+        Some(Ok(cache)) => cache,
+        Some(Err(Unreadable::TooLarge)) => {
+            let message = "the image's `/etc/ld.so.cache` has far more names than its size allows";
+            return Err(Error::new(Kind::System, message).help("run ldconfig in the image"));
+        }
+        None | Some(Err(Unreadable::NoCache)) => Cache::default(),
+    };
     let mut directories: BTreeSet<&Path> = BTreeSet::new();
     let all = order.libraries.iter().map(|path| (path, NATIVE_FLAGS));
     for (path, flags) in all.chain(order.libraries_32.iter().map(|path| (path, I386_FLAGS))) {

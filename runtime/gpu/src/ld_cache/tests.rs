@@ -80,11 +80,33 @@ fn a_cache_of_somebody_else_is_read_within_its_bounds() {
         for value in [0, 0x7f, 0xff] {
             let mut bytes = whole.clone();
             bytes[at] = value;
-            if let Some(read) = Cache::read(&bytes) {
+            if let Ok(read) = Cache::read(&bytes) {
                 read.write();
             }
         }
     }
-    assert_eq!(Cache::read(b""), None);
-    assert_eq!(Cache::read(b"ld.so-1.7.0\0\xff\xff\xff\xff"), None);
+    assert_eq!(Cache::read(b""), Err(Unreadable::NoCache));
+    assert_eq!(Cache::read(b"ld.so-1.7.0\0\xff\xff\xff\xff"), Err(Unreadable::NoCache));
+}
+
+/// Entries that share one long string do not make a cache the square of its size.
+#[test]
+fn entries_that_share_a_string_do_not_multiply() {
+    let bomb = |entries: u32, length: usize| {
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend(entries.to_le_bytes());
+        bytes.resize(HEADER_SIZE, 0);
+        let strings = to_u32(HEADER_SIZE + entries as usize * ENTRY_SIZE);
+        for _ in 0..entries {
+            for number in [NATIVE_FLAGS, strings, strings, 0, 0, 0] {
+                bytes.extend(number.to_le_bytes());
+            }
+        }
+        bytes.resize(bytes.len() + length, b'a');
+        bytes.push(0);
+        bytes
+    };
+    assert_eq!(Cache::read(&bomb(20_000, 500_000)), Err(Unreadable::TooLarge));
+    assert!(Cache::read(&bomb(2, 500_000)).is_ok());
+    assert!(Cache::read(&bomb(20_000, 40)).is_ok());
 }

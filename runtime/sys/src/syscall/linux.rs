@@ -124,6 +124,7 @@ impl Kernel for Linux {
             uid: stat.st_uid,
             gid: stat.st_gid,
             size: u64::try_from(stat.st_size).unwrap_or_default(),
+            file_system: stat.st_dev,
         })
     }
 

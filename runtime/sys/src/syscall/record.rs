@@ -133,7 +133,7 @@ impl Kernel for RecordingKernel {
             _ if self.files.contains(&&*path) => (0o100_644, 0),
             _ => (0o040_755, 0),
         };
-        Ok(FileStatus { mode, device, uid: 0, gid: 0, size: 0 })
+        Ok(FileStatus { mode, device, uid: 0, gid: 0, size: 0, file_system: 0 })
     }
 
     fn fsopen(&self, file_system: &CStr) -> Result<Fd, Errno> {

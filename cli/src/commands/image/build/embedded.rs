@@ -95,11 +95,13 @@ fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
         return Ok(Some(Ignore::default()));
     };
     let bytes = super::read(&path)?;
-    match Ignore::read(&String::from_utf8_lossy(&bytes)) {
+    // The places are those of this text: bytes that are no UTF-8 are longer in it.
+    let text = String::from_utf8_lossy(&bytes);
+    match Ignore::read(&text) {
         Ok(ignore) => Ok(Some(ignore)),
         Err(Refusals(refusals)) => {
             let shown = path.to_string_lossy();
-            dockerfile_errors::show(shown.as_ref().into(), &bytes, &refusals, &[], args.format);
+            dockerfile_errors::show(shown.as_ref().into(), text.as_bytes(), &refusals, &[], args.format);
             Ok(None)
         }
     }

@@ -56,7 +56,7 @@ fn a_container_is_there_from_create_to_remove() {
     assert_eq!(names, ["a", "b"]);
     store.open(&id("a")).expect("there").remove().expect("removed");
     assert_snapshot!(output(&store, &store.open(&id("a")).expect_err("gone")), @r"
-    container `a` does not exist
+    container does not exist: `a`
     `jobc oci list` shows the existing ones
     ");
 }
@@ -84,7 +84,7 @@ fn one_command_at_a_time_changes_a_container() {
     std::thread::sleep(Duration::from_millis(50));
     entry.remove().expect("removed");
     let error = waiting.join().expect("no panic").expect_err("removed meanwhile");
-    assert_snapshot!(error, @"container `a` does not exist");
+    assert_snapshot!(error, @"container does not exist: `a`");
 }
 
 #[test]
