@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use jobc_compiler::files::MemoryFiles;
 use serde_json::{Value, json};
 
-use crate::server::{Ended, serve};
+use crate::host::serve;
+use crate::server::Ended;
 use crate::transport::connect;
 
 struct Client {
