@@ -75,8 +75,8 @@ impl<'a> Embedded<'a> {
         match (&mut self.server, message) {
             (Some(server), message) => server.take(message),
             (None, Message::Request(it)) if it.method == "initialize" => {
-                let sent = Rc::clone(&self.sent);
-                let send = Box::new(move |message| sent.borrow_mut().push(message));
+                let outbox = Rc::clone(&self.sent);
+                let send = Box::new(move |message| outbox.borrow_mut().push(message));
                 self.server = Server::start(it.id, it.params, self.disk, send, self.now);
             }
             (None, Message::Request(it)) => {
