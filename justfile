@@ -58,6 +58,15 @@ editors *arguments:
 vsix:
     cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package
 
+# Build the playground as target/web, static files for any web server; needs Node
+web:
+    editors/web/install
+    editors/web/build
+
+# Package the web extension for VS Code as editors/vscode/dist/jobc-web.vsix; needs Node
+vsix-web: web
+    cd editors/vscode && npm ci --ignore-scripts --no-audit --no-fund && npm run package:web
+
 # Run the integration tests of jobs, in a pipe and on a terminal: `just jobs -c terminal`
 jobs *arguments:
     tests/jobs/run {{ arguments }}

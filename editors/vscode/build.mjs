@@ -1,7 +1,7 @@
 // Bundles the extension into dist/: its own code, the plan's schema, and the licences of what is bundled.
-// `--tests` bundles the tests instead.
+// `--tests` bundles the tests instead, `--web` the extension for VS Code for the Web as dist/web/, a directory to package.
 
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -43,6 +43,12 @@ async function bundleTests() {
 
 async function bundleExtension() {
     const { metafile } = await build({ ...common, entryPoints: ["src/extension.ts"], outfile: join(dist, "extension.js"), external: ["vscode"], minify: true });
+    copyTexts(here, metafile);
+}
+
+/** What every package has in dist/ besides its code. */
+function copyTexts(root, metafile) {
+    const dist = join(root, "dist");
     // For `plan.json`; jobs and targets are the server's.
     const schema = "plan.v1.schema.json";
     cpSync(join("..", "..", "schemas", schema), join(dist, "schemas", schema));
@@ -56,6 +62,38 @@ async function bundleExtension() {
     writeFileSync(join(dist, "third-party-licences.txt"), licences([metafile]).join(line));
 }
 
-const tests = process.argv.includes("--tests");
-rmSync(tests ? join(dist, "test") : dist, { recursive: true, force: true });
-await (tests ? bundleTests() : bundleExtension());
+/** A package of its own, which marketplaces offer to browsers alone: the module is four times as large as the rest. */
+async function bundleWeb() {
+    const wasm = join("..", "..", "target", "web", "jobc.wasm");
+    if (!existsSync(wasm)) {
+        throw new Error("target/web/jobc.wasm is not built; `editors/web/build --wasm` builds it");
+    }
+    const web = join(dist, "web");
+    const browser = { ...common, platform: "browser", target: "es2022", mainFields: ["browser", "module", "main"], minify: true };
+    const { metafile } = await build({ ...browser, entryPoints: ["src/browser.ts"], outfile: join(web, "dist", "browser.js"), external: ["vscode"] });
+    await build({ ...browser, entryPoints: [join("..", "web", "src", "worker.ts")], outfile: join(web, "dist", "worker.js"), format: "iife" });
+    cpSync(wasm, join(web, "dist", "jobc.wasm"));
+    copyTexts(web, metafile);
+    for (const name of ["CHANGELOG.md", "LICENSE.md", "images", "syntaxes", "walkthrough"]) {
+        cpSync(name, join(web, name), { recursive: true });
+    }
+    cpSync(join(web, "dist", "README.md"), join(web, "README.md"));
+    const manifest = JSON.parse(readFileSync("package.json", "utf8"));
+    const { main, scripts, devDependencies, ...rest } = manifest;
+    const limited = "Jobs are checked, completed and planned in the browser; building and running them needs VS Code on a desktop.";
+    rest.capabilities.virtualWorkspaces = { supported: "limited", description: limited };
+    // What needs a program.
+    const programs = ["jobc.build", "jobc.check", "jobc.run"];
+    const { contributes } = rest;
+    delete contributes.taskDefinitions;
+    delete contributes.problemMatchers;
+    for (const [menu, entries] of Object.entries({ commands: contributes.commands, ...contributes.menus })) {
+        const kept = entries.filter(({ command }) => !programs.includes(command));
+        (menu === "commands" ? contributes : contributes.menus)[menu] = kept;
+    }
+    writeFileSync(join(web, "package.json"), JSON.stringify({ ...rest, browser: "./dist/browser.js" }, null, 2));
+}
+
+const [tests, web] = ["--tests", "--web"].map((option) => process.argv.includes(option));
+rmSync(tests ? join(dist, "test") : web ? join(dist, "web") : dist, { recursive: true, force: true });
+await (tests ? bundleTests() : web ? bundleWeb() : bundleExtension());

@@ -212,7 +212,8 @@ fn digest(source: &ImageSource, texts: &[String]) -> String {
     let mut hash = Sha256::new();
     hash.update(serde_json::to_string(source).unwrap_or_default());
     for text in texts {
-        hash.update(text.len().to_le_bytes());
+        // As many bytes on every platform.
+        hash.update((text.len() as u64).to_le_bytes());
         hash.update(text);
     }
     hash.finalize().iter().take(6).fold(String::new(), |mut digits, byte| {

@@ -22,6 +22,8 @@ pub(crate) struct Input<'a> {
     /// The targets file's path and text.
     pub(crate) targets: Option<(Utf8PathBuf, String)>,
     pub(crate) files: &'a dyn Files,
+    /// Whether whoever starts the job is known to have no environment variables.
+    pub(crate) empty_environment: bool,
 }
 
 /// The chosen targets and backend; none for the findings of `jobc check FILE`.
@@ -119,7 +121,7 @@ pub(crate) fn request<'a>(
         locking: Locking::Followed,
         gpus_here: None,
         // The server's environment is not that of who starts the job.
-        environment: None,
+        environment: input.empty_environment.then_some(&|_| None),
         adjustments: Adjustments::default(),
     }
 }

@@ -32,6 +32,7 @@ pub(crate) struct Client {
 /// `initializationOptions`; unknown options are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
+#[expect(clippy::struct_excessive_bools, reason = "a setting is yes or no by its name in the protocol")]
 pub(crate) struct Settings {
     /// Whether to complete and explain what the schema contains.
     pub(crate) schema_features: bool,
@@ -41,11 +42,19 @@ pub(crate) struct Settings {
     pub(crate) code_lens: bool,
     /// The target that jobs are shown for: a name, or `*` for all; empty: those that the command line uses.
     pub(crate) target: String,
+    /// Whether whoever starts the job has no environment variables, as in a page; otherwise they are not known.
+    pub(crate) empty_environment: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { schema_features: true, inlay_hints: true, code_lens: false, target: String::new() }
+        Self {
+            schema_features: true,
+            inlay_hints: true,
+            code_lens: false,
+            target: String::new(),
+            empty_environment: false,
+        }
     }
 }
 

@@ -138,6 +138,7 @@ pub(crate) fn answer(session: &Session<'_>, method: &str, params: Value) -> Resu
         }
         "jobc/plan" => with(params, |it: requests::PlanParams| requests::plan(session, &it)),
         "jobc/artifact" => with(params, |it: requests::ArtifactParams| requests::artifact(session, &it)),
+        "jobc/build" => with(params, |it: requests::BuildParams| requests::build(session, &it)),
         "jobc/targets" => with(params, |it: requests::TargetsParams| requests::known_targets(session, &it)),
         "jobc/explain" => with(params, |it: requests::ExplainParams| requests::explain(&it)),
         #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The language server of jobc: compiles the open files of an editor as they are typed.
 //!
-//! [`serve`] handles one client over a [`Connection`]. It reads the open files of the client and, through the trait
-//! [`Files`](jobc_compiler::files::Files), the files next to them. It writes no files and starts no programs. Findings
-//! are those of the compiler, unchanged. docs/reference/language-server.md lists the features.
+//! [`serve`] handles one client over a [`Connection`], [`Embedded`] one in a host without threads. Both read the open files
+//! of the client and, through the trait [`Files`](jobc_compiler::files::Files), the files next to them. They write no files
+//! and start no programs. Findings are those of the compiler, unchanged. docs/reference/language-server.md lists the
+//! features.
 //!
-//! Reading order: `transport` (bytes), `server` (messages), `session` (state), `tree` (a parsed text), `analysis` (a
-//! compiled job), then one file per feature:
+//! Reading order: `transport` (bytes), `host` (waiting), `server` (messages), `session` (state), `tree` (a parsed text),
+//! `analysis` (a compiled job), then one file per feature:
 //! `diagnostics`, `actions`, `complete`, `hover`, `goto`, `outline`, `hints`, `format`, `links`, `select`, `tokens`, `requests`,
 //! `targets`.
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod documents;
 mod format;
 mod goto;
 mod hints;
+mod host;
 mod hover;
 mod links;
 mod names;
@@ -42,8 +44,9 @@ mod tree;
 mod uri;
 mod variables;
 
-pub use lsp_server::Connection;
-pub use server::{SessionEnd, serve};
+pub use host::{Embedded, serve};
+pub use lsp_server::{Connection, Message};
+pub use server::{Clock, SessionEnd};
 
 /// Handles a client on stdin and stdout.
 ///

@@ -60,7 +60,7 @@ pub(crate) fn renamed(session: &Session<'_>, renames: &[(Uri, Uri)]) -> Vec<(Uri
         walk(&tree.document, &mut |path, node| {
             let Some(text) = node.as_str().filter(|_| names_a_file(&tree.document, path)) else { return };
             let file = uri::normal(&from.join(text));
-            if Utf8Path::new(text).is_absolute() || (new_path(&file).is_none() && to == from) {
+            if Utf8Path::new(text).has_root() || (new_path(&file).is_none() && to == from) {
                 return;
             }
             let target = new_path(&file).unwrap_or(file);

@@ -22,8 +22,7 @@ pub(crate) struct Overlay<'a> {
 
 impl Overlay<'_> {
     fn absolute(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
-        let path =
-            if path.is_absolute() { uri::normal(path) } else { uri::normal(&self.directory?.join(path)) };
+        let path = if path.has_root() { uri::normal(path) } else { uri::normal(&self.directory?.join(path)) };
         self.requested.borrow_mut().insert(path.clone());
         Some(path)
     }

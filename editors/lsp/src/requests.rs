@@ -67,6 +67,19 @@ struct ArtifactFile {
     text: String,
 }
 
+/// The parameters of `jobc/build`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BuildParams {
+    uri: Uri,
+    target: Option<String>,
+}
+
+/// The result of `jobc/build`.
+#[derive(Debug, Serialize)]
+pub(crate) struct BuildResult {
+    files: Vec<ArtifactFile>,
+}
+
 /// The parameters of `jobc/targets`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct TargetsParams {
@@ -111,7 +124,9 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
     let outputs = with_plan(session, &params.uri, &choice, |planned, sources, request, sink| {
         compile::build(sources, planned, request, sink)
     })?;
-    let files: Vec<ArtifactFile> = outputs.iter().flat_map(files).collect();
+    let own = |path: &str| matches!(path, "plan.json" | "sourcemap.json");
+    let mut files = files(&outputs);
+    files.retain(|file| !own(&file.path));
     if files.is_empty() {
         return Err(format!("the backend `{}` has nothing to write for this job", params.backend));
     }
@@ -127,6 +142,15 @@ pub(crate) fn artifact(session: &Session<'_>, params: &ArtifactParams) -> Result
         language_id,
         files,
     })
+}
+
+/// Every file that `jobc build` writes.
+pub(crate) fn build(session: &Session<'_>, params: &BuildParams) -> Result<BuildResult, String> {
+    let choice = choice(session, &params.uri, params.target.as_ref(), None);
+    let outputs = with_plan(session, &params.uri, &choice, |planned, sources, request, sink| {
+        compile::build(sources, planned, request, sink)
+    })?;
+    Ok(BuildResult { files: files(&outputs) })
 }
 
 /// The targets of an open job.
@@ -197,17 +221,15 @@ fn targets(session: &Session<'_>, uri: &Uri) -> Vec<String> {
     session.documents.get(uri).map(|open| session.known_targets(open).names()).unwrap_or_default()
 }
 
-/// The backend's files, without the plan and the source map.
-fn files(output: &Output) -> Vec<ArtifactFile> {
-    let own = |path: &str| matches!(path, "plan.json" | "sourcemap.json");
-    let backend = output.artifacts.iter().filter(|artifact| !own(artifact.path.as_str()));
-    let file = |artifact: &compile::Artifact| ArtifactFile {
+/// The files of all outputs.
+fn files(outputs: &[Output]) -> Vec<ArtifactFile> {
+    let file = |output: &Output, artifact: &compile::Artifact| ArtifactFile {
         job: output.job.name.clone(),
         target: output.job.target.name.clone(),
         path: artifact.path.to_string(),
         text: String::from_utf8_lossy(&artifact.bytes).into_owned(),
     };
-    backend.map(file).collect()
+    outputs.iter().flat_map(|output| output.artifacts.iter().map(move |it| file(output, it))).collect()
 }
 
 /// One of several files, with its path as heading.

@@ -1,15 +1,15 @@
-//! The message loop: messages in order, cancellations, and the end.
+//! Messages in order, cancellations, and the end.
 //!
-//! One thread does the work. Everything that has arrived is read before the next message is handled, so that a cancelled
-//! request is never started. A changed text is parsed for the next request, and compiled in the pause after the change,
-//! once for all changes; a request that needs findings waits for that.
+//! Everything that has arrived is taken before the next message is handled, so that a cancelled request is never started.
+//! A changed text is parsed for the next request, and compiled in the pause after the change, once for all changes; a
+//! request that needs findings waits for that. Nothing here waits: `host` does.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jobc_compiler::files::Files;
-use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_server::{ErrorCode, Message, Notification, Request, RequestId, Response};
 use lsp_types::{
     DidChangeTextDocumentParams, DidChangeWatchedFilesParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, InitializeParams,
@@ -40,93 +40,89 @@ pub enum SessionEnd {
     Abruptly,
 }
 
-/// Handles one client until it ends the session; `disk` reads files by absolute paths.
-pub fn serve(connection: &Connection, disk: &dyn Files) -> SessionEnd {
-    let Ok((id, params)) = connection.initialize_start() else { return SessionEnd::Abruptly };
-    let client = match serde_json::from_value::<InitializeParams>(params) {
-        Ok(params) => Client::new(&params),
-        Err(error) => {
-            let why = format!("the parameters of `initialize` cannot be read: {error}");
-            send(connection, Response::new_err(id, ErrorCode::InvalidParams as i32, why).into());
-            return SessionEnd::Abruptly;
-        }
-    };
-    send(connection, Response::new_ok(id, capabilities::initialize(&client)).into());
-    let session = Session::new(client, disk);
-    let server = Server {
-        connection,
-        session,
-        queue: VecDeque::new(),
-        waiting: vec![],
-        cancelled: BTreeSet::new(),
-        changed: Instant::now(),
-        cost: Duration::ZERO,
-        shut_down: false,
-    };
-    server.run()
+/// The time since a fixed moment. The host provides it: some have no clock that Rust knows.
+pub type Clock = fn() -> Duration;
+
+/// What [`Server::step`] has done.
+pub(crate) enum Step {
+    /// It handled a message.
+    Handled,
+    /// Nothing has arrived that is not handled.
+    Idle,
+    /// The client has ended the session.
+    Ended(SessionEnd),
 }
 
-fn send(connection: &Connection, message: Message) {
-    // A disconnected client is noticed by the next read.
-    let _ = connection.sender.send(message);
-}
-
-struct Server<'a> {
-    connection: &'a Connection,
+pub(crate) struct Server<'a> {
+    send: Box<dyn Fn(Message) + 'a>,
+    now: Clock,
     session: Session<'a>,
     queue: VecDeque<Message>,
     /// Requests that are answered after the next compilation.
     waiting: Vec<Request>,
     cancelled: BTreeSet<RequestId>,
     /// The time of the last change.
-    changed: Instant,
+    changed: Duration,
     /// How long the last compilation took.
     cost: Duration,
     shut_down: bool,
 }
 
-impl Server<'_> {
-    fn run(mut self) -> SessionEnd {
-        loop {
-            while let Ok(message) = self.connection.receiver.try_recv() {
-                self.take(message);
+impl<'a> Server<'a> {
+    /// Answers `initialize`; none if its parameters cannot be read.
+    pub(crate) fn start(
+        id: RequestId,
+        params: Value,
+        disk: &'a dyn Files,
+        send: Box<dyn Fn(Message) + 'a>,
+        now: Clock,
+    ) -> Option<Self> {
+        let client = match serde_json::from_value::<InitializeParams>(params) {
+            Ok(params) => Client::new(&params),
+            Err(error) => {
+                let why = format!("the parameters of `initialize` cannot be read: {error}");
+                send(Response::new_err(id, ErrorCode::InvalidParams as i32, why).into());
+                return None;
             }
-            let Some(message) = self.queue.pop_front() else {
-                match self.next() {
-                    Ok(Some(message)) => self.take(message),
-                    Ok(None) => self.refresh(),
-                    Err(ended) => return ended,
-                }
-                continue;
-            };
-            match message {
-                Message::Request(request) => self.request(request),
-                Message::Notification(note) if note.method == "exit" => {
-                    return if self.shut_down { SessionEnd::Properly } else { SessionEnd::Abruptly };
-                }
-                Message::Notification(note) => self.notification(note),
-                // Our only requests to the client are to watch files and to ask again, and the client may refuse.
-                Message::Response(_) => {}
-            }
-        }
+        };
+        send(Response::new_ok(id, capabilities::initialize(&client)).into());
+        Some(Self {
+            send,
+            now,
+            session: Session::new(client, disk),
+            queue: VecDeque::new(),
+            waiting: vec![],
+            cancelled: BTreeSet::new(),
+            changed: now(),
+            cost: Duration::ZERO,
+            shut_down: false,
+        })
     }
 
-    /// Waits for a message; without one until the pause after a change is over.
-    fn next(&self) -> Result<Option<Message>, SessionEnd> {
-        let receiver = &self.connection.receiver;
-        if !self.session.is_stale() && self.waiting.is_empty() {
-            return receiver.recv().map(Some).map_err(|_| SessionEnd::Abruptly);
+    /// Handles the next message of the queue.
+    pub(crate) fn step(&mut self) -> Step {
+        let Some(message) = self.queue.pop_front() else { return Step::Idle };
+        match message {
+            Message::Request(request) => self.request(request),
+            Message::Notification(note) if note.method == "exit" => {
+                return Step::Ended(if self.shut_down { SessionEnd::Properly } else { SessionEnd::Abruptly });
+            }
+            Message::Notification(note) => self.notification(note),
+            // Our only requests to the client are to watch files and to ask again, and the client may refuse.
+            Message::Response(_) => {}
         }
+        Step::Handled
+    }
+
+    /// How long to wait for a message before [`Server::refresh`]; none if nothing has changed.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        let pending = self.session.is_stale() || !self.waiting.is_empty();
         let due = self.changed + self.cost.clamp(PAUSE, MAX_PAUSE);
-        match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(message) => Ok(Some(message)),
-            Err(error) if error.is_timeout() => Ok(None),
-            Err(_) => Err(SessionEnd::Abruptly),
-        }
+        pending.then(|| due.saturating_sub((self.now)()))
     }
 
     /// Queues a message; a cancellation takes effect at once.
-    fn take(&mut self, message: Message) {
+    pub(crate) fn take(&mut self, message: Message) {
         match message {
             Message::Notification(note) if note.method == "$/cancelRequest" => {
                 if let Ok(id) = serde_json::from_value(note.params.get("id").cloned().unwrap_or_default()) {
@@ -147,7 +143,7 @@ impl Server<'_> {
     }
 
     fn fail(&self, id: RequestId, code: ErrorCode, why: &str) {
-        send(self.connection, Response::new_err(id, code as i32, why.to_owned()).into());
+        (self.send)(Response::new_err(id, code as i32, why.to_owned()).into());
     }
 
     fn request(&mut self, request: Request) {
@@ -162,7 +158,7 @@ impl Server<'_> {
             for waiting in std::mem::take(&mut self.waiting) {
                 self.fail(waiting.id, ErrorCode::RequestCanceled, "the server was shut down");
             }
-            send(self.connection, Response::new_ok(request.id, Value::Null).into());
+            (self.send)(Response::new_ok(request.id, Value::Null).into());
         } else {
             match dispatch::needs(&request.method) {
                 Needs::Text => {}
@@ -204,9 +200,9 @@ impl Server<'_> {
         };
         for message in self.session.take_warnings() {
             let params = json!({"type": 2, "message": message});
-            send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
+            (self.send)(Notification::new("window/showMessage".to_owned(), params).into());
         }
-        send(self.connection, response.into());
+        (self.send)(response.into());
     }
 
     fn notification(&mut self, note: Notification) {
@@ -216,7 +212,7 @@ impl Server<'_> {
                 let id = RequestId::from("jobc-files".to_owned());
                 let request =
                     Request::new(id, "client/registerCapability".to_owned(), capabilities::watching());
-                send(self.connection, request.into());
+                (self.send)(request.into());
             }
             "textDocument/didOpen" => {
                 if let Some(DidOpenTextDocumentParams { text_document: it }) = read(&method, params) {
@@ -258,7 +254,7 @@ impl Server<'_> {
             // Other notifications may be ignored; the protocol allows it for names that begin with `$/`.
             _ => return,
         }
-        self.changed = Instant::now();
+        self.changed = (self.now)();
     }
 
     /// Refuses the waiting requests about a text that changes: their positions are of the text before.
@@ -273,8 +269,8 @@ impl Server<'_> {
     }
 
     /// Compiles what has changed, publishes the findings, and answers the requests that wait for them.
-    fn refresh(&mut self) {
-        let start = Instant::now();
+    pub(crate) fn refresh(&mut self) {
+        let start = (self.now)();
         if let Ok(changed) = catch_unwind(AssertUnwindSafe(|| self.session.refresh())) {
             let pulls = self.session.client.pulls;
             let (pulled, pushed): (Vec<_>, Vec<_>) =
@@ -287,19 +283,19 @@ impl Server<'_> {
                 // A text that another depends on has changed, or the client has not requested yet.
                 let id = RequestId::from("jobc-diagnostics".to_owned());
                 let request = Request::new(id, "workspace/diagnostic/refresh".to_owned(), Value::Null);
-                send(self.connection, request.into());
+                (self.send)(request.into());
             }
             for params in pushed {
                 let note = Notification::new("textDocument/publishDiagnostics".to_owned(), params);
-                send(self.connection, note.into());
+                (self.send)(note.into());
             }
             self.session.settle();
         } else {
             let message = "internal error of jobc with this file; please report it with the file";
             let params = json!({"type": 1, "message": message});
-            send(self.connection, Notification::new("window/showMessage".to_owned(), params).into());
+            (self.send)(Notification::new("window/showMessage".to_owned(), params).into());
         }
-        self.cost = start.elapsed();
+        self.cost = (self.now)().saturating_sub(start);
         for request in std::mem::take(&mut self.waiting) {
             self.answer(request);
         }

@@ -290,7 +290,13 @@ impl<'a> Session<'a> {
     /// What the compiler reads of an open text.
     pub(crate) fn input<'s>(&'s self, open: &'s OpenDocument, overlay: &'s Overlay<'_>) -> Input<'s> {
         let targets = self.targets_file(open);
-        Input { path: open.path.as_deref(), text: open.text.as_str(), targets, files: overlay }
+        Input {
+            path: open.path.as_deref(),
+            text: open.text.as_str(),
+            targets,
+            files: overlay,
+            empty_environment: self.client.settings.empty_environment,
+        }
     }
 
     /// The targets that a job can be shown for.

@@ -2,6 +2,7 @@
 
 mod conversation;
 mod editing;
+mod embedded;
 mod features;
 mod pipe;
 mod sync;

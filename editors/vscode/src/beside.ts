@@ -20,7 +20,7 @@ export class Beside implements vscode.TextDocumentContentProvider {
     readonly onDidChange = this.changed.event;
     /** The last text of each document that could be made, to stay while the job is broken. */
     private readonly last = new Map<string, string>();
-    private timer: NodeJS.Timeout | undefined;
+    private timer: ReturnType<typeof setTimeout> | undefined;
 
     constructor(
         private readonly compiler: Compiler,

@@ -6,19 +6,27 @@ import type { Beside } from "./beside";
 import type { Explain } from "./explain";
 import { isOurs } from "./language";
 import type { TargetPicker } from "./target";
-import type { Tasks } from "./tasks";
+
+/** What is done with a job; each is a command of the program. */
+export type Action = "check" | "build" | "run";
+
+/** Checks, builds and runs jobs. */
+export interface Runner {
+    register(): vscode.Disposable;
+    run(action: Action, job: vscode.TextDocument): Promise<void>;
+}
 
 /** The parts that commands are about. */
 export interface Parts {
     beside: Beside;
     explain: Explain;
     target: TargetPicker;
-    tasks: Tasks;
+    runner: Runner;
     output: vscode.LogOutputChannel;
     lookAgain(): Promise<void>;
 }
 
-export function registerCommands({ beside, explain, target, tasks, output, lookAgain }: Parts): vscode.Disposable {
+export function registerCommands({ beside, explain, target, runner, output, lookAgain }: Parts): vscode.Disposable {
     /** A command about a job: the one that a code lens or a menu names, else the one in the editor. */
     const aboutJob = (name: string, act: (job: vscode.TextDocument) => Promise<void>): vscode.Disposable =>
         vscode.commands.registerCommand(name, async (given?: unknown) => {
@@ -31,9 +39,9 @@ export function registerCommands({ beside, explain, target, tasks, output, lookA
         });
 
     return vscode.Disposable.from(
-        aboutJob("jobc.build", (job) => tasks.run("build", job)),
-        aboutJob("jobc.check", (job) => tasks.run("check", job)),
-        aboutJob("jobc.run", (job) => tasks.run("run", job)),
+        aboutJob("jobc.build", (job) => runner.run("build", job)),
+        aboutJob("jobc.check", (job) => runner.run("check", job)),
+        aboutJob("jobc.run", (job) => runner.run("run", job)),
         aboutJob("jobc.showPlan", (job) => beside.open("plan", job)),
         aboutJob("jobc.showKubernetes", (job) => beside.open("kubernetes", job)),
         aboutJob("jobc.selectTarget", (job) => target.select(job)),

@@ -1,17 +1,16 @@
-// `jobc lsp`: completion, and the compiler's findings, fixes, names and plans.
+// The language server: completion, and the compiler's findings, fixes, names and plans.
 
 import * as vscode from "vscode";
 import {
     DidChangeConfigurationNotification,
     InlayHintRequest,
-    LanguageClient,
     State,
-    type ServerOptions,
+    type BaseLanguageClient,
+    type LanguageClientOptions,
     type StaticFeature,
-} from "vscode-languageclient/node";
+} from "vscode-languageclient";
 
 import { JSON, YAML } from "./language";
-import { locate, type LocateResult } from "./locate";
 import { explainFromLightbulb } from "./explain";
 import { asWanted, type TargetNotes } from "./notes";
 import type { Request } from "./requests";
@@ -27,43 +26,58 @@ const SENT_FINDINGS: StaticFeature = {
     clear: () => undefined,
 };
 
+/** Where the server comes from: a program, or WebAssembly in a worker. */
+export interface Launcher {
+    /** What it is called in messages. */
+    readonly name: string;
+    /** Whether jobs can be built and run here, for the lenses above a job. */
+    readonly codeLens: boolean;
+    /** The schemes of the files that it reads; none for all. */
+    readonly schemes: string[];
+    /** A client that is not started; undefined if the user was told why there is none. */
+    prepare(options: LanguageClientOptions): Promise<BaseLanguageClient | undefined>;
+    /** Looks anew the next time. */
+    forget(): void;
+    /** Tells the user what stands in the way. */
+    complain(problem: string): Promise<void>;
+}
+
 /** The server, if there is one: started with the first of our files, and again whenever what it depends on has changed. */
 export class Compiler implements vscode.Disposable {
-    private located: Promise<LocateResult> | undefined;
-    private found: string | undefined;
-    private client: Promise<LanguageClient | undefined> | undefined;
+    private client: Promise<BaseLanguageClient | undefined> | undefined;
 
     constructor(
-        private readonly extension: vscode.ExtensionContext,
+        private readonly launcher: Launcher,
         private readonly output: vscode.LogOutputChannel,
     ) {}
 
-    /** The program for tasks: the one that serves, else the one of the settings, which then says itself what is wrong. */
-    get program(): string {
-        return this.found ?? (setting("path", "").trim() || "jobc");
-    }
-
     /** The server, started unless it runs. What stands in the way is told to the user once. */
-    start(): Promise<LanguageClient | undefined> {
+    start(): Promise<BaseLanguageClient | undefined> {
         return (this.client ??= this.startOnce());
     }
 
-    /** Stops the server; the next start looks for the program anew. */
+    /** Stops the server; the next start looks for it anew. */
     async stop(): Promise<void> {
         const client = this.client;
         this.client = undefined;
-        this.located = undefined;
-        this.found = undefined;
+        this.launcher.forget();
         await (await client)?.dispose().catch(() => undefined);
     }
 
-    /** Sends a request of ours; an error with a sentence for the user where no server runs. */
-    async ask<P, R>(request: Request<P, R>, parameters: P): Promise<R> {
+    /** Sends a request of ours about a file or a code; an error with a sentence for the user where no server runs. */
+    async ask<P extends object, R>(request: Request<P, R>, parameters: P): Promise<R> {
         const client = await this.start();
         if (client?.state !== State.Running) {
-            throw new Error("`jobc lsp` is not running; run the command `jobc: Restart the Language Server`");
+            throw new Error(`${this.launcher.name} is not running; run the command \`jobc: Restart the Language Server\``);
         }
-        return await client.sendRequest<R>(request.method, parameters);
+        const { uri } = parameters as { uri?: string };
+        const named = uri === undefined ? parameters : { ...parameters, uri: client.code2ProtocolConverter.asUri(vscode.Uri.parse(uri, true)) };
+        return await client.sendRequest<R>(request.method, named);
+    }
+
+    /** The file that the server names. */
+    async file(uri: string): Promise<vscode.Uri> {
+        return (await this.start())?.protocol2CodeConverter.asUri(uri) ?? vscode.Uri.parse(uri, true);
     }
 
     /** Tells the server that runs which target to show. */
@@ -83,45 +97,30 @@ export class Compiler implements vscode.Disposable {
         void this.stop();
     }
 
-    private async startOnce(): Promise<LanguageClient | undefined> {
-        const found = await (this.located ??= this.locate());
-        if ("problem" in found) {
-            return undefined;
-        }
-        const client = this.make(found.program);
+    private async startOnce(): Promise<BaseLanguageClient | undefined> {
         try {
-            await client.start();
+            const client = await this.launcher.prepare(this.options());
+            client?.registerFeature(SENT_FINDINGS);
+            await client?.start();
             return client;
         } catch (error) {
             this.output.error(String(error));
-            void this.complain(`\`${found.program} lsp\` does not start: ${error instanceof Error ? error.message : String(error)}`);
+            void this.launcher.complain(`${this.launcher.name} does not start: ${error instanceof Error ? error.message : String(error)}`);
             return undefined;
         }
     }
 
-    private async locate(): Promise<LocateResult> {
-        const found = await locate(setting("path", ""), this.extension.extensionPath);
-        void vscode.commands.executeCommand("setContext", "jobc.found", "program" in found);
-        if ("program" in found) {
-            this.output.info(`the program is ${found.program}`);
-            this.found = found.program;
-        } else {
-            this.output.error(found.problem);
-            void this.complain(found.problem);
-        }
-        return found;
-    }
-
-    private make(program: string): LanguageClient {
-        const server: ServerOptions = { command: program, args: ["lsp"] };
-        const client = new LanguageClient("jobc", "jobc lsp", server, {
-            documentSelector: [YAML, JSON].flatMap((language) => [
-                { language, scheme: "file" },
-                { language, scheme: "untitled" },
-            ]),
+    private options(): LanguageClientOptions {
+        const { codeLens, schemes } = this.launcher;
+        const languages = [YAML, JSON];
+        return {
+            documentSelector:
+                schemes.length === 0
+                    ? languages.map((language) => ({ language }))
+                    : languages.flatMap((language) => schemes.map((scheme) => ({ language, scheme }))),
             initializationOptions: {
                 inlayHints: setting("inlayHints", true),
-                codeLens: setting("codeLens", true),
+                codeLens: codeLens && setting("codeLens", true),
                 target: setting("target", ""),
             },
             outputChannel: this.output,
@@ -131,24 +130,7 @@ export class Compiler implements vscode.Disposable {
                 provideCodeActions: explainFromLightbulb,
                 handleDiagnostics: (uri, diagnostics, next) => next(uri, asWanted(diagnostics, setting<TargetNotes>("targetNotes", "quiet"))),
             },
-        });
-        client.registerFeature(SENT_FINDINGS);
-        return client;
-    }
-
-    private async complain(problem: string): Promise<void> {
-        const set = "Set the Path";
-        const again = "Look Again";
-        const chosen = await vscode.window.showErrorMessage(
-            `jobc: ${problem}. Install jobc, or name it by \`jobc.path\`; until then nothing is completed or checked`,
-            set,
-            again,
-        );
-        if (chosen === set) {
-            await vscode.commands.executeCommand("workbench.action.openSettings", "jobc.path");
-        } else if (chosen === again) {
-            await vscode.commands.executeCommand("jobc.restart");
-        }
+        };
     }
 }
 

@@ -15,15 +15,13 @@ export function isOurs(document: vscode.TextDocument): boolean {
     return document.languageId === YAML || document.languageId === JSON;
 }
 
-const WRITTEN = ["file", "untitled"];
-
 /** How often a document is given back to another extension, so that it takes back its findings. */
 const MAX_ATTEMPTS = 5;
 
 /** Which mode a document should be in that nobody has chosen one for; undefined where it is in that mode. */
-function wanted(document: vscode.TextDocument): string | undefined {
+function wanted(document: vscode.TextDocument, schemes: string[]): string | undefined {
     const recognises = vscode.workspace.getConfiguration("jobc", document).get("recogniseFiles", true);
-    if (!WRITTEN.includes(document.uri.scheme)) {
+    if (!isWritten(document.uri.scheme, schemes)) {
         return undefined;
     }
     if (isOurs(document)) {
@@ -36,8 +34,13 @@ function wanted(document: vscode.TextDocument): string | undefined {
     return mode !== undefined && recognises && recognise(document.uri.path, document.getText()) !== undefined ? mode : undefined;
 }
 
-/** Watches documents for as long as the extension lives. */
-export function adoptDocuments(): vscode.Disposable {
+/** Whether documents of a scheme are texts that are written, and not views. Without schemes those of every file system. */
+function isWritten(scheme: string, schemes: string[]): boolean {
+    return schemes.length > 0 ? schemes.includes(scheme) : scheme === "untitled" || vscode.workspace.fs.isWritableFileSystem(scheme) !== undefined;
+}
+
+/** Watches documents of these schemes for as long as the extension lives. */
+export function adoptDocuments(schemes: string[]): vscode.Disposable {
     // A change of mode is a close and an open in one turn of the event loop; what lies in here was closed in this turn.
     const closed = new Map<string, string>();
     // Documents whose mode was changed by hand, or by us for being somebody else's.
@@ -57,7 +60,7 @@ export function adoptDocuments(): vscode.Disposable {
 
     const adopt = async (document: vscode.TextDocument): Promise<void> => {
         const uri = document.uri.toString();
-        const mode = wanted(document);
+        const mode = wanted(document, schemes);
         if (mode === undefined || declined.has(uri) || chosen.has(uri)) {
             return;
         }

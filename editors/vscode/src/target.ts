@@ -22,7 +22,7 @@ interface Choice extends vscode.QuickPickItem {
 /** Shows the target of the job in the editor, and lets the user choose another. */
 export class TargetPicker {
     private readonly item = vscode.window.createStatusBarItem("jobc.target", vscode.StatusBarAlignment.Right, 101);
-    private timer: NodeJS.Timeout | undefined;
+    private timer: ReturnType<typeof setTimeout> | undefined;
     private requests = 0;
 
     constructor(
@@ -72,7 +72,7 @@ export class TargetPicker {
         }
         const now = effective(setting("target", ""), known);
         const choice = await vscode.window.showQuickPick(choices(known, now), {
-            title: known.file === null ? "Targets built into jobc" : `Targets of ${vscode.workspace.asRelativePath(vscode.Uri.parse(known.file, true))}`,
+            title: known.file === null ? "Targets built into jobc" : `Targets of ${vscode.workspace.asRelativePath(await this.compiler.file(known.file))}`,
             placeHolder: "The target of findings, hints, plan and manifest",
             matchOnDescription: true,
         });

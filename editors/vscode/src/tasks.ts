@@ -4,13 +4,11 @@ import { relative } from "node:path";
 
 import * as vscode from "vscode";
 
-import type { Compiler } from "./compiler";
+import type { Action, Runner } from "./commands";
+import type { Program } from "./program";
 import type { TargetPicker } from "./target";
 
 const TYPE = "jobc";
-
-/** What a task does; each is a command of the program. */
-export type Action = "check" | "build" | "run";
 
 /** What stands in tasks.json. */
 interface Definition extends vscode.TaskDefinition {
@@ -25,9 +23,9 @@ const NOT_THERE = "**/{node_modules,target,out,.git}/**";
 const MAX_FILES = 200;
 
 /** Offers tasks. */
-export class Tasks implements vscode.TaskProvider {
+export class Tasks implements Runner, vscode.TaskProvider {
     constructor(
-        private readonly compiler: Compiler,
+        private readonly program: Program,
         private readonly target: TargetPicker,
     ) {}
 
@@ -73,7 +71,7 @@ export class Tasks implements vscode.TaskProvider {
             folder ?? vscode.TaskScope.Workspace,
             `${action} ${path}`,
             "jobc",
-            new vscode.ProcessExecution(this.compiler.program, words, folder && { cwd: folder.uri.fsPath }),
+            new vscode.ProcessExecution(this.program.path, words, folder && { cwd: folder.uri.fsPath }),
             action === "run" ? [] : ["$jobc"],
         );
         if (action !== "run") {

@@ -4,7 +4,8 @@ use jobc_compiler::files::MemoryFiles;
 use lsp_server::{Connection, Message, Notification, Request, RequestId, Response};
 use serde_json::{Value, json};
 
-use crate::server::{SessionEnd, serve};
+use crate::host::serve;
+use crate::server::SessionEnd;
 
 /// A client that keeps the messages it received.
 struct Client {

@@ -8,7 +8,8 @@ use camino::Utf8Path;
 use jobc_compiler::files::Files;
 use serde_json::{Value, json};
 
-use crate::server::{SessionEnd, serve};
+use crate::host::serve;
+use crate::server::SessionEnd;
 use crate::transport::connect;
 
 struct Client {

@@ -1,0 +1,244 @@
+// The playground: the files of a job in an editor, what is built of it beside it, and the compiler in a worker.
+
+import { toMarker, toRange } from "./convert";
+import { registerFeatures } from "./features";
+import { JSON as JSON_MODE, YAML, languageOfInput, registerLanguages } from "./languages";
+import { followColors, makeEditor, monaco } from "./monaco";
+import { Outputs } from "./outputs";
+import { Problems, reveal, type Problem } from "./problems";
+import type { Diagnostic, Targets } from "./protocol";
+import { Server } from "./server";
+import { decode, encode, type Project } from "./share";
+import { Tabs } from "./tabs";
+
+interface Example {
+    name: string;
+    title: string;
+    main: string;
+    files: Record<string, string>;
+    directories: string[];
+}
+
+/** The directory of the job, which exists nowhere. */
+const ROOT = "/playground";
+/** Parameters whose default is an environment variable have their other default. */
+const OPTIONS = { emptyEnvironment: true };
+/** How long the user must pause before the files are built again, in milliseconds. */
+const PAUSE = 150;
+
+function element<T extends HTMLElement>(id: string): T {
+    return document.getElementById(id) as T;
+}
+
+const asset = (name: string): Promise<Response> => fetch(new URL(name, import.meta.url));
+
+class Playground {
+    private readonly editor = makeEditor(element("editor"));
+    private readonly inputs = new Tabs(element("inputs"), element("editor-panel"), (key) => this.open(key));
+    private readonly outputs = new Outputs(element("outputs"), element("output-panel"), element("notice"), element("viewer"));
+    private readonly problems = new Problems(element("findings"), element("summary"), element("page"), {
+        reveal: (problem) => this.reveal(problem),
+        explain: (code) => this.server.ask("jobc/explain", { code }),
+    });
+    private readonly findings = new Map<string, Diagnostic[]>();
+    private readonly examples = element<HTMLSelectElement>("example");
+    private readonly target = element<HTMLSelectElement>("target");
+    private models = new Map<string, monaco.editor.ITextModel>();
+    private project: Project = { main: "job.yaml", files: {}, target: "" };
+    private stopped = false;
+    private timer = 0;
+
+    constructor(
+        private server: Server,
+        private readonly wasm: WebAssembly.Module,
+        private readonly known: Example[],
+    ) {
+        registerLanguages();
+        registerFeatures([YAML, JSON_MODE], { server: () => this.server, findings: (uri) => this.findings.get(uri.toString()) ?? [] }, server.capabilities);
+        followColors();
+        this.listen();
+        this.examples.replaceChildren(...known.map(({ name, title }) => new Option(`${name} · ${title}`, name)));
+        this.examples.addEventListener("change", () => this.example(this.examples.value));
+        this.target.addEventListener("change", () => this.choose(this.target.value));
+        element("share").addEventListener("click", () => void this.share());
+        addEventListener("hashchange", () => void this.navigate());
+    }
+
+    /** Shows what the address names: a shared project, an example, or the first one. */
+    async navigate(): Promise<void> {
+        const name = /^#example=([\w-]+)$/.exec(location.hash)?.[1];
+        try {
+            const shared = await decode(location.hash);
+            if (shared !== undefined) {
+                this.examples.selectedIndex = -1;
+                this.load(shared);
+                return;
+            }
+        } catch (error) {
+            this.say(`The link cannot be read: ${(error as Error).message}`);
+        }
+        const found = this.known.find((it) => it.name === name) ?? this.known[0];
+        if (found !== undefined) {
+            this.load({ main: found.main, files: found.files, target: "" }, found.directories);
+            this.examples.value = found.name;
+        }
+    }
+
+    private example(name: string): void {
+        // The address names it, and the way back leads to what was there before.
+        location.hash = `example=${name}`;
+    }
+
+    private load(project: Project, directories = directoriesOf(Object.keys(project.files))): void {
+        for (const model of this.models.values()) {
+            this.server.tell("textDocument/didClose", { textDocument: { uri: model.uri.toString() } });
+            model.dispose();
+        }
+        this.project = structuredClone(project);
+        this.findings.clear();
+        this.outputs.clear();
+        this.models = new Map(
+            Object.entries(project.files).map(([path, text]) => {
+                const model = monaco.editor.createModel(text, languageOfInput(path, project.main), monaco.Uri.file(`${ROOT}/${path}`));
+                model.updateOptions({ tabSize: 2, insertSpaces: true });
+                model.onDidChangeContent((event) => this.changed(model, event));
+                return [path, model];
+            }),
+        );
+        this.server.tell("jobc/files", Object.fromEntries(["", ...directories].map((path) => [path === "" ? ROOT : `${ROOT}/${path}`, true])));
+        this.tell();
+        const order = [project.main, ...Object.keys(project.files).filter((path) => path !== project.main)];
+        this.inputs.show(order.map((path) => ({ key: path, label: path })), project.main);
+        this.open(project.main);
+        void this.listTargets();
+    }
+
+    /** Opens every file at the server. */
+    private tell(): void {
+        this.server.tell("workspace/didChangeConfiguration", { settings: { jobc: { target: this.project.target } } });
+        for (const model of this.models.values()) {
+            const textDocument = { uri: model.uri.toString(), languageId: model.getLanguageId(), version: model.getVersionId(), text: model.getValue() };
+            this.server.tell("textDocument/didOpen", { textDocument });
+        }
+        this.buildSoon();
+    }
+
+    private open(path: string): void {
+        this.editor.setModel(this.models.get(path) ?? null);
+    }
+
+    private changed(model: monaco.editor.ITextModel, { changes, versionId }: monaco.editor.IModelContentChangedEvent): void {
+        if (this.stopped) {
+            void this.restart();
+            return;
+        }
+        const contentChanges = changes.map(({ range, text }) => ({
+            range: {
+                start: { line: range.startLineNumber - 1, character: range.startColumn - 1 },
+                end: { line: range.endLineNumber - 1, character: range.endColumn - 1 },
+            },
+            text,
+        }));
+        this.server.tell("textDocument/didChange", { textDocument: { uri: model.uri.toString(), version: versionId }, contentChanges });
+        this.buildSoon();
+        if (/targets\.ya?ml$/.test(model.uri.path)) {
+            void this.listTargets();
+        }
+    }
+
+    private buildSoon(): void {
+        clearTimeout(this.timer);
+        this.timer = setTimeout(() => void this.outputs.build(this.server, this.uri), PAUSE);
+    }
+
+    private get uri(): string {
+        return monaco.Uri.file(`${ROOT}/${this.project.main}`).toString();
+    }
+
+    private listen(): void {
+        this.server.on<{ uri: string; diagnostics: Diagnostic[] }>("textDocument/publishDiagnostics", ({ uri, diagnostics }) => {
+            this.findings.set(uri, diagnostics);
+            const model = monaco.editor.getModel(monaco.Uri.parse(uri));
+            if (model !== null) {
+                monaco.editor.setModelMarkers(model, "jobc", diagnostics.map(toMarker));
+            }
+            const all = [...this.findings].flatMap(([of, found]) => found.map((it): Problem => ({ ...it, file: of.slice(of.indexOf(ROOT) + ROOT.length + 1) })));
+            this.problems.show(all);
+        });
+        this.server.on<{ reason: string }>("jobc/stopped", ({ reason }) => {
+            this.stopped = true;
+            console.error(reason);
+            this.say("The compiler has failed on this text, which is a bug of jobc. It starts again with the next change.");
+        });
+    }
+
+    /** A new worker after a failure, with the texts as they are now. */
+    private async restart(): Promise<void> {
+        this.stopped = false;
+        this.server.stop();
+        this.server = await Server.start(this.wasm, OPTIONS);
+        this.listen();
+        this.say("");
+        this.tell();
+    }
+
+    private async listTargets(): Promise<void> {
+        const { targets, shown } = await this.server.ask<Targets>("jobc/targets", { uri: this.uri });
+        const names = targets.map(({ name, description }) => Object.assign(new Option(name, name), { title: description }));
+        const usual = new Option(`default (${shown.length === targets.length ? "all" : shown.join(", ")})`, "");
+        if (this.project.target === "" || this.target.length === 0) {
+            this.target.replaceChildren(usual, ...names);
+        } else {
+            this.target.replaceChildren(this.target.options[0] ?? usual, ...names);
+        }
+        this.target.value = targets.some(({ name }) => name === this.project.target) ? this.project.target : "";
+    }
+
+    private choose(target: string): void {
+        this.project.target = target;
+        this.server.tell("workspace/didChangeConfiguration", { settings: { jobc: { target } } });
+        this.buildSoon();
+    }
+
+    private reveal(problem: Problem): void {
+        if (this.models.has(problem.file)) {
+            this.inputs.select(problem.file);
+            reveal(this.editor, toRange(problem.range));
+        }
+    }
+
+    /** Puts the project into the address and the clipboard. */
+    private async share(): Promise<void> {
+        const files = Object.fromEntries([...this.models].map(([path, model]) => [path, model.getValue()]));
+        const fragment = await encode({ ...this.project, files });
+        history.pushState(null, "", fragment);
+        try {
+            await navigator.clipboard.writeText(location.href);
+            this.say("The link is in the clipboard. It holds the files; no server has them.");
+        } catch {
+            this.say("The link is in the address bar. It holds the files; no server has them.");
+        }
+    }
+
+    private say(text: string): void {
+        element("status").textContent = text;
+    }
+}
+
+/** Every directory above a file. */
+function directoriesOf(paths: string[]): string[] {
+    const above = paths.flatMap((path) => path.split("/").slice(0, -1).map((_, index, parts) => parts.slice(0, index + 1).join("/")));
+    return [...new Set(above)];
+}
+
+try {
+    const [wasm, examples] = await Promise.all([
+        asset("jobc.wasm").then(async (response) => WebAssembly.compile(await response.arrayBuffer())),
+        asset("examples.json").then((response) => response.json() as Promise<Example[]>),
+    ]);
+    const playground = new Playground(await Server.start(wasm, OPTIONS), wasm, examples);
+    await playground.navigate();
+} catch (error) {
+    element("summary").textContent = `the playground does not start: ${(error as Error).message}`;
+    throw error;
+}

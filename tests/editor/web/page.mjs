@@ -1,0 +1,226 @@
+// The playground as a user has it: selectors, keys, and what is on the screen.
+
+import { until } from "../check.mjs";
+
+/** How long a step may take, in seconds: the first one compiles the module. */
+const SECONDS = 60;
+
+export class Page {
+    /** Every URL that was requested, and every error on the console. */
+    requests = [];
+    errors = [];
+
+    /** Opens an address in a profile of its own and waits until something is built. */
+    static async open(browser, address) {
+        const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: "light" });
+        await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+        const opened = new Page();
+        opened.context = context;
+        opened.page = await context.newPage();
+        opened.page.on("request", (request) => opened.requests.push(request.url()));
+        opened.page.on("pageerror", (error) => opened.errors.push(error.message));
+        opened.page.on("console", (message) => message.type() === "error" && opened.errors.push(message.text()));
+        await opened.page.goto(address);
+        await until(() => `the page builds nothing; ${opened.errors}`, () => opened.build(), SECONDS);
+        return opened;
+    }
+
+    async close() {
+        await this.context.close();
+    }
+
+    /** The number of the last build; undefined before the first. */
+    build() {
+        return this.page.evaluate(() => document.getElementById("output-panel").dataset.built);
+    }
+
+    /** Does something after which the files are built again, and waits for that. */
+    async built(act) {
+        const before = await this.build();
+        await act();
+        await until("nothing is built", async () => (await this.build()) !== before, SECONDS);
+        await this.settled();
+    }
+
+    /** Waits until nothing is built for longer than the pause of the page and that of the server. */
+    async settled() {
+        for (let last; last !== (last = await this.build()); ) {
+            await new Promise((resolve) => setTimeout(resolve, 700));
+        }
+    }
+
+    async choose(selector, value) {
+        await this.page.selectOption(selector, value);
+    }
+
+    options(selector) {
+        return this.page.evaluate((selector) => [...document.querySelector(selector).options].map(({ value }) => value), selector);
+    }
+
+    value(selector) {
+        return this.page.inputValue(selector);
+    }
+
+    /** The text in the editor. */
+    text() {
+        return this.page.evaluate(() => monaco.editor.getEditors()[0].getModel().getValue());
+    }
+
+    /** Puts the cursor at a position, counted from 0. */
+    async cursor(line, character) {
+        const at = { lineNumber: line + 1, column: character + 1 };
+        await this.page.evaluate((at) => {
+            const editor = monaco.editor.getEditors()[0];
+            editor.setPosition(at);
+            editor.revealLineInCenter(at.lineNumber);
+            editor.focus();
+        }, at);
+    }
+
+    type(text) {
+        return this.page.keyboard.insertText(text);
+    }
+
+    key(name) {
+        return this.page.keyboard.press(name);
+    }
+
+    focus(selector) {
+        return this.page.focus(selector);
+    }
+
+    keysOfOutputs() {
+        return this.page.evaluate(() => [...document.querySelectorAll("#outputs button")].map(({ dataset }) => dataset.key));
+    }
+
+    selected() {
+        return this.page.getAttribute('#outputs [aria-selected="true"]', "data-key");
+    }
+
+    /** What is built: the text that each tab shows. */
+    outputs() {
+        return this.page.evaluate(() => {
+            const buttons = [...document.querySelectorAll("#outputs button")];
+            const before = buttons.find((button) => button.getAttribute("aria-selected") === "true");
+            const texts = buttons.map((button) => {
+                button.click();
+                return [button.dataset.key, monaco.editor.getEditors()[1].getModel().getValue()];
+            });
+            before.click();
+            return Object.fromEntries(texts);
+        });
+    }
+
+    /** The lines of the list of problems. */
+    rows() {
+        return this.page.evaluate(() => [...document.querySelectorAll("#findings li")].map(({ textContent }) => textContent));
+    }
+
+    /** The codes and places of errors and warnings, in the order of their places. */
+    async problems() {
+        const found = await this.page.evaluate(() =>
+            [...document.querySelectorAll('#findings li[data-severity="error"], #findings li[data-severity="warning"]')].map((row) => {
+                const [, line, column] = /:(\d+):(\d+)$/.exec(row.querySelector(".where").textContent);
+                return { code: row.querySelector(".code").textContent, line: Number(line), column: Number(column) };
+            }),
+        );
+        return found.toSorted((a, b) => a.line - b.line || a.column - b.column).map(({ code, line, column }) => `${code} ${line}:${column}`);
+    }
+
+    notice() {
+        return this.page.textContent("#notice");
+    }
+
+    status() {
+        return this.page.textContent("#status");
+    }
+
+    async summary() {
+        return await until("the page says nothing", async () => {
+            const text = await this.page.textContent("#summary");
+            return text !== "starting" && text;
+        }, SECONDS);
+    }
+
+    /** Applies the first quick fix at the cursor. */
+    async fix() {
+        await this.key("Control+.");
+        await this.page.waitForSelector(".action-widget .monaco-list-row.action", { timeout: SECONDS * 1000 });
+        await this.key("Enter");
+    }
+
+    /** Completes on a new line below the cursor; the labels of the suggestions. */
+    async complete() {
+        await this.key("Enter");
+        await this.key("Control+Space");
+        await this.page.waitForSelector(".suggest-widget.visible .monaco-list-row", { timeout: SECONDS * 1000 });
+        return await this.page.evaluate(() => [...document.querySelectorAll(".suggest-widget .monaco-list-row .label-name")].map(({ textContent }) => textContent));
+    }
+
+    /** Accepts the suggestion with this label, once it is the first. */
+    async accept(label) {
+        await this.page.waitForSelector(`.suggest-widget.visible .monaco-list-row.focused[aria-label^="${label}"]`, { timeout: SECONDS * 1000 });
+        await this.key("Enter");
+    }
+
+    /** The text that is shown about a position. */
+    async hover(line, character) {
+        await this.cursor(line, character);
+        await this.page.evaluate(() => monaco.editor.getEditors()[0].trigger("test", "editor.action.showHover", {}));
+        const hover = await this.page.waitForSelector(".monaco-hover:not(.hidden) .hover-contents", { timeout: SECONDS * 1000 });
+        return await hover.textContent();
+    }
+
+    /** The link of the button, from the clipboard. */
+    async share() {
+        await this.page.click("#share");
+        await until("no link", async () => (await this.status()).startsWith("The link"), SECONDS);
+        const copied = await this.page.evaluate(() => navigator.clipboard.readText());
+        return copied === this.page.url() ? copied : `${copied} is not ${this.page.url()}`;
+    }
+
+    /** The page about the first problem's code. */
+    async explain() {
+        await this.page.click("#findings .code");
+        await this.page.waitForSelector("dialog[open] h1");
+        const text = await this.page.textContent("dialog article");
+        await this.key("Escape");
+        return text;
+    }
+
+    /** Prefers a color scheme. */
+    async prefer(colorScheme) {
+        await this.page.emulateMedia({ colorScheme });
+    }
+
+    /** The backgrounds of page and editor. */
+    backgrounds() {
+        return this.page.evaluate(() => {
+            const background = (element) => getComputedStyle(element).backgroundColor;
+            return { page: background(document.body), editor: background(document.querySelector("#editor .monaco-editor-background")) };
+        });
+    }
+
+    async resize(width, height) {
+        await this.page.setViewportSize({ width, height });
+    }
+
+    /** Whether each editor fills its place, and nothing is wider than the window. */
+    fits() {
+        return this.page.evaluate(() => {
+            const width = (selector) => document.querySelector(selector).getBoundingClientRect().width;
+            const same = (a, b) => Math.abs(width(a) - width(b)) < 2;
+            return same("#inputs", "#editor .monaco-editor") && same("#output-panel", "#viewer .monaco-editor") && document.documentElement.scrollWidth <= innerWidth;
+        });
+    }
+
+    async reloadWith(pattern, body) {
+        const contentType = pattern.endsWith(".js") ? "text/javascript" : "application/wasm";
+        await this.page.route(pattern, (route) => route.fulfill({ body, contentType }));
+        await this.page.reload();
+    }
+
+    picture(path) {
+        return this.page.screenshot({ path });
+    }
+}
