@@ -88,7 +88,7 @@ def cases(outside):
     yield "too many directories to remember", gzip.compress(archive(
         *[gnu("L", b"%d/" % number + b"d/" * 1900 + b"f") + file("x", b"") for number in range(40)]), 1), "too many directories"
     yield "the same name again and again", archive(*[file("x", b"%d" % number) for number in range(200)]), ["x"]
-    yield "a file where a full directory is", archive(member(DIRECTORY, "a"), file("a/b"), file("a")), "ENOTEMPTY"
+    yield "a file where a full directory is", archive(member(DIRECTORY, "a"), file("a/b"), file("a")), ["a"]
     yield "a file below a file", archive(file("a"), file("a/b")), "ENOTDIR"
     yield "a device of a disk", archive(member(BLOCK, "disk", device=(8, 0), mode=0o666)), None
     yield "a device number out of range", archive(member(CHARACTER, "c", raw={329: b"\x80" + b"\xff" * 7})), "device"

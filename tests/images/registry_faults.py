@@ -445,7 +445,7 @@ def mirrors(home):
 
 def settings(home):
     for text, words in [
-        ("registries:\n  a.example:\n    insecure: true\n", ["line 3", "`registries.a.example.insecure`", "unknown field"]),
+        ("registries:\n  a.example:\n    insecur: true\n", ["line 3", "`registries.a.example.insecur`", "unknown field"]),
         ("registries: [\n", ["registries.yaml", "line"]),
         ("registries:\n  a.example:\n    ca: [not-there.pem]\n", ["not-there.pem", "no such file"]),
         ("registries:\n  a.example:\n    mirrors: ['ftp://x']\n", ["`ftp://x` is not a mirror"]),

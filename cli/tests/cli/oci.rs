@@ -536,7 +536,7 @@ shown = b''
 while b'30 90' not in shown:
     shown += os.read(master, 1024)
 os.write(master, b'typed\\n')
-while b'got typed' not in shown:
+while b'got typed\\r\\n' not in shown:
     shown += os.read(master, 1024)
 print(shown.decode().replace('\\r', ''))
 subprocess.run([*jobc, 'delete', '--force', 'a'], check=True)
