@@ -45,10 +45,10 @@ def states(fixture):
     if mode & 0o077:
         yield f"the state's directory has mode {mode:o}"
     fixture.end(started, name)
-    # A symlink in place of the state must not be followed.
+    # A symlink instead of the state must not be followed.
     (fixture.runtime.states / "planted").symlink_to(fixture.sentinel / "directory")
     place, _ = fixture.bundle(["hello"])
-    yield from rejected(fixture.runtime.call("run", "--bundle", str(place), "planted"), "a symlink in place of a state")
+    yield from rejected(fixture.runtime.call("run", "--bundle", str(place), "planted"), "a symlink instead of a state")
     fixture.runtime.call("delete", "--force", "planted")
     yield from fixture.unchanged()
     # Of several concurrent starts with one id, one succeeds.

@@ -216,7 +216,7 @@ const ADVICE_ALONE: [(&str, &str); 10] = [
     ("J0404", "a setting of the target, or another field"),
     ("J0416", "a setting of the target"),
     ("J0430", "a setting of the target"),
-    ("J0450", "one key in place of another"),
+    ("J0450", "one key instead of another"),
     ("J0501", "an option of the command line"),
     ("J0603", "a tag that only the user knows"),
 ];

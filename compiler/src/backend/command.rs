@@ -93,7 +93,7 @@ pub fn argv(job: &JobPlan, role: &RolePlan) -> Option<Vec<Text>> {
     }
 }
 
-/// Whether the arguments follow the image's ENTRYPOINT in place of its CMD.
+/// Whether the arguments follow the image's ENTRYPOINT instead of its CMD.
 pub fn keeps_entrypoint(role: &RolePlan) -> bool {
     matches!(role.command, CommandPlan::Args(_)) && role.launch == Launch::All
 }

@@ -122,7 +122,7 @@ impl CpuLimit {
         Self { quota, period, shares }
     }
 
-    /// The weight that cgroup v2 has in place of shares, from 1 to 10,000.
+    /// The weight that cgroup v2 has instead of shares, from 1 to 10,000.
     ///
     /// The linear formula of runc before 1.3.2 and crun before 1.23: the ends of one scale meet those of the other.
     /// Later ones map 1,024 shares to a weight of 100 by a quadratic in the logarithm, and so give other weights for

@@ -66,7 +66,7 @@ pub enum Kind {
     },
     /// `COPY …`.
     Copy {
-        /// A stage or an image in place of the context.
+        /// A stage or an image instead of the context.
         from: Option<String>,
         /// The owner of the copies.
         chown: Option<String>,

@@ -25,7 +25,7 @@ const MAX_LENGTH: usize = 1000;
 /// Filters that take text: a number before them is the text it was written as.
 const TEXT_FILTERS: &[&str] = &["sh", "string", "upper", "lower", "replace", "trim", "title"];
 
-/// What to write in place of a list of ports.
+/// What to write instead of a list of ports.
 const ONE_OF_PORTS: &str = "each instance has a port: pick one with `[0]`; `$JOBC_ENDPOINTS_<ROLE>_<LABEL>` has all of them with their addresses";
 
 /// Why a list of ports has no `join`.

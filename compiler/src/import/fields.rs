@@ -237,7 +237,7 @@ pub(super) fn mismatch(entry: &Entry, what: impl Display) -> Diagnostic {
     }
 }
 
-/// A name in place of an entry's key, in quotes if the key is.
+/// A name instead of an entry's key, in quotes if the key is.
 fn as_key(entry: &Entry, name: &str) -> String {
     let quoted = (entry.key_span.end - entry.key_span.start) as usize > entry.key.len();
     if quoted { format!("\"{name}\"") } else { name.to_owned() }

@@ -1,4 +1,4 @@
-//! Secrets in commands: OpenPAI puts a value in place of `<% $secrets.x %>`, other targets set a variable.
+//! Secrets in commands: OpenPAI puts a value instead of `<% $secrets.x %>`, other targets set a variable.
 
 /// Secrets by their variables, in the order of their first use.
 pub type Variables = indexmap::IndexMap<String, String>;
@@ -9,7 +9,7 @@ pub fn variable_of(secret: &str) -> String {
     format!("SECRET_{upper}")
 }
 
-/// A script with variables in place of the templates `<% $secrets.NAME %>`, and the secrets of the variables.
+/// A script with variables instead of the templates `<% $secrets.NAME %>`, and the secrets of the variables.
 ///
 /// A template is text to OpenPAI, wherever it stands; a variable is filled in outside single quotes only, and must be
 /// quoted not to be split. So the text around a template is checked: single quotes are closed around it, and where

@@ -79,7 +79,7 @@ pub struct Provider {
     /// Settings that a target must have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<String>,
-    /// Claims of `resource.k8s.io` in place of resources.
+    /// Claims of `resource.k8s.io` instead of resources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<ClaimForm>,
     /// The object that takes the place of a Job.

@@ -48,7 +48,7 @@ pub struct Demand {
     /// At least this driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// Slices in place of whole devices, and what serves them.
+    /// Slices instead of whole devices, and what serves them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<(SharePlan, Sharing)>,
     /// These devices and no others, the first ones first; empty: any.

@@ -107,7 +107,7 @@ impl Cache {
         directories
     }
 
-    /// Adds a library under the name of its file, in place of those of that name.
+    /// Adds a library under the name of its file, instead of those of that name.
     pub fn add(&mut self, path: &Path, flags: u32) {
         let Some(name) = path.file_name() else { return };
         let name = name.as_bytes().to_vec();

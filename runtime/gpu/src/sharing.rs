@@ -18,7 +18,7 @@ use super::lease::Sharing;
 use super::paths;
 use jobc_sys::error::{Error, Kind, Result};
 
-/// The library of HAMi-core, in place of [`HAMI_LIBRARY`].
+/// The library of HAMi-core, instead of [`HAMI_LIBRARY`].
 pub const HAMI_VARIABLE: &str = "JOBC_HAMI_LIBRARY";
 
 /// Where HAMi-core puts its library.

@@ -24,7 +24,7 @@ pub enum Request {
     Leave {},
     /// Ask every task to end, and kill what is left after the grace period: the plan's, or the one given.
     Stop {
-        /// Seconds in place of the plan's.
+        /// Seconds instead of the plan's.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_seconds: Option<u64>,
     },

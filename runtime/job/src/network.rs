@@ -228,7 +228,7 @@ impl Network {
     }
 }
 
-/// Names the namespace that a container joins, in place of a new one.
+/// Names the namespace that a container joins, instead of a new one.
 fn join(spec: &mut Spec, kind: LinuxNamespaceType, path: PathBuf) -> Result<()> {
     let namespaces = spec.linux_mut().get_or_insert_default().namespaces_mut().get_or_insert_default();
     let listed: Option<&mut LinuxNamespace> = namespaces.iter_mut().find(|namespace| namespace.typ() == kind);

@@ -91,7 +91,7 @@ impl Prober {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Begins to watch an attempt of a task, in place of an earlier one.
+    /// Begins to watch an attempt of a task, instead of an earlier one.
     pub fn watch(&self, watched: ReadinessCheck) {
         let mut state = self.shared.state();
         let now = self.shared.began.elapsed();

@@ -21,7 +21,7 @@ pub struct Submission {
     /// The base directory of relative paths in the job file.
     #[serde(rename = "folder")]
     pub directory: PathBuf,
-    /// Wait for room on the host in place of failing.
+    /// Wait for room on the host instead of failing.
     pub queue: bool,
     /// Roles with fewer instances than in the job file, for the record: role → the job file's number.
     pub scaled: IndexMap<String, u32>,
@@ -32,7 +32,7 @@ pub struct Submission {
     /// A scope of this user's systemd is wanted around the supervisor, where limits have no other place
     /// ([`jobc_container::scope`]).
     pub scope: bool,
-    /// Roots in place of images: of every role, or by role. A directory, an archive, an unpacked bundle, or `host`.
+    /// Roots instead of images: of every role, or by role. A directory, an archive, an unpacked bundle, or `host`.
     pub roots: IndexMap<String, String>,
     /// The images of roles that name one, in the store; nothing if no role does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub struct Submission {
 pub struct Images {
     /// The store's directory.
     pub store: PathBuf,
-    /// Why each task gets a copy of its layers in place of an overlay over them; nothing if it gets an overlay.
+    /// Why each task gets a copy of its layers instead of an overlay over them; nothing if it gets an overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<String>,
     /// The manifest of each role's image.

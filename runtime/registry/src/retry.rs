@@ -54,7 +54,7 @@ mod tests {
         let mut backoff = Backoff::default();
         for expected in [250, 500, 1000, 2000, 4000] {
             let wait = backoff.failed(None).unwrap().as_millis();
-            assert!((expected..=expected * 5 / 4).contains(&wait), "{wait} ms in place of {expected}");
+            assert!((expected..=expected * 5 / 4).contains(&wait), "{wait} ms instead of {expected}");
         }
         assert_eq!(backoff.failed(None), None);
         backoff.progressed();

@@ -19,7 +19,7 @@ pub struct Refusal {
     pub message: String,
     /// What to write instead.
     pub help: Option<String>,
-    /// The word that was meant, in place of what is there.
+    /// The word that was meant, instead of what is there.
     pub near: Option<String>,
     /// What it is about.
     pub rule: Rule,

@@ -13,7 +13,7 @@ export const wantedProblems = (path) =>
 /** Waits until the panel shows exactly these rows, or throws with the difference. */
 export async function problemsBecome(editor, wanted) {
     await until(
-        async () => `the panel shows\n    ${(await editor.problems()).sort().join("\n    ")}\nin place of\n    ${wanted.join("\n    ")}`,
+        async () => `the panel shows\n    ${(await editor.problems()).sort().join("\n    ")}\ninstead of\n    ${wanted.join("\n    ")}`,
         async () => `${(await editor.problems()).sort()}` === `${wanted}`,
     );
 }

@@ -65,7 +65,7 @@ fn merge(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Notes for each changed part that it comes from the patch, in place of what it came from before.
+/// Notes for each changed part that it comes from the patch, instead of what it came from before.
 fn note(patch: &Value, at: &Pointer, from: &Pointer, origins: &mut Vec<Origin>) {
     if let Value::Object(map) = patch
         && !map.is_empty()

@@ -36,8 +36,8 @@ pub(super) fn known<'a>(job: &'a JobPlan, role: &RolePlan) -> ImageSettings<'a> 
 
 /// Which process settings come from the image, in the words of the annotation `dev.jobc.from-image`.
 ///
-/// `env`: variables that `process.env` does not have; `path`: the value of PATH, in place of the default there; `cwd`,
-/// `user`: in place of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
+/// `env`: variables that `process.env` does not have; `path`: the value of PATH, instead of the default there; `cwd`,
+/// `user`: instead of the defaults; `entrypoint`: goes before `process.args`; `command`: replaces `process.args`.
 pub(super) fn image_settings(job: &JobPlan, role: &RolePlan) -> Vec<&'static str> {
     let known = known(job, role);
     let mut left = vec!["env"];

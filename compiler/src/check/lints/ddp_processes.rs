@@ -32,7 +32,7 @@ pub(super) fn check(view: &View<'_>, sink: &mut Sink) {
             .at(&role.at().keys(["resources", "gpu"]), "")
             .at(&Pointer::ROOT.keys(["distributed", "framework"]), "one process an instance")
             .note(
-                "write `torchrun` in place of `python`, and `framework: torchrun`, for a process on each GPU",
+                "write `torchrun` instead of `python`, and `framework: torchrun`, for a process on each GPU",
             )
             .note("where one process uses them all, write `processes_per_instance: 1` under `distributed`")
             .reword(

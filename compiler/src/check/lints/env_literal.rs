@@ -68,7 +68,7 @@ fn report(role: &RoleView<'_>, name: &str, used: &str) -> Diagnostic {
         _ => role.constant(used).filter(|value| !value.contains('$')).map(str::to_owned),
     };
     if let Some(value) = value {
-        let note = format!("write `{value}` in place of `${used}`");
+        let note = format!("write `{value}` instead of `${used}`");
         let braces = format!("${{{used}}}");
         let in_braces = role.constant(name).is_some_and(|text| text.contains(&braces));
         let whole = if in_braces { braces } else { format!("${used}") };

@@ -105,7 +105,7 @@ fn advice(view: &View<'_>, role: &RoleView<'_>, launcher: Launcher) -> String {
         None => format!("write `distributed: {{framework: {word}, roles: [{name}]}}` at the top level"),
     };
     match launcher {
-        Launcher::Accelerate => format!("{set}, and `torchrun` in place of `accelerate launch`"),
+        Launcher::Accelerate => format!("{set}, and `torchrun` instead of `accelerate launch`"),
         _ => set,
     }
 }

@@ -121,7 +121,7 @@ fn unlaunched(role: &RoleView<'_>, framework: Framework) -> Option<Misfit> {
     };
     // A file that starts itself may start a launcher.
     let certain = file.is_some() && !alone && matches!(framework, Framework::Torchrun | Framework::Deepspeed);
-    let mut notes = vec![format!("write `{launcher} {rest}` in place of `{shown}`")];
+    let mut notes = vec![format!("write `{launcher} {rest}` instead of `{shown}`")];
     if framework == Framework::Torchrun {
         notes.push("for one process on each instance, write `framework: ddp`".to_owned());
     }

@@ -51,7 +51,7 @@ pub struct Location {
     /// One past the last character.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<Position>,
-    /// `job` or `targets`, `#` and a JSON Pointer, in place of a file.
+    /// `job` or `targets`, `#` and a JSON Pointer, instead of a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::is_yaml;
 
-/// The indentation to write in place of one with tabs.
+/// The indentation to write instead of one with tabs.
 pub(super) type Replacement = (Range<usize>, String);
 
 /// Replaces the tabs in the indentation of all lines; `None` where the lines around leave open what was meant, or where

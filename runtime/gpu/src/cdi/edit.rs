@@ -71,7 +71,7 @@ pub(crate) fn is_in_user_namespace(spec: &Spec) -> bool {
     own || !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace()
 }
 
-/// Sets a variable, `NAME=value`, in place of one of that name.
+/// Sets a variable, `NAME=value`, instead of one of that name.
 pub(crate) fn set_variable(spec: &mut Spec, item: &str) {
     let name = |item: &str| item.split('=').next().unwrap_or_default().to_owned();
     let mut process = spec.process().clone().unwrap_or_default();
@@ -209,7 +209,7 @@ fn mount_of(mount: &Mount) -> Result<OciMount> {
     Ok(made)
 }
 
-/// Adds a mount in place of one at the same path, and before those that lie below it.
+/// Adds a mount instead of one at the same path, and before those that lie below it.
 pub(crate) fn add_mount(spec: &mut Spec, mount: OciMount) {
     let mounts = spec.mounts_mut().get_or_insert_default();
     mounts.retain(|there| there.destination() != mount.destination());

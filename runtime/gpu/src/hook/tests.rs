@@ -131,7 +131,7 @@ fn nothing_leads_out_of_the_root() {
     assert!(scene.is_untouched());
 }
 
-/// A FIFO in place of the cache must not hold the start up.
+/// A FIFO instead of the cache must not hold the start up.
 #[test]
 fn a_cache_that_is_no_file_is_none() {
     let scene = Scene::new();

@@ -37,7 +37,7 @@ impl Resource {
         }
     }
 
-    /// What to ask for in place of too much.
+    /// What to ask for instead of too much.
     pub(super) fn fewer(self) -> &'static str {
         match self {
             Self::Gpus => "fewer GPUs",

@@ -30,7 +30,7 @@ pub(super) struct Timers {
 }
 
 impl Timers {
-    /// Sets a time, in place of an earlier setting.
+    /// Sets a time, instead of an earlier setting.
     pub(super) fn set(&mut self, timer: Timer, time: Duration) {
         self.cancel(timer);
         self.times.insert(timer, time);

@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(used_by(&sample, &[1]), []);
     }
 
-    /// Asks a command in place of this program until `done`, without the time between two questions.
+    /// Asks a command instead of this program until `done`, without the time between two questions.
     fn watched(script: &str, done: impl Fn(&GpuMonitor) -> bool) -> GpuMonitor {
         let tree = tempfile::tempdir().unwrap();
         for name in ["proc/devices", "dev/nvidiactl", "usr/lib/libnvidia-ml.so.1"] {

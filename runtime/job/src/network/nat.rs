@@ -1,4 +1,4 @@
-//! The bridge's address in place of a task's, on what leaves the job's network: one rule of nftables.
+//! The bridge's address instead of a task's, on what leaves the job's network: one rule of nftables.
 //!
 //! What takes packets to the host (pasta) answers to one address only. The rule is sent as `nft` would, which need
 //! not be installed: `table ip jobc { chain out { type nat hook postrouting priority 100; oifname "uplink0" masquerade

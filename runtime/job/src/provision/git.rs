@@ -13,7 +13,7 @@ use jobc_sys::error::{Error, Kind, Result};
 /// Answers git's question for a log-in. A value of the form `USER:PASSWORD` has its own user.
 const CREDENTIAL_HELPER: &str = r#"!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$JOBC_GIT_USER" "$JOBC_GIT_PASSWORD"; fi; }; f"#;
 
-/// The user that takes a token in place of a password: GitHub's name for it, while GitLab and Gitea take any.
+/// The user that takes a token instead of a password: GitHub's name for it, while GitLab and Gitea take any.
 const TOKEN_USER: &str = "x-access-token";
 
 /// Fetches a commit's files to a directory that does not exist yet.

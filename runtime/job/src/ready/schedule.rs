@@ -72,7 +72,7 @@ pub(super) struct DueProbe {
 }
 
 impl Schedule {
-    /// Begins to watch an attempt of a task, in place of an earlier one.
+    /// Begins to watch an attempt of a task, instead of an earlier one.
     pub(super) fn watch(&mut self, now: Duration, watched: ReadinessCheck) {
         let time = self.clock.at(now);
         self.numbers += 1;

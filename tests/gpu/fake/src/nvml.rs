@@ -15,7 +15,7 @@ pub const ANSWERS: &str = "usr/lib/x86_64-linux-gnu/nvml.answers";
 /// The library's source.
 const SOURCE: &str = include_str!("nvml.c");
 
-/// Builds the library into a tree, in place of the file of that name; `cc` does it.
+/// Builds the library into a tree, instead of the file of that name; `cc` does it.
 pub fn build(root: &Path) -> io::Result<PathBuf> {
     let library = root.join("usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1");
     let target = std::fs::canonicalize(&library).unwrap_or_else(|_| library.clone());

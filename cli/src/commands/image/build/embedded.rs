@@ -95,7 +95,7 @@ fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
         return Ok(Some(Ignore::default()));
     };
     let bytes = super::read(&path)?;
-    // The places are those of this text: bytes that are no UTF-8 are longer in it.
+    // The places are those of this text: bytes that are not UTF-8 are longer in it.
     let text = String::from_utf8_lossy(&bytes);
     match Ignore::read(&text) {
         Ok(ignore) => Ok(Some(ignore)),

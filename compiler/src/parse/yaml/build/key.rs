@@ -63,7 +63,7 @@ impl Builder<'_, '_, '_> {
         self.expect(PendingKey::Dropped);
     }
 
-    /// Reports what a plain key is in place of a string, or what others take it for.
+    /// Reports what a plain key is instead of a string, or what others take it for.
     fn plain_key(&mut self, text: &str, span: Span) {
         let what = match scalar::resolve(text) {
             PlainScalar::Text => {

@@ -53,7 +53,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
     let ignore = match &recipe.ignore_file {
         None => Ignore::default(),
         Some((shown, bytes)) => {
-            // The places are those of this text: bytes that are no UTF-8 are longer in it.
+            // The places are those of this text: bytes that are not UTF-8 are longer in it.
             let text = String::from_utf8_lossy(bytes);
             Ignore::read(&text)
                 .map_err(|Refusals(refusals)| report_refusals(image, shown, text.as_bytes(), &refusals))?
