@@ -196,6 +196,33 @@ def zstd_windows(harness, binary, sandbox):
         harness.check(f"{name} of {1 << exponent - 20} MiB", problems)
 
 
+def import_bombs(harness, binary, sandbox):
+    """Archives of which one header claims or has very much, as `image import` reads them."""
+    document = file("manifest.json", b"[]")
+    bombs = [("a long name of 1 GiB at the beginning", b"", "L", 1 << 30), ("a long link of 1 GiB behind a document", document, "K", 1 << 30),
+             ("pax records of 64 MiB at the beginning", b"", "x", 64 << 20), ("pax records of 64 MiB behind a document", document, "x", 64 << 20)]
+    for name, before, kind, size in bombs:
+        if not harness.wants(name):
+            continue
+        path, store = sandbox / "bomb.tar.gz", sandbox / "store"
+        subprocess.run(["rm", "-rf", store], check=True)
+        rest = size
+        with gzip.open(path, "wb", compresslevel=1) as out:
+            out.write(before + header(kind, b"././@LongLink", size=size))
+            while rest > 0:
+                rest -= out.write(b"n" * min(rest, 1 << 20))
+        # A child's own maximum would be at least what this process has.
+        measured = sandbox / "measured"
+        result = subprocess.run(["time", "--format=%M", f"--output={measured}", binary, "import", store, path], env=environment_of_unpacker(),
+                                capture_output=True, text=True, timeout=300, check=False)
+        problems = []
+        if result.returncode != 1 or "take more than 1 MiB" not in result.stderr:
+            problems.append(f"exit code {result.returncode}: {result.stderr.strip()}")
+        if (peak := int(measured.read_text().split()[-1])) > MAX_MEMORY:
+            problems.append(f"it used {peak >> 10} MiB of memory")
+        harness.check(name, problems)
+
+
 def walk(top, skip):
     """Every path below a directory, with what shows a change."""
     found = {}
@@ -304,6 +331,7 @@ def main():
                     check_layer(harness, account, account.prefix() if account else [], binary, sandbox, case, layer, expected)
             if account is None:
                 zstd_windows(harness, binary, sandbox)
+                import_bombs(harness, binary, sandbox)
             subprocess.run(["rm", "-rf", sandbox / "store"], check=True)
     harness.end()
 

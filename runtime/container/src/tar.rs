@@ -6,6 +6,7 @@
 //! read it.
 
 mod block;
+mod content;
 mod entry;
 pub mod header;
 mod pax;
@@ -14,6 +15,7 @@ mod sparse;
 pub mod write;
 
 pub use block::{BLOCK, MAX_HEADER_SIZE};
+pub use content::Content;
 pub use entry::{Entry, Kind, Time};
 pub use read::{ArchiveEnd, Reader};
 pub use write::Writer;

@@ -6,8 +6,6 @@ use std::io::{BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tar::{Archive, EntryType};
-
 use super::errors::{canceled, invalid_source};
 use super::imported::ImportedImage;
 use super::{docker, layout, rootfs};
@@ -18,11 +16,21 @@ use crate::store::MAX_DOCUMENT_SIZE;
 use crate::store::Store;
 use crate::unpack::Limits;
 use jobc_container::decompress::decompressing_reader;
+use jobc_container::tar::{BLOCK, Content, Kind as Is, Reader};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Bytes of documents that an archive may have together, as they are in memory: each image has one of some kilobytes.
 const MAX_DOCUMENT_BYTES: u64 = 32 << 20;
+
+/// Bytes of paths and links that an archive may have together: an image has some hundred.
+const MAX_NAME_BYTES: usize = 16 << 20;
+
+/// What a name takes besides its bytes, roughly.
+const NAME_COST: usize = 128;
+
+/// Bytes of an archive that are read at a time.
+const READ_SIZE: usize = 1 << 16;
 
 /// What an archive holds of an image, by its paths.
 #[derive(Debug, Default)]
@@ -63,13 +71,22 @@ enum ArchiveFormat {
 
 /// The format of an archive, from its names up to the first that identifies it.
 fn detect_format(source: &Path, stopped: &AtomicBool) -> Result<ArchiveFormat> {
-    let mut archive = Archive::new(open(source)?);
-    for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
+    let mut archive = Reader::new(BufReader::with_capacity(READ_SIZE, open(source)?));
+    // What is shorter than one header is not a part of an archive.
+    let length = std::fs::metadata(source).map_or(0, |data| data.len());
+    let is_short =
+        |error: &std::io::Error| length < BLOCK as u64 && error.to_string().contains("of a header");
+    let wrong = |error: std::io::Error| match error {
+        error if is_short(&error) => {
+            unreadable(source, &std::io::Error::other("it is shorter than a header"))
+        }
+        error => unreadable(source, &error),
+    };
+    while let Some(entry) = archive.next().map_err(wrong)? {
         if stopped.load(Ordering::Relaxed) {
             return Err(canceled());
         }
-        let entry = entry.map_err(|error| unreadable(source, &error))?;
-        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let path = String::from_utf8_lossy(&entry.path);
         let first = path.trim_start_matches("./").split('/').next().unwrap_or_default();
         let stem = first.strip_suffix(".json").or(first.strip_suffix(".tar")).unwrap_or(first);
         match first {
@@ -96,26 +113,27 @@ fn read(
 ) -> Result<ArchiveContent> {
     let mut content = ArchiveContent::default();
     let limits = Limits::of_environment()?;
-    let (mut documents, mut blobs) = (0u64, 0u64);
-    let mut archive = Archive::new(open(source)?);
-    for entry in archive.entries().map_err(|error| unreadable(source, &error))? {
-        let mut entry = entry.map_err(|error| unreadable(source, &error))?;
-        let path = normalize_path(&String::from_utf8_lossy(&entry.path_bytes()));
-        match entry.header().entry_type() {
-            EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse => {}
-            EntryType::Symlink | EntryType::Link => {
-                let to = entry.link_name_bytes().unwrap_or_default();
-                let to = String::from_utf8_lossy(&to).into_owned();
-                let to = match entry.header().entry_type() {
-                    EntryType::Symlink => resolve_link(&path, &to),
-                    _ => normalize_path(&to),
-                };
-                content.links.insert(path, to);
-                continue;
-            }
+    let (mut documents, mut blobs, mut names) = (0u64, 0u64, 0);
+    let mut archive = Reader::new(BufReader::with_capacity(READ_SIZE, open(source)?));
+    while let Some(entry) = archive.next().map_err(|error| unreadable(source, &error))? {
+        let path = normalize_path(&String::from_utf8_lossy(&entry.path));
+        let link = || String::from_utf8_lossy(&entry.link).into_owned();
+        let target = match entry.kind {
+            Is::File => None,
+            Is::Symlink => Some(resolve_link(&path, &link())),
+            Is::HardLink => Some(normalize_path(&link())),
             _ => continue,
+        };
+        if let Some(target) = target {
+            names += path.len() + target.len() + NAME_COST;
+            check_names(source, names)?;
+            content.links.insert(path, target);
+            continue;
         }
-        let size = entry.size();
+        names += path.len() + NAME_COST;
+        check_names(source, names)?;
+        let size = entry.size;
+        let mut data = Content::new(&mut archive, &entry);
         let extension = Path::new(&path).extension().and_then(|extension| extension.to_str());
         let is_document = extension == Some("json") || matches!(path.as_str(), "oci-layout" | "repositories");
         if is_document {
@@ -130,18 +148,26 @@ fn read(
                 ));
             }
             let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
+            data.read_to_end(&mut bytes).map_err(|error| unreadable(source, &error))?;
             content.documents.insert(path, bytes);
         } else {
             blobs = blobs.saturating_add(size);
             if blobs > limits.bytes {
                 return Err(too_large(source, &limits));
             }
-            let descriptor = store_entry(store, source, &mut entry, size, on_progress, stopped)?;
+            let descriptor = store_entry(store, source, &mut data, size, on_progress, stopped)?;
             content.blobs.insert(path, descriptor);
         }
     }
     Ok(content)
+}
+
+fn check_names(source: &Path, names: usize) -> Result<()> {
+    if names > MAX_NAME_BYTES {
+        let message = format!("its names take more than {} MiB", MAX_NAME_BYTES >> 20);
+        return Err(invalid_source(source, message));
+    }
+    Ok(())
 }
 
 fn too_large(source: &Path, limits: &Limits) -> Error {

@@ -4,6 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use serde_json::json;
 
+use std::io::Read as _;
+
 use super::*;
 use crate::manifest::media;
 use crate::platform::Platform;
@@ -178,6 +180,34 @@ fn what_is_broken_says_so() {
     let saved = saved(&layer, &Digest::of(b"another"), &[]);
     place.refused(&place.file("swapped.tar", &saved), "and should be sha256:");
     place.refused(&place.directory.path().join("absent"), "no such file");
+}
+
+#[test]
+fn sparse_files_of_an_archive_are_whole() {
+    // GNU's old form (tar -S): two pieces of a file of 2 MiB, and zeros around them.
+    let mut header = tar::Header::new_gnu();
+    header.set_path("layer.tar").unwrap();
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_mode(0o644);
+    header.set_size(8);
+    let gnu = header.as_gnu_mut().unwrap();
+    gnu.realsize[..11].copy_from_slice(format!("{:011o}", 2 << 20).as_bytes());
+    for (piece, at) in [4096_u64, 1 << 20].into_iter().enumerate() {
+        gnu.sparse[piece].offset[..11].copy_from_slice(format!("{at:011o}").as_bytes());
+        gnu.sparse[piece].numbytes[..11].copy_from_slice(format!("{:011o}", 4).as_bytes());
+    }
+    header.set_cksum();
+    let mut archive = header.as_bytes().to_vec();
+    archive.extend(b"headtail");
+    archive.resize(1024, 0);
+    let mut expected = vec![0; 2 << 20];
+    expected[4096..4100].copy_from_slice(b"head");
+    expected[1 << 20..(1 << 20) + 4].copy_from_slice(b"tail");
+    let mut reader = jobc_container::tar::Reader::new(&archive[..]);
+    let entry = reader.next().unwrap().expect("an entry");
+    let mut content = Vec::new();
+    jobc_container::tar::Content::new(&mut reader, &entry).read_to_end(&mut content).unwrap();
+    assert!(content == expected);
 }
 
 #[test]
