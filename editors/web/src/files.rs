@@ -19,12 +19,12 @@ pub(crate) enum Entry {
 
 /// Files in memory. Reading cannot wait for the host: what it has not given yet is missing, and named to it.
 #[derive(Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct HostFiles {
     known: RefCell<BTreeMap<Utf8PathBuf, Entry>>,
     wanted: RefCell<BTreeSet<Utf8PathBuf>>,
 }
 
-impl Given {
+impl HostFiles {
     /// Takes a file or directory; returns whether it differs from what was there.
     pub(crate) fn take(&self, path: Utf8PathBuf, entry: Entry) -> bool {
         let mut known = self.known.borrow_mut();
@@ -46,7 +46,7 @@ impl Given {
     }
 }
 
-impl Files for Given {
+impl Files for HostFiles {
     fn read(&self, path: &Utf8Path) -> io::Result<Vec<u8>> {
         match self.entry(path) {
             Entry::File(text) => Ok(text.into_bytes()),

@@ -6,10 +6,10 @@ use camino::Utf8PathBuf;
 use jobc_lsp::{Clock, Embedded, Message};
 use serde::Serialize;
 
-use crate::files::{Entry, Given};
+use crate::files::{Entry, HostFiles};
 
 pub(crate) struct Host {
-    files: &'static Given,
+    files: &'static HostFiles,
     server: Embedded<'static>,
 }
 
@@ -27,7 +27,7 @@ struct Reply {
 impl Host {
     pub(crate) fn new(now: Clock) -> Self {
         // There is one host, and it lives as long as its worker.
-        let files: &'static Given = Box::leak(Box::default());
+        let files: &'static HostFiles = Box::leak(Box::default());
         Self { files, server: Embedded::new(files, now) }
     }
 

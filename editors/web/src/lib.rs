@@ -42,7 +42,7 @@ pub extern "C" fn jobc_receive() -> u32 {
 }
 
 /// Takes the input: files beside the jobs, as `{"/path": "text", ...}`; true for a directory, false for what does not
-/// exist. Returns 0 if it is no such object.
+/// exist. Returns 0 if it is not such an object.
 // SAFETY: see above.
 #[unsafe(no_mangle)]
 pub extern "C" fn jobc_files() -> u32 {
@@ -82,7 +82,7 @@ fn now() -> Duration {
         #[link_name = "now"]
         safe fn milliseconds() -> f64;
     }
-    // A clock that is no number would be a fault of the host.
+    // A time that is not a number would be a fault of the host.
     Duration::try_from_secs_f64(milliseconds() / 1000.0).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! Seeds of hash maps where there is no system to ask.
+//! Seeds of hash maps, on a platform without a random number generator.
 //!
 //! `jsonschema` hashes with seeds of the crate `getrandom`, which asks the browser through wasm-bindgen unless a program
 //! defines this function. Fixed seeds do here: who could choose colliding keys is who waits for the result.
