@@ -1,6 +1,8 @@
 //! The command line. Doc comments of commands and options are their help texts: what it does, then `[default: ...]`.
 #![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
 
+#[cfg(target_os = "linux")]
+pub(crate) mod build_access;
 mod format;
 #[cfg(target_os = "linux")]
 pub(crate) mod gpu;

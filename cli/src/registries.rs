@@ -17,8 +17,9 @@ mod with {
     use jobc_compiler::parse;
     use jobc_compiler::source::{Source, SourceId, Sources};
     use jobc_image::Fetch;
+    use jobc_image::build::download::Download;
     use jobc_registry::settings::SettingsError;
-    use jobc_registry::{Client, Credentials, Settings};
+    use jobc_registry::{Client, Credentials, Settings, WebClient};
     use jobc_schema::Pointer;
     use jobc_sys::error::{Error, Kind, Result};
 
@@ -41,6 +42,12 @@ mod with {
     /// The same, for callers that only need images.
     pub(crate) fn fetcher(plain_http: bool) -> Result<Box<dyn Fetch>> {
         Ok(Box::new(client(plain_http)?))
+    }
+
+    /// The client for files that a Dockerfile adds by URL.
+    #[expect(clippy::unnecessary_wraps, reason = "there is none without the feature")]
+    pub(crate) fn downloads() -> Option<&'static dyn Download> {
+        Some(&WebClient)
     }
 
     fn user_settings_path() -> Option<PathBuf> {
@@ -96,6 +103,11 @@ mod without {
 
     pub(crate) fn fetcher(_: bool) -> Result<Box<dyn Fetch>> {
         Ok(Box::new(Nobody))
+    }
+
+    /// No client for files by URL.
+    pub(crate) fn downloads() -> Option<&'static dyn jobc_image::build::download::Download> {
+        None
     }
 
     impl Fetch for Nobody {

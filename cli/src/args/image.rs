@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
+use super::build_access::BuildAccessArgs;
 use super::format::{FormatArg, OutputArgs, text_or_json};
 use super::values::GLOBAL_OPTION_ORDER;
 
@@ -164,10 +165,10 @@ pub(crate) struct PushArgs {
     pub destination: Option<String>,
 }
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct BuildArgs {
-    /// Build context directory
+    /// Build context: a directory, or a git repository such as `https://HOST/PATH.git#REF:DIRECTORY`
     #[arg(default_value = ".")]
     pub context: PathBuf,
     /// Dockerfile, or `-` for stdin [default: `Dockerfile` or `Containerfile` in the build context]
@@ -190,6 +191,8 @@ pub(crate) struct BuildArgs {
     /// variable `NAME`.
     #[arg(long, value_name = "id=NAME[,src=FILE|,env=VARIABLE]")]
     pub secret: Vec<String>,
+    #[command(flatten)]
+    pub access: BuildAccessArgs,
     /// Set a label (repeatable)
     #[arg(long, value_name = "KEY=VALUE")]
     pub label: Vec<String>,

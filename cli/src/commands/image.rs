@@ -1,6 +1,6 @@
 //! `jobc image`: the images of this user on this host.
 
-mod build;
+pub(crate) mod build;
 pub(crate) mod dockerfile_errors;
 mod gc;
 mod import;

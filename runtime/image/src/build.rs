@@ -14,13 +14,18 @@
 //! A build that ends at any moment leaves complete layers, which the next one finds in the cache; mounts have no mount
 //! point, and the containers of commands end with the builder.
 
+pub mod access;
+mod agent;
 mod archive;
 mod cache;
 mod container;
 mod contents;
 pub mod dockerignore;
+pub mod download;
 mod files;
+mod git;
 mod layer;
+mod network;
 mod overlay;
 mod run;
 mod scheduling;
@@ -49,6 +54,7 @@ use crate::progress::{Progress, ProgressFn};
 use crate::store::ContentPin;
 use crate::store::{Image, Store};
 use crate::unpack;
+use access::Access;
 use cache::{Cache, Key, Layer};
 use contents::ContentDigests;
 use files::{CopyOrigin, CopySource};
@@ -58,10 +64,12 @@ use jobc_dockerfile::{Build, Refusal, Span};
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
+use network::{NetworkLease, SharedNetwork};
 use scheduling::{Permits, Results};
 use settings::Settings;
 use work::{StepDirectory, WorkDirectory};
 
+pub use git::FetchedContext;
 pub use layer::Compression;
 
 /// What is to be built, and how.
@@ -94,6 +102,8 @@ pub struct Request<'a> {
     pub compression: Compression,
     /// The fetcher of base images that the store lacks.
     pub fetch: Option<&'a dyn Fetch>,
+    /// What the build may reach: networks, agents, other hosts.
+    pub access: Access<'a>,
 }
 
 /// Why there is no image.
@@ -149,6 +159,10 @@ pub fn build(
     on_progress: ProgressFn<'_>,
     stopped: &AtomicBool,
 ) -> std::result::Result<Descriptor, BuildError> {
+    let refused = network::check(request.build, &request.access);
+    if !refused.is_empty() {
+        return Err(BuildError::Refused(refused));
+    }
     let context = request.context.as_deref().map(context).transpose()?;
     WorkDirectory::sweep(store)?;
     let builder = Builder {
@@ -160,9 +174,10 @@ pub fn build(
         cache: Cache::new(store, request.no_cache)?,
         contents: ContentDigests::of(store, context.as_deref().unwrap_or(Path::new(""))),
         context,
+        network: SharedNetwork::default(),
         work: OnceLock::new(),
         work_error: Mutex::default(),
-        permits: Permits::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)),
+        permits: Permits::new(parallel_steps()),
         results: Results::new(request.build.stages.len()),
         pins: Mutex::default(),
         step_directories: Mutex::default(),
@@ -175,6 +190,11 @@ pub fn build(
     }
     builder.contents.save();
     Ok(descriptor)
+}
+
+/// How many steps run at the same time.
+fn parallel_steps() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 /// The context's directory without links in its path.
@@ -201,6 +221,8 @@ struct Builder<'a> {
     cache: Cache<'a>,
     contents: ContentDigests,
     context: Option<PathBuf>,
+    /// Dropped before the directory that it has a file in.
+    network: SharedNetwork,
     /// Created for the first step that runs: a build whose steps are all cached needs none.
     work: OnceLock<WorkDirectory>,
     work_error: Mutex<Option<Error>>,
@@ -379,6 +401,25 @@ impl Builder<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .entry(diff_id.clone())
             .or_insert(step);
+    }
+
+    /// A place on the network that this build's commands share; `None` if the caller makes no networks. That it has no
+    /// uplink is reported once.
+    fn lease_network(&self) -> Result<Option<NetworkLease<'_>>> {
+        let commands = self.build.stages.iter().flat_map(|stage| &stage.instructions);
+        let runs =
+            commands.filter(|instruction| matches!(instruction.kind, jobc_dockerfile::Kind::Run(_))).count();
+        // Commands of a base image's triggers are not counted, and there are at most as many as steps at a time.
+        let places = parallel_steps().min(runs + self.build.stages.len());
+        let Some((lease, is_new)) = self.network.lease(&self.request.access, self.work()?, places)? else {
+            return Ok(None);
+        };
+        if let (true, Some(why)) = (is_new, lease.no_uplink()) {
+            (self.progress)(Progress::Note(format!(
+                "the build's network has no uplink: {why}; `jobc image build --network host` uses the host's network"
+            )));
+        }
+        Ok(Some(lease))
     }
 
     /// Says once that owners are not kept.

@@ -13,6 +13,7 @@
 
 mod address;
 mod bridge;
+mod build;
 mod error;
 mod events;
 mod files;
@@ -45,6 +46,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 
 use address::Addresses;
+pub use build::BuildNetworks;
 use error::no_such_task;
 pub use events::{NetworkEvent, NetworkEvents};
 use files::NetworkFiles;

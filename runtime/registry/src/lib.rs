@@ -19,7 +19,9 @@ mod retry;
 mod session;
 pub mod settings;
 mod tls;
+mod web;
 
 pub use client::Client;
 pub use credentials::Credentials;
 pub use settings::Settings;
+pub use web::WebClient;

@@ -28,6 +28,7 @@ mod instruction;
 mod line;
 mod lines;
 mod refusal;
+mod remote;
 mod split;
 mod stages;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub use forms::{
 };
 pub use instruction::ports;
 pub use refusal::{Refusal, Refusals, Rule, Span};
+pub use remote::{Remote, RemoteError, Repository, is_commit};
 pub use variables::{PROXIES, Variables};
 
 /// Reads a Dockerfile; where it cannot be built, all that is wrong with it.

@@ -74,7 +74,7 @@ fn directives(rest: &mut Physical<'_>, read: &mut ParsedLines) {
                 ),
             },
             "syntax" if !is_docker(value) => read.refusals.push(
-                Refusal::new(span, format!("unsupported syntax `{value}`"))
+                Refusal::new(span, format!("unknown frontend `{value}` of `# syntax=`"))
                     .help("write `docker/dockerfile:1` or remove the line; for other frontends use `--builder docker`"),
             ),
             // Directives for the checks of other builders have no meaning here.
@@ -99,6 +99,8 @@ fn directive(line: &str) -> Option<(&str, &str)> {
 
 /// Whether a `# syntax=` is that of Docker's own language, version 1.
 fn is_docker(value: &str) -> bool {
+    // What follows the first word are arguments for the frontend.
+    let value = value.split_whitespace().next().unwrap_or_default();
     let value = value.strip_prefix("docker.io/").unwrap_or(value);
     let Some(version) =
         value.strip_prefix("docker/dockerfile").map(|rest| rest.strip_prefix("-upstream").unwrap_or(rest))
@@ -107,9 +109,8 @@ fn is_docker(value: &str) -> bool {
     };
     let version = version.split('@').next().unwrap_or_default();
     let of_one = |version: &str| {
-        version == "latest"
-            || version == "labs"
-            || version == "master"
+        matches!(version, "latest" | "labs" | "master" | "experimental" | "upstream")
+            || matches!(version, "latest-labs" | "master-labs" | "master-experimental")
             || version.split(['.', '-']).next().is_some_and(|major| major == "1")
     };
     version.is_empty() || version.strip_prefix(':').is_some_and(of_one)

@@ -1,5 +1,8 @@
 //! `jobc image build`: builds an image from a Dockerfile, with the built-in or an installed builder.
 
+mod access;
+mod agents;
+mod context;
 mod embedded;
 mod external;
 mod options;
@@ -9,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
+use jobc_image::build::access::Access;
 use jobc_image::dockerfile::{self, Inspection, Options, Rule};
 use jobc_image::{Descriptor, Platform, Reference, Store};
 use jobc_sys::error::{Error, Kind};
@@ -22,6 +26,8 @@ use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::report::container_warning;
 use crate::terminal;
+pub(crate) use access::default_access;
+use agents::Agents;
 use external::ExternalBuilder;
 use options::BuildOptions;
 
@@ -33,6 +39,15 @@ struct Dockerfile {
 }
 
 pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
+    let agents = Agents::read(&args.access.ssh).map_err(Failure::usage_error)?;
+    let access = access::access(&args.access, &agents);
+    match context::fetch(args, &access, store)? {
+        None => build(args, &access, store),
+        Some((args, _fetched)) => build(&args, &access, store),
+    }
+}
+
+fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCode> {
     let given = BuildOptions::read(args)?;
     let file = find_dockerfile(args)?;
     match args.builder {
@@ -66,7 +81,7 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     if !remarks.is_empty() && !args.quiet {
         dockerfile_errors::show(&file.display_name(), &file.text, &[], &remarks, args.format);
     }
-    embedded::build(&build, args, &file, given, store)
+    embedded::build(&build, args, &file, given, access, store)
 }
 
 /// Builds with another builder.
@@ -86,10 +101,6 @@ fn build_with(
 
 /// The Dockerfile that is named, or that of the context.
 fn find_dockerfile(args: &BuildArgs) -> Result<Dockerfile> {
-    if args.context.to_string_lossy().contains("://") {
-        let error = Error::new(Kind::Unsupported, "remote build contexts are not supported");
-        return Err(Failure::usage_error(error.help("download it first, and name the directory")));
-    }
     if args.file.as_deref() == Some(Path::new("-")) {
         let mut text = Vec::new();
         std::io::stdin().read_to_end(&mut text).map_err(|error| {

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use oci_spec::runtime::{LinuxNamespace, LinuxNamespaceType, Mount, Spec};
 
+use super::network::CommandNetwork;
 use jobc_container::rootless;
 use jobc_container::user::Account;
-use jobc_dockerfile::Network;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The configuration of every such container, but for what is its own.
@@ -28,7 +28,7 @@ pub(super) struct CommandConfig {
     /// Its user.
     pub(super) account: Account,
     /// Which network it has.
-    pub(super) network: Network,
+    pub(super) network: CommandNetwork,
     /// What is mounted, outer ones first.
     pub(super) mounts: Vec<CommandMount>,
 }
@@ -87,9 +87,12 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
     }
     spec.set_process(Some(process));
     if let Some(linux) = spec.linux_mut() {
-        if setting.network == Network::None {
+        if setting.network != CommandNetwork::Host {
             let mut network = LinuxNamespace::default();
             network.set_typ(LinuxNamespaceType::Network);
+            if let CommandNetwork::Joined(joined) = &setting.network {
+                network.set_path(Some(joined.network.clone()));
+            }
             linux.namespaces_mut().get_or_insert_default().push(network);
         }
         if !devices {
@@ -103,7 +106,23 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
     } else if jobc_sys::host::in_user_namespace() {
         rootless::adapt_in_user_namespace(&mut spec);
     }
+    if let CommandNetwork::Joined(joined) = &setting.network
+        && let Some(user) = &joined.user
+    {
+        join_user_namespace(&mut spec, user)?;
+    }
     Ok(spec)
+}
+
+/// Replaces the user namespace of an unprivileged user's container by the one that owns its network. The ids are the
+/// same.
+fn join_user_namespace(spec: &mut Spec, path: &Path) -> Result<()> {
+    let namespaces = spec.linux_mut().as_mut().and_then(|linux| linux.namespaces_mut().as_mut());
+    let user = namespaces
+        .and_then(|list| list.iter_mut().find(|namespace| namespace.typ() == LinuxNamespaceType::User))
+        .ok_or_else(|| Error::new(Kind::State, "a command on a network without a user namespace"))?;
+    user.set_path(Some(path.to_owned()));
+    Ok(())
 }
 
 impl CommandMount {

@@ -1,7 +1,7 @@
 //! Puts files into an image's tree: the code behind `COPY`, `ADD`, `WORKDIR`, and the mounts of `RUN`.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -38,6 +38,8 @@ pub(super) struct CopyRequest {
     pub(super) parents: bool,
     /// Whether archives are unpacked.
     pub(super) unpack: bool,
+    /// Whether archives that were downloaded are.
+    pub(super) unpack_downloads: bool,
     /// What is left out of each source.
     pub(super) exclude: Ignore,
     /// What the listing of the sources must be: what the step's key was made of.
@@ -73,6 +75,17 @@ pub(super) enum CopySource {
         /// Its content.
         content: String,
     },
+    /// A file that was downloaded.
+    Download {
+        /// Where it is.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+        /// When it was changed, in seconds since 1970.
+        modified: i64,
+    },
+    /// The content of a directory of the host: a repository that was checked out.
+    Directory(PathBuf),
 }
 
 /// Where files are taken from, open.
@@ -117,7 +130,7 @@ impl OpenOrigin {
             .iter()
             .filter_map(|source| match source {
                 CopySource::Path(path) => Some(path),
-                CopySource::Text { .. } => None,
+                _ => None,
             })
             .collect();
         let mut all = Vec::new();
@@ -169,10 +182,11 @@ pub(super) fn copy_files(copy: &CopyRequest, stopped: &AtomicBool) -> Result<boo
             Error::new(Kind::State, "the build context changed while it was read").help("build again")
         );
     }
-    let several = found.len()
-        + copy.sources.iter().filter(|source| matches!(source, CopySource::Text { .. })).count()
-        > 1;
-    if several && !copy.target.ends_with('/') && found.iter().any(|found| !found.is_directory()) {
+    let several =
+        found.len() + copy.sources.iter().filter(|source| !matches!(source, CopySource::Path(_))).count() > 1;
+    let has_file = found.iter().any(|found| !found.is_directory())
+        || copy.sources.iter().any(|source| matches!(source, CopySource::Download { .. }));
+    if several && !copy.target.ends_with('/') && has_file {
         return Err(Error::new(
             Kind::Config,
             format!("cannot copy several files to `{}`: not a directory", copy.target),
@@ -194,8 +208,21 @@ pub(super) fn copy_files(copy: &CopyRequest, stopped: &AtomicBool) -> Result<boo
             put(place, copy, tree, found, stopped)?;
         }
         for source in &copy.sources {
-            if let CopySource::Text { name, content } = source {
-                place.write(name, content.as_bytes(), &copy.target)?;
+            match source {
+                CopySource::Path(_) => {}
+                CopySource::Text { name, content } => place.write(name, content.as_bytes(), &copy.target)?,
+                CopySource::Download { path, name, modified } => {
+                    let mut file = File::open(path)?;
+                    if !(copy.unpack_downloads
+                        && unpack(place, copy, file.try_clone()?, Path::new(name), stopped)?)
+                    {
+                        file.rewind()?;
+                        place.write_download(&file, name, *modified, &copy.target)?;
+                    }
+                }
+                CopySource::Directory(directory) => {
+                    place.copy_directory(directory, &copy.exclude, &copy.target)?;
+                }
             }
         }
         place.finish()
@@ -220,15 +247,7 @@ fn put(
 ) -> io::Result<()> {
     if copy.unpack && !found.is_directory() {
         let file = File::from(found.open(tree, &found.entries[0])?);
-        let directory = copy.step.join("unpacked");
-        std::fs::create_dir(&directory)?;
-        let is_archive = super::archive::unpack(file, &directory, stopped)
-            .map_err(|error| super::source_listing::with_path(error, &found.path))?;
-        if is_archive {
-            place.copy_archive(&directory, copy.owner.filter(|_| copy.owned), &copy.target)?;
-        }
-        std::fs::remove_dir_all(&directory)?;
-        if is_archive {
+        if unpack(place, copy, file, &found.path, stopped)? {
             return Ok(());
         }
     }
@@ -241,4 +260,23 @@ fn put(
     }
     let below = found.parents.last().map_or(Path::new(""), |parent| &parent.path);
     place.copy_source(tree, found, &format!("{}/", target.join(below).display()))
+}
+
+/// Unpacks a file into the target; returns whether it is an archive.
+fn unpack(
+    place: &mut TreeWriter<'_>,
+    copy: &CopyRequest,
+    file: File,
+    name: &Path,
+    stopped: &AtomicBool,
+) -> io::Result<bool> {
+    let directory = copy.step.join("unpacked");
+    std::fs::create_dir(&directory)?;
+    let is_archive = super::archive::unpack(file, &directory, stopped)
+        .map_err(|error| super::source_listing::with_path(error, name))?;
+    if is_archive {
+        place.copy_archive(&directory, copy.owner.filter(|_| copy.owned), &copy.target)?;
+    }
+    std::fs::remove_dir_all(&directory)?;
+    Ok(is_archive)
 }

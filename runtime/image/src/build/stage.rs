@@ -6,6 +6,7 @@
 mod base;
 mod copy;
 mod mounts;
+mod remote;
 mod run;
 mod workdir;
 
@@ -111,7 +112,7 @@ impl Stage<'_> {
         self.step += 1;
         let text = &instruction.text;
         match &instruction.kind {
-            Kind::Run(run) => return self.run(run, text),
+            Kind::Run(run) => return self.run(run, &instruction.span, text),
             Kind::Copy(copy) => return self.copy(copy, false, text),
             Kind::Add(copy) => return self.copy(copy, true, text),
             Kind::Workdir(word) => return self.workdir(word, text),

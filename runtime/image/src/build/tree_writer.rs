@@ -5,6 +5,8 @@
 //! existing directory gets the mode, owner and time of the one that is copied onto it; anything else is replaced. Links
 //! in the image are followed inside of it, except for the name of the file itself.
 
+mod download;
+
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;

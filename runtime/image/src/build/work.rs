@@ -100,6 +100,16 @@ impl WorkDirectory {
         containers(&self.path)
     }
 
+    /// A path in it that nothing has yet.
+    pub(super) fn new_file(&self) -> PathBuf {
+        self.path.join(format!("file-{}", self.next.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The directory for the network of this build's commands, which its maker makes.
+    pub(super) fn network(&self) -> PathBuf {
+        self.path.join("network")
+    }
+
     /// A file in memory with a secret.
     pub(super) fn secret(
         &self,

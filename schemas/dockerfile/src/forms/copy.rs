@@ -22,14 +22,20 @@ pub struct Copy {
     pub parents: bool,
     /// `--link`: target directories are made anew, links in the image not followed.
     pub link: bool,
-    /// `ADD --unpack=`: whether archives are unpacked; `ADD` does, `COPY` never.
-    pub unpack: bool,
+    /// `ADD --unpack=`: whether archives are unpacked. Where absent, `ADD` unpacks those of the context and none that
+    /// it downloads; `COPY` never does.
+    pub unpack: Option<bool>,
+    /// `ADD --checksum=`: the digest of a download, or the commit of a repository.
+    pub checksum: Option<Word>,
+    /// `ADD --keep-git-dir`: `.git` of a repository is copied too.
+    pub keep_git_dir: bool,
 }
 
 /// A source of `COPY` and `ADD`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A path or a glob below the root of the context, the stage or the image.
+    /// A path or a glob below the root of the context, the stage or the image; for `ADD` also what
+    /// [`Remote::parse`](crate::Remote::parse) accepts once variables are filled in.
     Path(Word),
     /// A file written in the Dockerfile.
     Heredoc(Heredoc),

@@ -49,8 +49,8 @@ pub struct Mount {
     pub span: Span,
     /// What is mounted.
     pub kind: MountKind,
-    /// Where, a path in the container, relative to `WORKDIR`. Absent only for a secret that is just a variable, or is
-    /// at `/run/secrets/ID`.
+    /// Where, a path in the container, relative to `WORKDIR`. Absent only for an agent's socket, and for a secret that
+    /// is just a variable or is at `/run/secrets/ID`.
     pub target: Option<Word>,
     /// Whether the command cannot write there. What it writes to a `bind` mount is thrown away in any case.
     pub read_only: bool,
@@ -103,6 +103,19 @@ pub enum MountKind {
         /// Group; 0 where absent.
         gid: Option<u32>,
     },
+    /// A socket of the SSH agent of the one who builds.
+    Ssh {
+        /// Its name; `default` where absent.
+        id: Option<Word>,
+        /// Whether the build fails without it.
+        required: bool,
+        /// Permissions; 0600 where absent.
+        mode: Option<u32>,
+        /// Owner; 0 where absent.
+        uid: Option<u32>,
+        /// Group; 0 where absent.
+        gid: Option<u32>,
+    },
 }
 
 /// `sharing=` of a cache.
@@ -121,14 +134,14 @@ impl MountKind {
     pub(super) fn source(&self) -> Option<&ImageOrStage> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_ref(),
-            Self::Tmpfs { .. } | Self::Secret { .. } => None,
+            Self::Tmpfs { .. } | Self::Secret { .. } | Self::Ssh { .. } => None,
         }
     }
 
     pub(crate) fn source_mut(&mut self) -> Option<&mut ImageOrStage> {
         match self {
             Self::Bind { from, .. } | Self::Cache { from, .. } => from.as_mut(),
-            Self::Tmpfs { .. } | Self::Secret { .. } => None,
+            Self::Tmpfs { .. } | Self::Secret { .. } | Self::Ssh { .. } => None,
         }
     }
 }

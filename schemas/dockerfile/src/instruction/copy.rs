@@ -4,11 +4,13 @@ use super::super::forms::{Copy, Heredoc, Source, Word};
 use super::super::heredoc::opening;
 use super::super::line::{Part, Raw};
 use super::super::refusal::Rule;
+use super::super::remote::{Remote, RemoteError, is_commit};
 use super::super::split;
 use super::arguments::list;
 use super::flags::{flag_bool, flag_value, unknown_flag};
 use super::from::source;
 use super::scope::Scope;
+use jobc_schema::digest::Digest;
 
 const COPY: &[&str] = &["from", "chown", "chmod", "link", "parents", "exclude"];
 const ADD: &[&str] = &["chown", "chmod", "link", "exclude", "unpack", "checksum", "keep-git-dir"];
@@ -31,7 +33,9 @@ pub(super) fn read(
         exclude: Vec::new(),
         parents: false,
         link: false,
-        unpack: add,
+        unpack: None,
+        checksum: None,
+        keep_git_dir: false,
     };
     let mut seen: Vec<&str> = Vec::new();
     for flag in &flags {
@@ -55,8 +59,9 @@ pub(super) fn read(
             "exclude" => copy.exclude.push(flag_value(name, flag, scope)?),
             "link" => copy.link = flag_bool(name, flag, scope)?,
             "parents" => copy.parents = flag_bool(name, flag, scope)?,
-            "unpack" => copy.unpack = flag_bool(name, flag, scope)?,
-            // They apply to downloads, which are refused below.
+            "unpack" => copy.unpack = Some(flag_bool(name, flag, scope)?),
+            "checksum" => copy.checksum = Some(flag_value(name, flag, scope)?),
+            "keep-git-dir" => copy.keep_git_dir = flag_bool(name, flag, scope)?,
             _ => {}
         }
     }
@@ -91,8 +96,10 @@ pub(super) fn read(
             }));
             continue;
         }
-        if add && is_remote(&word.text) {
-            remote(&word, scope);
+        if add && let Some(remote) = Remote::parse(&word.text) {
+            if let Err(error) = remote {
+                refuse_remote(&word, error, scope);
+            }
         } else if copy.from.is_none() && leaves_context(&word.text) {
             scope.problems.refuse_by(
                 Rule::Outside,
@@ -104,6 +111,9 @@ pub(super) fn read(
         copy.sources.push(Source::Path(word));
     }
     one_directory(&copy, scope);
+    if let Some(checksum) = &copy.checksum {
+        check_checksum(checksum, &copy, scope);
+    }
     Some(copy)
 }
 
@@ -121,26 +131,47 @@ fn one_directory(copy: &Copy, scope: &mut Scope<'_>) {
     }
 }
 
-/// `ADD` of what is not here.
-fn remote(word: &Word, scope: &mut Scope<'_>) {
-    let text = word.text.as_str();
-    if is_git(text) {
-        scope.problems.unsupported(
-            word.span.clone(),
-            format!("`ADD` of the repository `{text}` is not supported"),
-            "clone it in a `RUN`, or into the build context; `--builder docker` supports it",
-        );
+/// An address that `ADD` cannot use.
+fn refuse_remote(word: &Word, error: RemoteError, scope: &mut Scope<'_>) {
+    let RemoteError { message, help, is_unsupported } = error;
+    if is_unsupported {
+        scope.problems.unsupported(word.span.clone(), message, help);
     } else {
-        scope.problems.unsupported(
-            word.span.clone(),
-            format!("`ADD` of `{text}` is not supported: this builder only copies files from the context"),
-            "download it in a `RUN` with curl and verify its checksum there; `--builder docker` supports it",
-        );
+        scope.problems.wrong(word.span.clone(), message, help);
     }
 }
 
-fn is_remote(text: &str) -> bool {
-    is_url(text) || is_git(text)
+/// `--checksum` is for one download or repository. What variables hide is checked when they are filled in.
+fn check_checksum(checksum: &Word, copy: &Copy, scope: &mut Scope<'_>) {
+    let remote = match copy.sources.as_slice() {
+        [Source::Path(word)] if word.text.contains('$') => return,
+        [Source::Path(word)] => Remote::parse(&word.text),
+        _ => None,
+    };
+    let is_variable = checksum.text.contains('$');
+    let (valid, help) = match remote {
+        None => {
+            scope.problems.wrong(
+                checksum.span.clone(),
+                "`--checksum` needs a single URL or repository as the source",
+                "leave it out for files of the context, and write one `ADD` for each URL",
+            );
+            return;
+        }
+        // It was refused before.
+        Some(Err(_)) => return,
+        Some(Ok(Remote::File(_))) => (
+            checksum.text.parse::<Digest>().is_ok(),
+            "such as `--checksum=sha256:…` with 64 hexadecimal digits",
+        ),
+        Some(Ok(Remote::Repository(_))) => {
+            (is_commit(&checksum.text), "for a repository write the commit, 40 or 64 hexadecimal digits")
+        }
+    };
+    if !valid && !is_variable {
+        let message = format!("invalid checksum `{}`", checksum.text);
+        scope.problems.wrong(checksum.span.clone(), message, help);
+    }
 }
 
 /// Whether a path goes above where it begins.
@@ -155,17 +186,4 @@ fn leaves_context(path: &str) -> bool {
         }
     }
     false
-}
-
-fn is_url(text: &str) -> bool {
-    ["http://", "https://", "ftp://"].iter().any(|scheme| text.starts_with(scheme))
-}
-
-fn is_git(text: &str) -> bool {
-    let path = text.split(['#', '?']).next().unwrap_or_default();
-    let ends = path.strip_suffix(".git").is_some();
-    text.starts_with("git://")
-        || text.starts_with("git@")
-        || text.starts_with("ssh://")
-        || (is_url(text) && ends)
 }

@@ -40,15 +40,7 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
         Some(word) => Some(source(&word.text, word.span.clone(), scope)?),
         None => None,
     };
-    if kind == "ssh" {
-        scope.problems.unsupported(
-            span,
-            "`--mount=type=ssh` is not supported: a build has no SSH agent",
-            "pass a key as a secret: `--mount=type=secret,id=key,target=/root/.ssh/id_ed25519`",
-        );
-        return None;
-    }
-    if fields.target.is_none() && kind != "secret" {
+    if fields.target.is_none() && !matches!(kind.as_str(), "secret" | "ssh") {
         scope.problems.wrong(span, format!("a `{kind}` mount needs a target"), "write `target=/path`");
         return None;
     }
@@ -86,6 +78,13 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
                     Some(size)
                 }
             },
+        },
+        "ssh" => MountKind::Ssh {
+            id: fields.id,
+            required: fields.required.is_some_and(|(required, _)| required),
+            mode,
+            uid,
+            gid,
         },
         _ => {
             let Some(id) = fields.id.or(fields.source).or_else(|| target.as_ref().map(last)) else {
@@ -181,13 +180,13 @@ fn only_of_its_kind(kind: &str, fields: &Fields, scope: &mut Scope<'_>) -> Optio
         "cache" => &["source", "from", "id", "sharing", "mode", "uid", "gid"],
         "tmpfs" => &["size"],
         "secret" => &["source", "id", "env", "required", "mode", "uid", "gid"],
-        "ssh" => &["id", "source", "required", "mode", "uid", "gid"],
+        "ssh" => &["id", "required", "mode", "uid", "gid"],
         _ => {
             let word = fields.kind.clone().unwrap_or_default();
             scope.problems.wrong(
                 word.span,
                 format!("unknown mount type `type={}`", word.text),
-                "write `bind`, `cache`, `tmpfs` or `secret`",
+                "write `bind`, `cache`, `tmpfs`, `secret` or `ssh`",
             );
             return None;
         }

@@ -48,10 +48,19 @@ fn directives_stand_at_the_top_alone() {
         "docker.io/docker/dockerfile:1.7-labs",
         "docker/dockerfile-upstream:master",
         "docker/dockerfile",
+        "docker/dockerfile:experimental",
+        "docker/dockerfile:labs",
+        "docker/dockerfile:1.10-labs",
+        "docker/dockerfile:1.0-experimental",
+        "docker/dockerfile:1.1.7-experimental",
+        "docker/dockerfile:master-labs",
+        "docker/dockerfile-upstream:master-experimental",
+        "docker/dockerfile:1@sha256:ac85f380a63b13dfcefa89046420e1781752bab202122f8f50032edf31be0021",
     ] {
         assert_eq!(refused(&format!("# syntax={good}\n")), None, "{good}");
     }
-    for bad in ["docker/dockerfile:2", "ghcr.io/x/y", "docker/dockerfilex:1"] {
+    for bad in ["docker/dockerfile:2", "ghcr.io/x/y", "docker/dockerfilex:1", "docker/dockerfile:experiment"]
+    {
         assert!(refused(&format!("# syntax={bad}\n")).is_some(), "{bad}");
     }
 }

@@ -92,6 +92,9 @@ fn mount_kind(kind: &MountKind) -> String {
         MountKind::Secret { id, env, required, mode, .. } => {
             format!("secret {} {env:?} {required} {mode:?}", id.text)
         }
+        MountKind::Ssh { id, required, mode, uid, gid } => {
+            format!("ssh {:?} {required} {mode:?} {uid:?} {gid:?}", text(id))
+        }
         MountKind::Tmpfs { size } => format!("tmpfs {size:?}"),
     }
 }
@@ -114,11 +117,17 @@ fn copied(copy: &Copy, variables: &Variables<'_>) -> String {
     };
     more("chown", &copy.chown);
     more("chmod", &copy.chmod);
+    more("checksum", &copy.checksum);
     copy.exclude.iter().for_each(|word| more("exclude", &Some(word.clone())));
     if let Some(source) = &copy.from {
         let _ = write!(out, " from {}", from(source));
     }
-    for (what, yes) in [("parents", copy.parents), ("link", copy.link), ("unpack", copy.unpack)] {
+    for (what, yes) in [
+        ("parents", copy.parents),
+        ("link", copy.link),
+        ("unpack", copy.unpack == Some(true)),
+        ("keep-git-dir", copy.keep_git_dir),
+    ] {
         if yes {
             let _ = write!(out, " {what}");
         }

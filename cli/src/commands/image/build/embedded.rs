@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indexmap::IndexMap;
+use jobc_image::build::access::Access;
 use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
 use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::dockerfile::{Build, Refusals, Span};
@@ -28,6 +29,7 @@ pub(super) fn build(
     args: &BuildArgs,
     file: &Dockerfile,
     given: BuildOptions,
+    access: &Access<'_>,
     store: &Store,
 ) -> Result<ExitCode> {
     let Some(ignore) = read_ignore(args, file)? else { return Ok(ExitCode::from(Outcome::Errors as u8)) };
@@ -47,6 +49,7 @@ pub(super) fn build(
         locked: IndexMap::new(),
         compression: Compression::default(),
         fetch: fetch.as_deref(),
+        access: access.clone(),
     };
     let meter = Meter::new(args.format, args.quiet);
     let stopped = AtomicBool::new(false);
@@ -116,7 +119,7 @@ fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
 }
 
 /// Runs the work in a thread. A signal that ends a program is passed to it, so that it can clean up.
-fn run_interruptible<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
+pub(super) fn run_interruptible<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
     let signals = Signals::block_forwarded()?;
     Ok(interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?)
 }

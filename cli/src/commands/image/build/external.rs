@@ -14,6 +14,7 @@ use jobc_sys::error::{Error, Kind};
 
 use super::Dockerfile;
 use super::options::BuildOptions;
+use crate::args::build_access::{BuildNetworkArg, EntitlementArg};
 use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
@@ -91,12 +92,24 @@ impl ExternalBuilder {
         command.arg("build").arg("--iidfile").arg(id);
         let written = file.path.as_deref().unwrap_or(Path::new("-"));
         command.arg("--file").arg(written);
-        for (flag, values) in
-            [("--build-arg", &args.build_arg), ("--secret", &args.secret), ("--label", &args.label)]
-        {
+        for (flag, values) in [
+            ("--build-arg", &args.build_arg),
+            ("--secret", &args.secret),
+            ("--label", &args.label),
+            ("--ssh", &args.access.ssh),
+        ] {
             for value in values {
                 command.arg(flag).arg(value);
             }
+        }
+        match args.access.network {
+            BuildNetworkArg::Default => {}
+            BuildNetworkArg::None => drop(command.arg("--network=none")),
+            BuildNetworkArg::Host => drop(command.arg("--network=host")),
+        }
+        // Buildah allows it always.
+        if self == Self::Docker && args.access.allow.contains(&EntitlementArg::NetworkHost) {
+            command.arg("--allow=network.host");
         }
         for tag in &given.tags {
             command.arg("--tag").arg(tag.to_string());

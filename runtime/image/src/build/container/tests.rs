@@ -8,7 +8,7 @@ fn setting() -> CommandConfig {
         environment: vec!["PATH=/bin".into()],
         cwd: "/work".into(),
         account: Account::default(),
-        network: Network::Default,
+        network: CommandNetwork::Host,
         mounts: Vec::new(),
     }
 }
@@ -65,5 +65,7 @@ fn a_network_of_its_own_is_a_namespace_more() {
         let kinds = spec.linux().as_ref().and_then(|linux| linux.namespaces().clone()).unwrap_or_default();
         kinds.iter().filter(|namespace| namespace.typ() == LinuxNamespaceType::Network).count()
     };
-    assert_eq!((count(Network::Default), count(Network::Host), count(Network::None)), (0, 0, 1));
+    let namespace = crate::build::access::NetworkNamespace { network: "/proc/9/fd/3".into(), user: None };
+    let joined = CommandNetwork::Joined(namespace);
+    assert_eq!((count(CommandNetwork::Host), count(CommandNetwork::None), count(joined)), (0, 1, 1));
 }

@@ -5,7 +5,7 @@ use crate::build::files::{CopyOrigin, CopyRequest, CopySource};
 use jobc_container::root::layers::Layers;
 use jobc_container::user;
 use jobc_dockerfile::ignore::Ignore;
-use jobc_dockerfile::{Copy as Written, Refusal, Source, Word};
+use jobc_dockerfile::{Copy as Written, Refusal, Remote, Source, Word};
 use jobc_sys::error::Error;
 
 impl Stage<'_> {
@@ -13,9 +13,22 @@ impl Stage<'_> {
     pub(super) fn copy(&mut self, copy: &Written, add: bool, text: &str) -> StepOutcome<()> {
         let target = self.target(&copy.target)?;
         let mut sources = Vec::new();
+        let (mut repositories, mut remote_keys) = (Vec::new(), Vec::new());
         for source in &copy.sources {
             sources.push(match source {
-                Source::Path(word) => CopySource::Path(self.variables.expand(word)?),
+                Source::Path(word) => {
+                    let text = self.variables.expand(word)?;
+                    match Remote::parse(&text).filter(|_| add) {
+                        None => CopySource::Path(text),
+                        Some(remote) => {
+                            let fetched = self.fetch_remote(copy, word, remote)?;
+                            repositories.extend(fetched.repository);
+                            remote_keys.extend(fetched.key);
+                            let Some(source) = fetched.source else { continue };
+                            source
+                        }
+                    }
+                }
                 Source::Heredoc(heredoc) => {
                     let name = heredoc.name.clone();
                     CopySource::Text { name, content: self.variables.expand_heredoc(heredoc)? }
@@ -29,7 +42,8 @@ impl Stage<'_> {
         let exclude: Vec<String> = exclude.collect::<Result<_, _>>()?;
         let patterns = Ignore::of(exclude.iter().map(String::as_str))
             .map_err(|why| Refusal::new(copy.exclude.first().map_or(0..0, |word| word.span.clone()), why))?;
-        let unpack = add && copy.unpack;
+        let unpack = add && copy.unpack.unwrap_or(true);
+        let unpack_downloads = add && copy.unpack.unwrap_or(false);
 
         let mut key =
             self.key("copy").with(&target).with(format!("{mode:?} {unpack} {} {}", copy.parents, copy.link));
@@ -44,7 +58,13 @@ impl Stage<'_> {
                     key.add(name);
                     key.add(content);
                 }
+                // Where it is does not matter.
+                CopySource::Download { .. } | CopySource::Directory(_) => {}
             }
+        }
+        if !remote_keys.is_empty() {
+            key.add(format!("remote {unpack_downloads}"));
+            key.add_all(&remote_keys);
         }
         let mut order = CopyRequest {
             sources,
@@ -52,12 +72,14 @@ impl Stage<'_> {
             mode,
             parents: copy.parents,
             unpack,
+            unpack_downloads,
             exclude: patterns,
             // The owner of the context owns its files.
             owner: if copy.from.is_none() { Some((0, 0)) } else { None },
             ..CopyRequest::default()
         };
         let taking = match &copy.from {
+            None if order.sources.iter().all(|source| !matches!(source, CopySource::Path(_))) => None,
             None => {
                 order.from = CopyOrigin::Context {
                     directory: self.builder.context()?,
@@ -89,6 +111,9 @@ impl Stage<'_> {
             // With `--link` a layer is the same on any base.
             order.lowers = if copy.link { Vec::new() } else { lowers };
             step.path().clone_into(&mut order.step);
+            for (number, repository) in repositories.iter().enumerate() {
+                order.sources.push(repository.check_out(stage, step, number)?);
+            }
             stage.copy_files(&order)
         })
     }

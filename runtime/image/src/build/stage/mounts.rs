@@ -7,6 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::{FileOrigin, Stage, StepOutcome, base, canceled};
+use crate::build::agent::AgentSocket;
 use crate::build::cache::Key;
 use crate::build::container::{CommandMount, MountSource};
 use crate::build::files::{CopyOrigin, CopyRequest, CopySource};
@@ -16,6 +17,9 @@ use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Mount as Written, MountKind, Refusal, Sharing, Span};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Error;
+
+/// The id of an agent that is not named.
+const DEFAULT_AGENT: &str = "default";
 
 /// The mounts of a command, variables filled in.
 pub(super) struct Mounts(Vec<Mount>);
@@ -28,6 +32,10 @@ pub(super) struct ReadyMounts {
     pub(super) secrets: SecretEnvironment,
     /// Locks of caches, held while the command runs.
     pub(super) locks: Vec<File>,
+    /// Sockets of agents, served while the command runs.
+    pub(super) agents: Vec<AgentSocket>,
+    /// Further variables, `NAME=value`.
+    pub(super) variables: Vec<String>,
 }
 
 struct Mount {
@@ -42,6 +50,7 @@ enum MountDetails {
     Cache { id: String, sharing: Sharing, seed: Option<MountFiles>, mode: Option<u32>, owner: (u32, u32) },
     Tmpfs { size: Option<u64> },
     Secret { id: String, env: Option<String>, required: bool, mode: u32, owner: (u32, u32) },
+    Ssh { id: String, required: bool, mode: u32, owner: (u32, u32) },
 }
 
 /// Files that are copied to where they are mounted from.
@@ -76,14 +85,22 @@ impl Mounts {
                 MountDetails::Secret { id, env, mode, owner, .. } => {
                     key.add(format!("secret {id} {env:?} {mode:o} {owner:?} {read_only}"));
                 }
+                MountDetails::Ssh { id, mode, owner, .. } => {
+                    key.add(format!("ssh {id} {mode:o} {owner:?}"));
+                }
             }
         }
     }
 
     /// Makes them, in a step's directory or where caches are.
     pub(super) fn create(&self, stage: &Stage<'_>, step: &StepDirectory) -> StepOutcome<ReadyMounts> {
-        let mut made =
-            ReadyMounts { mounts: Vec::new(), secrets: SecretEnvironment::default(), locks: Vec::new() };
+        let mut made = ReadyMounts {
+            mounts: Vec::new(),
+            secrets: SecretEnvironment::default(),
+            locks: Vec::new(),
+            agents: Vec::new(),
+            variables: Vec::new(),
+        };
         for (number, mount) in self.0.iter().enumerate() {
             mount.create(stage, step, number, &mut made)?;
         }
@@ -121,6 +138,12 @@ impl Mount {
                 env: env.clone(),
                 required: *required,
                 mode: mode.unwrap_or(0o400),
+                owner: (uid.unwrap_or(0), gid.unwrap_or(0)),
+            },
+            MountKind::Ssh { id, required, mode, uid, gid } => MountDetails::Ssh {
+                id: expand(id)?.unwrap_or_else(|| DEFAULT_AGENT.to_owned()),
+                required: *required,
+                mode: mode.unwrap_or(0o600),
                 owner: (uid.unwrap_or(0), gid.unwrap_or(0)),
             },
         };
@@ -183,6 +206,28 @@ impl Mount {
                         read_only: true,
                     });
                 }
+            }
+            MountDetails::Ssh { id, required, mode, owner } => {
+                let Some(agent) = stage.builder.request.access.agents.get(id) else {
+                    if *required {
+                        let refusal =
+                            Refusal::new(self.span.clone(), format!("the SSH agent `{id}` is missing"));
+                        return Err(refusal.help(format!("pass it with `--ssh {id}`")).into());
+                    }
+                    return Ok(());
+                };
+                let socket =
+                    AgentSocket::listen(step.path(), &format!("agent-{number}"), agent, *mode, *owner)?;
+                let target = match target {
+                    Some(target) => target.to_owned(),
+                    None => format!("/run/buildkit/ssh_agent.{}", made.agents.len()),
+                };
+                // As with BuildKit, the first one is the agent of programs that look for one.
+                if made.agents.is_empty() {
+                    made.variables.push(format!("SSH_AUTH_SOCK={target}"));
+                }
+                made.mounts.push(bound(&target, MountSource::Path(socket.path().to_owned())));
+                made.agents.push(socket);
             }
         }
         Ok(())

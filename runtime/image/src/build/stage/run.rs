@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use super::mounts::Mounts;
 use super::{Stage, StepError, StepOutcome, canceled};
 use crate::build::container::{CommandConfig, CommandMount, MountSource};
+use crate::build::network::{CommandNetwork, NetworkLease, check_command, effective};
 use crate::build::run::{CommandContext, create_stubs, run};
 use crate::build::work::StepDirectory;
 use crate::progress::Progress;
 use jobc_container::process::Exit;
 use jobc_container::root::layers::Layers;
 use jobc_container::user::{self, Account};
-use jobc_dockerfile::{Run, Runs};
+use jobc_dockerfile::{Network, Run, Runs, Span};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How many of a command's last lines are reported if it fails.
@@ -27,7 +28,11 @@ const COVERED_PATHS: [&str; 5] = ["/proc/", "/sys/", "/dev/", "/etc/hosts", "/et
 
 impl Stage<'_> {
     /// Carries it out.
-    pub(super) fn run(&mut self, written: &Run, text: &str) -> StepOutcome<()> {
+    pub(super) fn run(&mut self, written: &Run, span: &Span, text: &str) -> StepOutcome<()> {
+        let access = &self.builder.request.access;
+        // A trigger of a base image was not in the file.
+        check_command(written, span, access)?;
+        let network = effective(written, access);
         let settings = &self.result.settings;
         let (user, cwd) = (settings.execution.user.clone(), settings.current_directory());
         let arguments = match &written.command {
@@ -36,7 +41,7 @@ impl Stage<'_> {
             Runs::Script { name, .. } => vec![format!("{SCRIPT_DIRECTORY}/{name}")],
         };
         let mounts = Mounts::of(self, &written.mounts)?;
-        let mut key = self.key("run").with(&user).with(&cwd).with(format!("{:?}", written.network));
+        let mut key = self.key("run").with(&user).with(&cwd).with(format!("{network:?}"));
         key.add_all(&arguments);
         if let Runs::Script { content, .. } = &written.command {
             key.add(content);
@@ -56,15 +61,22 @@ impl Stage<'_> {
                     .into());
             }
             let made = mounts.create(stage, step)?;
+            let lease = if network == Network::Default { stage.builder.lease_network()? } else { None };
+            let mut environment = environment;
+            environment.extend(made.variables);
             let mut setting = CommandConfig {
                 arguments,
                 environment,
                 cwd,
                 account,
-                network: written.network,
+                network: match (network, &lease) {
+                    (Network::Host, _) => CommandNetwork::Host,
+                    (_, Some(lease)) => CommandNetwork::Joined(lease.namespace()?),
+                    (_, None) => CommandNetwork::None,
+                },
                 mounts: made.mounts,
             };
-            setting.mounts.splice(0..0, network_files(step)?);
+            setting.mounts.splice(0..0, network_files(step, lease.as_ref())?);
             if let Runs::Script { name, content } = &written.command {
                 setting.mounts.push(script(step, name, content)?);
             }
@@ -94,7 +106,7 @@ impl Stage<'_> {
             };
             let exit = run(&stand, &setting, made.secrets, &tell, &stage.builder.canceled)?;
             // What is kept locked is so until here.
-            drop(made.locks);
+            drop((made.locks, made.agents, lease));
             let last = last.into_inner().unwrap_or_else(PoisonError::into_inner);
             check_exit(exit, stage.builder.is_canceled(), single_id_hint(), last.into())
         })
@@ -139,11 +151,15 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
         .map_err(|error| Error { message: error.message.replace("the container", "the image"), ..error })
 }
 
-/// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing.
-fn network_files(step: &StepDirectory) -> Result<Vec<CommandMount>> {
+/// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing. On a
+/// network of its own, a command has that network's name server.
+fn network_files(step: &StepDirectory, lease: Option<&NetworkLease<'_>>) -> Result<Vec<CommandMount>> {
     ["hosts", "resolv.conf"]
         .map(|name| {
-            let text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
+            let mut text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
+            if let Some(lease) = lease.filter(|_| name == "resolv.conf") {
+                text = lease.resolv_conf(&String::from_utf8_lossy(&text)).into_bytes();
+            }
             let path = step.path().join(name);
             write(&path, &text, 0o644)?;
             Ok(CommandMount {

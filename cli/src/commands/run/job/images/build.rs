@@ -16,6 +16,7 @@ use jobc_sys::error::{Error, Kind, Result};
 use super::Provider;
 use crate::args::FormatArg;
 use crate::args::run::PullPolicy;
+use crate::commands::image::build::default_access;
 use crate::commands::image::dockerfile_errors;
 use crate::commands::run::job::built_plan::BuiltJob;
 use crate::input::reason;
@@ -83,6 +84,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         platform,
         compression: Compression::default(),
         fetch: fetch.as_deref(),
+        access: default_access(),
     };
     build::build(by.store, &request, by.progress, by.stopped).map_err(|error| match error {
         BuildError::Refused(refusals) => {

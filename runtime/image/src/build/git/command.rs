@@ -1,0 +1,236 @@
+//! Runs `git` so that neither the user's configuration nor the repository decides what else is run.
+//!
+//! It reads no configuration but that of the new repository, runs no hooks, asks nobody, and follows no protocol but
+//! HTTPS and SSH, submodules' included (git(1), `GIT_ALLOW_PROTOCOL`). It is stopped when the build is, after a time,
+//! and when it has written too much.
+
+use std::io::Read;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::super::download::without_password;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+
+/// How long one command may take.
+const COMMAND_TIMEOUT: Duration = Duration::from_mins(30);
+/// How often it is checked whether it has ended.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// The most bytes and files that a repository with its submodules may have.
+const MAX_BYTES: u64 = 32 << 30;
+const MAX_ENTRIES: u64 = 5_000_000;
+/// Of what it writes no more is kept.
+const MAX_OUTPUT_BYTES: u64 = 4 << 20;
+const MAX_ERROR_LENGTH: usize = 400;
+
+/// SSH without the user's configuration and keys: the keys are the agent's, the hosts those that the user knows.
+const SSH_COMMAND: &str = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=yes -o IdentityFile=none \
+    -o ProxyCommand=none -o PermitLocalCommand=no -o ForwardAgent=no -o ConnectTimeout=20 \
+    -o ServerAliveInterval=15";
+
+/// Settings of every command: no hooks, nothing that runs in the background, no file that is no file.
+const SETTINGS: [&str; 8] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.protectNTFS=true",
+    "core.protectHFS=true",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "http.lowSpeedLimit=1000",
+    "http.lowSpeedTime=60",
+];
+
+/// Variables that say how to reach other hosts.
+const PROXIES: [&str; 7] =
+    ["http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"];
+
+/// `git`, in a directory.
+pub(super) struct Git<'a> {
+    /// The repository, for messages.
+    pub(super) url: &'a str,
+    /// Where it runs, which is its home too.
+    pub(super) directory: &'a Path,
+    /// The socket of an SSH agent.
+    pub(super) agent: Option<&'a Path>,
+    /// Whether the build is canceled.
+    pub(super) stopped: &'a AtomicBool,
+}
+
+impl Git<'_> {
+    /// Runs a command, and returns what it wrote.
+    pub(super) fn run(&self, words: &[&str]) -> Result<String> {
+        let mut child = self.command(words).spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::new(Kind::Unsupported, "`git` is not installed")
+                .help("install it (Debian: `apt install git`), or use files of the build context"),
+            _ => Error::new(Kind::System, format!("cannot run `git`: {}", describe_io(&error))),
+        })?;
+        let (output, errors) = (child.stdout.take(), child.stderr.take());
+        std::thread::scope(|scope| {
+            let output = scope.spawn(move || read(output));
+            let errors = scope.spawn(move || read(errors));
+            let ended = self.wait(&mut child);
+            let join = |text: std::thread::ScopedJoinHandle<'_, String>| text.join().unwrap_or_default();
+            let (output, errors) = (join(output), join(errors));
+            if ended? { Ok(output) } else { Err(self.failure(words, &errors)) }
+        })
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new("git");
+        for setting in SETTINGS {
+            command.arg("-c").arg(setting);
+        }
+        let variable = |name: &'static str| std::env::var_os(name).map(|value| (name, value));
+        command
+            .args(words)
+            .current_dir(self.directory)
+            .env_clear()
+            .envs(["PATH"].into_iter().chain(PROXIES).filter_map(variable))
+            // The certificates that this host trusts, as this program finds them.
+            .envs(std::env::var_os("SSL_CERT_FILE").map(|value| ("GIT_SSL_CAINFO", value)))
+            .envs(std::env::var_os("SSL_CERT_DIR").map(|value| ("GIT_SSL_CAPATH", value)))
+            .envs(self.agent.map(|agent| ("SSH_AUTH_SOCK", agent)))
+            .envs([
+                ("LC_ALL", "C"),
+                ("GIT_CONFIG_NOSYSTEM", "1"),
+                ("GIT_CONFIG_SYSTEM", "/dev/null"),
+                ("GIT_CONFIG_GLOBAL", "/dev/null"),
+                ("GIT_ATTR_NOSYSTEM", "1"),
+                ("GIT_ALLOW_PROTOCOL", "https:ssh"),
+                ("GIT_PROTOCOL_FROM_USER", "0"),
+                ("GIT_TERMINAL_PROMPT", "0"),
+                ("GIT_ASKPASS", "false"),
+                ("SSH_ASKPASS", "false"),
+                ("GIT_SSH_COMMAND", SSH_COMMAND),
+                ("GIT_LFS_SKIP_SMUDGE", "1"),
+                ("GIT_CEILING_DIRECTORIES", "/"),
+            ])
+            .env("HOME", self.directory)
+            .env("XDG_CONFIG_HOME", self.directory.join(".git"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // So that its children end with it.
+            .process_group(0);
+        command
+    }
+
+    /// Waits for the end; returns whether it succeeded.
+    fn wait(&self, child: &mut Child) -> Result<bool> {
+        let began = Instant::now();
+        let mut next_check = Duration::from_secs(1);
+        loop {
+            let ended = child.try_wait().map_err(|error| {
+                Error::new(Kind::System, format!("cannot wait for `git`: {}", describe_io(&error)))
+            })?;
+            if let Some(status) = ended {
+                return Ok(status.success());
+            }
+            let elapsed = began.elapsed();
+            let why = if self.stopped.load(Ordering::Relaxed) {
+                Some(Error::new(Kind::State, "the build was canceled"))
+            } else if elapsed > COMMAND_TIMEOUT {
+                let minutes = COMMAND_TIMEOUT.as_secs() / 60;
+                Some(Error::new(
+                    Kind::State,
+                    format!("`git` for `{}` timed out after {minutes} min", self.shown()),
+                ))
+            } else if elapsed > next_check {
+                let size = Size::of(self.directory);
+                // Looking takes a small part of the time.
+                next_check = elapsed + (began.elapsed() - elapsed) * 10 + Duration::from_secs(1);
+                (size.bytes > MAX_BYTES || size.entries > MAX_ENTRIES).then(|| {
+                    Error::new(
+                        Kind::State,
+                        format!("the repository `{}` has more than 32 GiB or 5,000,000 files", self.shown()),
+                    )
+                })
+            } else {
+                None
+            };
+            if let Some(error) = why {
+                kill_group(child);
+                return Err(error);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn shown(&self) -> String {
+        without_password(self.url)
+    }
+
+    /// The error with git's own reason.
+    fn failure(&self, words: &[&str], errors: &str) -> Error {
+        let errors = errors.replace(self.url, &self.shown());
+        let reason = errors.lines().rfind(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+        let reason = reason.or_else(|| errors.lines().next_back()).unwrap_or_default();
+        let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_ERROR_LENGTH).collect();
+        let what = words.first().copied().unwrap_or_default();
+        let error = Error::new(Kind::System, format!("`git {what}` for `{}` failed: {reason}", self.shown()));
+        if errors.contains("transport '") {
+            return error
+                .help("repositories and their submodules are fetched by `https://` and `ssh://` only");
+        }
+        if errors.contains("Host key verification failed") {
+            return error.help("add the host's key to ~/.ssh/known_hosts");
+        }
+        if errors.contains("Permission denied")
+            || self.url.starts_with("git@")
+            || self.url.starts_with("ssh://")
+        {
+            return error.help("pass an agent with a key for it: `--ssh default`");
+        }
+        error
+    }
+}
+
+/// Ends git with its children.
+fn kill_group(child: &mut Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+fn read(from: Option<impl Read>) -> String {
+    let mut kept = Vec::new();
+    if let Some(mut from) = from {
+        let _ = from.by_ref().take(MAX_OUTPUT_BYTES).read_to_end(&mut kept);
+        let _ = std::io::copy(&mut from, &mut std::io::sink());
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// How much a directory has, counted no further than to the limits.
+#[derive(Default)]
+struct Size {
+    bytes: u64,
+    entries: u64,
+}
+
+impl Size {
+    fn of(directory: &Path) -> Self {
+        let mut size = Self::default();
+        let mut directories = vec![directory.to_owned()];
+        while let Some(directory) = directories.pop() {
+            for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+                size.entries += 1;
+                // Files may go while they are counted.
+                let Ok(data) = entry.metadata() else { continue };
+                if data.is_dir() {
+                    directories.push(entry.path());
+                } else {
+                    size.bytes += data.len();
+                }
+                if size.bytes > MAX_BYTES || size.entries > MAX_ENTRIES {
+                    return size;
+                }
+            }
+        }
+        size
+    }
+}

@@ -1,0 +1,49 @@
+//! The networks of image builds: the same bridge and uplink as a job's, a command of the build in place of a task.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use jobc_image::build::access::{BuildNetwork, NetworkNamespace, Networks};
+use jobc_sys::error::Result;
+
+use super::helper::NetworkHelper;
+use super::{address, bridge, files};
+
+/// Makes networks for the commands of image builds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildNetworks;
+
+/// The network of one build.
+struct Made {
+    helper: NetworkHelper,
+    resolver: Option<Ipv4Addr>,
+    no_uplink: Option<String>,
+}
+
+impl Networks for BuildNetworks {
+    fn create(&self, directory: &Path, commands: usize) -> Result<Box<dyn BuildNetwork>> {
+        let commands = commands.min(bridge::MAX_TASKS);
+        let place = files::create_directory(directory)?;
+        let (helper, made) = NetworkHelper::start(Some(address::choose_addresses()?), commands, &[], place)?;
+        Ok(Box::new(Made { helper, resolver: made.resolver, no_uplink: made.no_way_out }))
+    }
+}
+
+impl BuildNetwork for Made {
+    fn namespace(&self, command: usize) -> Result<NetworkNamespace> {
+        let held = self.helper.proc_path();
+        let number = self.helper.namespace(command)?;
+        Ok(NetworkNamespace {
+            network: held.join(format!("fd/{number}")),
+            user: self.helper.in_user_namespace.then(|| held.join("ns/user")),
+        })
+    }
+
+    fn resolver(&self) -> Option<Ipv4Addr> {
+        self.resolver
+    }
+
+    fn no_uplink(&self) -> Option<&str> {
+        self.no_uplink.as_deref()
+    }
+}
