@@ -70,7 +70,12 @@ fn what_cannot_be_meant_is_wrong_use() {
         assert!(run.err.contains(expected), "{arguments:?}: {}", run.err);
     };
     check(&["build", "."], "cannot read `./Dockerfile`");
-    check(&["build", "https://example.com/x.git"], "remote build contexts are not supported");
+    check(&["build", "https://example.com/x.tar.gz"], "`https://example.com/x.tar.gz` is not supported");
+    check(&["build", "git://example.com/x.git"], "the protocol of `git://example.com/x.git` is not supported");
+    check(&["build", "https://example.com/x.git#a..b"], "invalid git reference `a..b`");
+    check(&["build", "--allow", "everything", "."], "network.host");
+    check(&["build", "--ssh", "=x", "."], "the SSH agent `=x` has no id");
+    check(&["build", "--ssh", "default=/nowhere/x", "."], "the SSH agent or key `/nowhere/x` cannot be read");
     directory.write("Dockerfile", "FROM scratch\n");
     check(&["build", "-t", "Name", "."], "image names must be lowercase");
     check(&["build", "--secret", "src=x", "."], "the secret `src=x` has no name");
