@@ -408,6 +408,7 @@ def agents(harness, directory, account):
         if not account or account.subuids:
             other = BASE.replace("FROM base\n", "FROM base\nUSER 1000:1000\n") + "RUN --mount=type=ssh,uid=1000,gid=1000 test -w $SSH_AUTH_SOCK\n"
             harness.check("a socket of another user", succeeded(builder.run(other, "--ssh", f"default={path}")))
+        harness.check("a killed build leaves no process", killed(builder, key))
     result = builder.run(BASE + "RUN --mount=type=ssh test -z \"$SSH_AUTH_SOCK\"\n")
     harness.check("no agent, and none required", succeeded(result))
     result = builder.run(BASE + "RUN --mount=type=ssh,required true\n")
@@ -417,6 +418,41 @@ def agents(harness, directory, account):
     harness.check("an agent that has ended", refused(gone, "cannot connect to the SSH agent", code=gone.returncode or 1))
     left = list((builder.home.store / "cache/work").glob("*"))
     harness.check("nothing is left of agents", [f"left: {path}" for path in left])
+
+
+def killed(builder, key):
+    """Kills a build whose command has an agent and a network; what is left of it."""
+    (builder.context / "Dockerfile").write_text(BASE + "RUN --mount=type=ssh echo started; sleep 60\n")
+    prefix = builder.account.prefix() if builder.account else []
+    temporary = builder.home.directory / "tmp"
+    temporary.mkdir()
+    if builder.account:
+        os.chown(temporary, builder.account.uid, builder.account.gid)
+    words = ["image", "build", "--builder", "embedded", "--no-cache", "--ssh", f"default={key}", str(builder.context)]
+    process = subprocess.Popen([*prefix, builder.program, *words], env=builder.home.environment | {"TMPDIR": str(temporary)},
+                               cwd=builder.home.directory, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    timer = threading.Timer(30, process.kill)
+    timer.start()
+    started = any("] started" in line for line in process.stderr)
+    process.kill()
+    process.wait()
+    timer.cancel()
+    if not started:
+        yield "the command did not start"
+    deadline = time.monotonic() + 5
+    while (left := remains(builder, temporary)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    yield from left
+
+
+def remains(builder, temporary):
+    """Processes and files of a build."""
+    left = [f"{path} is left" for path in temporary.iterdir()]
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if str(temporary).encode() in path.read_bytes() or is_helper_of(path.parent / "comm", builder):
+                left.append(f"process {path.parent.name}: {path.read_bytes()!r}")
+    return left
 
 
 CLIENT = r"""

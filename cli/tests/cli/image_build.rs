@@ -71,7 +71,10 @@ fn what_cannot_be_meant_is_wrong_use() {
     };
     check(&["build", "."], "cannot read `./Dockerfile`");
     check(&["build", "https://example.com/x.tar.gz"], "`https://example.com/x.tar.gz` is not supported");
-    check(&["build", "git://example.com/x.git"], "the protocol of `git://example.com/x.git` is not supported");
+    check(
+        &["build", "git://example.com/x.git"],
+        "the protocol of `git://example.com/x.git` is not supported",
+    );
     check(&["build", "https://example.com/x.git#a..b"], "invalid git reference `a..b`");
     check(&["build", "--allow", "everything", "."], "network.host");
     check(&["build", "--ssh", "=x", "."], "the SSH agent `=x` has no id");

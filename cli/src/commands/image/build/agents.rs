@@ -1,6 +1,7 @@
 //! `--ssh`: agents of the user, and temporary ones for private keys.
 
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,10 @@ use crate::input::reason;
 
 /// How long `ssh-agent` may take to listen.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The command that an agent lives as long as (ssh-agent(1)): it ends with its standard input, and so with this
+/// program, however that ends.
+const KEEP: &str = "cat >/dev/null; kill \"$SSH_AGENT_PID\"; rm -rf -- \"$1\"";
 
 /// The agents of a build. Dropping it ends the temporary ones.
 #[derive(Default)]
@@ -75,12 +80,15 @@ impl Agents {
         })?;
         let socket = directory.join("socket");
         let process = Command::new("ssh-agent")
-            .arg("-D")
             .arg("-a")
             .arg(&socket)
-            .stdin(Stdio::null())
+            .args(["sh", "-c", KEEP, "sh"])
+            .arg(&directory)
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // Ctrl-C is for this program, which ends it then.
+            .process_group(0)
             .spawn();
         let process = process.map_err(|error| {
             let _ = std::fs::remove_dir_all(&directory);
@@ -150,7 +158,7 @@ fn not_runnable(program: &str, error: &std::io::Error) -> Error {
 
 impl Drop for StartedAgent {
     fn drop(&mut self) {
-        let _ = self.process.kill();
+        drop(self.process.stdin.take());
         let _ = self.process.wait();
         let _ = std::fs::remove_dir_all(&self.directory);
     }
