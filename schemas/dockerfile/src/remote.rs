@@ -77,7 +77,10 @@ impl Remote {
                 Err(RemoteError::wrong(format!("the URL `{text}` has no host"), "write `https://HOST/PATH`"))
             }
             // The fragment of a URL is not sent.
-            _ => Ok(Self::File(address.to_owned())),
+            _ => {
+                let rest = address.split_once("://").map_or("", |(_, rest)| rest);
+                Ok(Self::File(format!("{}://{rest}", scheme.unwrap_or_default())))
+            }
         })
     }
 }

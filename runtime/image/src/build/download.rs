@@ -76,6 +76,7 @@ pub(super) struct Downloaded {
 /// What is known of a URL.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
+    /// Without a password; the file's name is made of the whole.
     url: String,
     validators: Validators,
     /// The content's digests: SHA-256, and that of a checksum by another algorithm.
@@ -98,7 +99,7 @@ impl Builder<'_> {
         let known = fs::read(&place).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         let known = known.filter(|record| {
             let path = record.digests.first().map(content);
-            record.url == url
+            record.url == without_password(url)
                 && path.is_some_and(|path| fs::metadata(path).is_ok_and(|data| data.len() == record.size))
         });
         if let (Some(record), Some(checksum)) = (&known, checksum)
@@ -145,7 +146,7 @@ impl Builder<'_> {
             return Err(Error::new(Kind::Config, message)
                 .help("the file has changed, or is not the one that was meant; verify it, then correct `--checksum`"));
         }
-        let record = Record { url: url.to_owned(), validators, digests, size };
+        let record = Record { url: without_password(url), validators, digests, size };
         let downloaded = record.downloaded(content)?;
         fs::rename(&partial, &downloaded.path).map_err(full)?;
         let text = serde_json::to_vec(&record).map_err(|error| Error::new(Kind::State, error.to_string()))?;

@@ -140,6 +140,10 @@ pub(super) fn check_out(
     if fs::symlink_metadata(directory.join(".gitmodules")).is_ok_and(|data| data.is_file()) {
         git.run(&["submodule", "--quiet", "update", "--init", "--recursive", "--depth=1"])?;
     }
+    if keep_git_directory {
+        // It is part of the image.
+        git.run(&["remote", "set-url", "origin", &without_password(&repository.url)])?;
+    }
     let time = git.run(&["log", "-1", "--format=%ct"])?.trim().parse().unwrap_or(0);
     normalize::normalize(directory, keep_git_directory, time).map_err(|error| {
         Error::new(Kind::System, format!("cannot change the files of a repository: {}", describe_io(&error)))
