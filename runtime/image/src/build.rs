@@ -19,12 +19,15 @@ mod cache;
 mod container;
 mod contents;
 pub mod dockerignore;
+mod extras;
 mod files;
+mod foreign;
 mod layer;
 mod overlay;
 mod run;
 mod scheduling;
 mod settings;
+mod shared_cache;
 mod source_listing;
 mod stage;
 mod tree_writer;
@@ -62,7 +65,9 @@ use scheduling::{Permits, Results};
 use settings::Settings;
 use work::{StepDirectory, WorkDirectory};
 
+pub use extras::{Extras, NamedContext};
 pub use layer::Compression;
+pub use shared_cache::{export_cache, import_cache};
 
 /// What is to be built, and how.
 pub struct Request<'a> {
@@ -94,6 +99,8 @@ pub struct Request<'a> {
     pub compression: Compression,
     /// The fetcher of base images that the store lacks.
     pub fetch: Option<&'a dyn Fetch>,
+    /// What few builds have.
+    pub extras: Extras,
 }
 
 /// Why there is no image.
@@ -408,7 +415,9 @@ impl Builder<'_> {
         };
         let config = self.store.put_json(&config, media::CONFIG)?;
         let layers = done.layers.iter().map(|layer| layer.blob.clone()).collect();
-        self.store.put_json(&Manifest::new(config, layers), media::MANIFEST)
+        let mut manifest = Manifest::new(config, layers);
+        manifest.annotations.extend(self.request.extras.annotations.clone());
+        self.store.put_json(&manifest, media::MANIFEST)
     }
 }
 

@@ -78,6 +78,7 @@ impl Case {
             locked: IndexMap::new(),
             compression: Compression::Gzip,
             fetch: None,
+            extras: Extras::default(),
         };
         change(&mut request);
         let on_progress = Mutex::new(Vec::new());
@@ -251,6 +252,7 @@ fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
         locked: IndexMap::new(),
         compression: Compression::Gzip,
         fetch: None,
+        extras: Extras::default(),
     };
     let began = std::time::Instant::now();
     let result = std::thread::scope(|scope| {

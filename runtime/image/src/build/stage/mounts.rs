@@ -15,7 +15,7 @@ use jobc_container::secret::SecretEnvironment;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Mount as Written, MountKind, Refusal, Sharing, Span};
 use jobc_schema::digest::Digest;
-use jobc_sys::error::Error;
+use jobc_sys::error::{Error, Kind as ErrorKind};
 
 /// The mounts of a command, variables filled in.
 pub(super) struct Mounts(Vec<Mount>);
@@ -197,6 +197,12 @@ impl MountFiles {
     ) -> StepOutcome<Self> {
         if let Some(from) = from {
             let taking = base::file_origin(stage.builder, from)?;
+            if taking.directory.is_some() {
+                let error = "a build context that is a directory cannot be mounted in `RUN`";
+                return Err(Error::new(ErrorKind::Unsupported, error)
+                    .help("copy it with `COPY --from`, or name an image or an OCI layout")
+                    .into());
+            }
             return Ok(Self { source, key: taking.key.clone(), from: Origin::Other(taking) });
         }
         let mut key = Key::of("bind");

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::mounts::Mounts;
 use super::{Stage, StepError, StepOutcome, canceled};
 use crate::build::container::{CommandConfig, CommandMount, MountSource};
+use crate::build::foreign;
 use crate::build::run::{CommandContext, create_stubs, run};
 use crate::build::work::StepDirectory;
 use crate::progress::Progress;
@@ -46,9 +47,14 @@ impl Stage<'_> {
             key.add_all(variables.iter().map(|(name, value)| format!("{name}={value}")));
         }
         mounts.add_to_key(&mut key);
+        let extras = &self.builder.request.extras;
+        if !extras.hosts.is_empty() {
+            key.add_all(extras.hosts.iter().map(|(name, address)| format!("{name}={address}")));
+        }
         let environment: Vec<String> =
             self.variables.of_command().iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.layer(key.finish(), text, |stage, step, lowers| {
+            foreign::require_emulator(&stage.result.platform)?;
             let account = account(&lowers, &user)?;
             if let Some(help) = single_id_hint().filter(|_| (account.uid, account.gid) != (0, 0)) {
                 return Err(Error::new(Kind::Unenforceable, format!("the command cannot run as `{user}`"))
@@ -63,8 +69,9 @@ impl Stage<'_> {
                 account,
                 network: written.network,
                 mounts: made.mounts,
+                shm_bytes: stage.builder.request.extras.shm_bytes,
             };
-            setting.mounts.splice(0..0, network_files(step)?);
+            setting.mounts.splice(0..0, network_files(step, &stage.builder.request.extras.hosts)?);
             if let Runs::Script { name, content } = &written.command {
                 setting.mounts.push(script(step, name, content)?);
             }
@@ -140,10 +147,16 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
 }
 
 /// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing.
-fn network_files(step: &StepDirectory) -> Result<Vec<CommandMount>> {
+fn network_files(step: &StepDirectory, hosts: &[(String, String)]) -> Result<Vec<CommandMount>> {
     ["hosts", "resolv.conf"]
         .map(|name| {
-            let text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
+            let mut text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
+            if name == "hosts" {
+                // Before the host's own lines: the first address of a name is used.
+                let own: String =
+                    hosts.iter().map(|(name, address)| format!("{address}\t{name}\n")).collect();
+                text.splice(0..0, own.into_bytes());
+            }
             let path = step.path().join(name);
             write(&path, &text, 0o644)?;
             Ok(CommandMount {

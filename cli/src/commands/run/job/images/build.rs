@@ -83,6 +83,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         platform,
         compression: Compression::default(),
         fetch: fetch.as_deref(),
+        extras: build::Extras::default(),
     };
     build::build(by.store, &request, by.progress, by.stopped).map_err(|error| match error {
         BuildError::Refused(refusals) => {
