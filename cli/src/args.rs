@@ -9,6 +9,10 @@ pub(crate) mod gpu;
 #[cfg(target_os = "linux")]
 pub(crate) mod image;
 #[cfg(target_os = "linux")]
+pub(crate) mod image_build;
+#[cfg(target_os = "linux")]
+pub(crate) mod image_tools;
+#[cfg(target_os = "linux")]
 pub(crate) mod jobs;
 #[cfg(target_os = "linux")]
 pub(crate) mod lock;

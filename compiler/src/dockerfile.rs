@@ -6,6 +6,7 @@
 mod context;
 mod facts;
 mod finding;
+mod ignored;
 mod images;
 mod lint;
 mod locked;
@@ -18,7 +19,7 @@ use jobc_dockerfile::{Options, Rule};
 use crate::diagnostic::{Severity, Sink};
 
 pub use facts::Facts;
-pub use finding::diagnostic;
+pub use finding::{diagnostic, severity_of_remark};
 pub use images::inspect_images;
 pub use request::Request;
 
@@ -35,11 +36,12 @@ pub fn inspect(request: &Request<'_>, sink: &mut Sink) -> Option<Facts> {
         request.push(refusal, severity, sink);
     }
     for remark in &file.remarks {
-        request.push(remark, Severity::Warning, sink);
+        request.push(remark, severity_of_remark(remark), sink);
     }
     let stages = facts::Stages::read(&file);
     lint::lint(&stages, request, sink);
     context::check(&stages, request, sink);
+    ignored::check(&file, request, sink);
     if file.refusals.iter().any(|refusal| refusal.rule != Rule::Unsupported) {
         return None;
     }

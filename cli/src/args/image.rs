@@ -6,6 +6,8 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use super::build_access::BuildAccessArgs;
 use super::format::{FormatArg, OutputArgs, text_or_json};
+use super::image_build::BuildMoreArgs;
+use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, TagArgs, UmountArgs};
 use super::values::GLOBAL_OPTION_ORDER;
 
 #[derive(Debug, ClapArgs)]
@@ -34,8 +36,24 @@ pub(crate) enum ImageCommand {
     ///
     /// `jobc image import`, `docker load`, podman and skopeo read the archive.
     Save(SaveArgs),
+    /// Give an image another name
+    Tag(TagArgs),
     /// Show the details of an image as JSON
     Inspect(InspectArgs),
+    /// Show the steps that made an image, the last one first
+    History(HistoryArgs),
+    /// List files that differ between two images, or between an image and its base
+    ///
+    /// `A` marks an added, `C` a changed and `D` a deleted path. Timestamps are not compared.
+    Diff(DiffArgs),
+    /// Mount an image read-only, or list mounted images
+    ///
+    /// Mounting needs root, or the root of a user namespace with its own mount namespace. `jobc image gc` keeps mounted
+    /// images.
+    Mount(MountArgs),
+    /// Unmount images
+    #[command(visible_alias = "unmount")]
+    Umount(UmountArgs),
     /// Verify the integrity of the image store
     Verify(VerifyArgs),
     /// Remove images
@@ -202,9 +220,14 @@ pub(crate) struct BuildArgs {
     /// Check registries for newer base images, even if the image store has them
     #[arg(long)]
     pub pull: bool,
-    /// Platform to build for, such as `linux/arm64` [default: host]
-    #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
-    pub platform: Option<String>,
+    /// Platforms to build for, such as `linux/amd64,linux/arm64` [default: host]
+    ///
+    /// Several platforms give a multi-platform image. `RUN` commands of other architectures need an emulator that is
+    /// registered with the kernel, such as that of the Debian package qemu-user-static.
+    #[arg(long, value_name = "OS/ARCH[/VARIANT]", value_delimiter = ',')]
+    pub platform: Vec<String>,
+    #[command(flatten)]
+    pub more: BuildMoreArgs,
     /// Builder to use
     #[arg(long, value_enum, default_value_t = BuilderArg::Auto)]
     pub builder: BuilderArg,

@@ -1,11 +1,14 @@
 //! `jobc image`: the images of this user on this host.
 
 pub(crate) mod build;
+mod diff;
 pub(crate) mod dockerfile_errors;
 mod gc;
+mod history;
 mod import;
 mod inspect;
 mod ls;
+mod mount;
 mod name;
 #[cfg(feature = "registry")]
 mod pull;
@@ -13,6 +16,7 @@ mod pull;
 mod push;
 mod rm;
 mod save;
+mod tag;
 mod verify;
 
 use std::path::Path;
@@ -40,6 +44,11 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
         ImageCommand::Ls(ls) => ls::run(ls, &open()?),
         ImageCommand::Import(import) => import::run(import, &open()?),
         ImageCommand::Save(save) => save::run(save, &open()?),
+        ImageCommand::Tag(tag) => tag::run(tag, &open()?),
+        ImageCommand::History(history) => history::run(history, &open()?),
+        ImageCommand::Diff(diff) => diff::run(diff, &open()?),
+        ImageCommand::Mount(mount) => mount::run(mount, &open()?),
+        ImageCommand::Umount(umount) => mount::unmount(umount, &open()?),
         ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),
         ImageCommand::Verify(verify) => verify::run(verify, &open()?),
         ImageCommand::Rm(rm) => rm::run(rm, &open()?),

@@ -23,7 +23,7 @@ const MORE: &[&str] = &[
 const FOUR: &str = "FROM a:1\nRUNN x\nEXPOSE 70000\nSTOPSIGNAL FOO\nENV =1\n";
 
 /// Codes of what only the compiler says, for it knows the context.
-const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0610", "J0611"];
+const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0611", "J0623"];
 
 /// A finding: its place, its code, its message.
 type Finding = (u64, u64, String, String);

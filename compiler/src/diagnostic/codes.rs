@@ -287,4 +287,18 @@ codes! {
     DOCKERFILE_SECRET "J0610" "a Dockerfile keeps a secret in the image";
     DOCKERFILE_EXEC "J0611" "a command in brackets is one string";
     DOCKERFILE_UNSUPPORTED "J0612" "the builder of jobc does not support an instruction";
+    DOCKERFILE_UNDEFINED "J0613" "a variable of a Dockerfile has no value";
+    DOCKERFILE_DEFAULT "J0614" "`FROM` names no image without a build argument";
+    DOCKERFILE_STAGE_CASE "J0615" "a stage name has upper-case letters";
+    DOCKERFILE_STAGE_NAME "J0616" "a duplicate or reserved stage name";
+    DOCKERFILE_KEYWORD_CASE "J0617" "keywords of a Dockerfile differ in case";
+    DOCKERFILE_SHELL_FORM "J0618" "`CMD` or `ENTRYPOINT` runs in a shell";
+    DOCKERFILE_KEY_VALUE "J0619" "`ENV` or `LABEL` without an equals sign";
+    DOCKERFILE_MAINTAINER "J0620" "`MAINTAINER` is deprecated";
+    DOCKERFILE_REPLACED "J0621" "an instruction without effect, because a later one replaces it";
+    DOCKERFILE_WORKDIR "J0622" "a relative `WORKDIR` on an unknown directory";
+    DOCKERFILE_IGNORED "J0623" "a Dockerfile copies a file that `.dockerignore` excludes";
+    DOCKERFILE_PLATFORM "J0624" "`FROM --platform` with a fixed or redundant platform";
+    DOCKERFILE_EXPOSE "J0625" "`EXPOSE` in an unusual format";
+    DOCKERFILE_LAYOUT "J0626" "an empty line or a comment that is easily misread";
 }

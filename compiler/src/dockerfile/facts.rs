@@ -115,11 +115,6 @@ impl<'f> Stages<'f> {
     }
 }
 
-/// Pairs of `ENV` or names and defaults of `ARG`, as they are written, without quotes where there are no variables.
-pub(super) fn plain(file: &Inspection, word: &Word) -> String {
-    Variables::without_base(file, IndexMap::new()).expand(word).unwrap_or_else(|_| word.text.clone())
-}
-
 fn argv(command: &Command) -> Vec<String> {
     match command {
         Command::Exec(arguments) => arguments.clone(),

@@ -1,6 +1,6 @@
 //! Findings of the Dockerfile parser, as diagnostics: the same under `jobc check` and `jobc image build`.
 
-use jobc_dockerfile::{Refusal, Rule};
+use jobc_dockerfile::{Lint, Refusal, Rule};
 
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, codes};
 use crate::source::{SourceId, Span};
@@ -16,14 +16,43 @@ fn code(rule: &Rule) -> Code {
         Rule::Variable(_) => codes::DOCKERFILE_VARIABLE,
         Rule::Outside => codes::DOCKERFILE_OUTSIDE,
         Rule::Unsupported => codes::DOCKERFILE_UNSUPPORTED,
+        Rule::Lint(lint) => code_of_lint(*lint),
     }
+}
+
+/// The code of a rule of `docker build --check`; rules with the same remedy share one.
+fn code_of_lint(lint: Lint) -> Code {
+    match lint {
+        Lint::UndefinedVar => codes::DOCKERFILE_UNDEFINED,
+        Lint::UndefinedArgInFrom => codes::DOCKERFILE_VARIABLE,
+        Lint::InvalidDefaultArgInFrom => codes::DOCKERFILE_DEFAULT,
+        Lint::SecretsUsedInArgOrEnv => codes::DOCKERFILE_SECRET,
+        Lint::StageNameCasing => codes::DOCKERFILE_STAGE_CASE,
+        Lint::DuplicateStageName | Lint::ReservedStageName => codes::DOCKERFILE_STAGE_NAME,
+        Lint::FromAsCasing | Lint::ConsistentInstructionCasing => codes::DOCKERFILE_KEYWORD_CASE,
+        Lint::JsonArgsRecommended => codes::DOCKERFILE_SHELL_FORM,
+        Lint::LegacyKeyValueFormat => codes::DOCKERFILE_KEY_VALUE,
+        Lint::MaintainerDeprecated => codes::DOCKERFILE_MAINTAINER,
+        Lint::MultipleInstructionsDisallowed => codes::DOCKERFILE_REPLACED,
+        Lint::WorkdirRelativePath => codes::DOCKERFILE_WORKDIR,
+        Lint::CopyIgnoredFile => codes::DOCKERFILE_IGNORED,
+        Lint::RedundantTargetPlatform | Lint::FromPlatformFlagConstDisallowed => codes::DOCKERFILE_PLATFORM,
+        Lint::ExposeProtoCasing | Lint::ExposeInvalidFormat => codes::DOCKERFILE_EXPOSE,
+        Lint::NoEmptyContinuation | Lint::InvalidDefinitionDescription => codes::DOCKERFILE_LAYOUT,
+    }
+}
+
+/// How severe a finding is that keeps nothing from being built: what is only about how a file is written is a note.
+pub fn severity_of_remark(remark: &Refusal) -> Severity {
+    if remark.is_style() { Severity::Note } else { Severity::Warning }
 }
 
 /// A refusal or a remark of a Dockerfile, which is `bytes`. What is wrong with the command line, or the job, has no
 /// place in it.
 pub fn diagnostic(refusal: &Refusal, severity: Severity, source: SourceId, bytes: &[u8]) -> Diagnostic {
     let mut found = Diagnostic::new(code(&refusal.rule), severity, refusal.message.as_str());
-    if !refusal.span.is_empty() {
+    // An empty line is a place of no bytes.
+    if !refusal.span.is_empty() || matches!(refusal.rule, Rule::Lint(_)) {
         let (start, end) = (refusal.span.start, refusal.span.end);
         // Bytes that are not text are one character in the excerpt; nothing before them is reported.
         let end = if std::str::from_utf8(bytes).is_ok() { end } else { start + '\u{fffd}'.len_utf8() };

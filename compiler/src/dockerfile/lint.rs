@@ -1,20 +1,17 @@
 //! Mistakes that can be seen in the Dockerfile alone.
 
-use jobc_dockerfile::{Copy, ImageOrStage, Instruction, Kind, Run, Runs, Source, Span, Stage, Word};
+use jobc_dockerfile::{Copy, ImageOrStage, Instruction, Kind, Run, Runs, Source, Span, Stage};
 use jobc_schema::reference::Parts;
 
 use crate::diagnostic::{Diagnostic, Place, Sink, codes};
 use crate::suggest;
 
-use super::facts::{Stages, plain};
+use super::facts::Stages;
 use super::request::Request;
 
 /// Reports them in the order of the file.
 pub(super) fn lint(stages: &Stages<'_>, request: &Request<'_>, sink: &mut Sink) {
     let lints = Lints { stages, request };
-    for instruction in &stages.file.globals {
-        lints.secrets(instruction, sink);
-    }
     for (number, stage) in stages.file.stages.iter().enumerate() {
         if let ImageOrStage::Image { reference, .. } = &stage.from
             && !stage.by_platform
@@ -22,7 +19,6 @@ pub(super) fn lint(stages: &Stages<'_>, request: &Request<'_>, sink: &mut Sink) 
             lints.tag(reference, &stage.base, sink);
         }
         for instruction in &stage.instructions {
-            lints.secrets(instruction, sink);
             match &instruction.kind {
                 Kind::Copy(copy) => {
                     if let Some(from) = &copy.from {
@@ -48,16 +44,6 @@ struct Lints<'a> {
     request: &'a Request<'a>,
 }
 
-/// Names that hold secrets, by how they end.
-fn is_secret(name: &str) -> bool {
-    const ENDINGS: &[&str] = &["TOKEN", "PASSWORD", "PASSWD", "SECRET", "KEY", "CREDENTIALS"];
-    const OTHERS: &[&str] = &["PUBLIC_KEY", "SSH_KEY", "GPG_KEY", "HOST_KEY"];
-    let name = name.to_ascii_uppercase();
-    let word =
-        |ending: &str| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('_'));
-    ENDINGS.iter().any(|ending| word(ending)) && name != "KEY" && !OTHERS.iter().any(|other| word(other))
-}
-
 impl Lints<'_> {
     fn tag(&self, image: &str, span: &Span, sink: &mut Sink) {
         let parts = Parts::of(image);
@@ -74,45 +60,6 @@ impl Lints<'_> {
                 .at_span(self.request.span(span), "")
                 .note("write a version, or a digest: `IMAGE@sha256:…`"),
         );
-    }
-
-    /// Values of `ARG` and `ENV` that stay in the image.
-    fn secrets(&self, instruction: &Instruction, sink: &mut Sink) {
-        let mut one = |keyword: &str, name: &Word, value: &Word| {
-            let span = name.span.start..value.span.end;
-            let (name, value) = (plain(self.stages.file, name), plain(self.stages.file, value));
-            self.secret(keyword, &name, &value, &span, sink);
-        };
-        match &instruction.kind {
-            Kind::Env(pairs) => pairs.iter().for_each(|(name, value)| one("ENV", name, value)),
-            Kind::Arg(args) => {
-                for arg in args {
-                    if let Some(default) = &arg.default {
-                        one("ARG", &arg.name, default);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn secret(&self, keyword: &str, name: &str, value: &str, span: &Span, sink: &mut Sink) {
-        // A path or another variable gives nothing away.
-        if !is_secret(name) || value.is_empty() || value.starts_with(['/', '$']) {
-            return;
-        }
-        sink.push(
-        Diagnostic::warning(
-            codes::DOCKERFILE_SECRET,
-            format!(
-                "`{keyword} {name}` keeps a secret in the image, where everyone who pulls it can read it"
-            ),
-        )
-        .at_span(self.request.span(span), "")
-        .note(
-            "read it in `RUN --mount=type=secret,id=…`, or pass it to the role: `env: {…: ${{ secrets.… }}}`",
-        ),
-    );
     }
 
     /// The exec form does no shell's work; a lone string in it is most often meant as a command line.

@@ -185,7 +185,7 @@ proptest::proptest! {
 }
 
 /// Codes that only the compiler reports, because it knows the context and the job.
-const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0610", "J0611"];
+const LINTS: &[&str] = &["J0606", "J0607", "J0609", "J0611"];
 
 /// The findings of the parser for a builder and those of `inspect` for the same file: codes and lines.
 #[test]

@@ -22,7 +22,9 @@ mod container;
 mod contents;
 pub mod dockerignore;
 pub mod download;
+mod extras;
 mod files;
+mod foreign;
 mod git;
 mod layer;
 mod network;
@@ -30,6 +32,7 @@ mod overlay;
 mod run;
 mod scheduling;
 mod settings;
+mod shared_cache;
 mod source_listing;
 mod stage;
 mod tree_writer;
@@ -69,8 +72,10 @@ use scheduling::{Permits, Results};
 use settings::Settings;
 use work::{StepDirectory, WorkDirectory};
 
+pub use extras::{Extras, NamedContext};
 pub use git::FetchedContext;
 pub use layer::Compression;
+pub use shared_cache::{export_cache, import_cache};
 
 /// What is to be built, and how.
 pub struct Request<'a> {
@@ -104,6 +109,8 @@ pub struct Request<'a> {
     pub fetch: Option<&'a dyn Fetch>,
     /// What the build may reach: networks, agents, other hosts.
     pub access: Access<'a>,
+    /// What few builds have.
+    pub extras: Extras,
 }
 
 /// Why there is no image.
@@ -449,7 +456,9 @@ impl Builder<'_> {
         };
         let config = self.store.put_json(&config, media::CONFIG)?;
         let layers = done.layers.iter().map(|layer| layer.blob.clone()).collect();
-        self.store.put_json(&Manifest::new(config, layers), media::MANIFEST)
+        let mut manifest = Manifest::new(config, layers);
+        manifest.annotations.extend(self.request.extras.annotations.clone());
+        self.store.put_json(&manifest, media::MANIFEST)
     }
 }
 

@@ -7,8 +7,10 @@
 
 pub mod build;
 pub mod config;
+pub mod diff;
 mod fetch;
 pub mod manifest;
+pub mod mount;
 mod ownership;
 pub mod pack;
 mod pack_options;

@@ -6,6 +6,8 @@
 //! unpacked/    layers as directories
 //! cache/       results of build steps
 //! held/        content in use, one locked file per user of the store
+//! mounted/     mounted images, one file per mount
+//! mounts/      directories that they are mounted on
 //! users, lock  locks: every process in the store shares the first; the second is for index.json
 //! ```
 //!
@@ -18,6 +20,7 @@ mod directory;
 mod document;
 mod image;
 mod index;
+mod mounted;
 mod pin;
 mod verify;
 mod writer;
@@ -27,6 +30,7 @@ pub use directory::Store;
 pub use document::{MAX_DOCUMENT_SIZE, sorted_json};
 pub use image::Image;
 pub use index::NamedImage;
+pub use mounted::MountRecord;
 pub use pin::ContentPin;
 pub use verify::Finding;
 pub use writer::Writer;

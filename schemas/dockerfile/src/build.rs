@@ -1,6 +1,7 @@
 //! What is read of a whole file: its stages, what is built of them, and how.
 
 use super::arguments::Arguments;
+use super::checks::Checks;
 use super::forms::{ImageOrStage, Instruction};
 use super::refusal::{Refusal, Span};
 
@@ -31,6 +32,8 @@ pub struct Inspection {
     pub escape: char,
     /// What variables begin with.
     pub arguments: Arguments,
+    /// Which rules apply to the file.
+    pub checks: Checks,
     /// The requested stage, an index into `stages`.
     pub target: Option<usize>,
     /// What is built; absent where anything is wrong.

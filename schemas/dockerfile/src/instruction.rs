@@ -12,7 +12,8 @@ mod scope;
 
 use super::forms::{Arg, Instruction, Kind, Word};
 use super::line::{Line, Part, Raw};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Rule};
+use super::rules::Lint;
 use super::split;
 
 use jobc_schema::signal;
@@ -24,7 +25,7 @@ pub use ports::ports;
 pub(super) use scope::{Problems, Scope, StageRecord};
 
 /// Every instruction.
-const KEYWORDS: &[&str] = &[
+pub(super) const KEYWORDS: &[&str] = &[
     "ADD",
     "ARG",
     "CMD",
@@ -147,14 +148,22 @@ fn kind(part: Part<'_>, heredocs: &[Raw], scope: &mut Scope<'_>) -> Option<Kind>
         "USER" => Kind::User(rest.word()),
         "WORKDIR" => Kind::Workdir(rest.word()),
         _ => {
-            scope.problems.remark(
-                keyword.span(),
-                "`MAINTAINER` is deprecated",
-                "write `LABEL org.opencontainers.image.authors=…`",
-            );
+            maintainer(part, rest, scope);
             Kind::Maintainer(rest.text().to_owned())
         }
     })
+}
+
+/// `MAINTAINER`, which labels have replaced.
+fn maintainer(part: Part<'_>, rest: Part<'_>, scope: &mut Scope<'_>) {
+    let name = rest.text();
+    // Quotes, variables and escapes mean something else in a label.
+    let plain = !name.contains(['"', '\'', '$', '\\', '`']) && part.span().len() == part.text().len();
+    let label = plain.then(|| format!("LABEL org.opencontainers.image.authors=\"{name}\""));
+    let found = Refusal::new(part.span(), "`MAINTAINER` is deprecated")
+        .help("write `LABEL org.opencontainers.image.authors=…`")
+        .rule(Rule::Lint(Lint::MaintainerDeprecated));
+    scope.problems.remarks.push(found.near(label));
 }
 
 /// The instruction that was meant.
@@ -168,7 +177,7 @@ pub(super) fn is_near(known: &str, name: &str) -> bool {
     let same = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
     let (short, long) = (&short.as_bytes()[same..], &long.as_bytes()[same..]);
     match (short, long) {
-        ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c => rest == other,
+        ([a, b, rest @ ..], [c, d, other @ ..]) if a == d && b == c && rest == other => true,
         _ if short.len() == long.len() => short.get(1..) == long.get(1..),
         _ => long.get(1..) == Some(short),
     }

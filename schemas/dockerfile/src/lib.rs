@@ -8,7 +8,7 @@
 //!
 //! The rules are those of BuildKit's frontend (docs.docker.com/reference/dockerfile), in the files below: `lines` joins
 //! lines, `words` splits them, `heredoc` takes documents out, `instruction` knows the forms, `stages` the graph,
-//! `variables` and `expand` the values.
+//! `variables` and `expand` the values, `lint` the rules of `docker build --check`.
 //!
 //! Nothing here reads a file or runs anything: bytes come in, and data goes out. The compiler and the builder both read
 //! by it, so they report the same findings.
@@ -19,6 +19,7 @@
 
 mod arguments;
 mod build;
+mod checks;
 mod expand;
 mod forms;
 pub mod glob;
@@ -27,8 +28,10 @@ pub mod ignore;
 mod instruction;
 mod line;
 mod lines;
+mod lint;
 mod refusal;
 mod remote;
+mod rules;
 mod split;
 mod stages;
 #[cfg(test)]
@@ -37,13 +40,16 @@ mod variables;
 
 pub use arguments::Arguments;
 pub use build::{Build, Inspection, Options, Stage};
+pub use checks::Checks;
 pub use forms::{
     Arg, Command, Copy, Healthcheck, Heredoc, ImageOrStage, Instruction, Kind, Mount, MountKind, Network,
     Run, Runs, Sharing, Source, Word,
 };
 pub use instruction::ports;
+pub use lint::{BaseVariables, ignored_sources, undefined_variables};
 pub use refusal::{Refusal, Refusals, Rule, Span};
 pub use remote::{Remote, RemoteError, Repository, is_commit};
+pub use rules::Lint;
 pub use variables::{PROXIES, Variables};
 
 /// Reads a Dockerfile; where it cannot be built, all that is wrong with it.

@@ -3,15 +3,19 @@
 //! A line that ends with the escape character continues on the next; comments and empty lines between are left out,
 //! blanks at the beginning of a later line are kept. Comments before anything else may be directives.
 
+use super::checks::Checks;
 use super::heredoc;
 use super::line::{Line, Physical};
-use super::refusal::Refusal;
+use super::refusal::{Refusal, Rule};
+use super::rules::Lint;
 
 /// Parser directives in comments at the top.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Directives {
     /// `# escape=`.
     pub(super) escape: char,
+    /// `# check=`.
+    pub(super) checks: Checks,
 }
 
 /// What a file consists of.
@@ -27,7 +31,7 @@ pub(super) fn read(text: &str) -> ParsedLines {
     let mut rest =
         Physical { text, at: if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 } };
     let mut read = ParsedLines {
-        directives: Directives { escape: '\\' },
+        directives: Directives { escape: '\\', ..Directives::default() },
         lines: Vec::new(),
         refusals: Vec::new(),
         remarks: Vec::new(),
@@ -40,7 +44,7 @@ pub(super) fn read(text: &str) -> ParsedLines {
 /// Reads one instruction that stood after an `ONBUILD`.
 pub(super) fn trigger(text: &str, escape: char) -> ParsedLines {
     let mut read = ParsedLines {
-        directives: Directives { escape },
+        directives: Directives { escape, ..Directives::default() },
         lines: Vec::new(),
         refusals: Vec::new(),
         remarks: Vec::new(),
@@ -77,8 +81,13 @@ fn directives(rest: &mut Physical<'_>, read: &mut ParsedLines) {
                 Refusal::new(span, format!("unknown frontend `{value}` of `# syntax=`"))
                     .help("write `docker/dockerfile:1` or remove the line; for other frontends use `--builder docker`"),
             ),
-            // Directives for the checks of other builders have no meaning here.
-            "syntax" | "check" => {}
+            "check" => match Checks::read(value) {
+                Ok(checks) => read.directives.checks = checks,
+                Err(why) => read.remarks.push(
+                    Refusal::new(span, why).help("write `skip=NAME,…`, `error=true` or `experimental=NAME,…`"),
+                ),
+            },
+            "syntax" => {}
             _ => {
                 rest.back(at);
                 return;
@@ -142,7 +151,8 @@ fn instructions(rest: &mut Physical<'_>, read: &mut ParsedLines) {
         if let Some(gap) = gap {
             read.remarks.push(
                 Refusal::new(gap, "an empty line inside an instruction")
-                    .help("remove it, or begin it with `#`: the instruction continues after it"),
+                    .help("remove it, or begin it with `#`: the instruction continues after it")
+                    .rule(Rule::Lint(Lint::NoEmptyContinuation)),
             );
         }
         match heredoc::take(&joined, rest) {

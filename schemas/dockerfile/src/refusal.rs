@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::rules::Lint;
+
 /// A place in the file: bytes, from and to.
 pub type Span = Range<usize>;
 
@@ -45,6 +47,19 @@ pub enum Rule {
     Outside,
     /// What other builders do, and this one does not.
     Unsupported,
+    /// What every builder accepts and a rule advises against.
+    Lint(Lint),
+}
+
+impl Rule {
+    /// The rule of `docker build --check` that reports the same.
+    pub fn lint(&self) -> Option<Lint> {
+        match self {
+            Self::Lint(lint) => Some(*lint),
+            Self::Variable(_) => Some(Lint::UndefinedArgInFrom),
+            _ => None,
+        }
+    }
 }
 
 impl Refusal {
@@ -58,6 +73,11 @@ impl Refusal {
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rule = rule;
         self
+    }
+
+    /// Whether it is about how the file is written, and not about what it does.
+    pub fn is_style(&self) -> bool {
+        matches!(self.rule, Rule::Lint(lint) if lint.is_style())
     }
 
     /// Says which word was meant.

@@ -12,8 +12,9 @@ use super::instruction::{self, Problems, Scope, StageRecord};
 use super::line::{Line, Part};
 use super::lines;
 use super::refusal::{Refusal, Rule};
-use super::variables::PROXIES;
-use super::{expand, split};
+use super::rules::Lint;
+use super::variables::{PLATFORM, PROXIES};
+use super::{expand, lint, split};
 
 /// Reads a Dockerfile.
 pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
@@ -43,33 +44,37 @@ pub(super) fn read(text: &str, options: &Options<'_>) -> Inspection {
     let needed = target.map(|target| needed(&stages, target));
     // A stage that is not built may ask for what it likes.
     let weighs = |stage: usize| needed.as_ref().is_none_or(|needed| needed[stage]);
-    let Problems { wrong: mut refusals, mut remarks, .. } = problems;
+    let Problems { wrong: mut refusals, remarks, .. } = problems;
     refusals.extend(unsupported.into_iter().filter(|(stage, _)| weighs(*stage)).map(|(_, refusal)| refusal));
-    for list in [&mut refusals, &mut remarks] {
+    let checks = file.directives.checks.clone();
+    let mut read = Inspection {
+        stages,
+        globals,
+        declared,
+        escape,
+        arguments,
+        checks,
+        target,
+        build: None,
+        refusals,
+        remarks: Vec::new(),
+    };
+    let found = remarks.into_iter().chain(lint::check(text, &file.lines, &read)).collect();
+    let (errors, remarks) = read.checks.sort(found);
+    read.refusals.extend(errors);
+    read.remarks = remarks;
+    for list in [&mut read.refusals, &mut read.remarks] {
         list.sort_by_key(|refusal| (refusal.span.start, refusal.span.end));
     }
-    let build = match (target, needed) {
-        (Some(target), Some(needed)) if refusals.is_empty() => {
-            let (stages, target) = prune(stages.clone(), &needed, target);
-            let arguments = arguments.clone();
-            Some(Build { stages, target, escape, arguments, remarks: remarks.clone() })
-        }
-        _ => None,
-    };
-    Inspection { stages, globals, declared, escape, arguments, target, build, refusals, remarks }
+    if let (Some(target), Some(needed)) = (target, needed)
+        && read.refusals.is_empty()
+    {
+        let (stages, target) = prune(read.stages.clone(), &needed, target);
+        let arguments = read.arguments.clone();
+        read.build = Some(Build { stages, target, escape, arguments, remarks: read.remarks.clone() });
+    }
+    read
 }
-
-/// Arguments that every builder knows, whose values depend on where it runs and what for.
-const PLATFORM: &[&str] = &[
-    "TARGETPLATFORM",
-    "TARGETOS",
-    "TARGETARCH",
-    "TARGETVARIANT",
-    "BUILDPLATFORM",
-    "BUILDOS",
-    "BUILDARCH",
-    "BUILDVARIANT",
-];
 
 struct Reader {
     escape: char,
@@ -212,10 +217,10 @@ impl Reader {
                         "a name begins with a letter and has letters, digits, `-`, `_` and `.`",
                     );
                 } else if self.names[..number].contains(&stage.name) {
-                    problems.remark(
-                        name.span(),
-                        format!("duplicate stage name `{}`", name.text()),
-                        "from here on the name refers to the later stage; use another name",
+                    problems.remarks.push(
+                        Refusal::new(name.span(), format!("duplicate stage name `{}`", name.text()))
+                            .help("from here on the name refers to the later stage; use another name")
+                            .rule(Rule::Lint(Lint::DuplicateStageName)),
                     );
                 }
                 base

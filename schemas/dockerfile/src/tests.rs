@@ -1,5 +1,6 @@
 //! Whole files: the parsed content, and the findings if they cannot be built.
 
+mod lints;
 mod made_up;
 mod reference;
 mod show;

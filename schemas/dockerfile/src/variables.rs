@@ -26,6 +26,18 @@ pub const PROXIES: &[&str] = &[
     "all_proxy",
 ];
 
+/// Arguments that every builder knows, whose values depend on where it runs and what for.
+pub(super) const PLATFORM: &[&str] = &[
+    "TARGETPLATFORM",
+    "TARGETOS",
+    "TARGETARCH",
+    "TARGETVARIANT",
+    "BUILDPLATFORM",
+    "BUILDOS",
+    "BUILDARCH",
+    "BUILDVARIANT",
+];
+
 /// The variables of a stage while it is built, line after line.
 #[derive(Clone, Debug)]
 pub struct Variables<'a> {

@@ -5,7 +5,11 @@ mod agents;
 mod context;
 mod embedded;
 mod external;
+mod findings;
+mod more;
 mod options;
+mod results;
+mod shared_cache;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -24,11 +28,14 @@ use crate::args::image::{BuildArgs, BuilderArg};
 use crate::commands::jobs::{Failure, Result};
 use crate::input::reason;
 use crate::outcome::Outcome;
+use crate::progress::Meter;
 use crate::report::container_warning;
 use crate::terminal;
 pub(crate) use access::default_access;
 use agents::Agents;
+use embedded::EmbeddedBuild;
 use external::ExternalBuilder;
+use more::MoreOptions;
 use options::BuildOptions;
 
 /// A Dockerfile, and where it was found.
@@ -49,39 +56,84 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
 
 fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCode> {
     let given = BuildOptions::read(args)?;
+    let mut more = MoreOptions::read(&args.more, store).map_err(Failure::usage_error)?;
     let file = find_dockerfile(args)?;
     match args.builder {
-        BuilderArg::Docker => return build_with(ExternalBuilder::Docker, args, &file, &given, store),
-        BuilderArg::Buildah => return build_with(ExternalBuilder::Buildah, args, &file, &given, store),
+        BuilderArg::Docker => return build_with(ExternalBuilder::Docker, args, &file, &given, &more, store),
+        BuilderArg::Buildah => {
+            return build_with(ExternalBuilder::Buildah, args, &file, &given, &more, store);
+        }
         BuilderArg::Auto | BuilderArg::Embedded => {}
     }
-    let here = Platform::here().to_string();
-    let platform = given.platform.to_string();
+    let mut built = Vec::new();
+    for platform in &given.platforms {
+        let inspection = inspect(args, &file, &given, platform);
+        let Inspection { build, refusals, remarks, .. } = &inspection;
+        let Some(build) = build else {
+            let elsewhere = args.builder == BuilderArg::Auto
+                && refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported);
+            let Some(other) = elsewhere.then(ExternalBuilder::installed).flatten() else {
+                let outcome =
+                    dockerfile_errors::show(&file.display_name(), &file.text, refusals, remarks, args.format);
+                return Ok(ExitCode::from(outcome as u8));
+            };
+            for refusal in refusals {
+                let text = format!("{}, so {} builds", refusal.message, other.name());
+                terminal::eprint(&container_warning(&text));
+            }
+            return build_with(other, args, &file, &given, &more, store);
+        };
+        if !remarks.is_empty() && !args.quiet && built.is_empty() {
+            dockerfile_errors::show(&file.display_name(), &file.text, &[], remarks, args.format);
+        }
+        let step =
+            EmbeddedBuild { build, inspection: &inspection, args, file: &file, given: &given, platform, access };
+        match step.run(&mut more, store)? {
+            Ok(descriptor) => built.push((platform.clone(), descriptor)),
+            Err(code) => return Ok(code),
+        }
+    }
+    let descriptor = match built.as_slice() {
+        [(_, descriptor)] => descriptor.clone(),
+        several => {
+            let index = results::index(store, several)?;
+            for tag in &given.tags {
+                store.tag(tag, &index)?;
+            }
+            index
+        }
+    };
+    let meter = Meter::new(args.format, args.quiet);
+    let on_progress = |progress| meter.report(&progress);
+    shared_cache::export(store, &more.cache_to, &more.extras, args.plain_http, &on_progress)?;
+    drop(meter);
+    finish(args, &given, &more, &descriptor, store)
+}
+
+fn inspect(args: &BuildArgs, file: &Dockerfile, given: &BuildOptions, platform: &Platform) -> Inspection {
+    let (platform, here) = (platform.to_string(), Platform::here().to_string());
     let options = Options {
         args: &given.args,
         target: args.target.as_deref(),
         platform: &platform,
         build_platform: &here,
     };
-    let Inspection { build, refusals, remarks, .. } = dockerfile::inspect(&file.text, &options);
-    let Some(build) = build else {
-        let elsewhere = args.builder == BuilderArg::Auto
-            && refusals.iter().all(|refusal| refusal.rule == Rule::Unsupported);
-        let Some(other) = elsewhere.then(ExternalBuilder::installed).flatten() else {
-            let outcome =
-                dockerfile_errors::show(&file.display_name(), &file.text, &refusals, &remarks, args.format);
-            return Ok(ExitCode::from(outcome as u8));
-        };
-        for refusal in &refusals {
-            let text = format!("{}, so {} builds", refusal.message, other.name());
-            terminal::eprint(&container_warning(&text));
-        }
-        return build_with(other, args, &file, &given, store);
-    };
-    if !remarks.is_empty() && !args.quiet {
-        dockerfile_errors::show(&file.display_name(), &file.text, &[], &remarks, args.format);
+    dockerfile::inspect(&file.text, &options)
+}
+
+/// Writes what is requested besides the image in the store, and prints what was built.
+fn finish(
+    args: &BuildArgs,
+    given: &BuildOptions,
+    more: &MoreOptions,
+    descriptor: &Descriptor,
+    store: &Store,
+) -> Result<ExitCode> {
+    results::write(store, &args.more, more, descriptor, &given.tags, &given.platforms)?;
+    if !more.uses_stdout() {
+        print_result(args, &given.tags, descriptor);
     }
-    embedded::build(&build, args, &file, given, access, store)
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Builds with another builder.
@@ -90,13 +142,24 @@ fn build_with(
     args: &BuildArgs,
     file: &Dockerfile,
     given: &BuildOptions,
+    more: &MoreOptions,
     store: &Store,
 ) -> Result<ExitCode> {
+    let unsupported = [
+        (given.platforms.len() > 1, "several platforms"),
+        (!more.cache_from.is_empty(), "`--cache-from`"),
+        (!more.cache_to.is_empty(), "`--cache-to`"),
+    ];
+    if let Some((_, what)) = unsupported.iter().find(|(given, _)| *given) {
+        let error = format!("jobc does not support {what} with {}", other.name());
+        return Err(Failure::usage_error(
+            Error::new(Kind::Unsupported, error).help("use `--builder embedded`, or leave it out"),
+        ));
+    }
     let Some(descriptor) = other.build(args, file, given, store)? else {
         return Ok(ExitCode::from(Outcome::Errors as u8));
     };
-    print_result(args, &given.tags, &descriptor);
-    Ok(ExitCode::SUCCESS)
+    finish(args, given, more, &descriptor, store)
 }
 
 /// The Dockerfile that is named, or that of the context.

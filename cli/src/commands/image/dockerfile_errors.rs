@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use jobc_compiler::diagnostic::{Severity, Sink};
-use jobc_compiler::dockerfile::diagnostic;
+use jobc_compiler::dockerfile::{diagnostic, severity_of_remark};
 use jobc_compiler::source::{Source, Sources};
 use jobc_image::dockerfile::Refusal;
 
@@ -21,10 +21,11 @@ pub(crate) fn show(
     let mut sources = Sources::new();
     let source = sources.add(Source::new(path, String::from_utf8_lossy(bytes)));
     let mut sink = Sink::new();
-    for (list, severity) in [(remarks, Severity::Warning), (refusals, Severity::Error)] {
-        for refusal in list {
-            sink.push(diagnostic(refusal, severity, source, bytes));
-        }
+    for remark in remarks {
+        sink.push(diagnostic(remark, severity_of_remark(remark), source, bytes));
+    }
+    for refusal in refusals {
+        sink.push(diagnostic(refusal, Severity::Error, source, bytes));
     }
     report::findings(&sources, sink, format, true)
 }

@@ -90,29 +90,40 @@ impl<'a> Cache<'a> {
             return None;
         }
         let text = fs::read_to_string(self.directory.join(key.hex())).ok()?;
-        let words: Vec<&str> = text.split_whitespace().collect();
-        match words[..] {
-            [NO_CHANGE, created] => Some(StepResult { layer: None, created: created.parse().ok()? }),
-            [diff_id, digest, size, media_type, created] => {
-                let blob = Descriptor::new(media_type, digest.parse().ok()?, size.parse().ok()?);
-                let layer =
-                    self.store.has(&blob.digest).then_some(Layer { diff_id: diff_id.parse().ok()?, blob })?;
-                Some(StepResult { layer: Some(layer), created: created.parse().ok()? })
-            }
-            _ => None,
-        }
+        StepResult::parse(&text)
+            .filter(|result| result.layer.as_ref().is_none_or(|layer| self.store.has(&layer.blob.digest)))
     }
 
     /// Keeps what a step has made.
     pub(super) fn put(&self, key: &Digest, made: &StepResult) -> Result<()> {
-        let created = made.created;
-        let text = match &made.layer {
+        replace_file(&self.directory.join(key.hex()), made.line().as_bytes())
+    }
+}
+
+impl StepResult {
+    /// The line that a file of the cache has.
+    pub(super) fn line(&self) -> String {
+        let created = self.created;
+        match &self.layer {
             None => format!("{NO_CHANGE} {created}\n"),
             Some(Layer { diff_id, blob }) => {
                 format!("{diff_id} {} {} {} {created}\n", blob.digest, blob.size, blob.media_type)
             }
-        };
-        replace_file(&self.directory.join(key.hex()), text.as_bytes())
+        }
+    }
+
+    /// Reads such a line.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [NO_CHANGE, created] => Some(Self { layer: None, created: created.parse().ok()? }),
+            [diff_id, digest, size, media_type, created] => {
+                let blob = Descriptor::new(media_type, digest.parse().ok()?, size.parse().ok()?);
+                let layer = Layer { diff_id: diff_id.parse().ok()?, blob };
+                Some(Self { layer: Some(layer), created: created.parse().ok()? })
+            }
+            _ => None,
+        }
     }
 }
 

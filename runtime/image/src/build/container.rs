@@ -31,6 +31,8 @@ pub(super) struct CommandConfig {
     pub(super) network: CommandNetwork,
     /// What is mounted, outer ones first.
     pub(super) mounts: Vec<CommandMount>,
+    /// The size of /dev/shm in bytes; 64 MiB where absent.
+    pub(super) shm_bytes: Option<u64>,
 }
 
 /// Something mounted for the time of a command.
@@ -97,6 +99,16 @@ pub(super) fn spec(setting: &CommandConfig, root: &Path, devices: bool) -> Resul
         }
         if !devices {
             linux.set_resources(None);
+        }
+    }
+    if let Some(bytes) = setting.shm_bytes {
+        for mount in spec.mounts_mut().iter_mut().flatten() {
+            if mount.destination() == Path::new("/dev/shm") {
+                let mut options = mount.options().clone().unwrap_or_default();
+                options.retain(|option| !option.starts_with("size="));
+                options.push(format!("size={bytes}"));
+                mount.set_options(Some(options));
+            }
         }
     }
     spec.mounts_mut().get_or_insert_default().extend(setting.mounts.iter().map(CommandMount::mount));

@@ -18,6 +18,7 @@ use super::work::StepDirectory;
 use super::{BuildError, Builder, Failure, Request, StageResult, layer, worker};
 use crate::config::History;
 use crate::progress::Progress;
+use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Build, Instruction, Kind, Refusal, Span, Stage as Written, Variables, ports};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind as ErrorKind};
@@ -181,6 +182,7 @@ impl Stage<'_> {
         text: &str,
         work: impl FnOnce(&mut Self, &StepDirectory, Vec<PathBuf>) -> StepOutcome<()>,
     ) -> StepOutcome<()> {
+        self.builder.request.extras.note_step(&key);
         let made = if let Some(known) = self.builder.cache.get(&key) {
             self.report_step(text, true);
             known
@@ -254,4 +256,6 @@ pub(super) struct FileOrigin {
     pub(super) layers: Vec<Layer>,
     /// What distinguishes them from others.
     pub(super) key: Digest,
+    /// A directory of the host instead.
+    pub(super) directory: Option<(PathBuf, Ignore)>,
 }

@@ -79,6 +79,7 @@ impl Case {
             compression: Compression::Gzip,
             fetch: None,
             access: Access::default(),
+            extras: Extras::default(),
         };
         change(&mut request);
         let on_progress = Mutex::new(Vec::new());
@@ -253,6 +254,7 @@ fn a_build_that_is_given_up_ends_at_once_and_leaves_nothing() {
         compression: Compression::Gzip,
         fetch: None,
         access: Access::default(),
+        extras: Extras::default(),
     };
     let began = std::time::Instant::now();
     let result = std::thread::scope(|scope| {

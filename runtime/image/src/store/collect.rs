@@ -151,7 +151,8 @@ impl Store {
     pub(super) fn reachable(&self, cache: bool) -> Result<ReachableContent> {
         let mut reached = ReachableContent::default();
         let mut to_see = self.read_index()?.manifests;
-        for digest in self.pinned()? {
+        let mounted = self.mounts()?.into_iter().map(|record| record.digest);
+        for digest in self.pinned()?.into_iter().chain(mounted) {
             let size = fs::metadata(self.path(&digest)).map_or(0, |data| data.len());
             // Whether it is an index or a manifest is seen by what is in it.
             to_see.push(Descriptor::new("", digest, size));

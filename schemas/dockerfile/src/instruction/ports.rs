@@ -2,6 +2,8 @@
 
 /// The ports that a word of `EXPOSE` means, as an image's configuration has them: `8080/tcp`. `80-82/udp` means three.
 pub fn ports(text: &str) -> Result<Vec<String>, String> {
+    // An address and a port of the host, as in `docker run -p`, mean nothing in an image.
+    let text = text.rsplit_once(':').map_or(text, |(_, port)| port);
     let (range, protocol) = text.split_once('/').unwrap_or((text, "tcp"));
     let protocol = protocol.to_ascii_lowercase();
     if !["tcp", "udp", "sctp"].contains(&protocol.as_str()) {

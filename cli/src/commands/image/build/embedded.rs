@@ -7,13 +7,14 @@ use indexmap::IndexMap;
 use jobc_image::build::access::Access;
 use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
 use jobc_image::dockerfile::ignore::Ignore;
-use jobc_image::dockerfile::{Build, Refusals, Span};
-use jobc_image::{Fetch, Store};
+use jobc_image::dockerfile::{Build, Inspection, Refusals, Span};
+use jobc_image::{Descriptor, Fetch, Platform, Store};
 use jobc_sys::error::Error;
 use jobc_sys::signals::Signals;
 
+use super::more::MoreOptions;
 use super::options::BuildOptions;
-use super::{Dockerfile, dockerfile_errors, print_result};
+use super::{Dockerfile, dockerfile_errors, findings, shared_cache};
 use crate::args::image::BuildArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::interruptible;
@@ -23,52 +24,79 @@ use crate::report::container_error;
 use crate::table::escape_control;
 use crate::{registries, terminal};
 
-/// Builds, and prints the result or the error.
-pub(super) fn build(
-    build: &Build,
-    args: &BuildArgs,
-    file: &Dockerfile,
-    given: BuildOptions,
-    access: &Access<'_>,
-    store: &Store,
-) -> Result<ExitCode> {
-    let Some(ignore) = read_ignore(args, file)? else { return Ok(ExitCode::from(Outcome::Errors as u8)) };
-    let fetch = fetcher(args.plain_http)?;
-    let BuildOptions { secrets, labels, tags, platform, .. } = given;
-    let request = Request {
-        build,
-        context: Some(args.context.clone()),
-        ignore,
-        labels,
-        tags,
-        secrets,
-        no_cache: args.no_cache,
-        pull: args.pull,
-        epoch: args.timestamp,
-        platform,
-        locked: IndexMap::new(),
-        compression: Compression::default(),
-        fetch: fetch.as_deref(),
-        access: access.clone(),
-    };
-    let meter = Meter::new(args.format, args.quiet);
-    let stopped = AtomicBool::new(false);
-    let result = run_interruptible(&stopped, || {
-        build::build(store, &request, &|progress| meter.report(&progress), &stopped)
-    })?;
-    drop(meter);
-    match result {
-        Ok(descriptor) => {
-            print_result(args, &request.tags, &descriptor);
-            Ok(ExitCode::SUCCESS)
+/// A build for one platform.
+pub(super) struct EmbeddedBuild<'a> {
+    pub(super) build: &'a Build,
+    pub(super) inspection: &'a Inspection,
+    pub(super) args: &'a BuildArgs,
+    pub(super) file: &'a Dockerfile,
+    pub(super) given: &'a BuildOptions,
+    pub(super) platform: &'a Platform,
+    pub(super) access: &'a Access<'a>,
+}
+
+impl EmbeddedBuild<'_> {
+    /// Builds; an exit code if there is no image, which is reported.
+    pub(super) fn run(
+        &self,
+        more: &mut MoreOptions,
+        store: &Store,
+    ) -> Result<std::result::Result<Descriptor, ExitCode>> {
+        let Self { build, inspection, args, file, given, platform, access } = *self;
+        let errors = || Ok(Err(ExitCode::from(Outcome::Errors as u8)));
+        let Some(ignore) = read_ignore(args, file)? else { return errors() };
+        if findings::ignored(inspection, &ignore, args, file) {
+            return errors();
         }
-        Err(_) if stopped.load(Ordering::Relaxed) => Ok(ExitCode::from(INTERRUPTED)),
-        Err(BuildError::Refused(refusals)) => {
+        let fetch = fetcher(args.plain_http)?;
+        // An index of several images has the names.
+        let tags = if given.platforms.len() > 1 { Vec::new() } else { given.tags.clone() };
+        let mut request = Request {
+            build,
+            context: Some(args.context.clone()),
+            ignore,
+            labels: given.labels.clone(),
+            tags,
+            secrets: given.secrets.clone(),
+            no_cache: args.no_cache,
+            pull: args.pull,
+            epoch: args.timestamp,
+            platform: platform.clone(),
+            locked: IndexMap::new(),
+            compression: Compression::default(),
+            fetch: fetch.as_deref(),
+            access: access.clone(),
+            extras: std::mem::take(&mut more.extras),
+        };
+        let meter = Meter::new(args.format, args.quiet);
+        let stopped = AtomicBool::new(false);
+        let result = run_interruptible(&stopped, || {
+            let on_progress = |progress| meter.report(&progress);
+            if !args.no_cache {
+                shared_cache::import(store, &more.cache_from, fetch.as_deref(), &on_progress);
+            }
+            build::build(store, &request, &on_progress, &stopped)
+        })?;
+        drop(meter);
+        more.extras = std::mem::take(&mut request.extras);
+        match result {
+            Ok(_) if findings::undefined(inspection, platform, store, args, file) => errors(),
+            Ok(descriptor) => Ok(Ok(descriptor)),
+            Err(_) if stopped.load(Ordering::Relaxed) => Ok(Err(ExitCode::from(INTERRUPTED))),
+            Err(error) => Ok(Err(report(args, file, error))),
+        }
+    }
+}
+
+/// Reports why there is no image.
+fn report(args: &BuildArgs, file: &Dockerfile, error: BuildError) -> ExitCode {
+    match error {
+        BuildError::Refused(refusals) => {
             let outcome =
                 dockerfile_errors::show(&file.display_name(), &file.text, &refusals, &[], args.format);
-            Ok(ExitCode::from(outcome as u8))
+            ExitCode::from(outcome as u8)
         }
-        Err(BuildError::Failed(failure)) => {
+        BuildError::Failed(failure) => {
             let build::Failure { span, error, output } = *failure;
             // Without progress, these lines were not shown either.
             if args.quiet {
@@ -79,7 +107,7 @@ pub(super) fn build(
             let message = message_with_line(&error, span, file);
             // The configuration of a command's container was generated, so a place in it means nothing to the user.
             terminal::eprint(&container_error(&Error { message, pointer: None, ..error }));
-            Ok(ExitCode::from(Outcome::Errors as u8))
+            ExitCode::from(Outcome::Errors as u8)
         }
     }
 }

@@ -117,8 +117,21 @@ impl ExternalBuilder {
         if let Some(target) = &args.target {
             command.arg("--target").arg(target);
         }
-        if given.platform != Platform::here() {
-            command.arg("--platform").arg(given.platform.to_string());
+        if let Some(platform) = given.platforms.first().filter(|platform| **platform != Platform::here()) {
+            command.arg("--platform").arg(platform.to_string());
+        }
+        let more = &args.more;
+        for (flag, values) in [
+            ("--build-context", &more.build_context),
+            ("--add-host", &more.add_host),
+            ("--annotation", &more.annotation),
+        ] {
+            for value in values {
+                command.arg(flag).arg(value);
+            }
+        }
+        if let Some(size) = &more.shm_size {
+            command.arg("--shm-size").arg(size);
         }
         for (flag, is_set) in [("--no-cache", args.no_cache), ("--pull", args.pull), ("--quiet", args.quiet)]
         {

@@ -21,7 +21,8 @@ pub(super) struct BuildOptions {
     pub(super) secrets: IndexMap<String, Secret>,
     pub(super) labels: IndexMap<String, String>,
     pub(super) tags: Vec<Reference>,
-    pub(super) platform: Platform,
+    /// At least one.
+    pub(super) platforms: Vec<Platform>,
 }
 
 impl BuildOptions {
@@ -33,10 +34,16 @@ impl BuildOptions {
             let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
             return Err(wrong(error.help("use the form NAME[:TAG]")));
         }
-        let platform = match &args.platform {
-            Some(platform) => platform.parse().map_err(wrong)?,
-            None => Platform::here(),
-        };
+        let mut platforms: Vec<Platform> = Vec::new();
+        for text in &args.platform {
+            let platform = text.trim().parse().map_err(wrong)?;
+            if !platforms.contains(&platform) {
+                platforms.push(platform);
+            }
+        }
+        if platforms.is_empty() {
+            platforms.push(Platform::here());
+        }
         let mut labels = IndexMap::new();
         for label in &args.label {
             let (key, value) = label.split_once('=').unwrap_or((label, ""));
@@ -48,7 +55,7 @@ impl BuildOptions {
             secrets: secrets.collect::<std::result::Result<_, _>>().map_err(wrong)?,
             labels,
             tags,
-            platform,
+            platforms,
         })
     }
 }

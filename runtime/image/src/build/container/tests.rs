@@ -10,6 +10,7 @@ fn setting() -> CommandConfig {
         account: Account::default(),
         network: CommandNetwork::Host,
         mounts: Vec::new(),
+        shm_bytes: None,
     }
 }
 
@@ -68,4 +69,22 @@ fn a_network_of_its_own_is_a_namespace_more() {
     let namespace = crate::build::access::NetworkNamespace { network: "/proc/9/fd/3".into(), user: None };
     let joined = CommandNetwork::Joined(namespace);
     assert_eq!((count(CommandNetwork::Host), count(CommandNetwork::None), count(joined)), (0, 1, 1));
+}
+
+#[test]
+fn shared_memory_has_the_requested_size() {
+    let options = |shm_bytes| {
+        let spec = spec(&CommandConfig { shm_bytes, ..setting() }, Path::new("/root"), true)
+            .expect("a configuration");
+        let mounts = spec.mounts().clone().unwrap_or_default();
+        let shm =
+            mounts.into_iter().find(|mount| mount.destination() == Path::new("/dev/shm")).expect("/dev/shm");
+        shm.options().clone().unwrap_or_default()
+    };
+    assert!(options(None).contains(&"size=65536k".to_owned()));
+    let own = options(Some(1 << 30));
+    assert!(
+        own.contains(&"size=1073741824".to_owned()) && !own.contains(&"size=65536k".to_owned()),
+        "{own:?}"
+    );
 }

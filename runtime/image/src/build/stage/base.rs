@@ -7,7 +7,7 @@ use crate::build::{Builder, StageResult};
 use crate::config::{Execution, History};
 use crate::platform::Platform;
 use crate::store::Image;
-use jobc_dockerfile::{Build, ImageOrStage, Stage as Written};
+use jobc_dockerfile::{Build, ImageOrStage, Refusal, Stage as Written};
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind};
 
@@ -30,7 +30,12 @@ pub(super) fn initial_result(
             let (settings, triggers) = Settings::of_base(execution, author);
             (StageResult { settings, ..(*below).clone() }, triggers)
         }
-        ImageOrStage::Image { reference, platform, .. } => {
+        ImageOrStage::Image { reference, platform, span } => {
+            if builder.request.extras.directory(reference).is_some() {
+                let message = format!("the build context `{reference}` is a directory, not an image");
+                let help = "`FROM` takes an image or an OCI layout; `COPY --from` takes a directory too";
+                return Err(Refusal::new(span.clone(), message).help(help).into());
+            }
             let image = image(builder, reference, platform.as_deref())?;
             let key = key(&image);
             let platform = image.platform();
@@ -61,14 +66,25 @@ pub(super) fn name(build: &Build, from: &ImageOrStage) -> String {
 /// The files of a stage or an image.
 pub(super) fn file_origin(builder: &Builder<'_>, from: &ImageOrStage) -> StepOutcome<FileOrigin> {
     Ok(match from {
-        ImageOrStage::Scratch => FileOrigin { layers: Vec::new(), key: Key::of("scratch").finish() },
+        ImageOrStage::Scratch => {
+            FileOrigin { layers: Vec::new(), key: Key::of("scratch").finish(), directory: None }
+        }
         ImageOrStage::Stage(index) => {
             let stage = builder.wait_for_stage(*index)?;
-            FileOrigin { layers: stage.layers.clone(), key: stage.key.clone() }
+            FileOrigin { layers: stage.layers.clone(), key: stage.key.clone(), directory: None }
         }
         ImageOrStage::Image { reference, platform, .. } => {
+            if let Some((directory, ignore)) = builder.request.extras.directory(reference) {
+                // What is taken of it decides, not where it is.
+                let key = Key::of("directory").finish();
+                return Ok(FileOrigin {
+                    layers: Vec::new(),
+                    key,
+                    directory: Some((directory.clone(), ignore.clone())),
+                });
+            }
             let image = image(builder, reference, platform.as_deref())?;
-            FileOrigin { key: key(&image), layers: layers(&image) }
+            FileOrigin { key: key(&image), layers: layers(&image), directory: None }
         }
     })
 }
@@ -76,7 +92,8 @@ pub(super) fn file_origin(builder: &Builder<'_>, from: &ImageOrStage) -> StepOut
 /// An image of the store; if it is missing, it is fetched.
 fn image(builder: &Builder<'_>, reference: &str, platform: Option<&str>) -> StepOutcome<Image> {
     let platform: Platform = platform.map_or_else(|| Ok(builder.request.platform.clone()), str::parse)?;
-    let mut name: Reference = reference.parse().map_err(Error::from)?;
+    let named = builder.request.extras.image(reference).cloned();
+    let mut name: Reference = named.map_or_else(|| reference.parse().map_err(Error::from), Ok)?;
     name.digest = builder.request.locked.get(reference).cloned().or(name.digest);
     let known = builder.store.find(&name)?;
     // Why an image of the store does not do: it may be there for other platforms only.

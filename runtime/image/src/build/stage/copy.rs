@@ -97,7 +97,20 @@ impl Stage<'_> {
             Some(from) => {
                 let taking = base::file_origin(self.builder, from)?;
                 key.add(taking.key.hex());
-                Some(taking)
+                if let Some((directory, ignore)) = taking.directory {
+                    order.owner = Some((0, 0));
+                    order.from = CopyOrigin::Context { directory, ignore };
+                    order.listing = Some(self.builder.add_sources_to_key(
+                        &mut key,
+                        &order.from,
+                        &order.sources,
+                        &order.exclude,
+                        order.parents,
+                    )?);
+                    None
+                } else {
+                    Some(taking)
+                }
             }
         };
         self.layer(key.finish(), text, |stage, step, lowers| {

@@ -16,7 +16,7 @@ use jobc_container::secret::SecretEnvironment;
 use jobc_dockerfile::ignore::Ignore;
 use jobc_dockerfile::{Mount as Written, MountKind, Refusal, Sharing, Span};
 use jobc_schema::digest::Digest;
-use jobc_sys::error::Error;
+use jobc_sys::error::{Error, Kind as ErrorKind};
 
 /// The id of an agent that is not named.
 const DEFAULT_AGENT: &str = "default";
@@ -242,6 +242,12 @@ impl MountFiles {
     ) -> StepOutcome<Self> {
         if let Some(from) = from {
             let taking = base::file_origin(stage.builder, from)?;
+            if taking.directory.is_some() {
+                let error = "a build context that is a directory cannot be mounted in `RUN`";
+                return Err(Error::new(ErrorKind::Unsupported, error)
+                    .help("copy it with `COPY --from`, or name an image or an OCI layout")
+                    .into());
+            }
             return Ok(Self { source, key: taking.key.clone(), from: Origin::Other(taking) });
         }
         let mut key = Key::of("bind");

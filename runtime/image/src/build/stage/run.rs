@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::mounts::Mounts;
 use super::{Stage, StepError, StepOutcome, canceled};
 use crate::build::container::{CommandConfig, CommandMount, MountSource};
+use crate::build::foreign;
 use crate::build::network::{CommandNetwork, NetworkLease, check_command, effective};
 use crate::build::run::{CommandContext, create_stubs, run};
 use crate::build::work::StepDirectory;
@@ -51,9 +52,14 @@ impl Stage<'_> {
             key.add_all(variables.iter().map(|(name, value)| format!("{name}={value}")));
         }
         mounts.add_to_key(&mut key);
+        let extras = &self.builder.request.extras;
+        if !extras.hosts.is_empty() {
+            key.add_all(extras.hosts.iter().map(|(name, address)| format!("{name}={address}")));
+        }
         let environment: Vec<String> =
             self.variables.of_command().iter().map(|(name, value)| format!("{name}={value}")).collect();
         self.layer(key.finish(), text, |stage, step, lowers| {
+            foreign::require_emulator(&stage.result.platform)?;
             let account = account(&lowers, &user)?;
             if let Some(help) = single_id_hint().filter(|_| (account.uid, account.gid) != (0, 0)) {
                 return Err(Error::new(Kind::Unenforceable, format!("the command cannot run as `{user}`"))
@@ -75,8 +81,10 @@ impl Stage<'_> {
                     (_, None) => CommandNetwork::None,
                 },
                 mounts: made.mounts,
+                shm_bytes: stage.builder.request.extras.shm_bytes,
             };
-            setting.mounts.splice(0..0, network_files(step, lease.as_ref())?);
+            let files = network_files(step, lease.as_ref(), &stage.builder.request.extras.hosts)?;
+            setting.mounts.splice(0..0, files);
             if let Runs::Script { name, content } = &written.command {
                 setting.mounts.push(script(step, name, content)?);
             }
@@ -152,12 +160,21 @@ fn account(lowers: &[std::path::PathBuf], user: &str) -> Result<Account> {
 }
 
 /// /etc/hosts and /etc/resolv.conf: copies of the host's, so that a program that writes to them changes nothing. On a
-/// network of its own, a command has that network's name server.
-fn network_files(step: &StepDirectory, lease: Option<&NetworkLease<'_>>) -> Result<Vec<CommandMount>> {
+/// network of its own, a command has that network's name server. `hosts` are further names with their addresses.
+fn network_files(
+    step: &StepDirectory,
+    lease: Option<&NetworkLease<'_>>,
+    hosts: &[(String, String)],
+) -> Result<Vec<CommandMount>> {
     ["hosts", "resolv.conf"]
         .map(|name| {
             let mut text = std::fs::read(format!("/etc/{name}")).unwrap_or_default();
-            if let Some(lease) = lease.filter(|_| name == "resolv.conf") {
+            if name == "hosts" {
+                // Before the host's own lines: the first address of a name is used.
+                let own: String =
+                    hosts.iter().map(|(name, address)| format!("{address}\t{name}\n")).collect();
+                text.splice(0..0, own.into_bytes());
+            } else if let Some(lease) = lease {
                 text = lease.resolv_conf(&String::from_utf8_lossy(&text)).into_bytes();
             }
             let path = step.path().join(name);

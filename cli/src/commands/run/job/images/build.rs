@@ -85,6 +85,7 @@ pub(super) fn build(by: &Provider<'_>, job: &BuiltJob, image: &ImagePlan) -> Res
         compression: Compression::default(),
         fetch: fetch.as_deref(),
         access: default_access(),
+        extras: build::Extras::default(),
     };
     build::build(by.store, &request, by.progress, by.stopped).map_err(|error| match error {
         BuildError::Refused(refusals) => {

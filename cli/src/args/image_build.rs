@@ -1,0 +1,45 @@
+//! Options of `jobc image build` for outputs, caches, named contexts and the containers of commands.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BuildMoreArgs {
+    /// Additional build context for `FROM NAME` and `COPY --from=NAME` (repeatable)
+    ///
+    /// `PATH` is a directory, which only `COPY --from` takes. `oci-layout:PATH[:TAG]` is an OCI image layout, any other
+    /// value an image.
+    #[arg(long, value_name = "NAME=PATH|oci-layout:PATH|IMAGE")]
+    pub build_context: Vec<String>,
+    /// Read the build cache of an image in a registry (repeatable)
+    #[arg(long, value_name = "type=registry,ref=IMAGE")]
+    pub cache_from: Vec<String>,
+    /// Push the build cache to a registry as an image (repeatable)
+    #[arg(long, value_name = "type=registry,ref=IMAGE")]
+    pub cache_to: Vec<String>,
+    /// Also write the image to a file or a directory (repeatable)
+    ///
+    /// `oci` is an archive that `jobc image import`, `docker load`, podman and skopeo read, `tar` an archive of the
+    /// files, `local` a directory of the files. `-o DIR` means `type=local,dest=DIR`, `-o -` an archive of the files on
+    /// stdout.
+    #[arg(long, short, value_name = "type=oci|tar|local,dest=PATH")]
+    pub output: Vec<String>,
+    /// Write the image digest to a file
+    #[arg(long, value_name = "FILE")]
+    pub iidfile: Option<PathBuf>,
+    /// Write the digests and the names of the image to a file as JSON, with the keys that BuildKit uses
+    #[arg(long, value_name = "FILE")]
+    pub metadata_file: Option<PathBuf>,
+    /// Add a line to /etc/hosts of `RUN` commands (repeatable)
+    ///
+    /// Not part of the image.
+    #[arg(long, value_name = "HOST:IP")]
+    pub add_host: Vec<String>,
+    /// Size of /dev/shm of `RUN` commands, such as `512m` or `2g` [default: 64m]
+    #[arg(long, value_name = "BYTES")]
+    pub shm_size: Option<String>,
+    /// Add an annotation to the manifest (repeatable)
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub annotation: Vec<String>,
+}

@@ -1,0 +1,89 @@
+//! `# check=skip=NAME,…;error=true;experimental=NAME,…`: which rules apply to a file, and how.
+
+use super::refusal::Refusal;
+use super::rules::Lint;
+
+/// The `# check=` directive of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checks {
+    /// Rules that are not applied, by name; `all` means every rule.
+    skipped: Vec<String>,
+    /// Whether a finding of a rule fails the build.
+    error: bool,
+    /// Experimental rules that are applied, by name; `all` means every rule.
+    experimental: Vec<String>,
+}
+
+impl Checks {
+    /// Reads the value of the directive; in words what is wrong with it.
+    pub(super) fn read(value: &str) -> Result<Self, String> {
+        let mut checks = Self::default();
+        for option in value.split(';').map(str::trim).filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            let names = || value.split(',').map(|name| name.trim().to_owned()).collect();
+            match (name.trim(), value.trim()) {
+                ("skip", _) => checks.skipped = names(),
+                ("experimental", _) => checks.experimental = names(),
+                ("error", "true" | "1") => checks.error = true,
+                ("error", "false" | "0") => checks.error = false,
+                ("error", other) => return Err(format!("`error={other}` is neither `true` nor `false`")),
+                (other, _) => return Err(format!("unknown option `{other}` of `check`")),
+            }
+        }
+        Ok(checks)
+    }
+
+    /// Whether a rule is applied.
+    pub fn applies(&self, lint: Lint) -> bool {
+        let names = |list: &[String]| {
+            list.iter().any(|name| name.eq_ignore_ascii_case(lint.name()) || name.eq_ignore_ascii_case("all"))
+        };
+        !names(&self.skipped) && (!lint.is_experimental() || names(&self.experimental))
+    }
+
+    /// Findings that fail the build, and those that do not; those of skipped rules are left out.
+    pub fn sort(&self, found: Vec<Refusal>) -> (Vec<Refusal>, Vec<Refusal>) {
+        let applied =
+            found.into_iter().filter(|found| found.rule.lint().is_none_or(|lint| self.applies(lint)));
+        applied.partition(|found| self.error && found.rule.lint().is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::refusal::Rule;
+
+    #[test]
+    fn rules_are_skipped_by_name() {
+        let checks = Checks::read("skip=StageNameCasing, jsonargsrecommended;error=true").unwrap();
+        assert!(!checks.applies(Lint::StageNameCasing) && !checks.applies(Lint::JsonArgsRecommended));
+        assert!(checks.applies(Lint::FromAsCasing));
+        let found = |rule| Refusal::new(0..1, "x").rule(rule);
+        let (errors, remarks) = checks.sort(vec![
+            found(Rule::Lint(Lint::StageNameCasing)),
+            found(Rule::Lint(Lint::FromAsCasing)),
+            found(Rule::Syntax),
+        ]);
+        assert_eq!((errors.len(), remarks.len()), (1, 1));
+        assert!(Lint::ALL.iter().all(|lint| !Checks::read("skip=all").unwrap().applies(*lint)));
+    }
+
+    #[test]
+    fn experimental_rules_are_named() {
+        assert!(!Checks::default().applies(Lint::InvalidDefinitionDescription));
+        for value in ["experimental=all", "experimental=InvalidDefinitionDescription"] {
+            assert!(Checks::read(value).unwrap().applies(Lint::InvalidDefinitionDescription), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_option_is_named() {
+        for (value, words) in
+            [("skipped=x", "unknown option `skipped`"), ("error=maybe", "`error=maybe` is neither")]
+        {
+            let why = Checks::read(value).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+}
