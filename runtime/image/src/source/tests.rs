@@ -237,7 +237,8 @@ fn absolute_names_are_below_the_root() {
         }
         builder.into_inner().expect("an archive")
     };
-    let kind = |names: &[&str]| place.import(&place.file("a.tar", &archive(names))).map(|images| images[0].kind);
+    let kind =
+        |names: &[&str]| place.import(&place.file("a.tar", &archive(names))).map(|images| images[0].kind);
     assert_eq!(kind(&["/", "/etc/passwd"]), Ok(SourceKind::RootFs));
     assert_eq!(kind(&["//etc/passwd"]), Ok(SourceKind::RootFs));
     assert_eq!(kind(&["/manifest.json"]).map_err(|error| error.kind), Err(Kind::Config), "an empty document");
