@@ -121,6 +121,7 @@ def cases(outside):
     yield "garbage after the end", archive(file("x")) + b"rubbish" * 1000, ["x"]
     yield "an entry after the end", archive(file("x")) + archive(file(f"{up}/evil")), ["x"]
     yield "no end", archive(file("x"), end=False), ["x"]
+    yield "no end, and a last block that is not filled", archive(file("x"), end=False)[:512 + 4], ["x"]
     yield "a checksum that is wrong", archive(file("x").replace(b"text", b"text"), b"x" + file("y")[1:]), "checksum"
     yield "not an archive", b"#!/bin/sh\n" * 100, "not a tar archive"
     yield "an unknown type", archive(member("M", "volume")), "an entry of type `M`"
