@@ -99,6 +99,7 @@ soak *arguments:
 bench-images:
     python3 tests/bench/images/unpack.py
     python3 tests/bench/images/pull.py
+    python3 tests/bench/images/pull_unpack.py
     python3 tests/bench/images/dockerfile.py
 
 # Build the documentation site as target/site/book; `docs/site/install` installs mdBook

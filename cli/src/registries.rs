@@ -116,7 +116,7 @@ mod without {
             store: &Store,
             reference: &Reference,
             _: &Platform,
-            _: Told<'_>,
+            _: ProgressFn<'_>,
         ) -> Result<Descriptor> {
             store.find(reference)?.ok_or_else(super::absent)
         }

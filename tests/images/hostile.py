@@ -2,9 +2,11 @@
 """Unpacks hostile archives as layers, as root and as users: nothing may be written outside the layer's directory, nothing of
 a rejected layer may be left in the store, and no archive may use much memory."""
 
+import bz2
 import gzip
 import hashlib
 import json
+import lzma
 import os
 import stat
 import subprocess
@@ -119,20 +121,32 @@ def cases(outside):
     yield "garbage after the end", archive(file("x")) + b"rubbish" * 1000, ["x"]
     yield "an entry after the end", archive(file("x")) + archive(file(f"{up}/evil")), ["x"]
     yield "no end", archive(file("x"), end=False), ["x"]
+    yield "no end, and a last block that is not filled", archive(file("x"), end=False)[:512 + 4], ["x"]
     yield "a checksum that is wrong", archive(file("x").replace(b"text", b"text"), b"x" + file("y")[1:]), "checksum"
     yield "not an archive", b"#!/bin/sh\n" * 100, "not a tar archive"
     yield "an unknown type", archive(member("M", "volume")), "an entry of type `M`"
     yield "truncated gzip", gzip.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
     yield "gzip with a bit changed", flip_bit(gzip.compress(archive(file("x", b"text" * 5000)))), ""
+    yield "xz", lzma.compress(archive(file("x"))), ["x"]
+    yield "bzip2", bz2.compress(archive(file("x"))), ["x"]
+    yield "several streams of xz", lzma.compress(archive(file("x"), end=False)) + lzma.compress(archive(file("y"))), ["x", "y"]
+    yield "several streams of bzip2", bz2.compress(archive(file("x"), end=False)) + bz2.compress(archive(file("y"))), ["x", "y"]
+    yield "truncated xz", lzma.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
+    yield "truncated bzip2", bz2.compress(archive(file("x", os.urandom(9000))))[:-3000], "truncated"
+    yield "xz with a bit changed", flip_bit(lzma.compress(archive(file("x", b"text" * 5000)))), ""
+    yield "bzip2 with a bit changed", flip_bit(bz2.compress(archive(file("x", b"text" * 5000)))), ""
+    yield "xz with a dictionary of 128 MiB", lzma.compress(
+        archive(file("x")), filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 128 << 20}]), "its xz dictionary is larger than 64 MiB"
+    yield "an xz bomb", bomb(lambda data: lzma.compress(data, preset=0)), "becomes larger than"
+    yield "a bzip2 bomb", bomb(bz2.compress), "becomes larger than"
     yield "zip", b"PK\x03\x04" + b"\0" * 600, "a zip archive"
     yield "negative size", archive(file("x", raw={124: b"\xff" * 12})), "size"
     yield "a size of eight exabytes", archive(file("x", raw={124: b"\x80\0\0\0" + b"\x7f" + b"\xff" * 7})), "more than 2 TiB"
 
 
-def bomb():
+def bomb(compress=lambda data: gzip.compress(data, 1)):
     """A gigabyte of zeros in a megabyte, as a file of a valid archive."""
-    head = header(FILE, b"zeros", size=1 << 30)
-    return gzip.compress(head, 1) + gzip.compress(b"\0" * (64 << 20), 1) * 16 + gzip.compress(b"\0" * 1024, 1)
+    return compress(header(FILE, b"zeros", size=1 << 30)) + compress(b"\0" * (64 << 20)) * 16 + compress(b"\0" * 1024)
 
 
 def flip_bit(data):
@@ -142,11 +156,13 @@ def flip_bit(data):
 
 def content(bytes_):
     """The digest of an archive after decompression, as far as Python can."""
-    if bytes_[:2] == b"\x1f\x8b":
-        try:
-            bytes_ = gzip.decompress(bytes_)
-        except (EOFError, OSError, Exception):  # noqa: BLE001 - it is corrupt on purpose
-            pass
+    for magic, decompress in ((b"\x1f\x8b", gzip.decompress), (b"\xfd7zXZ", lzma.decompress), (b"BZh", bz2.decompress)):
+        if bytes_.startswith(magic):
+            try:
+                bytes_ = decompress(bytes_)
+            except (EOFError, OSError, Exception):  # noqa: BLE001 - it is corrupt on purpose
+                pass
+            break
     return "sha256:" + hashlib.sha256(bytes_).hexdigest()
 
 
@@ -221,6 +237,41 @@ def import_bombs(harness, binary, sandbox):
         if (peak := int(measured.read_text().split()[-1])) > MAX_MEMORY:
             problems.append(f"it used {peak >> 10} MiB of memory")
         harness.check(name, problems)
+
+
+def many_directories(harness, binary, sandbox):
+    """A layer of very many directories: it is unpacked with the memory of any other layer, and each has its mode and time."""
+    name, count = "400000 directories", 400_000
+    if not harness.wants(name):
+        return
+    path, store = sandbox / "many.tar", sandbox / "store"
+    subprocess.run(["rm", "-rf", store], check=True)
+    with open(path, "wb") as out:
+        out.write(member(DIRECTORY, "many", mode=0o750, mtime=1_600_000_000))
+        for number in range(count):
+            out.write(member(DIRECTORY, f"many/directory-{number:06}", mode=0o700 + number % 8, mtime=1_500_000_000 + number))
+        # A file in the first of them changes its time again.
+        out.write(file("many/directory-000000/file") + b"\0" * 1024)
+    result = subprocess.run([binary, "import", store, path], env=environment_of_unpacker(), capture_output=True, text=True, timeout=300,
+                            check=False)
+    problems = []
+    if result.returncode != 0:
+        problems.append(f"exit code {result.returncode}: {result.stderr.strip()}")
+    else:
+        peak = int(result.stdout.split("\n")[-2].split()[1])
+        if peak > MAX_MEMORY:
+            problems.append(f"it used {peak >> 10} MiB of memory")
+        top = Path(result.stdout.split("\n")[0]) / "many"
+        if len(os.listdir(top)) != count:
+            problems.append(f"{len(os.listdir(top))} directories")
+        for number in (0, 1, count // 2, count - 1):
+            data = os.stat(top / f"directory-{number:06}")
+            if (stat.S_IMODE(data.st_mode), int(data.st_mtime)) != (0o700 + number % 8, 1_500_000_000 + number):
+                problems.append(f"directory {number} has the mode {data.st_mode:o} and the time {data.st_mtime}")
+        if (stat.S_IMODE(top.stat().st_mode), int(top.stat().st_mtime)) != (0o750, 1_600_000_000):
+            problems.append("the directory above them has another mode or time")
+    subprocess.run(["rm", "-rf", store, path], check=True)
+    harness.check(name, problems)
 
 
 def walk(top, skip):
@@ -332,6 +383,7 @@ def main():
             if account is None:
                 zstd_windows(harness, binary, sandbox)
                 import_bombs(harness, binary, sandbox)
+                many_directories(harness, binary, sandbox)
             subprocess.run(["rm", "-rf", sandbox / "store"], check=True)
     harness.end()
 

@@ -164,6 +164,9 @@ pub(crate) struct PullArgs {
     /// Platform to pull from a multi-platform image, such as `linux/arm64` [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
     pub platform: Option<String>,
+    /// Unpack the layers while they are downloaded, so that the first job starts sooner
+    #[arg(long)]
+    pub unpack: bool,
     #[command(flatten)]
     pub transfer: TransferArgs,
     /// Image references: `NAME[:TAG][@DIGEST]`

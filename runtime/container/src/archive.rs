@@ -4,6 +4,8 @@
 //! no link of the archive leads out of it; see [`tree`]. What is unpacked gets its name at the very end: a root that is
 //! there is whole.
 
+mod attributes;
+mod directories;
 mod path;
 pub mod tree;
 

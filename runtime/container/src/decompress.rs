@@ -2,38 +2,60 @@
 
 mod budget;
 pub mod read_ahead;
+mod xz;
 mod zstd;
 
 use std::io::{self, BufRead, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bzip2::bufread::MultiBzDecoder;
 use flate2::bufread::MultiGzDecoder;
 
-/// The bytes of a file, decompressed where they are compressed by gzip (RFC 1952) or zstd (RFC 8878); all members or
-/// frames of it, one behind the other.
+/// What compresses an archive or a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// gzip (RFC 1952).
+    Gzip,
+    /// zstd (RFC 8878).
+    Zstd,
+    /// xz (the .xz file format), which no media type of layers names.
+    Xz,
+    /// bzip2, which no media type of layers names.
+    Bzip2,
+}
+
+impl Format {
+    /// The format of bytes of which at least the first six are here; nothing for what is not compressed.
+    pub fn of(beginning: &[u8]) -> Option<Self> {
+        match beginning {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            // A frame, or a skippable frame.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            [0xfd, b'7', b'z', b'X', b'Z', ..] => Some(Self::Xz),
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some(Self::Bzip2),
+            _ => None,
+        }
+    }
+}
+
+/// The bytes of a file, decompressed where they are compressed; all members, frames or streams of it, one behind the
+/// other.
 ///
 /// # Errors
 ///
-/// They cannot be read, or are compressed by something else. What is damaged is an error where it is read.
+/// They cannot be read, or are a zip archive. What is damaged is an error where it is read.
 pub fn decompressing_reader<'a>(mut file: impl BufRead + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
-    let other = |by: &str, program: &str| {
-        let words =
-            format!("it is compressed with {by}; run `{program}` on it, or compress it with gzip or zstd");
-        Err(io::Error::new(io::ErrorKind::Unsupported, words))
-    };
-    match file.fill_buf()? {
-        [0x1f, 0x8b, ..] => Ok(Box::new(MultiGzDecoder::new(file))),
-        // A frame, or a skippable frame.
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Ok(Box::new(zstd::Frames::new(file, &zstd::WINDOW_BUDGET)))
-        }
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => other("xz", "unxz"),
-        [b'B', b'Z', b'h', ..] => other("bzip2", "bunzip2"),
-        [b'P', b'K', 3, 4, ..] => {
+    let beginning = file.fill_buf()?;
+    match Format::of(beginning) {
+        Some(Format::Gzip) => Ok(Box::new(MultiGzDecoder::new(file))),
+        Some(Format::Zstd) => Ok(Box::new(zstd::Frames::new(file, &budget::WINDOWS))),
+        Some(Format::Xz) => Ok(Box::new(xz::Streams::new(file, &budget::WINDOWS)?)),
+        Some(Format::Bzip2) => Ok(Box::new(MultiBzDecoder::new(file))),
+        None if beginning.starts_with(b"PK\x03\x04") => {
             let words = "it is a zip archive; make a tar archive of its content";
             Err(io::Error::new(io::ErrorKind::Unsupported, words))
         }
-        _ => Ok(Box::new(file)),
+        None => Ok(Box::new(file)),
     }
 }
 

@@ -9,7 +9,7 @@
 //! | another archive | a root file system: what `docker export`, debootstrap and the from-scratch tutorials make |
 //! | `scratch` | an image without files |
 //!
-//! Archives may be compressed by gzip or zstd, and are read once, from their beginning to their end.
+//! Archives may be compressed by gzip, zstd, xz or bzip2, and are read once, from their beginning to their end.
 
 mod archive;
 mod assemble;
@@ -18,6 +18,7 @@ mod errors;
 mod import_cache;
 mod imported;
 mod layout;
+mod recompress;
 mod rootfs;
 
 use std::path::Path;

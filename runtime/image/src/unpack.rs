@@ -15,6 +15,8 @@
 //! of it.
 
 mod copy_layers;
+mod follow;
+mod incoming;
 mod layer;
 mod limits;
 mod merge_layer;
@@ -36,6 +38,7 @@ use unpacker::Unpacker;
 
 pub use crate::ownership::Ownership;
 pub use crate::worker::{COMMAND, remove};
+pub use follow::follow;
 pub use limits::Limits;
 pub use userns_worker::become_worker;
 

@@ -38,6 +38,7 @@ pub(crate) enum WorkerRequest {
         platform: Platform,
         bytes: u64,
         entries: u64,
+        is_incoming: bool,
     },
     /// Write a directory of files as a layer.
     Pack { directory: PathBuf, pack: PackOptions },

@@ -1,6 +1,7 @@
 //! What a command uses to talk with registries.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jobc_image::store::Store;
@@ -66,6 +67,17 @@ impl Fetch for Client {
         on_progress: ProgressFn<'_>,
     ) -> Result<Descriptor> {
         self.pull(store, reference, platform, on_progress)
+    }
+
+    fn fetch_unpacked(
+        &self,
+        store: &Store,
+        reference: &Reference,
+        platform: &Platform,
+        on_progress: ProgressFn<'_>,
+        stopped: &AtomicBool,
+    ) -> Result<Descriptor> {
+        self.pull_unpacked(store, reference, platform, on_progress, stopped)
     }
 }
 

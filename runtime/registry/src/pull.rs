@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::sync::atomic::AtomicBool;
 
 use jobc_image::manifest::media;
 use jobc_image::store::Store;
-use jobc_image::{Descriptor, Platform, Progress, ProgressFn, Reference};
+use jobc_image::{Descriptor, Platform, Progress, ProgressFn, Reference, unpack};
 use jobc_sys::error::{Error, Kind, Result};
 
 use crate::blob::BlobFetch;
@@ -33,6 +34,33 @@ impl Client {
         reference: &Reference,
         platform: &Platform,
         on_progress: ProgressFn<'_>,
+    ) -> Result<Descriptor> {
+        self.pull_with(store, reference, platform, on_progress, None)
+    }
+
+    /// The same, and unpacks the layers as they come ([`unpack::follow`]); `stopped` ends the unpacking soon.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull). What is wrong with a layer is an error where its directory is needed.
+    pub fn pull_unpacked(
+        &self,
+        store: &Store,
+        reference: &Reference,
+        platform: &Platform,
+        on_progress: ProgressFn<'_>,
+        stopped: &AtomicBool,
+    ) -> Result<Descriptor> {
+        self.pull_with(store, reference, platform, on_progress, Some(stopped))
+    }
+
+    fn pull_with(
+        &self,
+        store: &Store,
+        reference: &Reference,
+        platform: &Platform,
+        on_progress: ProgressFn<'_>,
+        unpacked: Option<&AtomicBool>,
     ) -> Result<Descriptor> {
         let sessions = self.sessions(&reference.registry)?;
         for note in sessions.iter().filter_map(Session::insecure_note) {
@@ -67,13 +95,25 @@ impl Client {
             .chain(&image.layers)
             .filter(|blob| seen.insert(blob.digest.clone()))
             .collect();
-        let missing = announce(store, &blobs, on_progress);
-        parallel::for_each(&missing, |blob, stopped| {
-            try_each(&sessions, on_progress, |session| {
-                let repository = &reference.repository;
-                BlobFetch { session, store, repository, progress: on_progress, stopped }.fetch(blob)
+        let mut missing = announce(store, &blobs, on_progress);
+        let fetch = |blobs: &[&Descriptor]| {
+            parallel::for_each(blobs, |blob, stopped| {
+                try_each(&sessions, on_progress, |session| {
+                    let repository = &reference.repository;
+                    BlobFetch { session, store, repository, progress: on_progress, stopped }.fetch(blob)
+                })
             })
-        })?;
+        };
+        if let Some(stopped) = unpacked {
+            // The configuration says what the layers are to be. Then the largest come first, as they are unpacked.
+            let configuration = missing.iter().position(|blob| blob.digest == image.config.digest);
+            fetch(&configuration.map(|at| missing.remove(at)).into_iter().collect::<Vec<_>>())?;
+            missing.sort_by_key(|blob| std::cmp::Reverse(blob.size));
+            let image = store.image(&at.descriptor, platform)?;
+            unpack::follow(store, &image, on_progress, stopped, || fetch(&missing))?;
+        } else {
+            fetch(&missing)?;
+        }
         // Only what can be run gets the name.
         store.image(&at.descriptor, platform)?;
         store.tag(reference, &named)?;

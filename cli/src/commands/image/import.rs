@@ -32,7 +32,12 @@ pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
     let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
     let spooled = (args.source == Path::new("-")).then(|| StdinCopy::read(store)).transpose()?;
     let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
-    let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))?;
+    let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))
+        .map_err(|error| match error.kind {
+            // The source is absent, damaged, or in a form that is not supported.
+            Kind::Config | Kind::Unsupported | Kind::Unenforceable => Failure::usage_error(error),
+            _ => error.into(),
+        })?;
     meter.clear();
     let named = assign_names(images, tag, args)?;
     for (image, names) in &named {

@@ -1,9 +1,10 @@
 //! `jobc image pull`: pulls images from registries into the store.
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use jobc_image::store::Store;
-use jobc_image::{Platform, Reference};
+use jobc_image::{Platform, Reference, unpack};
 use serde_json::json;
 
 use crate::args::FormatArg;
@@ -11,6 +12,9 @@ use crate::args::image::PullArgs;
 use crate::commands::jobs::{Failure, Result};
 use crate::progress::Meter;
 use crate::{registries, terminal};
+
+/// A signal ends this program in the middle.
+static CONTINUE: AtomicBool = AtomicBool::new(false);
 
 /// Pulls one image after the other, each with several blobs in parallel.
 ///
@@ -25,7 +29,14 @@ pub(super) fn run(args: &PullArgs, store: &Store) -> Result<ExitCode> {
     let client = registries::client(args.transfer.plain_http).map_err(Failure::usage_error)?;
     let meter = Meter::new(args.transfer.format, args.transfer.quiet);
     for image in &images {
-        let descriptor = client.pull(store, image, &platform, &|progress| meter.report(&progress))?;
+        let report = |progress| meter.report(&progress);
+        let descriptor = if args.unpack {
+            let descriptor = client.pull_unpacked(store, image, &platform, &report, &CONTINUE)?;
+            unpack::layers(store, &store.image(&descriptor, &platform)?, &report, &CONTINUE)?;
+            descriptor
+        } else {
+            client.pull(store, image, &platform, &report)?
+        };
         meter.clear();
         let manifest = store.manifest_for(&descriptor, &platform)?;
         if args.transfer.format == FormatArg::Json {

@@ -5,7 +5,6 @@
 //! overlay takes for whiteouts and opaque directories (image-spec, layer.md), and what the layer leaves to those below
 //! it is remembered.
 
-use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, BufRead};
@@ -16,6 +15,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno;
 
+pub(crate) use super::attributes::{FileAttributes, is_supported_attribute};
+use super::directories::DirectoryRecords;
 use super::invalid;
 use super::path::{CreatedDirectories, PathResolver, c_string, components, is_whiteout, stat_entry};
 use crate::remove::remove_tree_at;
@@ -36,9 +37,6 @@ const OPAQUE_MARKER: &[u8] = b".wh..wh..opq";
 /// A piece of a file that becomes a hole where it is all zeros.
 const HOLE_SIZE: usize = 1 << 16;
 
-/// The most memory, roughly, that is spent on remembering directories until they get their times.
-const MAX_REMEMBERED_BYTES: usize = 32 << 20;
-
 /// Whose the files of a tree are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owners {
@@ -48,38 +46,6 @@ pub enum Owners {
     Mapped,
     /// This user's, without set-user-id bits, devices and capabilities.
     CurrentUser,
-}
-
-/// What an entry has besides its content.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct FileAttributes {
-    pub(crate) mode: u32,
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    pub(crate) mtime: Time,
-    pub(crate) extended: Vec<(CString, Vec<u8>)>,
-}
-
-impl FileAttributes {
-    /// What an entry of an archive has, as far as it is applied.
-    pub(super) fn of(entry: &Entry) -> io::Result<Self> {
-        let mut extended = Vec::new();
-        for (name, value) in &entry.attributes {
-            if is_supported_attribute(name) {
-                let name = CString::new(&name[..])
-                    .map_err(|_| invalid("an attribute with a NUL byte in its name"))?;
-                extended.push((name, value.clone()));
-            }
-        }
-        Ok(Self { mode: entry.mode, uid: entry.uid, gid: entry.gid, mtime: entry.mtime, extended })
-    }
-}
-
-/// Whether an attribute is taken from archives and put into them: what users write, file capabilities, and access
-/// lists. Those of overlays would lead an overlay elsewhere.
-pub(crate) fn is_supported_attribute(name: &[u8]) -> bool {
-    name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
-        || matches!(name, b"security.capability" | b"system.posix_acl_access" | b"system.posix_acl_default")
 }
 
 /// What is made of a layer besides its files.
@@ -100,10 +66,8 @@ pub struct Tree {
     /// Who owns what this process makes, and which permission bits it makes nothing with.
     default_owner: (u32, u32),
     umask: u32,
-    /// What directories get at the end: until then they must be writable, and their times change. Nothing for those
-    /// without an entry.
-    directories: BTreeMap<Vec<u8>, Option<FileAttributes>>,
-    remembered: usize,
+    /// What directories get at the end: until then they must be writable, and their times change.
+    directories: DirectoryRecords,
     /// Where the tree is a layer.
     layer_summary: Option<LayerSummary>,
 }
@@ -120,13 +84,14 @@ impl Tree {
         }
         rustix::fs::fchmod(&root, Mode::RWXU)?;
         let data = rustix::fs::fstat(&root)?;
+        let mut directories = DirectoryRecords::default();
+        directories.push(b"", None)?;
         Ok(Self {
             resolver: PathResolver::new(root),
             owners,
             default_owner: (data.st_uid, data.st_gid),
             umask: umask(),
-            directories: BTreeMap::from([(Vec::new(), None)]),
-            remembered: 0,
+            directories,
             layer_summary: None,
         })
     }
@@ -165,7 +130,7 @@ impl Tree {
                 other => other?,
             }
         }
-        self.remember(names.join(&b'/'), Some(attributes))
+        self.directories.push(&names.join(&b'/'), Some(&attributes))
     }
 
     /// A directory where something stands.
@@ -234,8 +199,7 @@ impl Tree {
         };
         let joined = |path| Ok::<_, io::Error>(components(path)?.join(&b'/'));
         left.external_links.push((joined(path)?, joined(target)?));
-        self.remembered += 128 + path.len() + target.len();
-        self.check_remembered()?;
+        self.directories.count(128 + path.len() + target.len())?;
         // Its directory is there, whatever becomes of it.
         self.parent_of(path).map(drop)
     }
@@ -327,7 +291,7 @@ impl Tree {
     /// The same, with what a layer leaves to those below it.
     pub fn finish_layer(mut self) -> io::Result<LayerSummary> {
         let mut left = self.layer_summary.take().unwrap_or_default();
-        for (path, attributes) in std::mem::take(&mut self.directories).into_iter().rev() {
+        for (path, attributes) in std::mem::take(&mut self.directories).inner_first() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
             let name = if path.is_empty() { b"." } else { &path[..] };
             match open_inside(self.resolver.root(), &c_string(name)?, flags) {
@@ -356,20 +320,9 @@ impl Tree {
             if was_whiteout && self.layer_summary.is_some() {
                 make_opaque(self.resolver.root(), &c_string(&directory)?)?;
             }
-            self.remember(directory, None)?;
+            self.directories.push(&directory, None)?;
         }
         Ok(place)
-    }
-
-    fn remember(&mut self, directory: Vec<u8>, attributes: Option<FileAttributes>) -> io::Result<()> {
-        let extended = attributes.iter().flat_map(|attributes| &attributes.extended);
-        self.remembered += 128 + directory.len() + extended.map(|(_, value)| 64 + value.len()).sum::<usize>();
-        self.directories.insert(directory, attributes);
-        self.check_remembered()
-    }
-
-    fn check_remembered(&self) -> io::Result<()> {
-        if self.remembered > MAX_REMEMBERED_BYTES { Err(invalid("too many directories")) } else { Ok(()) }
     }
 
     /// Makes a name; what an earlier entry made of that name goes, a directory with its content as with Docker.

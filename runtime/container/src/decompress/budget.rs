@@ -2,6 +2,10 @@
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
+/// Bytes that all zstd frames and xz blocks together may look back at, however many are read at a time. 8 MiB are usual;
+/// zstd's level 22 and `--long` have 128 MiB, `xz -9` has 64 MiB.
+pub(super) static WINDOWS: MemoryBudget = MemoryBudget::new(64 << 20);
+
 /// So many bytes for all at a time.
 #[derive(Debug)]
 pub(super) struct MemoryBudget {

@@ -38,19 +38,25 @@ fn check(program: &str, arguments: &[&str]) {
         read(&[&packed[..], &packed].concat()).expect("read") == [&content[..], &content].concat(),
         "two in a row"
     );
-    let error = read(&packed[..packed.len() - 9]).expect_err("cut off");
-    assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{error}");
-    let mut changed = packed;
-    let end = changed.len() - 3;
-    changed[end] ^= 1;
-    assert!(read(&changed).is_err(), "{program} with a bit changed at its end");
+    for end in [6, 20, packed.len() / 2, packed.len() - 9] {
+        let error = read(&packed[..end]).expect_err("cut off");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{program}, {end} bytes: {error}");
+    }
+    for at in [packed.len() / 2, packed.len() - 3] {
+        let mut changed = packed.clone();
+        changed[at] ^= 0x10;
+        assert!(read(&changed).is_err(), "{program} with a bit changed at {at}");
+    }
 }
 
 #[test]
-fn gzip_and_zstd_are_recognized_by_their_first_bytes() {
+fn what_compresses_is_recognized_by_the_first_bytes() {
     check("gzip", &["-1"]);
     check("zstd", &["-q", "-3", "--check"]);
     check("zstd", &["-q", "-19", "--check"]);
+    check("xz", &["-1"]);
+    check("xz", &["-0", "--block-size=100KiB", "--check=sha256"]);
+    check("bzip2", &["-1"]);
     let content = content();
     assert!(read(&content).expect("read") == content);
     assert!(read(b"").expect("nothing").is_empty());
@@ -66,13 +72,9 @@ fn frames_of_zstd_that_are_to_be_skipped_are() {
 
 #[test]
 fn what_is_not_read_is_named() {
-    for (bytes, by) in
-        [(&b"\xfd7zXZ\0"[..], "with xz"), (b"BZh9", "with bzip2"), (b"PK\x03\x04", "a zip archive")]
-    {
-        let error = read(bytes).expect_err("unsupported");
-        assert_eq!(error.kind(), io::ErrorKind::Unsupported);
-        assert!(error.to_string().contains(by), "{error}");
-    }
+    let error = read(b"PK\x03\x04").expect_err("unsupported");
+    assert_eq!(error.kind(), io::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("a zip archive"), "{error}");
 }
 
 #[test]

@@ -9,10 +9,6 @@ use super::budget::{MemoryBudget, Share};
 /// What a frame that has content begins with (RFC 8878, 3.1.1).
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Bytes that all frames together may look back at, however many are read at a time. 8 MiB a frame are usual; level 22
-/// and `--long` have 128 MiB.
-pub(super) static WINDOW_BUDGET: MemoryBudget = MemoryBudget::new(64 << 20);
-
 /// The largest window that the library is to take, as a power of two. Of a larger one than the budget only so much is
 /// used as the frame has content, and that is counted here: many small archives are made with a large window.
 const MAX_WINDOW_LOG: u32 = 31;

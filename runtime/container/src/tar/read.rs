@@ -210,13 +210,20 @@ impl<R: BufRead> Reader<R> {
     }
 
     fn skip_data(&mut self) -> io::Result<()> {
-        self.remaining += std::mem::take(&mut self.padding);
         loop {
             match self.data()?.len() {
-                0 => return Ok(()),
+                0 => break,
                 count => self.consume(count),
             }
         }
+        // The last block of the last file need not be filled: umoci ends layers so, and Go's archive/tar reads them.
+        self.remaining = std::mem::take(&mut self.padding);
+        while self.remaining > 0 && !fill_buffer(&mut self.input)?.is_empty() {
+            let count = self.data()?.len();
+            self.consume(count);
+        }
+        self.remaining = 0;
+        Ok(())
     }
 
     /// The next block; nothing where the input ends before it.

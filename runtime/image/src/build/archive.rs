@@ -7,13 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use jobc_container::archive::extract;
 use jobc_container::archive::tree::{Owners, Tree};
-use jobc_container::decompress::decompressing_reader;
+use jobc_container::decompress::{Format, decompressing_reader};
 
 /// The most entries that an archive may have.
 const MAX_ENTRIES: u64 = 10_000_000;
-
-/// Magic bytes of archives whose compression is not supported here, but would be unpacked by other builders.
-const UNSUPPORTED_MAGIC: [&[u8]; 2] = [&[0xfd, b'7', b'z', b'X', b'Z'], b"BZh"];
 
 /// Unpacks an archive to an empty directory; returns whether the file is one.
 pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> io::Result<bool> {
@@ -21,13 +18,13 @@ pub(super) fn unpack(mut file: File, directory: &Path, stopped: &AtomicBool) -> 
     (&mut file).take(6).read_to_end(&mut beginning)?;
     file.rewind()?;
     let zip = beginning.starts_with(b"PK\x03\x04");
-    let compressed = beginning.starts_with(&[0x1f, 0x8b]) || beginning.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
-    let other = UNSUPPORTED_MAGIC.iter().any(|other| beginning.starts_with(other));
-    if zip || !compressed && !other && !is_archive(&mut file)? {
+    let compressed = Format::of(&beginning).is_some();
+    if zip || !compressed && !is_archive(&mut file)? {
         return Ok(false);
     }
     let open = |file: File| decompressing_reader(BufReader::with_capacity(1 << 16, file));
-    if compressed && !is_archive(&mut open(file.try_clone()?)?).unwrap_or(false) {
+    let begins_with_archive = |file: File| open(file).and_then(|mut content| is_archive(&mut content));
+    if compressed && !begins_with_archive(file.try_clone()?).unwrap_or(false) {
         return Ok(false);
     }
     file.rewind()?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::errors::{canceled, invalid_source};
 use super::imported::ImportedImage;
-use super::{docker, layout, rootfs};
+use super::{docker, layout, recompress, rootfs};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
 use crate::progress::{Progress, ProgressFn};
@@ -58,7 +58,10 @@ pub(super) fn import(
             let bring = |descriptor: &Descriptor| verify_blob(store, source, &content, descriptor);
             layout::images(store, source, index, &bring)
         }
-        ArchiveFormat::Docker => docker::images(store, source, &read(store, source, on_progress, stopped)?),
+        ArchiveFormat::Docker => {
+            let content = read(store, source, on_progress, stopped)?;
+            docker::images(store, source, &content, on_progress, stopped)
+        }
         ArchiveFormat::RootFs => rootfs::archive(store, source, on_progress, stopped),
     }
 }
@@ -87,7 +90,9 @@ fn detect_format(source: &Path, stopped: &AtomicBool) -> Result<ArchiveFormat> {
             return Err(canceled());
         }
         let path = String::from_utf8_lossy(&entry.path);
-        let first = path.trim_start_matches("./").split('/').next().unwrap_or_default();
+        // A name may be absolute (`tar -P`): it is below the root too.
+        let path = normalize_path(&path);
+        let first = path.split('/').next().unwrap_or_default();
         let stem = first.strip_suffix(".json").or(first.strip_suffix(".tar")).unwrap_or(first);
         match first {
             "" => {}
@@ -195,8 +200,8 @@ fn store_entry(
         match entry.read(&mut buffer).map_err(|error| unreadable(source, &error))? {
             0 => break,
             some => {
-                if begins.len() < 4 {
-                    begins.extend_from_slice(&buffer[..some.min(4)]);
+                if begins.len() < 6 {
+                    begins.extend_from_slice(&buffer[..some.min(6)]);
                 }
                 writer.write_all(&buffer[..some]).map_err(|error| store.write_error("write to", &error))?;
             }
@@ -208,12 +213,7 @@ fn store_entry(
     }
     let digest = writer.finish(None)?;
     on_progress(Progress::Blob { digest: digest.clone(), done: written, total: Some(size), known: false });
-    let media_type = match begins[..] {
-        [0x1f, 0x8b, ..] => media::LAYER_GZIP,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => media::LAYER_ZSTD,
-        _ => media::LAYER,
-    };
-    Ok(Descriptor::new(media_type, digest, written))
+    Ok(Descriptor::new(recompress::media_type(&begins), digest, written))
 }
 
 /// Checks that a blob of an archived layout was read, and matches its digest.
@@ -266,7 +266,7 @@ pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
     let why = describe_io(error);
     let why = if why.contains(char::is_control) { "invalid tar header" } else { &why };
     Error::new(Kind::Config, format!("`{shown}` is not a readable archive: {why}"))
-        .help("use a tar archive, uncompressed or compressed with gzip or zstd")
+        .help("use a tar archive, uncompressed or compressed with gzip, zstd, xz or bzip2")
 }
 
 /// A path of an archive without `.` and with no slash at its ends.

@@ -1,16 +1,20 @@
 //! What `docker save` and `podman save` write: manifest.json names a configuration and layers by their paths.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use serde::Deserialize;
 
-use super::archive::{ArchiveContent, diff_id, normalize_path};
+use super::archive::{ArchiveContent, diff_id, normalize_path, unreadable};
 use super::errors::invalid_source;
 use super::imported::{ImportedImage, SourceKind};
+use super::recompress;
 use crate::config::Config;
 use crate::manifest::media;
 use crate::manifest::{Descriptor, Manifest};
+use crate::progress::ProgressFn;
 use crate::store::Store;
+use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result};
 
@@ -26,14 +30,21 @@ struct ManifestEntry {
 }
 
 /// The images of an archive that was read.
-pub(super) fn images(store: &Store, source: &Path, content: &ArchiveContent) -> Result<Vec<ImportedImage>> {
+pub(super) fn images(
+    store: &Store,
+    source: &Path,
+    content: &ArchiveContent,
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<ImportedImage>> {
     let text = content.documents.get("manifest.json").ok_or_else(|| {
         Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
             .help("save the image again with Docker 1.10 or newer")
     })?;
     let saved: Vec<ManifestEntry> = serde_json::from_slice(text)
         .map_err(|error| invalid_source(source, format!("`manifest.json`: {error}")))?;
-    saved.iter().map(|saved| image(store, source, content, saved)).collect()
+    let layer = |layer: &Descriptor| layer_of(store, source, layer, on_progress, stopped);
+    saved.iter().map(|saved| image(store, source, content, saved, &layer)).collect()
 }
 
 fn image(
@@ -41,6 +52,7 @@ fn image(
     source: &Path,
     content: &ArchiveContent,
     saved: &ManifestEntry,
+    layer_of: &dyn Fn(&Descriptor) -> Result<(Descriptor, Digest)>,
 ) -> Result<ImportedImage> {
     let config = config_of(store, source, content, &saved.config)?;
     let parsed: Config = serde_json::from_slice(&config)
@@ -55,16 +67,31 @@ fn image(
     for (path, diff) in paths.iter().zip(diffs) {
         let layer =
             blob(content, path).ok_or_else(|| invalid_source(source, format!("`{path}` is missing")))?;
-        let is = diff_id(store, source, layer)?;
+        let (layer, is) = layer_of(layer)?;
         if is != *diff {
             return Err(invalid_source(source, format!("the layer `{path}` is {is}, and should be {diff}")));
         }
-        layers.push(layer.clone());
+        layers.push(layer);
     }
     let config = store.put(&config, media::CONFIG)?;
     let descriptor = store.put_json(&Manifest::new(config, layers), media::MANIFEST)?;
     let names = saved.repo_tags.iter().flatten().filter_map(|name| name.parse::<Reference>().ok());
     Ok(ImportedImage { names: names.collect(), descriptor, kind: SourceKind::DockerArchive })
+}
+
+/// A blob as a layer that every tool takes, with its diff id.
+fn layer_of(
+    store: &Store,
+    source: &Path,
+    blob: &Descriptor,
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<(Descriptor, Digest)> {
+    let mut file = store.blob(&blob.digest)?;
+    if recompress::is_needed(&mut file).map_err(|error| unreadable(source, &error))? {
+        return recompress::recompress(store, source, file, on_progress, stopped);
+    }
+    Ok((blob.clone(), diff_id(store, source, blob)?))
 }
 
 /// A layer by its path; a layer that two images share is a link at times.

@@ -9,6 +9,7 @@ use super::archive::unreadable;
 use super::assemble::add_image;
 use super::errors::canceled;
 use super::imported::{ImportedImage, SourceKind};
+use super::recompress;
 use crate::config::{Config, History};
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -20,7 +21,7 @@ use jobc_container::decompress::decompressing_reader;
 use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
-/// Creates an image of an archive: the archive is its layer, byte for byte.
+/// Creates an image of an archive: the archive is its layer, byte for byte, unless it is compressed by xz or bzip2.
 pub(super) fn archive(
     store: &Store,
     source: &Path,
@@ -30,7 +31,11 @@ pub(super) fn archive(
     let failed = |error: &io::Error| {
         Error::new(Kind::Config, format!("cannot read `{}`: {}", source.display(), describe_io(error)))
     };
-    let file = File::open(source).map_err(|error| failed(&error))?;
+    let mut file = File::open(source).map_err(|error| failed(&error))?;
+    if recompress::is_needed(&mut file).map_err(|error| failed(&error))? {
+        let (layer, diff_id) = recompress::recompress(store, source, file, on_progress, stopped)?;
+        return one_layer(store, source, layer, diff_id);
+    }
     let total = file.metadata().map_err(|error| failed(&error))?.len();
     let writer = store.begin()?;
     let mut kept = StoringReader {
@@ -64,12 +69,7 @@ pub(super) fn archive(
     read.map_err(|error| unreadable(source, &error))?;
     let (size, begins) = (kept.writer.written(), kept.first_bytes);
     let digest = kept.writer.finish(None)?;
-    let media_type = match begins[..] {
-        [0x1f, 0x8b, ..] => media::LAYER_GZIP,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => media::LAYER_ZSTD,
-        _ => media::LAYER,
-    };
-    let layer = Descriptor::new(media_type, digest, size);
+    let layer = Descriptor::new(recompress::media_type(&begins), digest, size);
     one_layer(store, source, layer, hasher.finish())
 }
 
@@ -110,8 +110,8 @@ impl Read for StoringReader<'_, '_> {
             return Err(io::Error::other("canceled"));
         }
         let read = self.inner.read(buffer)?;
-        if self.first_bytes.len() < 4 {
-            self.first_bytes.extend_from_slice(&buffer[..read.min(4)]);
+        if self.first_bytes.len() < 6 {
+            self.first_bytes.extend_from_slice(&buffer[..read.min(6)]);
         }
         if let Err(error) = self.writer.write_all(&buffer[..read]) {
             self.write_error = Some(error);

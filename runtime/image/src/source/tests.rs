@@ -176,10 +176,72 @@ fn what_is_broken_says_so() {
     place.refused(&place.file("short.tar.gz", &short), "it ends too early");
     place.refused(&place.file("text", b"root:x:0:0\nroot\n"), "is not a readable archive");
     place.refused(&place.file("empty.tar", &tar(&[])), "is empty");
-    place.refused(&place.file("x.tar.xz", b"\xfd7zXZ\0"), "run `unxz` on it");
+    place.refused(&place.file("x.tar.xz", b"\xfd7zXZ\0"), "it ends too early");
+    place.refused(&place.file("x.tar.bz2", b"BZh9"), "it ends too early");
+    place.refused(&place.file("x.tar.bz2", b"BZh9rubbish"), "is not a readable archive");
     let saved = saved(&layer, &Digest::of(b"another"), &[]);
     place.refused(&place.file("swapped.tar", &saved), "and should be sha256:");
     place.refused(&place.directory.path().join("absent"), "no such file");
+}
+
+/// What a program of this host makes of a content; nothing where the program is absent.
+fn packed_by(program: &str, content: &[u8]) -> Option<Vec<u8>> {
+    use std::process::{Command, Stdio};
+    let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        eprintln!("skipped: {program} is not installed");
+        return None;
+    };
+    child.stdin.take().expect("a pipe").write_all(content).expect("written");
+    Some(child.wait_with_output().expect("an end").stdout)
+}
+
+#[test]
+fn xz_and_bzip2_become_layers_of_gzip() {
+    for program in ["xz", "bzip2"] {
+        let place = Place::new();
+        let layer = tar(&[("etc/os-release", b"ID=x")]);
+        let Some(packed) = packed_by(program, &layer) else { continue };
+        // A root file system, a layer of `docker save`, and all of `docker save`.
+        let saved = saved(&packed, &Digest::of(&layer), &["a:1"]);
+        let whole = packed_by(program, &saved).expect("packed");
+        for (name, bytes) in [("root", &packed), ("saved", &saved), ("whole", &whole)] {
+            let image = place.import(&place.file(name, bytes)).expect(name).remove(0);
+            let image = place.store.image(&image.descriptor, &Platform::here()).expect("an image");
+            assert_eq!(image.config.rootfs.diff_ids, [Digest::of(&layer)], "{program}, {name}");
+            let [blob] = &image.manifest.layers[..] else { panic!("{:?}", image.manifest.layers) };
+            assert_eq!(blob.media_type, media::LAYER_GZIP);
+            let mut bytes = Vec::new();
+            let mut blob = flate2::read::GzDecoder::new(place.store.blob(&blob.digest).expect("a blob"));
+            blob.read_to_end(&mut bytes).expect("gzip");
+            assert!(bytes == layer);
+        }
+        let truncated = place.file("truncated", &packed[..packed.len() - 9]);
+        let error = place.import(&truncated).expect_err("truncated");
+        assert!(error.message.contains("it ends too early"), "{error}");
+        assert_eq!(error.kind, Kind::Config);
+    }
+}
+
+#[test]
+fn absolute_names_are_below_the_root() {
+    let place = Place::new();
+    let archive = |names: &[&str]| {
+        let mut builder = tar::Builder::new(Vec::new());
+        for name in names {
+            let mut header = tar::Header::new_gnu();
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_size(0);
+            header.set_cksum();
+            builder.append(&header, &[][..]).expect("appended");
+        }
+        builder.into_inner().expect("an archive")
+    };
+    let kind =
+        |names: &[&str]| place.import(&place.file("a.tar", &archive(names))).map(|images| images[0].kind);
+    assert_eq!(kind(&["/", "/etc/passwd"]), Ok(SourceKind::RootFs));
+    assert_eq!(kind(&["//etc/passwd"]), Ok(SourceKind::RootFs));
+    assert_eq!(kind(&["/manifest.json"]).map_err(|error| error.kind), Err(Kind::Config), "an empty document");
 }
 
 #[test]

@@ -90,6 +90,11 @@ impl Store {
         Ok(())
     }
 
+    /// The file of a blob that is being fetched, there or not.
+    pub(crate) fn partial_path(&self, digest: &Digest) -> PathBuf {
+        self.root.join("partial").join(format!("{}-{}", digest.algorithm().name(), digest.hex()))
+    }
+
     /// Resumes a blob whose fetch was started before; [`Writer::written`] returns how much of it exists.
     ///
     /// Whoever fetches the same blob now has it first: this waits until they are done, and gives nothing if the blob is
@@ -100,8 +105,7 @@ impl Store {
     /// The disk fails.
     pub fn resume(&self, descriptor: &Descriptor) -> Result<Option<Writer<'_>>> {
         let digest = &descriptor.digest;
-        let name = format!("{}-{}", digest.algorithm().name(), digest.hex());
-        let path = self.root.join("partial").join(name);
+        let path = self.partial_path(digest);
         while !self.has(digest) {
             let opened =
                 File::options().read(true).write(true).create(true).truncate(false).mode(0o644).open(&path);

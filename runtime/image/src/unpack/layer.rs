@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::incoming::{IncomingBlob, wait_for_blob};
 use super::limits::Limits;
 use super::merge_layer;
 use super::partial::PartialDirectory;
@@ -35,10 +36,19 @@ pub(super) fn unpack(of: &Unpacker<'_>, layer: &Descriptor, diff_id: &Digest, ow
         return Ok(());
     };
     let files = part.path().join("files");
-    let left = fs::create_dir(&files)
-        .and_then(|()| Tree::layer(&files, owners))
-        .map_err(|error| failed(&error))
-        .and_then(|tree| fill_tree(of, layer, diff_id, tree))?;
+    let fill = || {
+        let tree = fs::create_dir(&files).and_then(|()| Tree::layer(&files, owners));
+        tree.map_err(|error| failed(&error)).and_then(|tree| fill_tree(of, layer, diff_id, tree))
+    };
+    let left = match fill() {
+        // Bytes that nobody has verified prove nothing: those of the whole blob decide.
+        Err(_) if of.is_incoming && !of.stopped.load(Ordering::Relaxed) => {
+            wait_for_blob(of.store, layer, of.stopped).map_err(|error| failed(&error))?;
+            part.clear().map_err(|error| failed(&error))?;
+            fill()?
+        }
+        other => other?,
+    };
     // Below the lowest layer there is nothing to link to.
     if let Some((name, target)) = left.external_links.first()
         && of.layers.first().is_some_and(|(_, lowest)| *lowest == diff_id)
@@ -67,7 +77,12 @@ fn fill_tree(
 ) -> Result<LayerSummary> {
     let failed = |error: io::Error| layer_error(of, layer, &error);
     let read = AtomicU64::new(0);
-    let blob = CountingReader { inner: of.store.blob(&layer.digest)?, count: &read };
+    let inner: Box<dyn Read + Send + '_> = if of.is_incoming {
+        Box::new(IncomingBlob::new(of.store, layer, of.stopped))
+    } else {
+        Box::new(of.store.blob(&layer.digest)?)
+    };
+    let blob = CountingReader { inner, count: &read };
     let mut hasher = Hasher::new(diff_id.algorithm());
     let content = decompressing_reader(BufReader::with_capacity(READ_SIZE, blob)).map_err(failed)?;
     let content = LimitedReader::new(content, of.limits.bytes, of.stopped);
@@ -123,7 +138,7 @@ fn layer_error(of: &Unpacker<'_>, layer: &Descriptor, error: &io::Error) -> Erro
 
 /// A file whose bytes are counted as they are read.
 struct CountingReader<'a> {
-    inner: fs::File,
+    inner: Box<dyn Read + Send + 'a>,
     count: &'a AtomicU64,
 }
 

@@ -29,14 +29,14 @@ type Names = Vec<Vec<u8>>;
 
 /// Writes what a layer leaves to those below it; bytes of paths as numbers, since they need be no text.
 pub(super) fn write_dependencies(directory: &Path, left: &LayerSummary) -> io::Result<()> {
-    let text =
-        serde_json::to_vec(&(&left.implied_directories, &left.external_links)).map_err(io::Error::other)?;
-    fs::write(directory.join("left.json"), text)
+    let mut file = io::BufWriter::new(File::create(directory.join("left.json"))?);
+    serde_json::to_writer(&mut file, &(&left.implied_directories, &left.external_links))?;
+    io::Write::flush(&mut file)
 }
 
 fn read_dependencies(directory: &Path) -> io::Result<LayerSummary> {
-    let text = fs::read(directory.join("left.json"))?;
-    let (implied, borrowed) = serde_json::from_slice(&text).map_err(io::Error::other)?;
+    let file = io::BufReader::new(File::open(directory.join("left.json"))?);
+    let (implied, borrowed) = serde_json::from_reader(file)?;
     Ok(LayerSummary { implied_directories: implied, external_links: borrowed, skipped_devices: Vec::new() })
 }
 

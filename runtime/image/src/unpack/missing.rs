@@ -21,7 +21,9 @@ impl Unpacker<'_> {
         // The largest first, so that the last to finish is not the one that started last.
         missing.sort_by_key(|(layer, _)| std::cmp::Reverse(layer.size));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = missing.len().min(cores).min(MAX_CONCURRENT);
+        // What waits for a network takes no core.
+        let most = if self.is_incoming { MAX_CONCURRENT } else { cores.min(MAX_CONCURRENT) };
+        let threads = missing.len().min(most);
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
             while let Some((layer, diff_id)) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {

@@ -85,7 +85,7 @@ impl PartialDirectory {
     }
 
     /// Removes what a killed process has left, and a directory of that name which is not whole.
-    fn clear(&self) -> io::Result<()> {
+    pub(super) fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.partial)? {
             remove_error(remove(&entry?.path()))?;
         }

@@ -23,6 +23,8 @@ pub(super) struct Unpacker<'a> {
     pub(super) stopped: &'a AtomicBool,
     /// Where the directories of layers are.
     pub(super) directory: PathBuf,
+    /// Whether blobs that are not in the store are being fetched, and waited for.
+    pub(super) is_incoming: bool,
 }
 
 impl<'a> Unpacker<'a> {
@@ -40,7 +42,16 @@ impl<'a> Unpacker<'a> {
         let layers = image.manifest.layers.iter().zip(diffs).enumerate();
         let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
         fs::create_dir_all(&directory).map_err(|error| store.write_error("write to", &error))?;
-        Ok(Self { store, image, layers, limits, progress: on_progress, stopped, directory })
+        Ok(Self {
+            store,
+            image,
+            layers,
+            limits,
+            progress: on_progress,
+            stopped,
+            directory,
+            is_incoming: false,
+        })
     }
 
     /// The directory of a layer.

@@ -34,6 +34,7 @@ pub(super) fn unpack(of: &Unpacker<'_>, maps: &IdMaps) -> Result<()> {
         platform: of.image.platform(),
         bytes: of.limits.bytes,
         entries: of.limits.entries,
+        is_incoming: of.is_incoming,
     };
     let (mut worker, _) = Worker::start(maps, &order, Stdio::null())?;
     worker.wait(of.stopped, &mut |message| match message {
@@ -94,7 +95,7 @@ fn enter_namespace(say: &dyn Fn(&WorkerMessage)) -> Result<WorkerRequest> {
 
 fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result<()> {
     match order {
-        WorkerRequest::Unpack { store, directory, image, platform, bytes, entries } => {
+        WorkerRequest::Unpack { store, directory, image, platform, bytes, entries, is_incoming } => {
             let store = Store::open(&store)?;
             let image = store.image(&image, &platform)?;
             let (limits, stopped) = (Limits { bytes, entries }, AtomicBool::new(false));
@@ -105,7 +106,8 @@ fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result
                 Progress::Note(text) => say(&WorkerMessage::Note(text)),
                 _ => {}
             };
-            Unpacker::new(&store, &image, &limits, &on_message, &stopped, directory)?.unpack(Owners::Mapped)
+            let unpacker = Unpacker::new(&store, &image, &limits, &on_message, &stopped, directory)?;
+            Unpacker { is_incoming, ..unpacker }.unpack(Owners::Mapped)
         }
         WorkerRequest::Pack { directory, pack } => {
             let output = rustix::stdio::stdout().as_fd().try_clone_to_owned().map(File::from);

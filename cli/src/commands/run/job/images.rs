@@ -231,7 +231,7 @@ impl Provider<'_> {
             }
             (PullPolicy::Missing | PullPolicy::Always, _) => {
                 let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
-                fetch.fetch(self.store, &reference, &here, self.progress)
+                fetch.fetch_unpacked(self.store, &reference, &here, self.progress, self.stopped)
             }
         }
     }
