@@ -46,6 +46,8 @@ pub struct Program {
     pub reply: Option<RawFd>,
     /// The other side of `reply`, where this process takes the listener.
     pub reply_writer: Option<OwnedFd>,
+    /// Whether the trampoline makes another process, which becomes the program.
+    pub makes_last: bool,
     /// Where the new process keeps the directory of its own attributes, for the trampoline ([`crate::labels`]).
     pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
@@ -177,11 +179,30 @@ impl Process {
         }
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
         let failed = refused.or_else(|| shared.failure());
-        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid, self.pidfd.as_fd()).err()) {
+        if let Some(error) = failed.or_else(|| shared.program_failure(self).err()) {
             let _ = self.wait();
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Goes on with the process that the trampoline has made, and takes the end of the one that made it.
+    ///
+    /// The number comes from a pipe that the new process has too, so it is believed only of a child of this process.
+    fn replace_by(&mut self, pid: u32) -> Result<()> {
+        let machine = |errno| Error::system("open the process in the container", errno);
+        let number = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or_else(|| machine(Errno::SRCH))?;
+        let pidfd =
+            rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).map_err(machine)?;
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), look).map_err(machine)?;
+        let first = std::mem::replace(&mut self.pidfd, pidfd);
+        self.pid = pid;
+        rustix::io::retry_on_intr(|| {
+            rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED)
+        })
+        .map(drop)
+        .map_err(machine)
     }
 
     /// Waits for the process's end.
@@ -357,14 +378,23 @@ impl SharedState {
     }
 
     /// The trampoline's report: nothing when the user's program runs.
-    fn program_failure(&mut self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
+    ///
+    /// `process` becomes the one that the trampoline makes, where it does.
+    fn program_failure(&mut self, process: &mut Process) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
         let machine = |errno| Error::system("read whether the program was started", errno);
+        let mut is_last = !program.makes_last;
         loop {
-            match report::wait(failure, pid).map_err(machine)? {
+            match report::wait(failure, process.pid).map_err(machine)? {
+                TrampolineReport::Started if !is_last => return Err(killed_before_birth()),
                 TrampolineReport::Started => return Ok(()),
+                TrampolineReport::Born(_) if is_last => return Err(machine(Errno::PROTO)),
+                TrampolineReport::Born(pid) => {
+                    process.replace_by(pid)?;
+                    is_last = true;
+                }
                 TrampolineReport::Failed(failure) => {
                     let name = program.arguments.first().map(|name| name.to_string_lossy());
                     return Err(failure.error(&name.unwrap_or_default()));
@@ -375,7 +405,7 @@ impl SharedState {
                     let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
                         return Err(listener::unexpected_listener());
                     };
-                    agent.hand_over(pid, pidfd, listener)?;
+                    agent.hand_over(process.pid, process.pidfd.as_fd(), listener)?;
                     rustix::io::write(&writer, &[LISTENER_TAKEN]).map_err(machine)?;
                 }
             }
@@ -452,6 +482,12 @@ extern "C" fn child_main(data: *mut c_void) -> ! {
         }
     }
     exit(125)
+}
+
+/// What it means that the trampoline ended without a word and without the process that it was to make.
+fn killed_before_birth() -> Error {
+    Error::new(Kind::System, "the process was killed before it entered the container's pid namespace")
+        .help("a memory limit below what a process needs does this")
 }
 
 fn explain_clone(launch: &Launch, errno: Errno) -> Error {

@@ -65,6 +65,7 @@ impl ContainerHook {
                 None,
                 state_file.as_raw_fd(),
                 None,
+                None,
             )?),
             _ => None,
         };

@@ -22,6 +22,7 @@ fn check(joined_before: Vec<JoinNamespace>, descriptors: Vec<OwnedFd>) -> String
             failure_writer: None,
             reply: None,
             reply_writer: None,
+            makes_last: false,
             attributes: None,
             arguments: CList::new(vec![c"/not/there".to_owned()]),
             environment: CList::new(Vec::new()),
