@@ -21,7 +21,7 @@ use crate::child::Child;
 use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
 use crate::namespaces::{JoinNamespace, Namespace};
-use crate::operation::Step;
+use crate::operation::{Operation, Step};
 use crate::trampoline::report::TrampolineReport;
 use crate::trampoline::{Failure, LISTENER_TAKEN, report};
 use jobc_sys::c_list::CList;
@@ -90,6 +90,9 @@ pub struct Process {
     pub pidfd: OwnedFd,
     shared: Option<Box<SharedState>>,
 }
+
+/// What it comes to if the process that joins namespaces first ends without a word.
+const KILLED_BEFORE_CLONE: Errno = Errno::CANCELED;
 
 /// What the child reads while it shares the parent's memory. It stays in place until the child has left.
 #[derive(Debug)]
@@ -264,6 +267,17 @@ impl Exit {
     }
 }
 
+impl Drop for SharedState {
+    fn drop(&mut self) {
+        // The child may have been killed while a hook that it had just made was in this memory too.
+        for step in &self.launch.steps {
+            if let Operation::Hook(hook) = &step.operation {
+                hook.program.wait_until_left();
+            }
+        }
+    }
+}
+
 impl SharedState {
     fn new(launch: Launch) -> Result<Box<Self>> {
         let stack = Stack::new()?;
@@ -313,6 +327,7 @@ impl SharedState {
             let flags = general::CLONE_VM | general::CLONE_VFORK | general::CLONE_FILES;
             let between = clone_args {
                 flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
+                parent_tid: 0,
                 stack: first.base as u64,
                 stack_size: first.size as u64,
                 pidfd: 0,
@@ -321,7 +336,10 @@ impl SharedState {
                 cgroup: 0,
                 ..self.clone
             };
-            self.clone.flags |= u64::from(general::CLONE_PARENT);
+            // The kernel writes the number before the new process runs: the one in between may be killed at any moment,
+            // and what it has made is found all the same.
+            self.clone.flags |= u64::from(general::CLONE_PARENT | general::CLONE_PARENT_SETTID);
+            self.clone.parent_tid = std::ptr::from_ref(&self.report.pid) as u64;
             self.clone.exit_signal = 0;
             // SAFETY: both stacks are this box's own, and it stays until both processes have left the memory.
             let between = unsafe { raw::clone3(&raw const between, join_and_clone, data) }?;
@@ -331,9 +349,11 @@ impl SharedState {
             );
             debug_assert!(status.is_ok());
             // Where there is a process an error is of its own steps, which it may have begun already.
-            match self.report.pid.load(Ordering::Acquire) {
-                0 => return Err(Errno::from_raw_os_error(self.report.errno.load(Ordering::Acquire))),
-                pid => (pid, self.report.pidfd.load(Ordering::Acquire)),
+            match (self.report.pid.load(Ordering::Acquire), self.report.errno.load(Ordering::Acquire)) {
+                (0, 0) => return Err(KILLED_BEFORE_CLONE),
+                (0, errno) => return Err(Errno::from_raw_os_error(errno)),
+                // SAFETY: a valid reference to this box's own; another process has had the kernel write it.
+                (pid, _) => (pid, unsafe { std::ptr::from_ref(&*self.pidfd).read_volatile() }),
             }
         } else {
             // SAFETY: the stack is this box's own, and it stays until the process has left the memory.
@@ -425,12 +445,8 @@ extern "C" fn join_and_clone(data: *mut c_void) -> ! {
         .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
         // SAFETY: the second stack is the box's own too.
         .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, child_main, data) });
-    match made {
-        Ok(pid) => {
-            shared.report.pid.store(pid, Ordering::Release);
-            shared.report.pidfd.store(*shared.pidfd, Ordering::Release);
-        }
-        Err(errno) => shared.report.errno.store(errno.raw_os_error(), Ordering::Release),
+    if let Err(errno) = made {
+        shared.report.errno.store(errno.raw_os_error(), Ordering::Release);
     }
     exit(0)
 }
@@ -500,6 +516,8 @@ fn explain_clone(launch: &Launch, errno: Errno) -> Error {
         ),
         Errno::NOSPC | Errno::USERS => error
             .help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
+        KILLED_BEFORE_CLONE => error
+            .help("the process that joins the namespaces was killed; a memory limit below what it needs does this"),
         Errno::AGAIN => error.help("the limit of processes (ulimit -u, or pids.max) is reached"),
         Errno::BUSY | Errno::OPNOTSUPP => error
             .help("the cgroup cannot hold processes; check whether it has children with controllers"),
