@@ -1,6 +1,7 @@
 """Checks 4, 5, 6 and 8: inherited file descriptors, the runtime's own program, privileges, seccomp."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -208,3 +209,38 @@ def memory_of_the_runtime(fixture):
     out = fixture.end(started, name)
     if "environ" in (out or ""):
         yield f"the environment of the runtime can be read from inside: {out.split()[0]}"
+
+
+@check(8, "nothing of the runtime can be traced during exec", mutations=("environment",))
+def traced(fixture):
+    """A program with CAP_SYS_PTRACE inside attaches to each process of `exec`: none has more rights than the program that follows.
+
+    As root there is no user namespace, so that CAP_SYS_PTRACE overrides the dumpable flag. Profiles that the runtime needs
+    CAP_SYS_ADMIN to load are part of it."""
+    profile = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": [ARCH],
+               "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95}]}
+
+    def configure(config, promise, with_profile):
+        capabilities(config, "CAP_SYS_PTRACE")
+        config["process"]["noNewPrivileges"] = promise
+        if with_profile:
+            config["linux"]["seccomp"] = profile
+
+    attached = 0
+    for promise, with_profile in ((True, False), (False, False), (False, True), (True, True)):
+        started, name = fixture.start(["attach", "4"], lambda config, p=promise, w=with_profile: configure(config, p, w))
+        if not started:
+            yield name
+            return
+        while started.poll() is None:
+            fixture.runtime.call("exec", name, "/inside", "hello", seconds=10)
+        out = fixture.end(started, name) or ""
+        count = re.search(r"attached (\d+), beyond (\d+)", out)
+        if count is None:
+            yield f"the attack did not end: {out!r}"
+            continue
+        attached += int(count[1])
+        if int(count[2]):
+            yield f"noNewPrivileges {promise}, seccomp {with_profile}: {out.splitlines()[0]}"
+    if not attached:
+        fixture.harness.note("no process could be attached to")

@@ -42,12 +42,9 @@ RULES = [
     Rule("terminal-size", "crun|runc", "terminal", "the size is that of the user's terminal; `consoleSize` is for a container without one. "
          "runc starts with `consoleSize`, and a program that reads the size at once may see it", theirs=r".*\n20 70\n.*"),
     # Cgroups
-    Rule(".*", ".*", r"outside\.cgroup\.(blkio|cpu|cpuacct|cpuset|freezer|memory|name=systemd|pids)(/.*)?",
-         "ours creates a cgroup where the configuration has a limit, others in every hierarchy", ours="/|elsewhere|None"),
     Rule(".*", "crun", r"outside\.cgroup\.", "crun does not see the v2 half of a hybrid tree here; ours keeps a cgroup there for kill and freeze"),
     Rule(".*", ".*", r"outside\.cgroup\.devices/devices.list", "the default devices of the specification, /dev/console among them; runc has /dev/net/tun instead",
          theirs=".*"),
-    Rule("cgroup-namespace-shared", ".*", r"cgroup\..*", "ours creates a cgroup where the configuration has a limit, others in every hierarchy", ours="/"),
     Rule("cgroup-namespace-shared", "crun", "cgroup\\.?", "crun does not see the v2 half of a hybrid tree here"),
     Rule("memory-unlimited", "crun", "failed", "crun 1.8 writes a pids limit of -1 as a number"),
     Rule("cpu-shares-min", "crun", "failed", "crun 1.8 writes a quota of -1 as an unsigned number"),

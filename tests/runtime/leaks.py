@@ -9,6 +9,7 @@ import contextlib
 import copy
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -163,6 +164,22 @@ class Leaks:
             if self.runtime.state(f"killed-{number}") is not None:
                 yield f"start {number}: its state is left: {result.stderr.strip()}"
 
+    def unrecorded(self, times):
+        """A start that was killed after it had made its cgroups and before it recorded which: the state has only config.json."""
+        if self.account:
+            return
+        place = self.bundle("unrecorded", ["/bin/true"])
+        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup" in line]
+        for number in range(times):
+            state = self.runtime.states / f"unrecorded-{number}"
+            state.mkdir(mode=0o700)
+            shutil.copy(place / "config.json", state)
+            for mount in mounts:
+                Path(mount, self.group).mkdir()
+            result = self.runtime.call("delete", "--force", state.name, seconds=SECONDS)
+            if result.returncode:
+                yield f"`delete` exits with {result.returncode}: {result.stderr.strip()}"
+
 
 def main():
     harness = Harness("leaks", __doc__.split("\n", maxsplit=1)[0])
@@ -184,7 +201,7 @@ def main():
         leaks = Leaks(runtime, Roots(directory, harness.tool("busybox")), directory, account)
         before = snapshot(runtime, leaks.group)
         for name, attempt, times in (("failing starts", leaks.failing, options.failing), ("runs", leaks.runs, options.runs),
-                                     ("killed starts", leaks.killed, options.killed)):
+                                     ("killed starts", leaks.killed, options.killed), ("unrecorded cgroups", leaks.unrecorded, 1)):
             if harness.wants(name) and times:
                 started_at = time.monotonic()
                 problems = list(attempt(times))

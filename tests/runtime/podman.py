@@ -6,6 +6,7 @@ podman keeps its images and states in the test's own directory; the only image i
 
 import json
 import os
+import re
 import subprocess
 import tarfile
 import time
@@ -191,6 +192,15 @@ def update(podman):
         if not seen & values:
             yield f"{what}: {sorted(seen)}"
     yield from expect(podman("stats", "--no-stream", "--format", "{{.Name}} {{.MemUsage}} {{.PIDs}}", "updated"), 0, "MB 1")
+    # CPU time is counted in a cgroup v1 hierarchy of its own.
+    yield from expect(podman("exec", "updated", "sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"), 0)
+    usage = podman("stats", "--no-stream", "--format", "{{.CPUPerc}}", "updated").stdout.strip()
+    if not re.fullmatch(r"\d+\.\d+%", usage) or float(usage.rstrip("%")) == 0:
+        yield f"`podman stats` shows the CPU usage {usage!r}"
+    groups = Path(f"/proc/{name}/cgroup").read_text().splitlines()
+    own = {line.split(":", 2)[2] for line in groups if not line.startswith("0::")}
+    if len(own) > 1:
+        yield f"not one cgroup in every hierarchy: {groups}"
     yield from expect(podman("exec", "updated", "true"), 0)
     yield from expect(podman("rm", "--force", "--time", "0", "updated"), 0)
 

@@ -132,8 +132,13 @@ pub fn delete(store: &Store, id: &Id, force: bool) -> Result<Vec<Error>> {
     };
     match entry.read() {
         Ok(Some(record)) => Container::from_record(entry, record).delete(force),
-        // The command that made the directory was killed before it had made anything else.
-        Ok(None) => entry.remove().map(|()| vec![]),
+        // The command that made the directory was killed before it had a process. What it has made of groups is empty.
+        Ok(None) => {
+            if let Ok(spec) = config(entry.path()) {
+                let _ = groups::remove_unrecorded(id.as_ref(), &spec);
+            }
+            entry.remove().map(|()| vec![])
+        }
         Err(_) if force => entry.remove().map(|()| vec![]),
         Err(error) => Err(error),
     }

@@ -113,6 +113,7 @@ fn user_namespace(maps: &IdMaps) -> Result<OwnedFd> {
             failure_writer: None,
             reply: None,
             reply_writer: None,
+            makes_last: false,
             attributes: None,
             arguments: CList::new(Vec::new()),
             environment: CList::new(Vec::new()),

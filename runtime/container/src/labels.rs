@@ -112,7 +112,8 @@ impl Label {
 
     /// The step that makes the attributes ready.
     pub fn attributes(&self) -> (&'static str, Attributes) {
-        (self.field.pointer(), Attributes { at: self.attributes.as_raw_fd(), module: self.field.module() })
+        let at = self.attributes.as_raw_fd();
+        (self.field.pointer(), Attributes { at, module: self.field.module(), is_own_mount: true })
     }
 }
 
@@ -197,9 +198,16 @@ pub(crate) fn refused(errno: Errno) -> Error {
 pub struct Attributes {
     at: Fd,
     module: &'static str,
+    is_own_mount: bool,
 }
 
 impl Attributes {
+    /// The same as a directory of the host's /proc, for a process that no other one in the container sees: it needs no
+    /// privilege. The file descriptor must be closed before there is one that they see.
+    pub fn in_place(self) -> Self {
+        Self { is_own_mount: false, ..self }
+    }
+
     /// Opens it in the /proc that is there, and makes it a mount of its own.
     pub fn carry_out<K: Kernel>(self, child: &mut Child<'_, K>) -> std::result::Result<(), Errno> {
         let kernel = child.kernel;
@@ -209,6 +217,11 @@ impl Attributes {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let directory = kernel.open(proc, c"thread-self/attr", flags, Mode::empty(), resolve)?;
+        if !self.is_own_mount {
+            kernel.replace(directory, self.at)?;
+            kernel.close(directory);
+            return Ok(());
+        }
         let alone = kernel.clone_tree(directory, c"", false)?;
         kernel.close(directory);
         kernel.replace(alone, self.at)?;

@@ -21,6 +21,9 @@ pub struct Options {
     pub systemd_cgroup: bool,
     /// For whom a scope of this user's systemd is wanted, where limits have no other place ([`crate::scope`]).
     pub scope: Option<ScopeOwner>,
+    /// Make a group in every cgroup v1 hierarchy, as runc does: callers such as podman look for them there. A container
+    /// without a cgroup namespace of its own always gets them.
+    pub every_hierarchy: bool,
     /// Make no cgroup v1 group only to count disk I/O: the count is not needed.
     pub skip_io_accounting: bool,
     /// The first process reads one byte here before it executes the program; the end of the file means: end.

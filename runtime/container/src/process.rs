@@ -21,7 +21,7 @@ use crate::child::Child;
 use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
 use crate::namespaces::{JoinNamespace, Namespace};
-use crate::operation::Step;
+use crate::operation::{Operation, Step};
 use crate::trampoline::report::TrampolineReport;
 use crate::trampoline::{Failure, LISTENER_TAKEN, report};
 use jobc_sys::c_list::CList;
@@ -46,6 +46,8 @@ pub struct Program {
     pub reply: Option<RawFd>,
     /// The other side of `reply`, where this process takes the listener.
     pub reply_writer: Option<OwnedFd>,
+    /// Whether the trampoline makes another process, which becomes the program.
+    pub makes_last: bool,
     /// Where the new process keeps the directory of its own attributes, for the trampoline ([`crate::labels`]).
     pub attributes: Option<OwnedFd>,
     /// The arguments, with the program's name first.
@@ -88,6 +90,9 @@ pub struct Process {
     pub pidfd: OwnedFd,
     shared: Option<Box<SharedState>>,
 }
+
+/// What it comes to if the process that joins namespaces first ends without a word.
+const KILLED_BEFORE_CLONE: Errno = Errno::CANCELED;
 
 /// What the child reads while it shares the parent's memory. It stays in place until the child has left.
 #[derive(Debug)]
@@ -177,11 +182,30 @@ impl Process {
         }
         let Some(mut shared) = self.shared.take() else { return Ok(()) };
         let failed = refused.or_else(|| shared.failure());
-        if let Some(error) = failed.or_else(|| shared.program_failure(self.pid, self.pidfd.as_fd()).err()) {
+        if let Some(error) = failed.or_else(|| shared.program_failure(self).err()) {
             let _ = self.wait();
             return Err(error);
         }
         Ok(())
+    }
+
+    /// Goes on with the process that the trampoline has made, and takes the end of the one that made it.
+    ///
+    /// The number comes from a pipe that the new process has too, so it is believed only of a child of this process.
+    fn replace_by(&mut self, pid: u32) -> Result<()> {
+        let machine = |errno| Error::system("open the process in the container", errno);
+        let number = rustix::process::Pid::from_raw(pid.cast_signed()).ok_or_else(|| machine(Errno::SRCH))?;
+        let pidfd =
+            rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).map_err(machine)?;
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), look).map_err(machine)?;
+        let first = std::mem::replace(&mut self.pidfd, pidfd);
+        self.pid = pid;
+        rustix::io::retry_on_intr(|| {
+            rustix::process::waitid(WaitId::PidFd(first.as_fd()), WaitIdOptions::EXITED)
+        })
+        .map(drop)
+        .map_err(machine)
     }
 
     /// Waits for the process's end.
@@ -243,6 +267,17 @@ impl Exit {
     }
 }
 
+impl Drop for SharedState {
+    fn drop(&mut self) {
+        // The child may have been killed while a hook that it had just made was in this memory too.
+        for step in &self.launch.steps {
+            if let Operation::Hook(hook) = &step.operation {
+                hook.program.wait_until_left();
+            }
+        }
+    }
+}
+
 impl SharedState {
     fn new(launch: Launch) -> Result<Box<Self>> {
         let stack = Stack::new()?;
@@ -292,6 +327,7 @@ impl SharedState {
             let flags = general::CLONE_VM | general::CLONE_VFORK | general::CLONE_FILES;
             let between = clone_args {
                 flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
+                parent_tid: 0,
                 stack: first.base as u64,
                 stack_size: first.size as u64,
                 pidfd: 0,
@@ -300,7 +336,10 @@ impl SharedState {
                 cgroup: 0,
                 ..self.clone
             };
-            self.clone.flags |= u64::from(general::CLONE_PARENT);
+            // The kernel writes the number before the new process runs: the one in between may be killed at any moment,
+            // and what it has made is found all the same.
+            self.clone.flags |= u64::from(general::CLONE_PARENT | general::CLONE_PARENT_SETTID);
+            self.clone.parent_tid = std::ptr::from_ref(&self.report.pid) as u64;
             self.clone.exit_signal = 0;
             // SAFETY: both stacks are this box's own, and it stays until both processes have left the memory.
             let between = unsafe { raw::clone3(&raw const between, join_and_clone, data) }?;
@@ -310,9 +349,11 @@ impl SharedState {
             );
             debug_assert!(status.is_ok());
             // Where there is a process an error is of its own steps, which it may have begun already.
-            match self.report.pid.load(Ordering::Acquire) {
-                0 => return Err(Errno::from_raw_os_error(self.report.errno.load(Ordering::Acquire))),
-                pid => (pid, self.report.pidfd.load(Ordering::Acquire)),
+            match (self.report.pid.load(Ordering::Acquire), self.report.errno.load(Ordering::Acquire)) {
+                (0, 0) => return Err(KILLED_BEFORE_CLONE),
+                (0, errno) => return Err(Errno::from_raw_os_error(errno)),
+                // SAFETY: a valid reference to this box's own; another process has had the kernel write it.
+                (pid, _) => (pid, unsafe { std::ptr::from_ref(&*self.pidfd).read_volatile() }),
             }
         } else {
             // SAFETY: the stack is this box's own, and it stays until the process has left the memory.
@@ -357,14 +398,23 @@ impl SharedState {
     }
 
     /// The trampoline's report: nothing when the user's program runs.
-    fn program_failure(&mut self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
+    ///
+    /// `process` becomes the one that the trampoline makes, where it does.
+    fn program_failure(&mut self, process: &mut Process) -> Result<()> {
         let program = &mut self.launch.program;
         drop(program.failure_writer.take());
         let Some(failure) = &program.failure else { return Ok(()) };
         let machine = |errno| Error::system("read whether the program was started", errno);
+        let mut is_last = !program.makes_last;
         loop {
-            match report::wait(failure, pid).map_err(machine)? {
+            match report::wait(failure, process.pid).map_err(machine)? {
+                TrampolineReport::Started if !is_last => return Err(killed_before_birth()),
                 TrampolineReport::Started => return Ok(()),
+                TrampolineReport::Born(_) if is_last => return Err(machine(Errno::PROTO)),
+                TrampolineReport::Born(pid) => {
+                    process.replace_by(pid)?;
+                    is_last = true;
+                }
                 TrampolineReport::Failed(failure) => {
                     let name = program.arguments.first().map(|name| name.to_string_lossy());
                     return Err(failure.error(&name.unwrap_or_default()));
@@ -375,7 +425,7 @@ impl SharedState {
                     let (Some(agent), Some(writer)) = (&self.launch.agent, writer) else {
                         return Err(listener::unexpected_listener());
                     };
-                    agent.hand_over(pid, pidfd, listener)?;
+                    agent.hand_over(process.pid, process.pidfd.as_fd(), listener)?;
                     rustix::io::write(&writer, &[LISTENER_TAKEN]).map_err(machine)?;
                 }
             }
@@ -395,12 +445,8 @@ extern "C" fn join_and_clone(data: *mut c_void) -> ! {
         .try_for_each(|join| Linux.setns(join.fd, join.kind.flag()))
         // SAFETY: the second stack is the box's own too.
         .and_then(|()| unsafe { raw::clone3(&raw const shared.clone, child_main, data) });
-    match made {
-        Ok(pid) => {
-            shared.report.pid.store(pid, Ordering::Release);
-            shared.report.pidfd.store(*shared.pidfd, Ordering::Release);
-        }
-        Err(errno) => shared.report.errno.store(errno.raw_os_error(), Ordering::Release),
+    if let Err(errno) = made {
+        shared.report.errno.store(errno.raw_os_error(), Ordering::Release);
     }
     exit(0)
 }
@@ -454,6 +500,12 @@ extern "C" fn child_main(data: *mut c_void) -> ! {
     exit(125)
 }
 
+/// What it means that the trampoline ended without a word and without the process that it was to make.
+fn killed_before_birth() -> Error {
+    Error::new(Kind::System, "the process was killed before it entered the container's pid namespace")
+        .help("a memory limit below what a process needs does this")
+}
+
 fn explain_clone(launch: &Launch, errno: Errno) -> Error {
     let names = crate::namespaces::flag_names(launch.namespaces);
     let error =
@@ -464,6 +516,8 @@ fn explain_clone(launch: &Launch, errno: Errno) -> Error {
         ),
         Errno::NOSPC | Errno::USERS => error
             .help("a limit of /proc/sys/user/max_*_namespaces, or the depth of user namespaces, is reached"),
+        KILLED_BEFORE_CLONE => error
+            .help("the process that joins the namespaces was killed; a memory limit below what it needs does this"),
         Errno::AGAIN => error.help("the limit of processes (ulimit -u, or pids.max) is reached"),
         Errno::BUSY | Errno::OPNOTSUPP => error
             .help("the cgroup cannot hold processes; check whether it has children with controllers"),

@@ -156,6 +156,7 @@ fn remove_as_container(directory: &Path) -> Result<Exit> {
             secret_environment: crate::secret::SecretEnvironment::default(),
             filter: None,
             label: None,
+            birth: None,
         },
         descriptors: Vec::new(),
         report: None,

@@ -19,6 +19,7 @@
 //!   refuse what was not there, and C libraries fall back on `ENOSYS` alone.
 
 mod condition;
+pub(crate) mod decide;
 mod numbers;
 mod search;
 #[cfg(test)]
@@ -64,6 +65,8 @@ pub struct Program {
     pub unknown: Vec<String>,
     /// The capabilities to go on with where the right to load it was kept for that alone: without no-new-privileges.
     pub rights_after: Option<CapabilityBits>,
+    /// The same without that right: what the program itself will have.
+    pub rights_without: Option<CapabilityBits>,
 }
 
 /// Makes the filter of a profile.
@@ -98,7 +101,13 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
     if notifies {
         check_agent(profile)?;
     }
-    Ok(Program { instructions, flags: flags(profile, notifies), unknown, rights_after: None })
+    Ok(Program {
+        instructions,
+        flags: flags(profile, notifies),
+        unknown,
+        rights_after: None,
+        rights_without: None,
+    })
 }
 
 impl Program {

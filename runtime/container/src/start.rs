@@ -15,6 +15,7 @@ use crate::process::{self, Launch, Process};
 use crate::seccomp::Program as Filter;
 use crate::secret::SecretEnvironment;
 use crate::trampoline;
+use crate::trampoline::birth::Birth;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::id_map::IdMaps;
@@ -72,6 +73,8 @@ pub struct Program {
     pub filter: Option<Filter>,
     /// What a security module is to make of it; set by the trampoline.
     pub label: Option<Label>,
+    /// How the trampoline makes the process that becomes the program; `None` where it does itself.
+    pub birth: Option<Birth>,
 }
 
 /// When a filter is loaded.
@@ -145,6 +148,7 @@ impl PreparedProcess {
             label,
             failure_writer.as_raw_fd(),
             reply,
+            program.birth,
         )?;
         let trees = id_mapped::create_mounts(&mut steps)?;
         let mut needed = vec![image.as_raw_fd(), failure_writer.as_raw_fd()];
@@ -196,6 +200,7 @@ impl PreparedProcess {
                 failure_writer: Some(failure_writer),
                 reply,
                 reply_writer,
+                makes_last: program.birth.is_some(),
                 attributes: program.label.map(|label| label.attributes),
                 arguments: CList::new(program.arguments),
                 environment: CList::new(program.environment),

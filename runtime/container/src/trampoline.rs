@@ -23,6 +23,7 @@
 //! The second `execve` makes a start longer by some 40 microseconds (`time_to_pass` in the tests), the making of the
 //! image by 10 to 25.
 
+pub mod birth;
 mod code;
 mod image;
 pub mod report;
@@ -36,6 +37,7 @@ use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io::Errno;
 
 use crate::seccomp::Program;
+use birth::Birth;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// The name of the file in memory; `/proc/self/exe` shows `/memfd:jobc-exec` for the moment it runs.
@@ -71,6 +73,8 @@ pub struct Label<'a> {
 /// [`Failure::LISTENER`] with the listener's number to `report`, and continues when it reads [`LISTENER_TAKEN`] from `reply`. At
 /// its end, at another byte and after 30 seconds it exits with 125.
 ///
+/// With `birth`, the trampoline makes a second process that becomes the program, and ends ([`birth`]).
+///
 /// The trampoline must not execute itself without end where a candidate is `/proc/self/exe`, or a script whose
 /// interpreter is. The second time `report` is closed, and that is how it knows: it prints a message on standard error
 /// and exits with 126.
@@ -83,8 +87,9 @@ pub fn build(
     label: Option<Label<'_>>,
     report: RawFd,
     reply: Option<RawFd>,
+    birth: Option<Birth>,
 ) -> Result<OwnedFd> {
-    let image = image::build_image(code::bytes(), candidates, filter, label, report, reply);
+    let image = image::build_image(code::bytes(), candidates, filter, label, report, reply, birth);
     let file = executable_memory().map_err(refused)?;
     fill(&file, &image).map_err(|errno| Error::system("write the program that starts the user's", errno))?;
     Ok(file)
@@ -127,6 +132,8 @@ pub enum Failure {
     Filter(Errno),
     /// The kernel refused the security module's label.
     Label(Errno),
+    /// The kernel did not make the second process of the trampoline, or not its session.
+    Birth(Errno),
     /// The kernel did not execute the trampoline with the program's arguments and environment.
     Start(Errno),
     /// A step between the start and the trampoline failed. The process that carries out the steps reports it itself.
@@ -141,9 +148,10 @@ impl Failure {
     pub fn of(report: [u8; Self::SIZE]) -> Self {
         let code = u32::from_ne_bytes(report);
         let errno = Errno::from_raw_os_error((code & 0xfff).max(1).cast_signed());
-        match code & (Self::FILTER | Self::STEP | Self::LABEL | Self::START) {
+        match code & (Self::FILTER | Self::STEP | Self::LABEL | Self::START | Self::BIRTH) {
             0 => Self::Exec(errno),
             Self::START => Self::Start(errno),
+            Self::BIRTH => Self::Birth(errno),
             Self::STEP => Self::Step(errno),
             Self::LABEL => Self::Label(errno),
             _ => Self::Filter(errno),
@@ -158,6 +166,7 @@ impl Failure {
             Self::Label(errno) => (errno, Self::LABEL),
             Self::Step(errno) => (errno, Self::STEP),
             Self::Start(errno) => (errno, Self::START),
+            Self::Birth(errno) => (errno, Self::BIRTH),
         };
         (errno.raw_os_error().unsigned_abs() | bit).to_ne_bytes()
     }
@@ -173,6 +182,9 @@ impl Failure {
 
     /// The bit of a report for the trampoline's own start.
     const START: u32 = 0x10_0000;
+
+    /// The bit of a report for the making of the second process.
+    const BIRTH: u32 = 0x20_0000;
 
     /// The bit of a report that is none of a failure: the other bits below are the number of the filter's listener.
     pub const LISTENER: u32 = 0x8_0000;
@@ -212,6 +224,15 @@ impl Failure {
                     Errno::TOOBIG => error.at("/process/args").help(
                         "arguments and environment together may take a quarter of the stack's limit, at most 6 MiB; write some to a file",
                     ),
+                    _ => error,
+                }
+            }
+            Self::Birth(errno) => {
+                let error = Error::system("make the process in the container's pid namespace", errno);
+                match errno {
+                    Errno::AGAIN => error.help("the process limits (`pids`, RLIMIT_NPROC) must allow two more processes during the start"),
+                    // A pid namespace whose first process has ended takes no other (pid_namespaces(7)).
+                    Errno::NOMEM => error.help("the container has ended meanwhile, or memory is used up"),
                     _ => error,
                 }
             }

@@ -154,6 +154,7 @@ fn create_container(
             allow_unenforced: create.allow_unenforced,
             without_cgroup: groups == CgroupManager::Disabled,
             systemd_cgroup: groups == CgroupManager::Systemd,
+            every_hierarchy: true,
             skip_io_accounting: true,
             preserve_fds: create.preserve_fds + listen_fds,
             keep_keyring: create.no_new_keyring,

@@ -86,6 +86,7 @@ impl Plan {
             limits.writable = rest;
             let devices = rules.clone().filter(|_| hierarchy.controllers.contains(&Controller::Devices));
             let wanted = !inside.is_empty()
+                || request.every_hierarchy
                 // A unit's processes are together wherever systemd looks for them.
                 || request.unit.is_some()
                 || devices.is_some()
@@ -177,6 +178,13 @@ impl Plan {
     pub(crate) fn would_use_delegated_group(layout: &Layout, request: &CgroupRequest<'_>) -> bool {
         let allowed = CgroupRequest { allow_unenforced: true, ..*request };
         Self::of(layout, &allowed).is_ok_and(|plan| plan.lacks_group)
+    }
+
+    /// Removes those of the groups that are there and have no process; the groups above them stay.
+    pub(crate) fn remove_empty(&self) {
+        for group in &self.groups {
+            let _ = rustix::fs::rmdir(group.directory());
+        }
     }
 
     /// What is done, one line a step, for users.

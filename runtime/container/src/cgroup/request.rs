@@ -24,6 +24,9 @@ pub struct CgroupRequest<'a> {
     /// Who owns the group inside the container: the host's numbers for its root, where it has a user namespace and
     /// may write to its groups.
     pub owner: Option<(u32, u32)>,
+    /// Whether it gets a group in every cgroup v1 hierarchy, not only where one is needed: for callers that look for
+    /// one there, and for a container that sees the paths of its groups.
+    pub every_hierarchy: bool,
     /// Whether its disk usage will be reported.
     pub counts_io: bool,
     /// Whether the container has a user namespace of its own, in which no process can make a device node (mknod(2)).

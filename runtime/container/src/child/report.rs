@@ -52,8 +52,6 @@ pub struct Report {
     pub(crate) listener_taken: AtomicU32,
     /// The process id, as the parent sees it, where another process made the child for it.
     pub(crate) pid: AtomicU32,
-    /// The pidfd that goes with it.
-    pub(crate) pidfd: AtomicI32,
 }
 
 pub(crate) const GONE: u32 = 0;
@@ -84,7 +82,6 @@ impl Report {
             listener: AtomicI32::new(-1),
             listener_taken: AtomicU32::new(0),
             pid: AtomicU32::new(0),
-            pidfd: AtomicI32::new(-1),
         }
     }
 

@@ -66,6 +66,8 @@ struct CgroupConfig<'a> {
     resources: Option<&'a LinuxResources>,
     user_namespace: bool,
     owner: Option<(u32, u32)>,
+    /// Whether the container sees its groups as the root of what it is in.
+    own_namespace: bool,
 }
 
 impl<'a> CgroupConfig<'a> {
@@ -87,6 +89,11 @@ impl<'a> CgroupConfig<'a> {
             resources: linux.and_then(|linux| linux.resources().as_ref()),
             user_namespace: user || machine.in_user_namespace,
             owner,
+            own_namespace: linux
+                .and_then(|linux| linux.namespaces().as_ref())
+                .into_iter()
+                .flatten()
+                .any(|namespace| namespace.typ() == LinuxNamespaceType::Cgroup && namespace.path().is_none()),
         })
     }
 
@@ -99,6 +106,7 @@ impl<'a> CgroupConfig<'a> {
             resources: self.resources,
             allow_unenforced: options.allow_unenforced,
             owner: self.owner,
+            every_hierarchy: options.every_hierarchy || !self.own_namespace,
             counts_io: !options.skip_io_accounting,
             user_namespace: self.user_namespace,
         }
@@ -364,6 +372,18 @@ pub(crate) fn attach_by_systemd(record: &Record, first: u32, pid: u32) -> Result
     let (mut systemd, (unit, below)) =
         Systemd::connect(true).ok().and_then(of_user).map_or_else(of_machine, Ok)?;
     systemd.attach(&unit, &below, pid)
+}
+
+/// Removes the empty cgroups of a container whose creation was killed before it was recorded which they are.
+///
+/// Only the container's own groups: those above them may be somebody else's. A start removes an empty group at its path
+/// just so.
+pub(super) fn remove_unrecorded(id: &str, spec: &Spec) -> Result<()> {
+    let options =
+        Options { id: id.to_owned(), allow_unenforced: true, every_hierarchy: true, ..Options::default() };
+    let (machine, layout) = (Host::read()?, Layout::detect()?);
+    Plan::of(&layout, &CgroupConfig::of(spec, &machine)?.request(&options))?.remove_empty();
+    Ok(())
 }
 
 /// Ends the unit of a container whose processes have ended, as far as it is there still.

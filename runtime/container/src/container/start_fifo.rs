@@ -76,6 +76,7 @@ pub fn release(directory: &Path, program: &str, pid: u32, agent: Option<&Agent>)
     let _ = rustix::fs::unlink(directory.join(OUTCOME_FIFO));
     match received {
         TrampolineReport::Failed(failure) => Err(failure.error(program)),
+        TrampolineReport::Born(_) => Err(machine("read the outcome fifo next to")(Errno::PROTO)),
         TrampolineReport::Listener(_) => Err(listener::unexpected_listener()),
         TrampolineReport::Started => Ok(()),
     }

@@ -17,7 +17,7 @@ use crate::trampoline;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::syscall::Kernel;
-use jobc_sys::syscall::hook::HookProgram;
+use jobc_sys::syscall::hook::{HookProgram, Occupied};
 use jobc_sys::syscall::stack::Stack;
 
 /// A hook of the stages `createContainer` and `startContainer`, ready to be executed without allocating.
@@ -65,6 +65,7 @@ impl ContainerHook {
                 None,
                 state_file.as_raw_fd(),
                 None,
+                None,
             )?),
             _ => None,
         };
@@ -79,6 +80,7 @@ impl ContainerHook {
                 image,
                 timeout_ms: i32::try_from(milliseconds).unwrap_or(i32::MAX),
                 stack: Stack::new()?,
+                occupied: Occupied::default(),
             },
         })
     }

@@ -65,7 +65,7 @@ fn mounts_that_take_a_label_get_it() {
 
 #[test]
 fn the_attributes_are_a_mount_of_their_own_whatever_is_refused() {
-    let step = Attributes { at: 9, module: "AppArmor" };
+    let step = Attributes { at: 9, module: "AppArmor", is_own_mount: true };
     let carry_out = |kernel: &RecordingKernel| step.carry_out(&mut Child::new(kernel, &Report::new(), false));
     let kernel = RecordingKernel::default();
     carry_out(&kernel).expect("carried out");

@@ -351,6 +351,7 @@ fn console(spec: &Spec, options: &Options) -> Result<Option<crate::terminal::con
         (u16::try_from(size.height()).unwrap_or(u16::MAX), u16::try_from(size.width()).unwrap_or(u16::MAX))
     });
     Ok(Some(crate::terminal::console::Console {
+        controlling: true,
         socket: socket.as_raw_fd(),
         size: options.window_size.or(size),
         uid: process.user().uid(),

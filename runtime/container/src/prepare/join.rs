@@ -6,7 +6,9 @@
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use oci_spec::runtime::{Process, Spec};
+use oci_spec::runtime::{
+    LinuxSchedulerFlag, LinuxSchedulerPolicy, LinuxSeccomp, LinuxSeccompAction, LinuxSyscall, Process, Spec,
+};
 use rustix::fs::{Mode, OFlags};
 
 use super::identity::Identity;
@@ -21,6 +23,7 @@ use crate::options::Options;
 use crate::rootfs::EnterRoot;
 use crate::start::PreparedProcess;
 use crate::terminal::console::Console;
+use crate::trampoline::birth::Birth;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::host::Host;
 use jobc_sys::id_map::IdMaps;
@@ -53,7 +56,7 @@ pub fn prepare_exec(
             Error::system(format!("set the out-of-memory score to {score}"), errno).at("/process/oomScoreAdj")
         })?;
     }
-    let mut joins = Vec::new();
+    let mut joins: Vec<JoinNamespace> = Vec::new();
     let mut descriptors = Vec::new();
     for kind in Namespace::ALL {
         if let Some(fd) = other_namespace(kind, pid)? {
@@ -61,11 +64,21 @@ pub fn prepare_exec(
             descriptors.push(fd);
         }
     }
-    let maps = if joins.iter().any(|join| join.kind == Namespace::User) {
-        spec.linux().as_ref().map(IdMaps::read).transpose()?.flatten()
-    } else {
-        None
-    };
+    let in_user_namespace = joins.iter().any(|join| join.kind == Namespace::User);
+    let maps =
+        if in_user_namespace { spec.linux().as_ref().map(IdMaps::read).transpose()?.flatten() } else { None };
+    let is_late = joins.iter().any(|join| join.kind == Namespace::Pid) && may_be_born_late(spec, process);
+    let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
+    let attributes = place.zip(attributes);
+    if is_late {
+        // Nobody in the container sees this process, and the trampoline closes the directory before it makes another.
+        if let Some((place, attributes)) = attributes {
+            steps.push_at(place, Operation::OpenAttributes(attributes.in_place()));
+        }
+        for join in joins.extract_if(.., |join| matches!(join.kind, Namespace::User | Namespace::Pid)) {
+            steps.push_at("/linux/namespaces", Operation::JoinNamespace(join));
+        }
+    }
     if let Some(maps) = &maps {
         let (uid, gid) = maps.first();
         steps.push_at("/linux/uidMappings", Operation::SetIds { uid, gid });
@@ -74,8 +87,7 @@ pub fn prepare_exec(
         steps.push_at("/linux/cgroupsPath", Operation::JoinCgroups(Vec::new()));
     }
     // By the host's /proc; who becomes root of a user namespace has only rights over the container's.
-    let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
-    let attributes = place.zip(attributes);
+    let attributes = attributes.filter(|_| !is_late);
     let (outside, within) = if maps.is_none() { (attributes, None) } else { (None, attributes) };
     if let Some((place, attributes)) = outside {
         steps.push_at(place, Operation::OpenAttributes(attributes));
@@ -89,14 +101,16 @@ pub fn prepare_exec(
     if let Some((place, attributes)) = within {
         steps.push_at(place, Operation::OpenAttributes(attributes));
     }
-    steps.push(Operation::NewSession);
+    if !is_late {
+        steps.push(Operation::NewSession);
+    }
     if let Some(streams) = &options.streams {
         let streams = streams.each_ref().map(std::os::fd::AsRawFd::as_raw_fd);
         steps.push(Operation::SetStreams { streams, owner: process.user().uid() });
     }
     if process.terminal().unwrap_or(false) {
         steps.push_at("/process/terminal", Operation::EnterRoot(EnterRoot::Current));
-        steps.push_at("/process/terminal", Operation::OpenConsole(console(process, options)?));
+        steps.push_at("/process/terminal", Operation::OpenConsole(console(process, options, !is_late)?));
     }
     let identity = Identity {
         new_namespaces: 0,
@@ -105,18 +119,22 @@ pub fn prepare_exec(
         id_maps: None,
         groups_denied: maps.as_ref().is_some_and(IdMaps::groups_denied),
         in_user_namespace: maps.is_some(),
-        own_user_namespace: before.iter().any(|join| join.kind == Namespace::User),
+        own_user_namespace: in_user_namespace,
         descriptors: vec![],
     };
     let Rights { filter, .. } = rights::list(&mut steps, spec, process, &identity, machine)?;
-    let program = program::prepare_program(
+    let mut program = program::prepare_program(
         process,
         filter,
         label,
         &[PathBuf::from(format!("/proc/{pid}/root"))],
         std::mem::take(&mut options.secret_environment),
     )?;
-    steps.push(Operation::SetParentDeathSignal(options.end_with_parent));
+    program.birth = is_late.then(|| Birth {
+        end_with_parent: options.end_with_parent,
+        terminal: process.terminal().unwrap_or(false),
+    });
+    steps.push(Operation::SetParentDeathSignal(is_late || options.end_with_parent));
     let first = 3 + i32::try_from(options.preserve_fds).unwrap_or(i32::MAX - 3);
     steps.push(Operation::CloseFrom { first, except: Vec::new() });
     steps.push(Operation::ResetSignals(machine.ignored_signals));
@@ -139,6 +157,25 @@ pub fn prepare_exec(
     })
 }
 
+/// Whether the process in the container's pid namespace can be made last, by the trampoline.
+///
+/// Not where a step must be made by the process that becomes the program: a filter with an agent that is loaded before
+/// (the agent is given the process), and a scheduler that a new process does not inherit (sched(7)).
+fn may_be_born_late(spec: &Spec, process: &Process) -> bool {
+    let notifies = |profile: &LinuxSeccomp| {
+        let mut actions = profile.syscalls().iter().flatten().map(LinuxSyscall::action);
+        profile.default_action() == LinuxSeccompAction::ScmpActNotify
+            || actions.any(|action| action == LinuxSeccompAction::ScmpActNotify)
+    };
+    let notifies = !process.no_new_privileges().unwrap_or(false)
+        && spec.linux().as_ref().and_then(|linux| linux.seccomp().as_ref()).is_some_and(notifies);
+    let inherits = process.scheduler().as_ref().is_none_or(|scheduler| {
+        *scheduler.policy() != LinuxSchedulerPolicy::SchedDeadline
+            && !scheduler.flags().iter().flatten().any(|flag| *flag == LinuxSchedulerFlag::SchedResetOnFork)
+    });
+    inherits && !notifies
+}
+
 /// The namespace of a process, where it is another than this process's.
 fn other_namespace(kind: Namespace, pid: u32) -> Result<Option<OwnedFd>> {
     let open = |process: &str| {
@@ -159,7 +196,7 @@ fn other_namespace(kind: Namespace, pid: u32) -> Result<Option<OwnedFd>> {
     Ok(if inode(&theirs) == inode(&ours) { None } else { Some(theirs) })
 }
 
-fn console(process: &Process, options: &Options) -> Result<Console> {
+fn console(process: &Process, options: &Options, controlling: bool) -> Result<Console> {
     let socket = options.console.as_ref().ok_or_else(|| {
         Error::new(Kind::Config, "`terminal` is true, but no console socket is given")
             .at("/process/terminal")
@@ -167,6 +204,7 @@ fn console(process: &Process, options: &Options) -> Result<Console> {
     })?;
     let size = |value: u64| u16::try_from(value).unwrap_or(u16::MAX);
     Ok(Console {
+        controlling,
         socket: socket.as_raw_fd(),
         size: options
             .window_size

@@ -51,6 +51,7 @@ pub(super) fn prepare_program(
         secret_environment,
         filter,
         label,
+        birth: None,
     })
 }
 

@@ -108,6 +108,8 @@ pub(super) fn list(
         let kept = own | SYS_ADMIN;
         program.rights_after =
             Some(CapabilityBits { effective: kept, permitted: kept, inheritable: sets.inheritable });
+        program.rights_without =
+            Some(CapabilityBits { effective: own, permitted: own, inheritable: sets.inheritable });
         if sets.bounding & SYS_ADMIN == 0 {
             // What is not in the bounding set cannot be made inheritable any more (capset of security/commoncap.c).
             let all = if identity.own_user_namespace {

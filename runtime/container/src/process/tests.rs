@@ -22,6 +22,7 @@ fn check(joined_before: Vec<JoinNamespace>, descriptors: Vec<OwnedFd>) -> String
             failure_writer: None,
             reply: None,
             reply_writer: None,
+            makes_last: false,
             attributes: None,
             arguments: CList::new(vec![c"/not/there".to_owned()]),
             environment: CList::new(Vec::new()),
@@ -42,4 +43,34 @@ fn a_step_that_fails_is_reported_as_such_whoever_made_the_process() {
     let own: OwnedFd = File::open("/proc/self/ns/pid").unwrap().into();
     let join = JoinNamespace { kind: Namespace::Pid, fd: own.as_raw_fd(), path: "its own".to_owned() };
     assert_eq!(check(vec![join], vec![own]), output);
+}
+
+/// The process in between is killed while it joins namespaces, one after the other.
+#[test]
+fn the_process_in_between_may_be_killed_first() {
+    const JOINS: usize = 2_000_000;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root joins a pid namespace");
+        return;
+    }
+    let own: OwnedFd = File::open("/proc/self/ns/pid").unwrap().into();
+    let fd = own.as_raw_fd();
+    let joins = (0..JOINS).map(|_| JoinNamespace { kind: Namespace::Pid, fd, path: String::new() }).collect();
+    let children = format!("/proc/self/task/{}/children", rustix::thread::gettid().as_raw_nonzero());
+    let output = std::thread::scope(|scope| {
+        let killer = scope.spawn(move || {
+            loop {
+                let list = std::fs::read_to_string(&children).unwrap();
+                if let Some(child) = list.split_whitespace().next() {
+                    let child = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
+                    return rustix::process::kill_process(child, rustix::process::Signal::KILL);
+                }
+                std::thread::yield_now();
+            }
+        });
+        let output = check(joins, vec![own]);
+        killer.join().unwrap().unwrap();
+        output
+    });
+    insta::assert_snapshot!(output, @"config.json: /linux/namespaces: cannot make a process with new namespaces (none): operation canceled (ECANCELED)");
 }

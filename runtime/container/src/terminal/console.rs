@@ -18,6 +18,8 @@ pub struct Console {
     pub size: Option<(u16, u16)>,
     /// Who owns the terminal in the container.
     pub uid: u32,
+    /// Whether it becomes the terminal of the process's session here, rather than by the trampoline.
+    pub controlling: bool,
     /// Where it is bound too; nothing for an additional process of a running container.
     pub console: Option<ContainerPath>,
 }
@@ -53,7 +55,9 @@ impl Console {
         kernel.send_descriptor(self.socket, b"/dev/ptmx", master)?;
         kernel.close(master);
         kernel.close(self.socket);
-        kernel.controlling_terminal(peer)?;
+        if self.controlling {
+            kernel.controlling_terminal(peer)?;
+        }
         for standard in 0..3 {
             kernel.dup_to(peer, standard)?;
         }

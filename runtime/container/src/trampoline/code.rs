@@ -12,22 +12,27 @@
 //!    a thread that was made before has no filter: it writes the listener's number to `report`, waits until the
 //!    listener was taken, and ends. The first thread makes no call meanwhile and watches two words of its stack, so a
 //!    filter may refuse or notify any call, those that handing over takes among them.
-//! 4. `execve` of each candidate, with execvp(3)'s rule for trying the next one.
-//! 5. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
+//! 4. Where a last process is to be made ([`birth`]), make it: before the filter, or after it and with the rights for it
+//!    given up. It begins a session of its own and goes on; the first one writes its number to `report` and exits.
+//! 5. `execve` of each candidate, with execvp(3)'s rule for trying the next one.
+//! 6. Report, and exit. Where even `exit_group` is filtered away, a trap ends the process.
 #![allow(unsafe_code, reason = "assembly is, and so are the symbols that bound it")]
 
 use core::arch::global_asm;
 
 use linux_raw_sys::errno::{EACCES, ENOENT, ENOTDIR};
 use linux_raw_sys::general::{
-    __NR_capset, __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_openat,
-    __NR_ppoll, __NR_read, __NR_sched_yield, __NR_seccomp, __NR_write, CLONE_FILES, CLONE_FS, CLONE_SIGHAND,
-    CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM, F_GETFD, F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN,
+    __NR_capset, __NR_clone, __NR_close, __NR_execve, __NR_exit, __NR_exit_group, __NR_fcntl, __NR_ioctl,
+    __NR_openat, __NR_ppoll, __NR_prctl, __NR_read, __NR_sched_yield, __NR_seccomp, __NR_setsid, __NR_write,
+    CLONE_FILES, CLONE_FS, CLONE_PARENT, CLONE_SIGHAND, CLONE_SYSVSEM, CLONE_THREAD, CLONE_VM, F_GETFD,
+    F_SETFD, FD_CLOEXEC, O_CLOEXEC, O_WRONLY, POLLIN, SIGKILL,
 };
+use linux_raw_sys::ioctl::TIOCSCTTY;
+use linux_raw_sys::prctl::PR_SET_PDEATHSIG;
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
 use super::image::Header;
-use super::{Failure, LISTENER_TAKEN};
+use super::{Failure, LISTENER_TAKEN, birth};
 
 /// Space on the stack for the threads' shared state: the listener's number, -1 until there is one; then 1 once it
 /// was taken.
@@ -86,7 +91,12 @@ jobc_trampoline_start:
     mov     eax, {close}
     mov     edi, [r12 + {attributes}]
     syscall
-10: mov     rdx, [r12 + {program}]
+10: mov     eax, [r12 + {birth}]
+    and     eax, {when}
+    cmp     eax, {make}
+    jne     11f
+    call    85f
+11: mov     rdx, [r12 + {program}]
     test    rdx, rdx
     jz      20f
     mov     rdi, [r12 + {capabilities}]
@@ -126,7 +136,17 @@ jobc_trampoline_start:
 16: pause
     cmp     dword ptr [rsp + 4], 0
     je      16b
-20: mov     rbx, [r12 + {candidates}]
+20: mov     eax, [r12 + {birth}]
+    test    eax, {after_filter}
+    jz      21f
+    mov     eax, {capset}
+    mov     rdi, [r12 + {last_capabilities}]
+    lea     rsi, [rdi + 8]
+    syscall
+    test    rax, rax
+    js      60f
+    call    85f
+21: mov     rbx, [r12 + {candidates}]
     mov     ebp, {noent}
 30: mov     rdi, [rbx]
     test    rdi, rdi
@@ -164,6 +184,11 @@ jobc_trampoline_start:
 65: neg     eax
     mov     ebp, eax
     or      ebp, {labelled}
+    mov     ebx, 125
+    jmp     70f
+66: neg     eax
+    mov     ebp, eax
+    or      ebp, {unborn}
     mov     ebx, 125
 70: push    rbp
     mov     eax, {write}
@@ -216,6 +241,68 @@ jobc_trampoline_start:
     syscall
 77: mov     ebx, 125
     jmp     90f
+85: mov     eax, {clone}
+    mov     edi, {clone_parent}
+    xor     esi, esi
+    xor     edx, edx
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    test    rax, rax
+    js      66b
+    jz      86f
+    or      eax, {born}
+    push    rax
+    mov     eax, {write}
+    mov     edi, [r12 + {report}]
+    mov     rsi, rsp
+    mov     edx, {size}
+    syscall
+    xor     ebx, ebx
+    jmp     90f
+86: mov     eax, {setsid}
+    syscall
+    test    rax, rax
+    js      66b
+    mov     eax, [r12 + {birth}]
+    test    eax, {terminal}
+    jz      87f
+    mov     eax, {ioctl}
+    xor     edi, edi
+    mov     esi, {tiocsctty}
+    xor     edx, edx
+    syscall
+    test    rax, rax
+    js      66b
+87: mov     eax, [r12 + {birth}]
+    test    eax, {end_with_parent}
+    jz      88f
+    mov     eax, {prctl}
+    mov     edi, {pdeathsig}
+    mov     esi, {sigkill}
+    xor     edx, edx
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    test    rax, rax
+    js      66b
+    sub     rsp, 24
+    mov     edi, [r12 + {report}]
+    mov     [rsp], edi
+    mov     dword ptr [rsp + 4], 0
+    mov     qword ptr [rsp + 8], 0
+    mov     qword ptr [rsp + 16], 0
+    mov     eax, {ppoll}
+    mov     rdi, rsp
+    mov     esi, 1
+    lea     rdx, [rsp + 8]
+    xor     r10d, r10d
+    xor     r8d, r8d
+    syscall
+    add     rsp, 24
+    test    rax, rax
+    jg      77b
+88: ret
 80: mov     eax, {write}
     mov     edi, 2
     lea     rsi, [rip + 98f]
@@ -233,6 +320,22 @@ jobc_trampoline_end:
     .popsection
     ",
     fcntl = const __NR_fcntl,
+    birth = const core::mem::offset_of!(Header, birth),
+    last_capabilities = const core::mem::offset_of!(Header, last_capabilities),
+    when = const birth::MAKE | birth::AFTER_FILTER,
+    make = const birth::MAKE,
+    after_filter = const birth::AFTER_FILTER,
+    end_with_parent = const birth::END_WITH_PARENT,
+    terminal = const birth::TERMINAL,
+    clone_parent = const CLONE_PARENT,
+    unborn = const Failure::BIRTH,
+    born = const birth::BORN,
+    setsid = const __NR_setsid,
+    ioctl = const __NR_ioctl,
+    tiocsctty = const TIOCSCTTY,
+    prctl = const __NR_prctl,
+    pdeathsig = const PR_SET_PDEATHSIG,
+    sigkill = const SIGKILL,
     setfd = const F_SETFD,
     getfd = const F_GETFD,
     cloexec = const FD_CLOEXEC,
@@ -317,7 +420,12 @@ jobc_trampoline_start:
     mov     x8, #{close}
     ldr     w0, [x19, #{attributes}]
     svc     #0
-10: ldr     x2, [x19, #{program}]
+10: ldr     w0, [x19, #{birth}]
+    and     w0, w0, #{when}
+    cmp     w0, #{make}
+    b.ne    11f
+    bl      85f
+11: ldr     x2, [x19, #{program}]
     cbz     x2, 20f
     ldr     x0, [x19, #{capabilities}]
     cbz     x0, 12f
@@ -355,7 +463,15 @@ jobc_trampoline_start:
 16: yield
     ldar    w0, [x1]
     cbz     w0, 16b
-20: ldr     x22, [x19, #{candidates}]
+20: ldr     w0, [x19, #{birth}]
+    tbz     w0, #{after_bit}, 21f
+    mov     x8, #{capset}
+    ldr     x0, [x19, #{last_capabilities}]
+    add     x1, x0, #8
+    svc     #0
+    tbnz    x0, #63, 60f
+    bl      85f
+21: ldr     x22, [x19, #{candidates}]
     mov     w23, #{noent}
 30: ldr     x0, [x22]
     cbz     x0, 50f
@@ -390,6 +506,10 @@ jobc_trampoline_start:
     b       70f
 65: neg     w0, w0
     orr     w23, w0, #{labelled}
+    mov     w24, #125
+    b       70f
+66: neg     w0, w0
+    orr     w23, w0, #{unborn}
     mov     w24, #125
 70: sub     sp, sp, #16
     str     w23, [sp]
@@ -448,6 +568,63 @@ jobc_trampoline_start:
     svc     #0
 77: mov     w24, #125
     b       90f
+85: mov     x8, #{clone}
+    mov     x0, #{clone_parent}
+    mov     x1, #0
+    mov     x2, #0
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    tbnz    x0, #63, 66b
+    cbz     x0, 86f
+    orr     w0, w0, #{born}
+    sub     sp, sp, #16
+    str     w0, [sp]
+    mov     x8, #{write}
+    ldr     w0, [x19, #{report}]
+    mov     x1, sp
+    mov     x2, #{size}
+    svc     #0
+    mov     w24, #0
+    b       90f
+86: mov     x8, #{setsid}
+    svc     #0
+    tbnz    x0, #63, 66b
+    ldr     w0, [x19, #{birth}]
+    tbz     w0, #{terminal_bit}, 87f
+    mov     x8, #{ioctl}
+    mov     x0, #0
+    mov     x1, #{tiocsctty}
+    mov     x2, #0
+    svc     #0
+    tbnz    x0, #63, 66b
+87: ldr     w0, [x19, #{birth}]
+    tbz     w0, #{end_bit}, 88f
+    mov     x8, #{prctl}
+    mov     x0, #{pdeathsig}
+    mov     x1, #{sigkill}
+    mov     x2, #0
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    tbnz    x0, #63, 66b
+    sub     sp, sp, #32
+    ldr     w0, [x19, #{report}]
+    str     w0, [sp]
+    str     wzr, [sp, #4]
+    str     xzr, [sp, #8]
+    str     xzr, [sp, #16]
+    mov     x8, #{ppoll}
+    mov     x0, sp
+    mov     x1, #1
+    add     x2, sp, #8
+    mov     x3, #0
+    mov     x4, #0
+    svc     #0
+    add     sp, sp, #32
+    cmp     x0, #0
+    b.gt    77b
+88: ret
 80: mov     x8, #{write}
     mov     x0, #2
     adr     x1, 98f
@@ -465,6 +642,22 @@ jobc_trampoline_end:
     .popsection
     ",
     fcntl = const __NR_fcntl,
+    birth = const core::mem::offset_of!(Header, birth),
+    last_capabilities = const core::mem::offset_of!(Header, last_capabilities),
+    when = const birth::MAKE | birth::AFTER_FILTER,
+    make = const birth::MAKE,
+    clone_parent = const CLONE_PARENT,
+    unborn = const Failure::BIRTH,
+    born = const birth::BORN,
+    setsid = const __NR_setsid,
+    ioctl = const __NR_ioctl,
+    tiocsctty = const TIOCSCTTY,
+    prctl = const __NR_prctl,
+    pdeathsig = const PR_SET_PDEATHSIG,
+    sigkill = const SIGKILL,
+    after_bit = const birth::AFTER_FILTER.trailing_zeros(),
+    end_bit = const birth::END_WITH_PARENT.trailing_zeros(),
+    terminal_bit = const birth::TERMINAL.trailing_zeros(),
     setfd = const F_SETFD,
     getfd = const F_GETFD,
     cloexec = const FD_CLOEXEC,

@@ -10,6 +10,7 @@ use linux_raw_sys::general::_LINUX_CAPABILITY_VERSION_3;
 use linux_raw_sys::ptrace::sock_filter;
 
 use super::Label;
+use super::birth::{AFTER_FILTER, Birth};
 use crate::seccomp::Program;
 
 /// Where the image begins in memory: above what `vm.mmap_min_addr` reserves, where linkers put such programs.
@@ -23,6 +24,9 @@ const PROGRAM_HEADER: u16 = 56;
 
 /// Where the code begins: behind the ELF header and two program headers, on the 16 bytes it is aligned to.
 const ENTRY: usize = (ELF_HEADER as usize + 2 * PROGRAM_HEADER as usize).next_multiple_of(16);
+
+/// The header of capset(2) and both halves of its data (capset(2), version 3).
+const CAPSET_SIZE: usize = 32;
 
 const PT_LOAD: u32 = 1;
 const PT_GNU_STACK: u32 = 0x6474_e551;
@@ -50,6 +54,8 @@ pub(super) struct Header {
     pub(super) length: u64,
     /// The header and the data of capset(2), or 0.
     pub(super) capabilities: u64,
+    /// The same for a process that is made after the filter was loaded, or 0.
+    pub(super) last_capabilities: u64,
     /// Flags of seccomp(2).
     pub(super) flags: u32,
     /// The file descriptor a failure is written to.
@@ -58,6 +64,10 @@ pub(super) struct Header {
     pub(super) attributes: u32,
     /// The file descriptor to confirm that the filter's listener was taken, or -1 without a listener.
     pub(super) reply: i32,
+    /// How the last process is made: flags of [`super::birth`], or 0 where none is.
+    pub(super) birth: u32,
+    /// Nothing: a header is a multiple of 8 bytes.
+    pub(super) padding: u32,
 }
 
 /// The image's bytes.
@@ -68,6 +78,7 @@ pub(super) fn build_image(
     label: Option<Label<'_>>,
     report: RawFd,
     reply: Option<RawFd>,
+    birth: Option<Birth>,
 ) -> Vec<u8> {
     let header = ENTRY + code.len();
     let table = header + size_of::<Header>();
@@ -78,8 +89,11 @@ pub(super) fn build_image(
     let attribute = strings + candidates.iter().map(|path| path.as_bytes_with_nul().len()).sum::<usize>();
     let written = attribute + label.map_or(0, |label| label.file.count_bytes() + 1);
     let rights = filter.and_then(|filter| filter.rights_after);
+    let birth = birth.map_or(0, |birth| birth.flags(filter, report));
+    let last_rights = filter.and_then(|filter| filter.rights_without).filter(|_| birth & AFTER_FILTER != 0);
     let capabilities = (written + label.map_or(0, |label| label.text.len())).next_multiple_of(8);
-    let size = capabilities + rights.map_or(0, |_| 32);
+    let last_capabilities = capabilities + rights.map_or(0, |_| CAPSET_SIZE);
+    let size = last_capabilities + last_rights.map_or(0, |_| CAPSET_SIZE);
 
     let mut image = Vec::with_capacity(size);
     elf_header(&mut image);
@@ -94,10 +108,12 @@ pub(super) fn build_image(
     put_word(&mut image, address(written));
     put_word(&mut image, label.map_or(0, |label| label.text.len() as u64));
     put_word(&mut image, rights.map_or(0, |_| address(capabilities)));
+    put_word(&mut image, last_rights.map_or(0, |_| address(last_capabilities)));
     image.extend(filter.map_or(0, |filter| filter.flags).to_ne_bytes());
     image.extend(report.to_ne_bytes());
     image.extend(label.map_or(-1, |label| label.attributes).to_ne_bytes());
     image.extend(reply.unwrap_or(-1).to_ne_bytes());
+    put_word(&mut image, birth.into()); // and the padding, on little-endian hosts
 
     let mut string = strings;
     for path in candidates {
@@ -123,7 +139,7 @@ pub(super) fn build_image(
         image.extend(label.text);
     }
     image.resize(capabilities, 0);
-    if let Some(rights) = rights {
+    for rights in [rights, last_rights].into_iter().flatten() {
         image.extend(_LINUX_CAPABILITY_VERSION_3.to_ne_bytes());
         image.extend(0_u32.to_ne_bytes());
         // The lower halves of all sets, then the upper ones, on little-endian hosts.

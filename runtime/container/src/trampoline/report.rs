@@ -5,10 +5,13 @@ use std::os::fd::{AsFd, RawFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::birth::born;
 use super::{Failure, MEMFD_NAME};
 
 /// How long to wait without a report before the process itself is checked.
 const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The reports of a process that is to become the user's program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub enum TrampolineReport {
     Started,
     /// It cannot.
     Failed(Failure),
+    /// It has made the process that becomes the program, with this number.
+    Born(u32),
     /// It has loaded a filter, whose listener has this number there; it waits until that is taken.
     Listener(RawFd),
 }
@@ -31,23 +36,32 @@ pub enum TrampolineReport {
 ///
 /// The kernel's error number where the pipe cannot be read.
 pub fn wait(report: impl AsFd, pid: u32) -> Result<TrampolineReport, Errno> {
+    let mut is_over = false;
     loop {
-        let ready =
-            retry_on_intr(|| poll(&mut [PollFd::new(&report, PollFlags::IN)], Some(&CHECK_INTERVAL)))?;
+        let timeout = if is_over { NO_TIME } else { CHECK_INTERVAL };
+        let ready = retry_on_intr(|| poll(&mut [PollFd::new(&report, PollFlags::IN)], Some(&timeout)))?;
         if ready > 0 {
             let mut bytes = [0; Failure::SIZE];
             return match retry_on_intr(|| rustix::io::read(&report, &mut bytes)) {
                 Ok(read) if read < bytes.len() => Ok(TrampolineReport::Started),
-                Ok(_) => Ok(Failure::listener(bytes)
-                    .map_or(TrampolineReport::Failed(Failure::of(bytes)), TrampolineReport::Listener)),
+                Ok(_) => Ok(decode(bytes)),
                 Err(Errno::AGAIN) => continue,
                 Err(errno) => Err(errno),
             };
         }
-        if !is_before_exec(pid) {
+        if is_over {
             return Ok(TrampolineReport::Started);
         }
+        // What it has reported before it was seen to be over is there then.
+        is_over = !is_before_exec(pid);
     }
+}
+
+fn decode(bytes: [u8; Failure::SIZE]) -> TrampolineReport {
+    if let Some(pid) = born(bytes) {
+        return TrampolineReport::Born(pid);
+    }
+    Failure::listener(bytes).map_or(TrampolineReport::Failed(Failure::of(bytes)), TrampolineReport::Listener)
 }
 
 /// Whether a process is still to become the user's program; one that has ended is not.
@@ -86,6 +100,14 @@ mod tests {
             wait(&report, std::process::id()),
             Ok(TrampolineReport::Failed(Failure::Exec(Errno::NOENT)))
         );
+    }
+
+    #[test]
+    fn the_number_of_a_process_is_no_failure() {
+        let (report, writer) = pipe().unwrap();
+        let number = 0x3f_ffff;
+        rustix::io::write(&writer, &(super::super::birth::BORN | number).to_ne_bytes()).unwrap();
+        assert_eq!(wait(&report, std::process::id()), Ok(TrampolineReport::Born(number)));
     }
 
     #[test]

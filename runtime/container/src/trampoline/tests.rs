@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,8 @@ struct Outcome {
     report: Option<Failure>,
     /// The number of the filter's listener.
     listener: Option<RawFd>,
+    /// Whether another process was made, whose status this is.
+    born: bool,
     /// The inode of the pipe behind the report.
     pipe: u64,
 }
@@ -42,6 +44,8 @@ struct Case<'a> {
     label: Option<Label<'a>>,
     /// What stands where the answer about the filter's listener is read: nothing for its end.
     reply: Option<&'a [u8]>,
+    /// Whether another process is made.
+    birth: Option<Birth>,
     /// Leave out no-new-privileges and be nobody, so that the kernel refuses the filter.
     powerless: bool,
 }
@@ -64,12 +68,24 @@ fn run(case: &Case<'_>) -> Outcome {
     });
     let number = reply.as_ref().map(AsRawFd::as_raw_fd);
     let (filter, report_fd) = (case.filter.as_ref(), report.as_raw_fd());
-    let trampoline = build(&strings(case.candidates), filter, case.label, report_fd, number).expect("built");
+    let trampoline =
+        build(&strings(case.candidates), filter, case.label, report_fd, number, case.birth).expect("built");
     let mut outcome = spawn(case, &trampoline, &report, number);
     outcome.pipe = rustix::fs::fstat(&report).expect("open").st_ino;
     drop(report);
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).expect("readable");
+    if let Some((word, rest)) = bytes.split_first_chunk()
+        && let Some(pid) = birth::born(*word)
+    {
+        assert!(outcome.status.success(), "the first process: {:?}", outcome.status);
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed());
+        let waited = rustix::process::waitpid(pid, rustix::process::WaitOptions::empty());
+        let (_, status) = waited.expect("a child of this process").expect("ended");
+        outcome.status = ExitStatus::from_raw(status.as_raw());
+        outcome.born = true;
+        bytes = rest.to_vec();
+    }
     if let Some((word, rest)) = bytes.split_first_chunk()
         && let Some(listener) = Failure::listener(*word)
     {
@@ -125,6 +141,7 @@ fn spawn(case: &Case<'_>, trampoline: &OwnedFd, report: &OwnedFd, reply: Option<
         err: String::from_utf8(output.stderr).expect("text"),
         report: None,
         listener: None,
+        born: false,
         pipe: 0,
     }
 }
@@ -141,7 +158,7 @@ fn all_but(action: u32, allowed: &[u32]) -> Program {
         instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_ALLOW });
     }
     instructions.push(sock_filter { code: RET, jt: 0, jf: 0, k: action });
-    Program { instructions, flags: 0, unknown: vec![], rights_after: None }
+    Program { instructions, flags: 0, unknown: vec![], rights_after: None, rights_without: None }
 }
 
 #[test]
@@ -235,6 +252,56 @@ fn a_profile_that_refuses_everything_ends_in_a_trap_not_in_a_loop() {
     assert_eq!((outcome.status.code(), outcome.report), (None, None), "{:?}", outcome.status);
 }
 
+/// It has a session of its own, and its parent is this process, not the first one.
+#[test]
+fn the_last_process_is_another_child_in_its_own_session() {
+    let birth = Some(Birth { end_with_parent: true, terminal: false });
+    let script = "read -r line </proc/self/stat; set -- $line; echo $1 $4 $6; exit 5";
+    for filter in [None, Some(all_but(SECCOMP_RET_ALLOW, &[]))] {
+        let outcome = run(&Case {
+            candidates: &["/bin/sh"],
+            arguments: &["sh", "-c", script],
+            filter,
+            birth,
+            ..Case::default()
+        });
+        assert_eq!((outcome.status.code(), outcome.report), (Some(5), None), "{}", outcome.err);
+        let numbers: Vec<u32> = outcome.out.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        assert_eq!((numbers[0], numbers[1], outcome.born), (numbers[2], std::process::id(), true));
+    }
+    let absent = run(&Case { candidates: &["/none"], arguments: &["x"], birth, ..Case::default() });
+    assert_eq!((absent.status.code(), absent.report), (Some(127), Some(Failure::Exec(Errno::NOENT))));
+    // Standard input is no terminal here.
+    let birth = Some(Birth { end_with_parent: false, terminal: true });
+    let without = run(&Case { candidates: &["/bin/true"], arguments: &["true"], birth, ..Case::default() });
+    assert_eq!((without.status.code(), without.report), (Some(125), Some(Failure::Birth(Errno::NOTTY))));
+}
+
+/// A filter that a right is needed for is loaded before the last process is made, unless it denies what follows.
+#[test]
+fn the_last_process_is_made_with_the_programs_rights() {
+    use linux_raw_sys::general::{__NR_clone, __NR_execve, __NR_mkdirat, __NR_ppoll, __NR_setsid};
+    let own = jobc_sys::syscall::CapabilityBits::default();
+    let with = jobc_sys::syscall::CapabilityBits { effective: 1 << 21, permitted: 1 << 21, ..own };
+    let birth = Birth { end_with_parent: true, terminal: false };
+    let flags = |denied: u32, rights, birth: Birth| {
+        let mut filter = all_but(SECCOMP_RET_ALLOW, &[]);
+        let refuse = sock_filter { code: RET, jt: 0, jf: 0, k: SECCOMP_RET_ERRNO | 1 };
+        filter.instructions.splice(1..1, [sock_filter { code: IF_EQUAL, jt: 0, jf: 1, k: denied }, refuse]);
+        (filter.rights_after, filter.rights_without) = (rights, Some(own));
+        birth.flags(Some(&filter), 3) & birth::AFTER_FILTER != 0
+    };
+    for (denied, after) in
+        [(__NR_mkdirat, true), (__NR_execve, true), (__NR_clone, false), (__NR_setsid, false)]
+    {
+        assert_eq!(flags(denied, Some(with), birth), after, "{denied}");
+    }
+    assert!(!flags(__NR_ppoll, Some(with), birth));
+    assert!(flags(__NR_ppoll, Some(with), Birth { end_with_parent: false, ..birth }));
+    assert!(!flags(__NR_mkdirat, Some(own), birth), "nothing is kept for the filter alone");
+    assert!(!flags(__NR_mkdirat, None, birth));
+}
+
 /// Without a syscall of the thread that has the filter: the second one is gone when the program begins, and so is
 /// all that was open for it.
 #[test]
@@ -264,7 +331,8 @@ fn a_filters_listener_is_handed_over_before_the_program_begins() {
 
 #[test]
 fn a_refused_filter_is_reported_and_the_program_is_not_run() {
-    let broken = Program { instructions: vec![], flags: 0, unknown: vec![], rights_after: None };
+    let broken =
+        Program { instructions: vec![], flags: 0, unknown: vec![], rights_after: None, rights_without: None };
     let outcome = run(&Case { candidates: &["/bin/true"], filter: Some(broken), ..Case::default() });
     assert_eq!((outcome.status.code(), outcome.report), (Some(125), Some(Failure::Filter(Errno::INVAL))));
     if rustix::process::getuid().is_root() {
@@ -357,7 +425,8 @@ fn the_program_itself_as_its_own_program_ends_with_a_message() {
 #[test]
 fn it_is_read_only() {
     let (_reader, report) = pipe();
-    let trampoline = build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None).expect("built");
+    let trampoline =
+        build(&strings(&["/bin/true"]), None, None, report.as_raw_fd(), None, None).expect("built");
     let own = format!("/proc/self/fd/{}", trampoline.as_raw_fd());
     let mut file = std::fs::OpenOptions::new().write(true).open(&own).expect("root may open it");
     assert_eq!(file.write(b"x").expect_err("sealed").raw_os_error(), Some(1), "EPERM");
@@ -405,7 +474,7 @@ fn is_built() {
 #[test]
 #[ignore = "run by another, where vm.memfd_noexec is 2"]
 fn is_refused_with_advice() {
-    let error = build(&[], None, None, 3, None).expect_err("refused");
+    let error = build(&[], None, None, 3, None, None).expect_err("refused");
     assert!(error.help.expect("advice").contains("vm.memfd_noexec"));
 }
 
@@ -413,7 +482,7 @@ fn is_refused_with_advice() {
 fn the_image_is_an_elf_file_as_others_read_it() {
     let filter = all_but(SECCOMP_RET_ALLOW, &[1, 2, 3]);
     let image =
-        image::build_image(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None);
+        image::build_image(code::bytes(), &strings(&["/bin/true", "/x"]), Some(&filter), None, 5, None, None);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("image");
     std::fs::write(&path, &image).expect("written");
@@ -428,7 +497,7 @@ fn the_image_is_an_elf_file_as_others_read_it() {
     {
         assert!(text.contains(part), "{part}:\n{text}");
     }
-    assert!(image.len() < 1280, "{} bytes", image.len());
+    assert!(image.len() < 1536, "{} bytes", image.len());
 }
 
 #[test]
@@ -463,12 +532,12 @@ fn time_to_build() {
         let mut times: Vec<Duration> = (0..2_000)
             .map(|_| {
                 let started = Instant::now();
-                build(&candidates, filter, None, report.as_raw_fd(), None).expect("built");
+                build(&candidates, filter, None, report.as_raw_fd(), None, None).expect("built");
                 started.elapsed()
             })
             .collect();
         times.sort();
-        let size = image::build_image(code::bytes(), &candidates, filter, None, 5, None).len();
+        let size = image::build_image(code::bytes(), &candidates, filter, None, 5, None, None).len();
         println!("{size} bytes: median {:?}, 95 % {:?}", times[1_000], times[1_900]);
     }
 }
@@ -482,7 +551,7 @@ fn time_to_pass() {
     let case = Case { candidates: &["/bin/true"], arguments: &["true"], ..Case::default() };
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..500 {
-        let trampoline = build(&candidates, None, None, report.as_raw_fd(), None).expect("built");
+        let trampoline = build(&candidates, None, None, report.as_raw_fd(), None, None).expect("built");
         let started = Instant::now();
         spawn(&case, &trampoline, &report, None);
         with.push(started.elapsed());

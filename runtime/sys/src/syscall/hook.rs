@@ -3,11 +3,13 @@
 
 use std::ffi::{CString, c_void};
 use std::os::fd::{AsFd as _, AsRawFd, FromRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux_raw_sys::general::{self, clone_args};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::thread::futex;
 
 use super::linux::Linux;
 use super::raw::exit;
@@ -32,22 +34,54 @@ pub struct HookProgram {
     pub timeout_ms: i32,
     /// The stack that it begins on.
     pub stack: Stack,
+    /// Whether a process is in this memory that has not executed the hook yet.
+    pub occupied: Occupied,
 }
 
 impl HookProgram {
     /// What a signal's number is added to in the place of an exit code, none of which is as large.
     pub const SIGNAL_BASE: u32 = 256;
+
+    /// Waits until no process is in this memory to execute the hook. Who makes one may be killed before that.
+    pub fn wait_until_left(&self) {
+        self.occupied.wait();
+    }
+}
+
+/// The number of a process that shares this memory, 0 without one.
+///
+/// The kernel writes it before the process runs (`CLONE_PARENT_SETTID`), and writes 0 and wakes the waiter when the
+/// process executes a program or ends (`CLONE_CHILD_CLEARTID`; clone(2)), whatever becomes of the process's maker.
+#[derive(Debug, Default)]
+pub struct Occupied(AtomicU32);
+
+impl Occupied {
+    /// The process, as its maker sees its number.
+    pub fn process(&self) -> Option<u32> {
+        Some(self.0.load(Ordering::Acquire)).filter(|process| *process != 0)
+    }
+
+    fn wait(&self) {
+        while let Some(process) = self.process() {
+            // Not the private kind: the kernel wakes by the shared one (set_tid_address(2)).
+            let _ = futex::wait(&self.0, futex::Flags::empty(), process, None);
+        }
+    }
 }
 
 /// Executes a hook in a process of its own and waits for its end; called in the container's first process.
 pub fn run_hook(hook: &HookProgram) -> std::result::Result<u32, Errno> {
     let mut pidfd: i32 = -1;
-    let flags = general::CLONE_VM | general::CLONE_PIDFD;
+    let flags = general::CLONE_VM
+        | general::CLONE_PIDFD
+        | general::CLONE_PARENT_SETTID
+        | general::CLONE_CHILD_CLEARTID;
+    let occupied = std::ptr::from_ref(&hook.occupied.0) as u64;
     let arguments = clone_args {
         flags: u64::from(flags) | general::CLONE_CLEAR_SIGHAND,
         pidfd: std::ptr::from_mut(&mut pidfd) as u64,
-        child_tid: 0,
-        parent_tid: 0,
+        child_tid: occupied,
+        parent_tid: occupied,
         exit_signal: general::SIGCHLD.into(),
         stack: hook.stack.base as u64,
         stack_size: hook.stack.size as u64,
@@ -119,4 +153,93 @@ fn close_other_fds(hook: &HookProgram) -> std::result::Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::{Duration, Instant};
+
+    use rustix::process::{Pid, kill_process, pidfd_open};
+
+    use super::*;
+
+    /// In the container's first process.
+    extern "C" fn first_process(data: *mut c_void) -> ! {
+        // SAFETY: the test keeps the hook until this process and the hook's have left the memory.
+        let _ = run_hook(unsafe { &*data.cast::<HookProgram>() });
+        exit(0)
+    }
+
+    /// Kills the maker of a hook's process while that is still in this memory; whether it was.
+    fn kill_maker() -> bool {
+        let arguments: Vec<CString> = (0..20_000).map(|_| CString::from(c"long to copy")).collect();
+        let hook = HookProgram {
+            path: CString::from(c"/bin/true"),
+            arguments: CList::new(arguments),
+            environment: CList::new(Vec::new()),
+            state: File::open("/dev/null").expect("there").into(),
+            image: None,
+            timeout_ms: 10_000,
+            stack: Stack::new().expect("a stack"),
+            occupied: Occupied::default(),
+        };
+        let stack = Stack::new().expect("a stack");
+        let arguments = clone_args {
+            flags: u64::from(general::CLONE_VM) | general::CLONE_CLEAR_SIGHAND,
+            pidfd: 0,
+            child_tid: 0,
+            parent_tid: 0,
+            exit_signal: general::SIGCHLD.into(),
+            stack: stack.base as u64,
+            stack_size: stack.size as u64,
+            tls: 0,
+            set_tid: 0,
+            set_tid_size: 0,
+            cgroup: 0,
+        };
+        let data = std::ptr::from_ref(&hook).cast_mut().cast();
+        // SAFETY: hook and stack stay until both processes have left the memory, which is waited for below.
+        let maker = unsafe { raw::clone3(&raw const arguments, first_process, data) }.expect("made");
+        let number = |pid: u32| Pid::from_raw(pid.cast_signed()).expect("a number");
+        let since = Instant::now();
+        let process = loop {
+            match hook.occupied.process() {
+                Some(process) => break Some(process),
+                None if since.elapsed() > Duration::from_millis(100) => break None,
+                None => std::hint::spin_loop(),
+            }
+        };
+        let sent = process.is_some_and(|process| kill_process(number(process), Signal::STOP).is_ok());
+        let _ = kill_process(number(maker), Signal::KILL);
+        let maker =
+            pidfd_open(number(maker), rustix::process::PidfdFlags::empty()).expect("not waited for yet");
+        waitid(WaitId::PidFd(maker.as_fd()), WaitIdOptions::EXITED).expect("a child");
+        // It stops where it returns from a call, and may have executed the hook by then.
+        let is_stopped = |process: u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            stat.rsplit_once(')').is_some_and(|(_, rest)| rest.starts_with(" T"))
+        };
+        while sent && process.is_some_and(|process| hook.occupied.process().is_some() && !is_stopped(process))
+        {
+            std::thread::yield_now();
+        }
+        let stays = sent && hook.occupied.process().is_some();
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| hook.wait_until_left());
+            if stays {
+                std::thread::sleep(Duration::from_millis(50));
+                assert!(!waiter.is_finished(), "a process is in the memory still");
+            }
+            let _ = process.map(|process| kill_process(number(process), Signal::CONT));
+            waiter.join().expect("it ends");
+        });
+        assert_eq!(hook.occupied.process(), None);
+        stays
+    }
+
+    #[test]
+    fn a_hooks_process_is_waited_for_though_its_maker_was_killed() {
+        assert!((0..50).any(|_| kill_maker()), "the maker was never killed in time");
+    }
 }
