@@ -48,6 +48,8 @@ pub struct MountOptions {
     /// Flags and parameters of the file system, for fsconfig(2): `FSCONFIG_SET_FLAG` without a value,
     /// `FSCONFIG_SET_STRING` with one. Empty for a bind.
     pub data: Vec<(CString, Option<CString>)>,
+    /// Parameters of a file system on a bind mount, such as `mode=755`: callers give the same options to every mount.
+    pub without_effect: Vec<String>,
 }
 
 /// Whether a change covers the mounts below as well.
@@ -335,6 +337,10 @@ impl OptionsParser {
     fn parameter(&mut self, word: &str, file_system: &str) -> Result<(), Error> {
         let (key, value) = word.split_once('=').map_or((word, None), |(key, value)| (key, Some(value)));
         if self.options.bind.is_some() {
+            if value.is_some() && PARAMETERS.iter().any(|(_, known)| known.contains(&key)) {
+                self.options.without_effect.push(word.to_owned());
+                return Ok(());
+            }
             return Err(Error::new(Kind::Unsupported, format!("`{word}` is not an option of a bind mount"))
                 .help("write `nosuid`, `nodev`, `noexec`, `ro` or a propagation"));
         }

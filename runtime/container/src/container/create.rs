@@ -209,9 +209,9 @@ impl Container {
                 self.record_unenforced(made?);
                 return Ok(());
             }
-            let now = (Status::Creating, pid);
-            stages::run(Stage::Prestart, spec, &self.record, now, given_up)?;
-            stages::run(Stage::CreateRuntime, spec, &self.record, now, given_up)
+            // Who still writes prestart hooks expects the state that they had when `start` ran them.
+            stages::run(Stage::Prestart, spec, &self.record, (Status::Created, pid), given_up)?;
+            stages::run(Stage::CreateRuntime, spec, &self.record, (Status::Creating, pid), given_up)
         })?;
         self.record.process = process::Process::of_child(process.pid);
         self.entry.write(&self.record)?;

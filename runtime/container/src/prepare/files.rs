@@ -136,6 +136,9 @@ fn mounts(
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
         let at = format!("/mounts/{index}");
         let words = MountOptions::of(mount, &at).map_err(|errors| first_error(errors, &at))?;
+        for word in &words.without_effect {
+            steps.warn(&at, format_args!("`{word}` has no effect on a bind mount"));
+        }
         let place = container_path(mount.destination(), &at)?;
         let kind = mount.typ().as_deref().unwrap_or(if words.bind.is_some() { "bind" } else { "none" });
         if words.bind.is_none() && matches!(kind, "cgroup" | "cgroup2") {

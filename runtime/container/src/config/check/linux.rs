@@ -8,6 +8,7 @@ use oci_spec::runtime::{Linux, LinuxDevice, LinuxDeviceType, LinuxNamespaceType,
 use super::findings::Findings;
 use super::process::has_own_namespace;
 use crate::config::mount_options::Propagation;
+use crate::config::namespace_ownership::check_own_namespace;
 use crate::config::{escaped, scheduling, sysctl};
 use crate::namespaces::Namespace;
 use jobc_sys::error::{Error, Kind};
@@ -72,12 +73,11 @@ fn namespaces(linux: &Linux, findings: &mut Findings) {
             findings.error(format!("{place}/path"), message, "write a path such as `/proc/PID/ns/net`");
         }
         if kind == LinuxNamespaceType::Mount {
-            let message = "a container's root cannot be set up in an existing mount namespace";
-            findings.error(
-                format!("{place}/path"),
-                message,
-                "remove the path; `jobc oci exec` enters a container",
-            );
+            // The container's root becomes that of every process there.
+            if let Err(reason) = check_own_namespace(Some(linux), kind) {
+                let message = format!("the container's root would become the host's: {reason}");
+                findings.error(format!("{place}/path"), message, "remove the path: it gets a new namespace");
+            }
         }
     }
 }

@@ -151,7 +151,7 @@ fn namespaces_and_ids() {
     let found = all(&[
         spaces(json!([{"type": "pid"}])),
         spaces(json!([{"type": "mount"}, {"type": "pid"}, {"type": "pid", "path": "/proc/1/ns/pid"}])),
-        spaces(json!([{"type": "mount", "path": "/proc/1/ns/mnt"}])),
+        spaces(json!([{"type": "mount", "path": "/proc/self/ns/mnt"}])),
         spaces(json!([{"type": "mount", "path": ""}])),
         spaces(json!([{"type": "mount"}, {"type": "network", "path": "ns/net"}])),
         spaces(json!([{"type": "mount"}, {"type": "user"}])),

@@ -43,6 +43,7 @@ fn output(options: &MountOptions) -> String {
     if options.copy_up {
         parts.push("copy up".to_owned());
     }
+    parts.extend(options.without_effect.iter().map(|word| format!("{word} has no effect")));
     for (key, value) in &options.data {
         parts.push(
             format!("{key:?}") + &value.iter().map(|value| format!(" = {value:?}")).collect::<String>(),
@@ -95,6 +96,7 @@ fn options_that_are_understood() {
         ("none", "bind strictatime atime"),
         ("none", "bind strictatime nostrictatime nodiratime"),
         ("none", "rbind rslave shared unbindable"),
+        ("none", "bind mode=755 ro size=1k"),
         ("none", "rbind idmap"),
         ("none", "rbind idmap ridmap"),
         ("ext4", "sync lazytime errors=remount-ro noload"),
@@ -110,7 +112,7 @@ fn options_that_are_refused() {
         ("tmpfs", "nosiud size=1m mdoe=755"),
         ("mqueue", "size=1"),
         ("sysfs", "size=1"),
-        ("none", "bind sync size=1 Z"),
+        ("none", "bind sync size Z=1"),
         ("proc", "tmpcopyup"),
         ("bind", "tmpcopyup"),
         ("tmpfs", "idmap ridmap"),
