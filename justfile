@@ -17,6 +17,7 @@ lint:
 # Format all code
 fmt:
     cargo fmt --all
+    cargo fmt --manifest-path fuzz/Cargo.toml
 
 # Check licenses, banned crates and crate sources; needs cargo-deny
 deny:
@@ -26,6 +27,10 @@ deny:
 oracles *arguments:
     tests/oracles/selftest
     tests/oracles/run {{ arguments }}
+
+# Give arbitrary input to the readers of files: `just fuzz --seconds 600 tar`
+fuzz *arguments:
+    fuzz/run {{ arguments }}
 
 # Build the release binaries jobc, jobc-oci and jobc-nvml in target/release
 release:

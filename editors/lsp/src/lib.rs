@@ -53,7 +53,19 @@ pub use server::{Clock, SessionEnd};
 /// # Errors
 /// If stdin or stdout fails in the middle of a message.
 pub fn serve_stdio(disk: &dyn jobc_compiler::files::Files) -> std::io::Result<SessionEnd> {
-    let (connection, threads) = transport::connect(std::io::stdin(), std::io::stdout());
+    serve_streams(std::io::stdin(), std::io::stdout(), disk)
+}
+
+/// Handles a client on two byte streams.
+///
+/// # Errors
+/// If a stream fails in the middle of a message.
+pub fn serve_streams(
+    input: impl std::io::Read + Send + 'static,
+    output: impl std::io::Write + Send + 'static,
+    disk: &dyn jobc_compiler::files::Files,
+) -> std::io::Result<SessionEnd> {
+    let (connection, threads) = transport::connect(input, output);
     let ended = serve(&connection, disk);
     // The writer ends when the last sender is dropped.
     drop(connection);

@@ -11,6 +11,8 @@ mod challenge;
 pub mod client;
 pub mod credentials;
 mod endpoint;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod manifest;
 mod parallel;
 mod pull;

@@ -1,0 +1,55 @@
+//! The compiler on arbitrary text.
+
+use camino::Utf8PathBuf;
+use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::compile::{Request, build as write_files, plan};
+use jobc_compiler::diagnostic::render::{Format, TextStyle, render};
+use jobc_compiler::diagnostic::{Place, Severity, Sink};
+use jobc_compiler::files::MemoryFiles;
+use jobc_compiler::lock::Locking;
+use jobc_compiler::source::{Source, Sources};
+
+/// Runs all passes on a job file and renders the findings.
+///
+/// # Panics
+///
+/// A pass panics, a fix lies outside its file, or nothing is written and no error says why.
+pub fn build(job: &str, targets: Option<&str>) {
+    let mut sources = Sources::new();
+    let id = sources.add(Source::new("job.yaml", job));
+    let targets = targets.map(|text| sources.add(Source::new("targets.yaml", text)));
+    let files = MemoryFiles::default();
+    let request = Request {
+        job: id,
+        targets,
+        set: Vec::new(),
+        params: Vec::new(),
+        only_targets: Vec::new(),
+        run_here: false,
+        gpus_here: None,
+        environment: None,
+        only_backends: Vec::new(),
+        allow_lossy: true,
+        gpu_injection: None,
+        locking: Locking::default(),
+        adjustments: Adjustments::default(),
+        files: &files,
+        to_job: &|_: &str| Utf8PathBuf::from("../../.."),
+    };
+    let mut sink = Sink::new();
+    let planned = plan(&mut sources, &request, &mut sink);
+    let outputs = planned.map(|planned| write_files(&sources, planned, &request, &mut sink));
+    let findings = sink.finish();
+    let is_refused = findings.iter().any(|finding| finding.severity == Severity::Error);
+    assert!(is_refused || outputs.is_some(), "neither files nor an error");
+    for finding in &findings {
+        for edit in finding.fixes.iter().flat_map(|fix| &fix.edits) {
+            if let Place::Span(span) = &edit.place {
+                let _ = sources.slice(*span);
+            }
+        }
+    }
+    for format in [Format::Text, Format::Short, Format::Json] {
+        let _ = render(format, &sources, &findings, &TextStyle::default());
+    }
+}
