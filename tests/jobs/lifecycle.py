@@ -23,7 +23,7 @@ HTTP = {"ports": {"http": "auto"}}
 def main():
     harness = Harness("lifecycle", __doc__)
     with jobs_of(harness) as jobs:
-        for case in (order, readiness, not_ready, keep_ready, retries, retry_scopes, timeouts, results, gang):
+        for case in (order, readiness, not_ready, keep_ready, retries, retry_scopes, timeouts, grace, results, gang):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -165,6 +165,60 @@ def timeouts(jobs):
     run(jobs, "tested-grace", roles, 124, "timed out after 5s: 1 task was still running", timeout="5s")
     if not 6.9 < time.monotonic() - started_at < 15:
         yield f"TERM and KILL took {time.monotonic() - started_at:.1f} s"
+
+
+# Saves a checkpoint on TERM and on USR1, as trainers do; says when it listens.
+TRAINER = """import signal, sys, time
+def save(number, frame):
+    print("saved on", signal.Signals(number).name, flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+signal.signal(signal.SIGUSR1, save)
+print("training", flush=True)
+while True:
+    time.sleep(0.05)
+"""
+
+
+def grace(jobs):
+    """A trainer behind a shell, a pipe, another shell or `exec` gets TERM and USR1, and its grace period."""
+    train = 'python3 -c "$TRAINER"'
+    runs = {
+        "shell": f"{train}\necho done",
+        "pipe": f"{train} | {{ trap '' TERM USR1; cat; }}\necho done",
+        "nested": f"sh -c '{train}; true'\necho done",
+        "exec": f"exec {train}",
+        "background": f"{train} &\nwait",
+    }
+    for name, script in runs.items():
+        job = f"tested-{name}"
+        path = jobs.directory / f"{job}.json"
+        roles = {"a": {"shell": "sh", "run": script, "env": {"TRAINER": TRAINER}, "grace_period": "20s"}}
+        path.write_text(json.dumps({"version": 1, "name": job, "image": "host", "roles": roles}))
+        words = ["--allow-unenforced"] if jobs.account else []
+        answer = jobs.call("run", "--detach", *words, str(path))
+        assert answer.returncode == 0, answer.stderr
+        shows = lambda text: text in jobs.call("logs", job).stdout  # noqa: E731
+        wait_until(lambda: shows("training"), f"{name}: it does not train")
+        # To whoever is left, so that the trainer is behind no signal that another one took.
+        answer = jobs.call("kill", "-s", "USR1", job)
+        wait_until(lambda: shows("saved on SIGUSR1"), f"{name}: USR1 did not arrive: {answer.stderr}")
+        began = time.monotonic()
+        answer = jobs.call("stop", job)
+        took = time.monotonic() - began
+        if not shows("saved on SIGTERM"):
+            yield f"{name}: the checkpoint is lost: {jobs.call('logs', job).stdout!r} {answer.stderr}"
+        if took > 10:
+            yield f"{name}: it was killed after its grace period: {took:.1f} s"
+
+
+def wait_until(condition, message):
+    """Waits at most ten seconds."""
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, message
+        time.sleep(0.05)
 
 
 def results(jobs):

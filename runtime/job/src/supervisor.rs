@@ -20,6 +20,7 @@ mod poll;
 mod preparation;
 mod prober;
 mod readiness;
+mod recipients;
 mod scope;
 mod spawner;
 pub mod start;

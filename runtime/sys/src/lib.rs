@@ -14,6 +14,7 @@ pub mod id_map;
 pub mod kernel_file;
 pub mod open_inside;
 pub mod own_program;
+pub mod pid_namespace;
 pub mod run_with_timeout;
 pub mod signals;
 pub mod syscall;

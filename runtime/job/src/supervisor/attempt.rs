@@ -7,11 +7,13 @@ use rustix::io::Errno;
 
 use super::message::PendingContainer;
 use super::poll::{EventSource, Poll};
+use super::recipients::recipients;
 use crate::lifecycle::TaskNumber;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::container::Container;
 use jobc_container::process::{Exit, Process};
-use jobc_sys::error::{Error, Result};
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::pid_namespace;
 use jobc_sys::signals::{Disposition, Signal};
 
 /// Whether there is more to read of a stream now.
@@ -86,8 +88,9 @@ impl Attempt {
     /// Sends a signal as a user at a terminal means it.
     ///
     /// The kernel does not deliver signals without a handler to the first process of a PID namespace. A shell that
-    /// waits for a program is such a process: the signal then goes to all other processes in the container. A process
-    /// that is alone there is ended by it.
+    /// waits for a program is such a process: the signal then goes to the [`recipients`] among the other processes of
+    /// the namespace. A process that is alone there is ended by it. Who is there is read from /proc: a task need not
+    /// have a cgroup.
     pub(super) fn signal(&mut self, signal: Signal) -> Result<()> {
         if self.start_pipe.is_some() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
@@ -102,12 +105,20 @@ impl Attempt {
         if !spared || !signal.ends_by_default() {
             return signal.send(&self.process.pidfd).map(drop);
         }
-        let others: Vec<u32> =
-            self.cgroup().processes()?.into_iter().filter(|&pid| pid != self.process.pid).collect();
+        let others = match pid_namespace::others(self.process.pid) {
+            Ok(others) => others,
+            // It ended by itself.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                let message = format!("cannot list the processes of a task: {}", describe_io(&error));
+                return Err(Error::new(Kind::System, message));
+            }
+        };
         if others.is_empty() {
             return Signal::KILL.send(&self.process.pidfd).map(drop);
         }
-        others.into_iter().try_for_each(|pid| signal.send_to(pid))
+        let catches = |pid| Disposition::of(pid, signal) == Some(Disposition::Caught);
+        recipients(&others, catches).into_iter().try_for_each(|pid| signal.send_to(pid))
     }
 
     /// Reads what it wrote, at most so much at a time that others get their turn.
