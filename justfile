@@ -36,6 +36,14 @@ fuzz *arguments:
 release:
     ./release
 
+# Print the version, or write a new one to all files: `just version 1.2.3`
+version *version:
+    packaging/version {{ version }}
+
+# Test the packages, install.sh and the workflows: `just installation --quick`
+installation *arguments:
+    tests/install/run {{ arguments }}
+
 # Build jobc and compile one example into target/demo
 demo *job:
     ./demo {{ job }}

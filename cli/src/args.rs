@@ -154,7 +154,11 @@ pub(crate) enum Command {
     /// Print a manual page
     Man {
         /// Command to describe [default: jobc itself]
+        #[arg(conflicts_with = "all")]
         command: Option<String>,
+        /// Write the pages of all commands to this directory
+        #[arg(long, value_name = "DIR")]
+        all: Option<Utf8PathBuf>,
     },
 }
 

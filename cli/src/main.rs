@@ -76,7 +76,8 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Command::Doctor { probe: Some(steps) } => commands::doctor::run_probe(steps),
         Command::Completions { shell } => commands::completions::run(*shell),
-        Command::Man { command } => commands::man::run(command.as_deref()),
+        Command::Man { all: Some(directory), .. } => commands::man::run_all(directory.as_std_path()),
+        Command::Man { command, all: None } => commands::man::run(command.as_deref()),
     };
     ExitCode::from(outcome as u8)
 }

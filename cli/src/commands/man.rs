@@ -1,9 +1,14 @@
-//! `jobc man`: the manual page, in roff.
+//! `jobc man`: manual pages, in roff.
+
+use std::fs;
+use std::io;
+use std::path::Path;
 
 use crate::args::Args;
 use crate::outcome::Outcome;
 use crate::terminal;
 
+/// Prints the page of one command, or of `jobc` itself.
 pub(crate) fn run(command: Option<&str>) -> Outcome {
     let mut all = Args::full_command();
     all.build();
@@ -27,4 +32,19 @@ pub(crate) fn run(command: Option<&str>) -> Outcome {
     }
     terminal::print(&String::from_utf8_lossy(&text));
     Outcome::Success
+}
+
+/// Writes the pages of all commands and their subcommands into a directory, as `jobc-image-build.1`. Hidden commands have
+/// none.
+pub(crate) fn run_all(directory: &Path) -> Outcome {
+    if let Err(error) = write_all(directory) {
+        terminal::eprint(&format!("jobc: cannot write manual pages to `{}`: {error}\n", directory.display()));
+        return Outcome::SystemError;
+    }
+    Outcome::Success
+}
+
+fn write_all(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)?;
+    clap_mangen::generate_to(Args::full_command(), directory)
 }

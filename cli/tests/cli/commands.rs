@@ -373,6 +373,24 @@ fn the_manual_pages_render() {
 }
 
 #[test]
+fn all_manual_pages_are_written_to_a_directory() {
+    let directory = Directory::new();
+    let run = directory.jobc(&["man", "--all", "out/man1"]).exits(0);
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""));
+    for (page, title) in [
+        ("jobc.1", ".TH jobc 1"),
+        ("jobc-check.1", ".TH jobc-check 1"),
+        ("jobc-image-build.1", ".TH jobc-image-build 1"),
+    ] {
+        let text = directory.read(&format!("out/man1/{page}"));
+        assert!(text.contains(title), "{page}: {text}");
+    }
+    directory.write("file", "");
+    directory.jobc(&["man", "--all", "file"]).exits(3).says("cannot write manual pages to `file`");
+    directory.jobc(&["man", "check", "--all", "out"]).exits(2).says("cannot be used with");
+}
+
+#[test]
 fn a_field_is_explained() {
     let directory = Directory::new();
     let memory = directory.jobc(&["explain", "memory"]).exits(0).out;

@@ -1,0 +1,88 @@
+"""What the tests of the installation share: programs that stand in for jobc's, releases, and a server on loopback."""
+
+import hashlib
+import io
+import os
+import platform
+import subprocess
+import sys
+import tarfile
+import threading
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
+
+from harness import REPOSITORY, Harness, scratch  # noqa: E402,F401
+
+PACKAGING = REPOSITORY / "packaging"
+PLATFORM = f"{platform.machine()}-linux"
+# The tests of files other than root's run as this user, which owns nothing.
+NOBODY = 65534
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def server(directory):
+    """Serves a directory over HTTP on loopback; the value is its address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(directory))) as running:
+        thread = threading.Thread(target=running.serve_forever, args=[0.02], daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{running.server_port}"
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+def archive(name, files):
+    """A release archive: `files` are contents by path below `name/`. Those below bin/ are executable."""
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(f"{name}/{path}")
+            entry.size, entry.mode = len(content), 0o755 if path.startswith("bin/") else 0o644
+            tar.addfile(entry, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def release(root, version, files, latest=True):
+    """Writes a release as GitHub serves it: download/vVERSION/ and, as the latest one, latest/download/."""
+    name = f"jobc-{version}-{PLATFORM}"
+    packed = archive(name, files)
+    sums = f"{hashlib.sha256(packed).hexdigest()}  {name}.tar.gz\n"
+    for directory in [root / f"download/v{version}", *([root / "latest/download"] if latest else [])]:
+        directory.mkdir(parents=True, exist_ok=True)
+        for old in directory.iterdir():
+            old.unlink()
+        (directory / f"{name}.tar.gz").write_bytes(packed)
+        (directory / "SHA256SUMS").write_text(sums)
+    return root / f"download/v{version}/{name}.tar.gz"
+
+
+def files_below(root):
+    """All files, links and directories below a directory, as sorted texts."""
+    return sorted(str(path.relative_to(root)) for path in Path(root).rglob("*"))
+
+
+def ran(command, user=None, **settings):
+    """Runs a command, as another user if `user` is given, and returns the completed process with its output as text."""
+    settings = {"capture_output": True, "text": True, "timeout": 600, "stdin": subprocess.DEVNULL, **settings}
+    if user is not None and os.getuid() == 0:
+        settings |= {"user": user, "group": user, "extra_groups": []}
+    return subprocess.run([str(word) for word in command], **settings)
+
+
+def expect(process, code=0, text=""):
+    """Problems with the exit code of a process, or with its output, which must contain `text`."""
+    output = process.stdout + process.stderr
+    if process.returncode != code:
+        yield f"exit code {process.returncode}, expected {code}: {output.strip()[-1500:]}"
+    elif text not in output:
+        yield f"no `{text}` in the output: {output.strip()[-1500:]}"
