@@ -38,7 +38,7 @@ pub(crate) struct OciArgs {
     #[arg(long, hide = true, value_name = "MODE", value_parser = ["auto", "true", "false"])]
     pub rootless: Option<String>,
     /// Print the versions of jobc and of the OCI runtime specification
-    #[arg(long, short = 'v', exclusive = true)]
+    #[arg(long, short = 'v')]
     pub version: bool,
     #[command(subcommand)]
     pub command: Option<OciCommand>,

@@ -52,6 +52,11 @@ class Suite(Harness):
         names = [wanted] if wanted in RUNTIMES else ["jobc"] if wanted else RUNTIMES
         return {name: str(ours(directory) if name == "jobc" else self.tool(name)) for name in names}
 
+    def is_expected(self, runtime, test, problems):
+        """Whether a result is the one that the list has."""
+        reason = self.reasons[runtime].get(test)
+        return bool(problems) == (reason is not None) or (reason or "").startswith("either: ")
+
     def result(self, runtime, test, problems):
         """Compares the result of one test with the list."""
         problems, reason = list(problems), self.reasons[runtime].pop(test, None)

@@ -46,9 +46,18 @@ def main():
             return in_sandbox(runtime, command, SECONDS, env=os.environ | {"RUNTIME": runtimes[runtime]})
 
         cases = [(runtime, name) for name in names for runtime in runtimes if suite.wants(name)]
+        again = []
         with ThreadPoolExecutor(THREADS) as threads:
             for (runtime, name), result in zip(cases, threads.map(run, cases)):
-                suite.result(runtime, name, problems(result))
+                found = list(problems(result))
+                if not suite.is_expected(runtime, name, found):
+                    # The programs wait for fixed times, which are short on a busy host.
+                    suite.note(f"{runtime}: {name}: ran once more, alone")
+                    again.append((runtime, name))
+                else:
+                    suite.result(runtime, name, found)
+        for runtime, name in again:
+            suite.result(runtime, name, problems(run((runtime, name))))
     suite.finish()
 
 
