@@ -71,10 +71,10 @@ fn download_once(
             let error =
                 Error::new(Kind::System, format!("cannot download `{shown}`: the server answered {status}"));
             let is_temporary = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            return Err(match is_temporary {
-                true => RequestError::Temporary(error, retry_after),
-                false => RequestError::Final(error),
-            });
+            if is_temporary {
+                return Err(RequestError::Temporary(error, retry_after));
+            }
+            return Err(RequestError::Final(error));
         }
     }
     let validators = Validators {
