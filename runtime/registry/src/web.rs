@@ -25,7 +25,7 @@ use crate::settings::RegistrySettings;
 /// As many as Go's client follows, and so BuildKit.
 const MAX_REDIRECTS: usize = 10;
 /// The timeout for the start of a response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Of a header no more is kept.
 const MAX_HEADER_LENGTH: usize = 4096;
 
