@@ -25,7 +25,7 @@ use crate::settings::RegistrySettings;
 /// As many as Go's client follows, and so BuildKit.
 const MAX_REDIRECTS: usize = 10;
 /// The timeout for the start of a response.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Of a header no more is kept.
 const MAX_HEADER_LENGTH: usize = 4096;
 
@@ -71,10 +71,10 @@ fn download_once(
             let error =
                 Error::new(Kind::System, format!("cannot download `{shown}`: the server answered {status}"));
             let is_temporary = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
-            return Err(match is_temporary {
-                true => RequestError::Temporary(error, retry_after),
-                false => RequestError::Final(error),
-            });
+            if is_temporary {
+                return Err(RequestError::Temporary(error, retry_after));
+            }
+            return Err(RequestError::Final(error));
         }
     }
     let validators = Validators {

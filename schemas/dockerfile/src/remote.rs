@@ -44,7 +44,9 @@ impl Remote {
         let scheme = address.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
         let is_web = matches!(scheme.as_deref(), Some("http" | "https"));
         let is_git = match scheme.as_deref() {
-            Some("http" | "https") => address.split('?').next().is_some_and(|path| path.ends_with(".git")),
+            Some("http" | "https") => {
+                address.split('?').next().is_some_and(|path| path.strip_suffix(".git").is_some())
+            }
             Some("git" | "ssh") => true,
             Some("ftp") => false,
             None if address.starts_with("git@") && address.contains(':') => true,

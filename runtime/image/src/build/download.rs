@@ -197,7 +197,9 @@ fn digests(file: &mut File, checksum: Option<&Digest>) -> std::io::Result<(Vec<D
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(std::io::Error::other(describe_io(&error))),
         };
-        hashers.iter_mut().for_each(|hasher| hasher.update(&buffer[..read]));
+        for hasher in &mut hashers {
+            hasher.update(&buffer[..read]);
+        }
         size += read as u64;
     }
     Ok((hashers.into_iter().map(Hasher::finish).collect(), size))

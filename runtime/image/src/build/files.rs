@@ -17,6 +17,7 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// Files to put into a tree.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(super) struct CopyRequest {
     /// The layers of the tree, lowest first.
     pub(super) lowers: Vec<PathBuf>,

@@ -140,7 +140,7 @@ impl Git<'_> {
             } else if elapsed > next_check {
                 let size = Size::of(self.directory);
                 // Looking takes a small part of the time.
-                next_check = elapsed + (began.elapsed() - elapsed) * 10 + Duration::from_secs(1);
+                next_check = elapsed + began.elapsed().saturating_sub(elapsed) * 10 + Duration::from_secs(1);
                 (size.bytes > MAX_BYTES || size.entries > MAX_ENTRIES).then(|| {
                     Error::new(
                         Kind::State,
