@@ -53,7 +53,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "short.yaml").write_text(SHORT_JOB)
-        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, unknown_names, removing):
+        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, removing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -264,6 +264,23 @@ def killing(jobs):
     name = start(jobs)
     expect(jobs.call("kill", "--force", name), out="lost")
     yield from ()
+
+
+def damaged(jobs):
+    """A job whose record was cut off is listed, and can be stopped and killed. Its supervisor writes the record anew."""
+    for words, state in ((["stop"], "stopped"), (["kill"], "stopped"), (["kill", "--force"], "lost")):
+        name = start(jobs)
+        path = next(jobs.directory.rglob(f"jobs/{name}/job.json"))
+        whole = path.read_bytes()
+        for length in (len(whole) // 2, 0):
+            path.write_bytes(whole[:length])
+            expect(jobs.call("ps"), out=rf"{re.escape(name)} +running", error=f"the record of job `{re.escape(name)}` is damaged")
+        expect(jobs.call(*words, name), out=f"^{re.escape(name)}: ")
+        if json.loads(path.read_text())["state"] != state:
+            yield f"{words}: {path.read_text()}"
+    # Ended, and damaged after that.
+    path.write_bytes(whole[:len(whole) // 2])
+    expect(jobs.call("ps", "--all"), out=rf"{re.escape(name)} +lost")
 
 
 def unknown_names(jobs):

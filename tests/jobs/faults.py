@@ -283,6 +283,23 @@ def unwritable(jobs, directory):
         closed.rmdir()
 
 
+def read_only_cgroups(jobs):
+    """Cgroups that are mounted read-only, as in many containers: root is told so, and nothing that only helps users."""
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines() if " - cgroup" in line]
+    path = jobs.directory / "tested-read-only.yaml"
+    path.write_text(JOB.format(name=path.stem, network="host", instances=1, script='"true"') + "    resources: {memory: 64MiB}\n")
+    for place in mounts:
+        subprocess.run(["mount", "--bind", "-o", "remount,ro", place], check=True)
+    try:
+        run = jobs.run(str(path))
+        out, _ = run.communicate(timeout=SECONDS)
+    finally:
+        for place in mounts:
+            subprocess.run(["mount", "--bind", "-o", "remount,rw", place], check=True)
+    if run.returncode != 125 or "/sys/fs/cgroup/memory` is mounted read-only" not in out or "systemd-run" in out:
+        yield f"`jobc run` exits with {run.returncode}: {out}"
+
+
 def clock_jumps(jobs):
     """The wall clock is set back and forth during a job with a timeout: nothing ends early, nothing hangs."""
     name = "tested-clock"
@@ -393,6 +410,7 @@ def main():
             ("a task's first process is killed", lambda: first_process_killed(jobs)),
             ("a full disk", lambda: full_disk(jobs, directory)),
             ("a read-only directory", lambda: unwritable(jobs, directory)),
+            *([] if account else [("read-only cgroups", lambda: read_only_cgroups(jobs))]),
             ("random kills", lambda: random_kills(jobs, options.kills)),
         ]
         if options.clock:

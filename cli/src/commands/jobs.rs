@@ -124,7 +124,17 @@ impl Jobs {
         let directories = self.directories.list()?.into_iter().map(|id| self.directories.job(&id));
         Ok(directories
             .filter_map(|directory| match Record::read(&directory) {
-                Ok(record) => Some((directory, record?)),
+                Ok(record) => {
+                    let record = record?;
+                    if record.is_damaged {
+                        let text = format!(
+                            "the record of job `{0}` is damaged; its supervisor writes it anew, `jobc stop {0}` stops the job",
+                            directory.id
+                        );
+                        terminal::eprint(&container_warning(&text));
+                    }
+                    Some((directory, record))
+                }
                 Err(error) => {
                     terminal::eprint(&container_warning(&error.to_string()));
                     None

@@ -275,8 +275,8 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     // A path would be looked up again; this link refers to the running file.
     let program =
         CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
-    let image =
-        jobc_container::trampoline::build(&[program], None, None, 2, None).map_err(|error| error.message)?;
+    let image = jobc_container::trampoline::build(&[program], None, None, 2, None, None)
+        .map_err(|error| error.message)?;
     let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
     child(command.args(again().get_args()).arg("")).map(drop)
 }

@@ -120,7 +120,13 @@ fn container_root() -> Result<OwnedFd> {
         state["bundle"].as_str().ok_or_else(|| broken("the container's state names no bundle".to_owned()))?;
     let path = Path::new(bundle).join("config.json");
     let shown = path.display();
-    let text = std::fs::read(&path).map_err(|error| broken(format!("cannot read `{shown}`: {error}")))?;
+    let mut text = Vec::new();
+    std::fs::File::open(&path)
+        .and_then(|file| file.take(MAX_FILE_SIZE + 1).read_to_end(&mut text))
+        .map_err(|error| broken(format!("cannot read `{shown}`: {error}")))?;
+    if text.len() as u64 > MAX_FILE_SIZE {
+        return Err(broken(format!("`{shown}` is larger than 16 MiB")));
+    }
     let config: Value =
         serde_json::from_slice(&text).map_err(|error| broken(format!("`{shown}` is not JSON: {error}")))?;
     let root = config["root"]["path"].as_str().ok_or_else(|| broken(format!("`{shown}` names no root")))?;

@@ -27,7 +27,8 @@ mod writer;
 
 pub use collect::CollectionReport;
 pub use directory::Store;
-pub use document::{MAX_DOCUMENT_SIZE, sorted_json};
+pub(crate) use document::MAX_INDEX_DEPTH;
+pub use document::{MAX_DOCUMENT_SIZE, MAX_LAYERS, parse, sorted_json};
 pub use image::Image;
 pub use index::NamedImage;
 pub use mounted::MountRecord;

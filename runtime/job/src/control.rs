@@ -108,6 +108,12 @@ impl Connection {
         }
     }
 
+    /// The process that listens.
+    pub(crate) fn peer(&self) -> Option<u32> {
+        let credentials = rustix::net::sockopt::socket_peercred(&self.stream).ok()?;
+        u32::try_from(credentials.pid.as_raw_nonzero().get()).ok()
+    }
+
     /// The socket itself, to wait for its end.
     pub fn stream(&self) -> &UnixStream {
         &self.stream

@@ -1,5 +1,7 @@
 //! What is known of a job: the content of `job.json`, which its supervisor replaces whenever something changed.
 
+mod damaged;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -60,6 +62,9 @@ pub struct Record {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
+    /// Whether the file could not be read, and this stands for it.
+    #[serde(skip)]
+    pub is_damaged: bool,
 }
 
 /// Where a job is in its life.
@@ -265,6 +270,8 @@ pub struct End {
 
 impl Record {
     /// Reads a job's record; nothing if the command that made the directory was killed before it wrote one.
+    ///
+    /// For a file that was cut off, what is known without it is returned ([`Record::is_damaged`]).
     pub fn read(directory: &Directory) -> Result<Option<Self>> {
         let path = directory.record_file();
         let text = match std::fs::read(&path) {
@@ -272,11 +279,14 @@ impl Record {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(file_error("read", &path, &error)),
         };
-        let record = serde_json::from_slice(&text).map_err(|error| {
-            Error::new(Kind::State, format!("`{}` is not a job's record: {error}", path.display()))
-                .help(format!("`jobc rm --force {}` removes what is left of the job", directory.id))
-        })?;
-        Ok(Some(record))
+        match serde_json::from_slice(&text) {
+            Ok(record) => Ok(Some(record)),
+            Err(error) if damaged::is_damaged(&error) => Ok(Some(damaged::stand_in(directory))),
+            Err(error) => {
+                Err(Error::new(Kind::State, format!("`{}` is not a job's record: {error}", path.display()))
+                    .help(format!("`jobc rm --force {}` removes what is left of the job", directory.id)))
+            }
+        }
     }
 
     /// Replaces a job's record in one step.

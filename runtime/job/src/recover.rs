@@ -95,8 +95,11 @@ fn recover_job(directory: &Directory, mut record: Record) -> Result<Option<LostJ
     }
     left.extend(crate::provision::release(directory).err().map(|error| error.to_string()));
     let pid = record.supervisor.map_or_else(|| "unknown".to_owned(), |process| process.pid.to_string());
-    let explanation =
-        format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it");
+    let explanation = if record.is_damaged {
+        "lost: its record `job.json` was damaged, and it has no supervisor".to_owned()
+    } else {
+        format!("lost: its supervisor (process {pid}) was killed, and all of its tasks with it")
+    };
     for task in &mut record.tasks {
         if task.state.is_alive() {
             task.reason = Some("its supervisor was killed".to_owned());

@@ -2,7 +2,7 @@
 
 use jobc_image::digest::Hasher;
 use jobc_image::manifest::media;
-use jobc_image::store::MAX_DOCUMENT_SIZE;
+use jobc_image::store::{MAX_DOCUMENT_SIZE, MAX_LAYERS, parse};
 use jobc_image::{Descriptor, Digest, Manifest, Reference};
 use jobc_sys::error::{Error, Kind, Result};
 use serde::Deserialize;
@@ -112,7 +112,7 @@ impl Session {
 /// Reads a manifest and refuses what could not be run, before anything large is fetched.
 pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manifest> {
     let name = reference.familiar();
-    let manifest: Manifest = serde_json::from_slice(&document.bytes).map_err(|error| {
+    let manifest: Manifest = parse(&document.bytes).map_err(|error| {
         Error::new(Kind::Config, format!("the manifest of `{name}` cannot be read: {error}"))
     })?;
     let unsupported = |what: String, help: &str| Err(Error::new(Kind::Unsupported, what).help(help));
@@ -126,6 +126,13 @@ pub(crate) fn image(reference: &Reference, document: &Document) -> Result<Manife
     if manifest.config.size > MAX_DOCUMENT_SIZE {
         return unsupported(
             format!("`{name}` has a configuration of {} bytes; the limit is 4 MiB", manifest.config.size),
+            "ask its author for another one",
+        );
+    }
+    if manifest.layers.len() > MAX_LAYERS {
+        let layers = manifest.layers.len();
+        return unsupported(
+            format!("`{name}` has {layers} layers; the limit is {MAX_LAYERS}"),
             "ask its author for another one",
         );
     }

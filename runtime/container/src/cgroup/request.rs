@@ -7,6 +7,7 @@ use super::unit_group::UnitGroup;
 
 /// What a container wants of its cgroup.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // each is a fact of its own
 pub struct CgroupRequest<'a> {
     /// The container's name; its group is `/jobc/<id>` where config.json names none.
     pub id: &'a str,

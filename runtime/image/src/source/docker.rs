@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::manifest::media;
 use crate::manifest::{Descriptor, Manifest};
 use crate::progress::ProgressFn;
-use crate::store::Store;
+use crate::store::{MAX_LAYERS, Store, parse};
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result};
@@ -29,6 +29,9 @@ struct ManifestEntry {
     layers: Option<Vec<String>>,
 }
 
+/// The most images of an archive. All may name the same configuration and layers, which are looked at for each.
+const MAX_IMAGES: usize = 1000;
+
 /// The images of an archive that was read.
 pub(super) fn images(
     store: &Store,
@@ -41,8 +44,12 @@ pub(super) fn images(
         Error::new(Kind::Unsupported, format!("`{}` has no `manifest.json`", source.display()))
             .help("save the image again with Docker 1.10 or newer")
     })?;
-    let saved: Vec<ManifestEntry> = serde_json::from_slice(text)
-        .map_err(|error| invalid_source(source, format!("`manifest.json`: {error}")))?;
+    let saved: Vec<ManifestEntry> =
+        parse(text).map_err(|error| invalid_source(source, format!("`manifest.json`: {error}")))?;
+    if saved.len() > MAX_IMAGES {
+        let why = format!("`manifest.json` has {} images; the limit is {MAX_IMAGES}", saved.len());
+        return Err(invalid_source(source, why));
+    }
     let layer = |layer: &Descriptor| layer_of(store, source, layer, on_progress, stopped);
     saved.iter().map(|saved| image(store, source, content, saved, &layer)).collect()
 }
@@ -55,10 +62,16 @@ fn image(
     layer_of: &dyn Fn(&Descriptor) -> Result<(Descriptor, Digest)>,
 ) -> Result<ImportedImage> {
     let config = config_of(store, source, content, &saved.config)?;
-    let parsed: Config = serde_json::from_slice(&config)
-        .map_err(|error| invalid_source(source, format!("`{}`: {error}", saved.config)))?;
+    let parsed: Config =
+        parse(&config).map_err(|error| invalid_source(source, format!("`{}`: {error}", saved.config)))?;
     let paths = saved.layers.as_deref().unwrap_or_default();
     let diffs = &parsed.rootfs.diff_ids;
+    if paths.len() > MAX_LAYERS {
+        return Err(invalid_source(
+            source,
+            format!("it has {} layers; the limit is {MAX_LAYERS}", paths.len()),
+        ));
+    }
     if paths.len() != diffs.len() {
         let why = format!("it has {} layers, and its configuration names {}", paths.len(), diffs.len());
         return Err(invalid_source(source, why));

@@ -1,5 +1,6 @@
 //! An OCI image layout: a directory of blobs, named by index.json.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -9,8 +10,8 @@ use super::errors::{canceled, invalid_source};
 use super::imported::{ImportedImage, SourceKind};
 use crate::manifest::{CONTAINERD_NAME, REF_NAME, media};
 use crate::manifest::{Descriptor, Index, Manifest};
-use crate::store::MAX_DOCUMENT_SIZE;
-use crate::store::Store;
+use crate::store::{MAX_DOCUMENT_SIZE, MAX_INDEX_DEPTH, MAX_LAYERS, Store, parse};
+use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
@@ -33,14 +34,15 @@ pub(super) fn images(
     text: &[u8],
     bring: &dyn Fn(&Descriptor) -> Result<bool>,
 ) -> Result<Vec<ImportedImage>> {
-    let index: Index = serde_json::from_slice(text)
-        .map_err(|error| invalid_source(source, format!("`index.json`: {error}")))?;
+    let index: Index =
+        parse(text).map_err(|error| invalid_source(source, format!("`index.json`: {error}")))?;
     if index.manifests.is_empty() {
         return Err(Error::new(Kind::Config, format!("the layout `{}` contains no image", source.display())));
     }
     let mut images: Vec<ImportedImage> = Vec::new();
+    let mut import = TreeImport { store, source, bring, known: HashMap::new() };
     for descriptor in &index.manifests {
-        if !import_tree(store, source, descriptor, bring)? {
+        if !import.import(descriptor, MAX_INDEX_DEPTH)? {
             return Err(invalid_source(source, format!("{} is missing", descriptor.digest)));
         }
         let names: Vec<Reference> = named(descriptor);
@@ -54,35 +56,59 @@ pub(super) fn images(
     Ok(images)
 }
 
-/// Imports the content of a descriptor and everything that it references; false if it is missing. In an index,
-/// manifests of some platforms may be missing, but not all.
-fn import_tree(
-    store: &Store,
-    source: &Path,
-    descriptor: &Descriptor,
-    bring: &dyn Fn(&Descriptor) -> Result<bool>,
-) -> Result<bool> {
-    if !bring(descriptor)? {
-        return Ok(false);
-    }
-    if media::is_index(&descriptor.media_type) {
-        let index: Index = store.document(descriptor)?;
-        let mut any = false;
-        for manifest in &index.manifests {
-            any |= import_tree(store, source, manifest, bring)?;
+/// The import of what indexes name. They may name the same content again and again: each is imported once.
+struct TreeImport<'a> {
+    store: &'a Store,
+    source: &'a Path,
+    bring: &'a dyn Fn(&Descriptor) -> Result<bool>,
+    /// Whether what was looked at is there.
+    known: HashMap<(Digest, String), bool>,
+}
+
+impl TreeImport<'_> {
+    /// Imports the content of a descriptor and everything that it references; false if it is missing. In an index,
+    /// manifests of some platforms may be missing, but not all.
+    fn import(&mut self, descriptor: &Descriptor, depth: usize) -> Result<bool> {
+        let key = (descriptor.digest.clone(), descriptor.media_type.clone());
+        if let Some(known) = self.known.get(&key) {
+            return Ok(*known);
         }
-        if !any {
-            return Err(invalid_source(source, format!("the index {} has no manifest", descriptor.digest)));
+        let is_there = (self.bring)(descriptor)?;
+        self.known.insert(key, is_there);
+        if !is_there {
+            return Ok(false);
         }
-    } else if media::is_manifest(&descriptor.media_type) {
-        let manifest: Manifest = store.document(descriptor)?;
-        for part in std::iter::once(&manifest.config).chain(&manifest.layers) {
-            if !bring(part)? {
-                return Err(invalid_source(source, format!("{} is missing", part.digest)));
+        let invalid = |why: String| Err(invalid_source(self.source, why));
+        if media::is_index(&descriptor.media_type) {
+            if depth == 0 {
+                return invalid(format!("the index {} is in more than 4 others", descriptor.digest));
+            }
+            let index: Index = self.store.document(descriptor)?;
+            let mut any = false;
+            for manifest in &index.manifests {
+                any |= self.import(manifest, depth - 1)?;
+            }
+            if !any {
+                let why = format!("the index {} has no manifest", descriptor.digest);
+                return Err(invalid_source(self.source, why));
+            }
+        } else if media::is_manifest(&descriptor.media_type) {
+            let manifest: Manifest = self.store.document(descriptor)?;
+            if manifest.layers.len() > MAX_LAYERS {
+                let layers = manifest.layers.len();
+                return invalid(format!(
+                    "the image {} has {layers} layers; the limit is {MAX_LAYERS}",
+                    descriptor.digest
+                ));
+            }
+            for part in std::iter::once(&manifest.config).chain(&manifest.layers) {
+                if !(self.bring)(part)? {
+                    return invalid(format!("{} is missing", part.digest));
+                }
             }
         }
+        Ok(true)
     }
-    Ok(true)
 }
 
 /// The names of an image, where what is noted is a whole one: some tools note a tag alone.

@@ -7,7 +7,7 @@ use serde_json::json;
 use std::io::Read as _;
 
 use super::*;
-use crate::manifest::media;
+use crate::manifest::{Descriptor, Index, media};
 use crate::platform::Platform;
 use crate::progress::ignore_progress;
 use jobc_schema::digest::Digest;
@@ -309,4 +309,54 @@ fn a_file_that_stays_the_same_is_brought_in_once() {
     assert_eq!(std::fs::read_dir(&blobs).unwrap().count(), before.len());
     place.file("r.tar", &tar(&[("a", b"two")]));
     assert_ne!(take(), first);
+}
+
+/// A docker archive whose manifest.json names one image, or one layer, thousands of times.
+#[test]
+fn a_docker_archive_that_names_its_parts_again_and_again_is_refused() {
+    let place = Place::new();
+    let diff = Digest::of(b"layer");
+    let config = |count: usize| {
+        let diffs = vec![diff.to_string(); count];
+        json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": diffs}})
+            .to_string()
+    };
+    for (images, layers, words) in [
+        (1001, 1, "`manifest.json` has 1001 images; the limit is 1000"),
+        (1, 1001, "it has 1001 layers; the limit is 1000"),
+        (1, 250_000, "`manifest.json`: it has more than 200000 values"),
+    ] {
+        let entry = json!({"Config": "c.json", "Layers": vec!["l"; layers]});
+        let manifest = json!(vec![entry; images]).to_string();
+        let config = config(layers.min(1001));
+        let files = [
+            ("manifest.json", manifest.as_bytes()),
+            ("c.json", config.as_bytes()),
+            ("l", b"layer".as_slice()),
+        ];
+        place.refused(&place.file("a.tar", &tar(&files)), words);
+    }
+}
+
+/// Each index of a layout names the next one 300 times.
+#[test]
+fn a_layout_whose_indexes_name_their_parts_again_and_again_is_imported_once() {
+    let place = Place::new();
+    let config =
+        json!({"os": "linux", "architecture": "amd64", "rootfs": {"type": "layers", "diff_ids": []}});
+    let config = place.store.put(config.to_string().as_bytes(), media::CONFIG).unwrap();
+    let manifest = crate::manifest::Manifest::new(config, Vec::new());
+    let mut at = place.store.put_json(&manifest, media::MANIFEST).unwrap();
+    let index = |at: Descriptor| Index { manifests: vec![at; 300], ..Index::default() };
+    for _ in 0..3 {
+        at = place.store.put_json(&index(at), media::INDEX).unwrap();
+    }
+    let text = serde_json::to_vec(&index(at)).unwrap();
+    let count = std::cell::Cell::new(0);
+    let bring = |descriptor: &Descriptor| {
+        count.set(count.get() + 1);
+        Ok(place.store.has(&descriptor.digest))
+    };
+    let images = layout::images(&place.store, Path::new("layout"), &text, &bring).unwrap();
+    assert_eq!((images.len(), count.get()), (1, 5), "three indexes, a manifest and a configuration");
 }

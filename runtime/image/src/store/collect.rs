@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::directory::Store;
+use super::document::parse;
 use crate::config::Config;
 use crate::manifest::Descriptor;
 use crate::manifest::media;
@@ -170,12 +171,12 @@ impl Store {
             let Ok(bytes) = self.bytes(&descriptor) else { continue };
             let either = descriptor.media_type.is_empty();
             if (either || media::is_index(&descriptor.media_type))
-                && let Ok(index) = serde_json::from_slice::<Index>(&bytes)
+                && let Ok(index) = parse::<Index>(&bytes)
             {
                 to_see.extend(index.manifests);
             }
             if (either || media::is_manifest(&descriptor.media_type))
-                && let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes)
+                && let Ok(manifest) = parse::<Manifest>(&bytes)
             {
                 if let Ok(config) = self.document::<Config>(&manifest.config) {
                     reached.layers.extend(config.rootfs.diff_ids);

@@ -1,11 +1,15 @@
 //! An image as it is run: the manifest for a platform with its configuration.
 
+use std::collections::HashSet;
+
 use super::directory::Store;
+use super::document::{MAX_INDEX_DEPTH, MAX_LAYERS, parse};
 use crate::config::Config;
 use crate::manifest::Descriptor;
 use crate::manifest::media;
 use crate::manifest::{Index, Manifest};
 use crate::platform::Platform;
+use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result};
 
 /// An image for one platform.
@@ -81,11 +85,30 @@ impl Store {
     /// Every image that a descriptor references and that is in the store, one per platform. What is not an image is
     /// omitted.
     pub fn images_in(&self, descriptor: &Descriptor) -> Vec<Image> {
-        if media::is_index(&descriptor.media_type) {
-            let index: Index = self.document(descriptor).unwrap_or_default();
-            return index.manifests.iter().flat_map(|manifest| self.images_in(manifest)).collect();
+        let mut images = Vec::new();
+        self.add_images_in(descriptor, MAX_INDEX_DEPTH, &mut HashSet::new(), &mut images);
+        images
+    }
+
+    /// Indexes may name each other's entries again and again; each is looked at once.
+    fn add_images_in(
+        &self,
+        descriptor: &Descriptor,
+        depth: usize,
+        seen: &mut HashSet<Digest>,
+        images: &mut Vec<Image>,
+    ) {
+        if !seen.insert(descriptor.digest.clone()) {
+            return;
         }
-        self.read_image(descriptor).into_iter().collect()
+        if !media::is_index(&descriptor.media_type) {
+            images.extend(self.read_image(descriptor));
+        } else if depth > 0 {
+            let index: Index = self.document(descriptor).unwrap_or_default();
+            for manifest in &index.manifests {
+                self.add_images_in(manifest, depth - 1, seen, images);
+            }
+        }
     }
 
     /// The entry of an index in the store that serves a platform best, which need not be in the store itself.
@@ -123,6 +146,11 @@ impl Store {
                 ),
             ));
         }
+        if diffs.len() > MAX_LAYERS {
+            let what = format!("the image {} has {} layers", descriptor.digest, diffs.len());
+            return Err(Error::new(Kind::Unsupported, format!("{what}; the limit is {MAX_LAYERS}"))
+                .help("ask its author for another one"));
+        }
         if let Some(layer) = manifest.layers.iter().find(|layer| !media::is_layer(&layer.media_type)) {
             return Err(Error::new(
                 Kind::Unsupported,
@@ -140,7 +168,7 @@ impl Store {
     /// It does not exist, was changed, or is something else.
     pub fn document<T: serde::de::DeserializeOwned>(&self, descriptor: &Descriptor) -> Result<T> {
         let bytes = self.bytes(descriptor)?;
-        serde_json::from_slice(&bytes).map_err(|error| {
+        parse(&bytes).map_err(|error| {
             let what = format!("{} is not a document of kind `{}`", descriptor.digest, descriptor.media_type);
             Error::new(Kind::Config, format!("{what}: {error}"))
         })

@@ -84,7 +84,7 @@ impl Store {
     fn inner_manifest(&self, images: &[Descriptor], digest: &Digest) -> Option<Descriptor> {
         let indexes = images.iter().filter(|image| crate::manifest::media::is_index(&image.media_type));
         indexes
-            .filter_map(|index| serde_json::from_slice::<Index>(&self.bytes(index).ok()?).ok())
+            .filter_map(|index| super::document::parse::<Index>(&self.bytes(index).ok()?).ok())
             .flat_map(|index| index.manifests)
             .find(|manifest| manifest.digest == *digest && self.has(digest))
             .map(|manifest| manifest.bare())

@@ -3,8 +3,8 @@ use std::io::Write as _;
 use super::*;
 use crate::config::Config;
 use crate::manifest::Descriptor;
-use crate::manifest::Manifest;
 use crate::manifest::media;
+use crate::manifest::{Index, Manifest};
 use crate::platform::Platform;
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
@@ -170,4 +170,31 @@ fn the_same_value_has_the_same_digest_in_any_order() {
     let one = store.put_json(&serde_json::json!({"b": 1, "a": {"d": 2, "c": 3}}), "x").unwrap();
     let two = store.put_json(&serde_json::json!({"a": {"c": 3, "d": 2}, "b": 1}), "x").unwrap();
     assert_eq!(one, two);
+}
+
+/// Each index names the next one 300 times: 27 million ways to one image.
+#[test]
+fn an_image_that_indexes_name_again_and_again_is_read_once() {
+    let (_directory, store) = store();
+    let manifest = image(&store, &["one"]);
+    let mut at = manifest.clone();
+    for _ in 0..3 {
+        at = store.put_json(&Index { manifests: vec![at; 300], ..Index::default() }, media::INDEX).unwrap();
+    }
+    let found: Vec<Digest> = store.images_in(&at).into_iter().map(|image| image.descriptor.digest).collect();
+    assert_eq!(found, [manifest.digest]);
+    // Deeper than any image is.
+    for _ in 0..3 {
+        at = store.put_json(&Index { manifests: vec![at], ..Index::default() }, media::INDEX).unwrap();
+    }
+    assert!(store.images_in(&at).is_empty());
+}
+
+#[test]
+fn an_image_of_one_layer_named_again_and_again_is_refused() {
+    let (_directory, store) = store();
+    let descriptor = image(&store, &["one"; 1001]);
+    let error = store.image(&descriptor, &Platform::new("linux", "amd64", None)).unwrap_err();
+    assert!(error.message.ends_with("has 1001 layers; the limit is 1000"), "{error}");
+    assert!(store.image(&image(&store, &["one"; 1000]), &Platform::new("linux", "amd64", None)).is_ok());
 }

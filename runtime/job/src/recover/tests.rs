@@ -62,3 +62,26 @@ fn a_job_with_a_supervisor_keeps_everything() {
     recover_lost_jobs(&places).unwrap();
     assert!(!place.path().exists());
 }
+
+/// A record that was cut off is no reason to forget the job; one of a newer jobc is left alone.
+#[test]
+fn a_job_with_a_damaged_record_is_found() {
+    let (_dir, places) = places();
+    let (directory, _place) = job(&places, &json!({}), &json!({}));
+    let whole = std::fs::read(directory.record_file()).unwrap();
+    let lock = directory.try_lock().unwrap().unwrap();
+    for length in [0, 1, whole.len() / 2, whole.len() - 1] {
+        std::fs::write(directory.record_file(), &whole[..length]).unwrap();
+        let record = Record::read(&directory).unwrap().unwrap();
+        assert_eq!((record.state, record.is_damaged), (JobState::Running, true), "{length}");
+        assert!(recover_lost_jobs(&places).unwrap().is_empty(), "it has a supervisor");
+    }
+    drop(lock);
+    assert_eq!(recover_lost_jobs(&places).unwrap().len(), 1);
+    let record = Record::read(&directory).unwrap().unwrap();
+    assert_eq!((record.state, record.is_damaged), (JobState::Lost, false));
+    let explanation = record.end.unwrap().explanation;
+    assert_eq!(explanation, "lost: its record `job.json` was damaged, and it has no supervisor");
+    std::fs::write(directory.record_file(), r#"{"version": 2}"#).unwrap();
+    assert!(Record::read(&directory).unwrap_err().to_string().contains("is not a job's record"));
+}

@@ -64,6 +64,7 @@ pub(super) fn first_record(
         notes,
         tasks: tasks.collect(),
         end: None,
+        is_damaged: false,
     }
 }
 

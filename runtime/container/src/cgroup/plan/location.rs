@@ -34,6 +34,8 @@ pub(super) enum Refusal {
     NotMounted,
     /// This user was given none of the groups that this process is in.
     NoDelegatedGroup { own: PathBuf },
+    /// The hierarchy is mounted read-only, for root too.
+    ReadOnly { mount: PathBuf },
     /// The group that was given holds processes, so its controllers cannot be passed on.
     HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
     /// The group that was given does not have the controllers.
@@ -72,6 +74,10 @@ impl Refusal {
             Self::NoDelegatedGroup { .. } => format!(
                 "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or {ALLOW_UNENFORCED_HELP}"
             ),
+            Self::ReadOnly { mount } => format!(
+                "as root: `mount -o remount,rw {0}`; in a container, start that with cgroups mounted read-write (`--privileged`, or `-v {0}:{0}:rw`); or {ALLOW_UNENFORCED_HELP}",
+                mount.display()
+            ),
             Self::HoldsProcesses { group, .. } => format!(
                 "move its processes to a child: `mkdir {0}/main` and write their PIDs to `{0}/main/cgroup.procs`; or {ALLOW_UNENFORCED_HELP}",
                 group.display()
@@ -93,6 +99,9 @@ impl fmt::Display for Refusal {
             Self::NotMounted => f.write_str("no cgroups are available for the container"),
             Self::NoDelegatedGroup { own } => {
                 write!(f, "this user cannot create cgroups in `{}` or above it", own.display())
+            }
+            Self::ReadOnly { mount } => {
+                write!(f, "the cgroup hierarchy `{}` is mounted read-only", mount.display())
             }
             Self::HoldsProcesses { group, controllers } => write!(
                 f,
@@ -126,7 +135,7 @@ pub(super) fn locate_in_hierarchy(hierarchy: &Hierarchy, path: &GroupPath) -> Re
     }
     let own = own.ok_or(Refusal::NotVisible)?;
     let given = own.ancestors().find(|group| writable(&join_below(mount, group)));
-    let base = given.ok_or_else(|| Refusal::NoDelegatedGroup { own: join_below(mount, own) })?;
+    let base = given.ok_or_else(|| no_group(mount, own))?;
     Ok((base.to_owned(), path.names.clone()))
 }
 
@@ -165,7 +174,17 @@ pub(super) fn locate_in_unified(
             Err(refusal) => nearest = nearest.or(Some(refusal)),
         }
     }
-    Err(nearest.unwrap_or_else(|| Refusal::NoDelegatedGroup { own: join_below(mount, own) }))
+    Err(nearest.unwrap_or_else(|| no_group(mount, own)))
+}
+
+/// Why this process can make no group in its own or above it: what helps a user does not help root.
+fn no_group(mount: &Path, own: &Path) -> Refusal {
+    let own = join_below(mount, own);
+    let is_root = rustix::process::geteuid().is_root() && !in_user_namespace();
+    if is_root && accessat(CWD, &own, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS) {
+        return Refusal::ReadOnly { mount: mount.to_owned() };
+    }
+    Refusal::NoDelegatedGroup { own }
 }
 
 /// Whether groups below `directory` can have the controllers.

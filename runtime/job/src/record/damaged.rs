@@ -1,0 +1,50 @@
+//! What stands for a record that was cut off: by a full disk, a crash of the host, or an editor.
+//!
+//! The job may still run. It is listed and can be stopped: its supervisor listens and writes its record anew whenever
+//! something changes. Without a supervisor it is recovered as a lost job.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde_json::error::Category;
+
+use super::{Claim, JobState, Record};
+use crate::control::Connection;
+use crate::directory::Directory;
+use crate::submission::Submission;
+use crate::time::Time;
+use jobc_container::state::process::Process;
+
+/// Whether a text is no longer JSON. JSON that is not a record may be one of a newer jobc, and stays as it is.
+pub(super) fn is_damaged(error: &serde_json::Error) -> bool {
+    matches!(error.classify(), Category::Eof | Category::Syntax)
+}
+
+/// What is known without the record.
+pub(super) fn stand_in(directory: &Directory) -> Record {
+    let metadata = std::fs::metadata(&directory.record).ok();
+    let submission = std::fs::read(directory.submission_file()).unwrap_or_default();
+    let submission = serde_json::from_slice::<Submission>(&submission).ok();
+    let supervisor = Connection::open(directory).ok().flatten().and_then(|connection| connection.peer());
+    Record {
+        version: 1,
+        id: directory.id.clone(),
+        description: None,
+        source: submission.map_or_else(PathBuf::new, |submission| submission.source),
+        target: String::new(),
+        owner: metadata.as_ref().map_or_else(|| rustix::process::getuid().as_raw(), MetadataExt::uid),
+        state: JobState::Running,
+        supervisor: supervisor.and_then(Process::of),
+        scope: None,
+        submitted: metadata.and_then(|data| data.modified().ok()).map_or_else(Time::now, Time::of),
+        started: None,
+        ended: None,
+        attempt: 1,
+        network: String::new(),
+        claim: Claim::default(),
+        notes: vec!["its record `job.json` is damaged".to_owned()],
+        tasks: Vec::new(),
+        end: None,
+        is_damaged: true,
+    }
+}
