@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
         ImageCommand::Push(push) => push::run(push, &open()?),
         #[cfg(not(feature = "registry"))]
         ImageCommand::Pull(_) | ImageCommand::Push(_) => {
-            Err(super::jobs::Failure::wrong_use(crate::registries::absent()))
+            Err(super::jobs::Failure::usage_error(crate::registries::absent()))
         }
         ImageCommand::Build(build) => build::run(build, &open()?),
         ImageCommand::Ls(ls) => ls::run(ls, &open()?),

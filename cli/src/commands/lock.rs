@@ -156,7 +156,7 @@ fn resolve_digest(reference: &Reference, plain_http: bool) -> Result<Digest, Err
 }
 
 #[cfg(not(feature = "registry"))]
-fn ask(_: &Reference, _: bool) -> Result<Digest, Error> {
+fn resolve_digest(_: &Reference, _: bool) -> Result<Digest, Error> {
     Err(crate::registries::absent())
 }
 

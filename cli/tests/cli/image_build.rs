@@ -312,3 +312,21 @@ fn what_buildah_builds_is_brought_in() {
     let inspected = image(&directory, &["inspect", "local/t:1"], &programs).exits(0);
     assert!(inspected.out.contains("\"A=2\""), "{}", inspected.out);
 }
+
+#[test]
+fn a_damaged_archive_is_exit_code_2() {
+    let directory = Directory::new();
+    let short = [&b"a"[..], &[0; 200]].concat();
+    for (name, bytes, words) in [
+        ("short.tar", &short[..], "is not a readable archive"),
+        ("truncated.tar.xz", b"\xfd7zXZ\0", "it ends too early"),
+        ("truncated.tar.bz2", b"BZh9", "it ends too early"),
+        ("files.zip", b"PK\x03\x04", "it is a zip archive"),
+    ] {
+        directory.write_bytes(name, bytes);
+        directory
+            .jobc(&["image", "--image-root", "images", "import", name, "--tag", "a:1"])
+            .exits(2)
+            .says(words);
+    }
+}

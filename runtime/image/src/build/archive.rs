@@ -60,3 +60,45 @@ fn is_archive(input: &mut dyn io::Read) -> io::Result<bool> {
     header[148..156].fill(b' ');
     Ok(checksum == Ok(header.iter().map(|byte| u32::from(*byte)).sum()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn unpacked(bytes: &[u8]) -> io::Result<bool> {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).and_then(|()| file.rewind()).expect("written");
+        let is_archive = unpack(file, directory.path(), &AtomicBool::new(false))?;
+        assert_eq!(directory.path().join("a").is_file(), is_archive);
+        Ok(is_archive)
+    }
+
+    #[test]
+    fn archives_are_unpacked_however_they_are_compressed() {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        builder.append_data(&mut header, "a", &b"text"[..]).expect("appended");
+        let archive = builder.into_inner().expect("an archive");
+        assert!(unpacked(&archive).expect("plain"));
+        assert!(!unpacked(b"text").expect("no archive"));
+        for program in ["gzip", "zstd", "xz", "bzip2"] {
+            let pack = |content: &[u8]| {
+                let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+                let mut child = child.ok()?;
+                child.stdin.take().expect("a pipe").write_all(content).expect("written");
+                Some(child.wait_with_output().expect("an end").stdout)
+            };
+            let (Some(packed), Some(text)) = (pack(&archive), pack(b"text")) else {
+                eprintln!("skipped: {program} is not installed");
+                continue;
+            };
+            assert!(unpacked(&packed).expect(program), "{program}");
+            assert!(!unpacked(&text).expect(program), "{program}: what is no archive is copied");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::errors::{canceled, invalid_source};
+use super::errors::{canceled, invalid_source, unreadable};
 use super::imported::ImportedImage;
 use super::{docker, layout, recompress, rootfs};
 use crate::manifest::Descriptor;
@@ -255,18 +255,6 @@ pub(super) fn open(source: &Path) -> Result<Box<dyn Read + Send>> {
         Error::new(Kind::Config, format!("cannot open `{}`: {}", source.display(), describe_io(&error)))
     })?;
     decompressing_reader(BufReader::with_capacity(1 << 18, file)).map_err(|error| unreadable(source, &error))
-}
-
-pub(super) fn unreadable(source: &Path, error: &std::io::Error) -> Error {
-    let shown = source.display();
-    if error.kind() == std::io::ErrorKind::UnexpectedEof {
-        return invalid_source(source, "it ends too early");
-    }
-    // The text of an error for a corrupt header quotes it, with all its bytes.
-    let why = describe_io(error);
-    let why = if why.contains(char::is_control) { "invalid tar header" } else { &why };
-    Error::new(Kind::Config, format!("`{shown}` is not a readable archive: {why}"))
-        .help("use a tar archive, uncompressed or compressed with gzip, zstd, xz or bzip2")
 }
 
 /// A path of an archive without `.` and with no slash at its ends.

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Deserialize;
 
-use super::archive::{ArchiveContent, diff_id, normalize_path, unreadable};
-use super::errors::invalid_source;
+use super::archive::{ArchiveContent, diff_id, normalize_path};
+use super::errors::{invalid_source, unreadable};
 use super::imported::{ImportedImage, SourceKind};
 use super::recompress;
 use crate::config::Config;

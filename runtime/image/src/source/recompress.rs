@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::write::GzEncoder;
 
-use super::archive::unreadable;
-use super::errors::canceled;
+use super::errors::{canceled, unreadable};
 use crate::manifest::{Descriptor, media};
 use crate::progress::{Progress, ProgressFn};
 use crate::store::Store;

@@ -5,9 +5,8 @@ use std::io::{self, BufReader, Read, Write as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::archive::unreadable;
 use super::assemble::add_image;
-use super::errors::canceled;
+use super::errors::{canceled, unreadable};
 use super::imported::{ImportedImage, SourceKind};
 use super::recompress;
 use crate::config::{Config, History};
