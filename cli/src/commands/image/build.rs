@@ -50,7 +50,7 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
         }
         BuilderArg::Auto | BuilderArg::Embedded => {}
     }
-    let mut built = Vec::new();
+    let mut images = Vec::new();
     for platform in &given.platforms {
         let inspection = inspect(args, &file, &given, platform);
         let Inspection { build, refusals, remarks, .. } = &inspection;
@@ -68,17 +68,17 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
             }
             return build_with(other, args, &file, &given, &more, store);
         };
-        if !remarks.is_empty() && !args.quiet && built.is_empty() {
+        if !remarks.is_empty() && !args.quiet && images.is_empty() {
             dockerfile_errors::show(&file.display_name(), &file.text, &[], remarks, args.format);
         }
         let step =
             EmbeddedBuild { build, inspection: &inspection, args, file: &file, given: &given, platform };
         match step.run(&mut more, store)? {
-            Ok(descriptor) => built.push((platform.clone(), descriptor)),
+            Ok(descriptor) => images.push((platform.clone(), descriptor)),
             Err(code) => return Ok(code),
         }
     }
-    let descriptor = match built.as_slice() {
+    let descriptor = match images.as_slice() {
         [(_, descriptor)] => descriptor.clone(),
         several => {
             let index = results::index(store, several)?;
