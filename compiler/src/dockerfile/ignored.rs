@@ -15,6 +15,10 @@ pub(super) fn check(file: &Inspection, request: &Request<'_>, sink: &mut Sink) {
     let Ok(bytes) = request.files.read(&context.join(Utf8Path::new(".dockerignore"))) else { return };
     let Ok(ignore) = Ignore::read(&String::from_utf8_lossy(&bytes)) else { return };
     let (errors, remarks) = file.checks.sort(ignored_sources(file, &ignore));
-    errors.iter().for_each(|found| request.push(found, Severity::Error, sink));
-    remarks.iter().for_each(|found| request.push(found, severity_of_remark(found), sink));
+    for found in &errors {
+        request.push(found, Severity::Error, sink);
+    }
+    for found in &remarks {
+        request.push(found, severity_of_remark(found), sink);
+    }
 }

@@ -153,7 +153,7 @@ fn mistakes_in_a_file() {
 #[test]
 fn what_builders_accept_is_accepted() {
     let text = "\u{feff}# escape=`\r\n\
-                FROM a:1 as x\r\n\
+                FROM a:1 AS x\r\n\
                 RUN echo one `\r\n  # a comment inside\r\n  && echo two\r\n\
                 RUN python3 <<EOF\r\nimport os\r\nFROMM nowhere\r\nEOF\r\n\
                 RUN --mount=type=cache,target=/a --mount=type=secret,id=b <<A cat - <<B\r\n1\r\nA\r\n2 $X\r\nB\r\n\

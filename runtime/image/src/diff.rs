@@ -194,7 +194,9 @@ fn remove_below(tree: &mut Tree, directory: &[u8]) {
     }
     let (first, end) = ([directory, b"/"].concat(), [directory, b"0"].concat());
     let below: Vec<Vec<u8>> = tree.range(first..end).map(|(path, _)| path.clone()).collect();
-    below.iter().for_each(|path| drop(tree.remove(path)));
+    for path in below {
+        tree.remove(&path);
+    }
 }
 
 /// A path without `.`, `..` and slashes too many.

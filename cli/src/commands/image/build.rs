@@ -65,7 +65,7 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
         }
         BuilderArg::Auto | BuilderArg::Embedded => {}
     }
-    let mut built = Vec::new();
+    let mut images = Vec::new();
     for platform in &given.platforms {
         let inspection = inspect(args, &file, &given, platform);
         let Inspection { build, refusals, remarks, .. } = &inspection;
@@ -83,17 +83,17 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
             }
             return build_with(other, args, &file, &given, &more, store);
         };
-        if !remarks.is_empty() && !args.quiet && built.is_empty() {
+        if !remarks.is_empty() && !args.quiet && images.is_empty() {
             dockerfile_errors::show(&file.display_name(), &file.text, &[], remarks, args.format);
         }
         let step =
             EmbeddedBuild { build, inspection: &inspection, args, file: &file, given: &given, platform, access };
         match step.run(&mut more, store)? {
-            Ok(descriptor) => built.push((platform.clone(), descriptor)),
+            Ok(descriptor) => images.push((platform.clone(), descriptor)),
             Err(code) => return Ok(code),
         }
     }
-    let descriptor = match built.as_slice() {
+    let descriptor = match images.as_slice() {
         [(_, descriptor)] => descriptor.clone(),
         several => {
             let index = results::index(store, several)?;

@@ -24,12 +24,11 @@ pub(super) fn run(args: &DiffArgs, store: &Store) -> Result<ExitCode> {
         None => Platform::here(),
     };
     let image = |word: &str| -> Result<Image> { Ok(store.image(&find(store, word)?.descriptor, &platform)?) };
-    let (old, new) = match &args.other {
-        Some(other) => (image(&args.image)?, image(other)?),
-        None => {
-            let new = image(&args.image)?;
-            (base(store, &args.image, &new)?, new)
-        }
+    let first = image(&args.image)?;
+    let (old, new) = if let Some(other) = &args.other {
+        (first, image(other)?)
+    } else {
+        (base(store, &args.image, &first)?, first)
     };
     let stopped = AtomicBool::new(false);
     let signals = Signals::block_forwarded()?;

@@ -41,7 +41,11 @@ fn one(instruction: &Instruction, line: Option<&Line>, so_far: &mut Inherited, f
         Kind::Env(_) => pair("ENV", line, findings),
         Kind::Label(_) => pair("LABEL", line, findings),
         Kind::Workdir(word) => workdir(word, so_far, findings),
-        Kind::Expose(words) => words.iter().for_each(|word| expose(word, findings)),
+        Kind::Expose(words) => {
+            for word in words {
+                expose(word, findings);
+            }
+        }
         _ => {}
     }
 }

@@ -109,16 +109,22 @@ impl Walk<'_> {
                 scope.environment.extend(pairs.iter().map(|(name, _)| plain(name)));
             }
             Kind::Copy(copy) | Kind::Add(copy) => {
-                copied(copy).into_iter().for_each(|word| self.word(word, scope, findings));
+                for word in copied(copy) {
+                    self.word(word, scope, findings);
+                }
             }
             Kind::Label(pairs) => {
-                pairs.iter().for_each(|(_, value)| self.word(value, scope, findings));
+                for (_, value) in pairs {
+                    self.word(value, scope, findings);
+                }
             }
             Kind::Workdir(word) | Kind::User(word) | Kind::Stopsignal(word) => {
                 self.word(word, scope, findings);
             }
             Kind::Expose(words) | Kind::Volume(words) => {
-                words.iter().for_each(|word| self.word(word, scope, findings));
+                for word in words {
+                    self.word(word, scope, findings);
+                }
             }
             Kind::Run(run) => {
                 for mount in &run.mounts {

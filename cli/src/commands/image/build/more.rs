@@ -169,7 +169,7 @@ fn cache(text: &str, option: &str) -> Result<Reference> {
     let mut reference = if text.contains('=') { None } else { Some(text) };
     for field in text.split(',').filter(|_| text.contains('=')) {
         match field.split_once('=') {
-            Some(("type", "registry")) | Some(("mode", "max")) => {}
+            Some(("type", "registry") | ("mode", "max")) => {}
             Some(("type", kind)) => {
                 return Err(refused(format!("unsupported type `{kind}` of `{option}`"), form));
             }
