@@ -7,28 +7,24 @@ from pathlib import Path
 
 from releases import PACKAGING, REPOSITORY, Harness, expect, ran, scratch
 
+from podman import Podman
+
 BINARIES = Path(os.environ.get("JOBC_BINARIES") or REPOSITORY / "target/release")
 
 
-def podman(archive, directory):
+def run_by_podman(archive, directory, harness):
     """podman loads the archive into a store of its own and checks a job, a good one and a bad one."""
     work = directory / "work"
     work.mkdir()
+    podman = Podman(harness, directory, harness.tool("crun"))
     good = (REPOSITORY / "examples/hello-cpu/job.yaml").read_text()
-    command = ["podman", "--root", directory / "store", "--runroot", directory / "run", "--storage-driver", "vfs", "--cgroup-manager", "cgroupfs"]
-    # podman's default limits are above those of a host that is itself a container.
-    (directory / "containers.conf").write_text('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]\n')
-    os.environ["CONTAINERS_CONF"] = str(directory / "containers.conf")
-    loaded = ran([*command, "load", "--quiet", "--input", archive])
+    loaded = podman("load", "--quiet", "--input", str(archive))
     yield from expect(loaded, 0, "jobc:")
     name = loaded.stdout.strip().removeprefix("Loaded image: ")
     for text, code, output in ((good, 0, ""), (good.replace("instances:", "intances:"), 1, "unknown key `intances`")):
         (work / "job.yaml").write_text(text)
-        started = ran([*command, "run", "--rm", "--network", "none", "--cgroups", "disabled", "--volume", f"{work}:/work:ro", name,
-                       "check", "job.yaml"])
-        yield from expect(started, code, output)
-    yield from expect(ran([*command, "rmi", "--force", name]))
-    ran([*command, "system", "reset", "--force"])
+        yield from expect(podman.run("--volume", f"{work}:/work:ro", name, "check", "job.yaml"), code, output)
+    yield from expect(podman("rmi", "--force", name))
 
 
 def main():
@@ -36,7 +32,6 @@ def main():
     harness.parse()
     if os.getuid() != 0:
         harness.skip("needs root")
-    harness.tool("podman")
     if not (BINARIES / "jobc").exists():
         harness.skip(f"no programs in `{BINARIES}`")
     with scratch() as directory:
@@ -47,7 +42,7 @@ def main():
             names = opened.getnames()
         harness.check("archive", [] if {"index.json", "oci-layout", "manifest.json"} <= set(names) else [f"{names}"])
         harness.note(f"{archive.name}: {archive.stat().st_size / 1e6:.1f} MB")
-        harness.check("podman", podman(archive, directory))
+        harness.check("podman", run_by_podman(archive, directory, harness))
     harness.end()
 
 
