@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-#[derive(Debug, ClapArgs)]
+#[derive(Clone, Debug, ClapArgs)]
 pub(crate) struct BuildMoreArgs {
     /// Additional build context for `FROM NAME` and `COPY --from=NAME` (repeatable)
     ///

@@ -133,7 +133,7 @@ fn extract_entry<R: BufRead>(entry: &Entry, reader: &mut Reader<R>, tree: &mut T
     match entry.kind {
         Is::File if entry.size > MAX_FILE_SIZE => Err(invalid("a file of more than 2 TiB")),
         Is::File => tree.file(entry, &attributes, reader),
-        Is::Directory => tree.directory(&entry.path, attributes),
+        Is::Directory => tree.directory(&entry.path, &attributes),
         Is::Symlink | Is::HardLink if entry.link.is_empty() => Err(invalid("a link with an empty target")),
         Is::Symlink => tree.symlink(&entry.path, &entry.link, &attributes),
         Is::HardLink => tree.hard_link(&entry.path, &entry.link),

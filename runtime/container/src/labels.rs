@@ -204,6 +204,7 @@ pub struct Attributes {
 impl Attributes {
     /// The same as a directory of the host's /proc, for a process that no other one in the container sees: it needs no
     /// privilege. The file descriptor must be closed before there is one that they see.
+    #[must_use]
     pub fn in_place(self) -> Self {
         Self { is_own_mount: false, ..self }
     }

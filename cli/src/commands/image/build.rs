@@ -86,8 +86,15 @@ fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCod
         if !remarks.is_empty() && !args.quiet && images.is_empty() {
             dockerfile_errors::show(&file.display_name(), &file.text, &[], remarks, args.format);
         }
-        let step =
-            EmbeddedBuild { build, inspection: &inspection, args, file: &file, given: &given, platform, access };
+        let step = EmbeddedBuild {
+            build,
+            inspection: &inspection,
+            args,
+            file: &file,
+            given: &given,
+            platform,
+            access,
+        };
         match step.run(&mut more, store)? {
             Ok(descriptor) => images.push((platform.clone(), descriptor)),
             Err(code) => return Ok(code),

@@ -121,7 +121,7 @@ impl Tree {
     }
 
     /// A directory; one that is there stays, with new attributes.
-    pub(super) fn directory(&mut self, path: &[u8], attributes: FileAttributes) -> io::Result<()> {
+    pub(super) fn directory(&mut self, path: &[u8], attributes: &FileAttributes) -> io::Result<()> {
         let names = components(path)?;
         if !names.is_empty() {
             let (parent, name) = self.parent_of(path)?;
@@ -130,7 +130,7 @@ impl Tree {
                 other => other?,
             }
         }
-        self.directories.push(&names.join(&b'/'), Some(&attributes))
+        self.directories.push(&names.join(&b'/'), Some(attributes))
     }
 
     /// A directory where something stands.

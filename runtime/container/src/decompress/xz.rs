@@ -67,7 +67,7 @@ impl<'a, R: BufRead> Streams<'a, R> {
             if !ended && !found {
                 continue;
             }
-            if zeros % 4 != 0 {
+            if !zeros.is_multiple_of(4) {
                 return Err(damaged("bytes behind the end of a stream"));
             }
             if found {

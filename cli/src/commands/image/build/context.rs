@@ -40,7 +40,7 @@ pub(super) fn fetch(
     }
     let fetched = fetched?;
     let mut args = args.clone();
-    args.context = fetched.path().to_owned();
+    args.context = PathBuf::from(fetched.path());
     // Standard input and absolute paths are the user's own.
     args.file = args.file.map(|file| match file.to_str() {
         Some("-") => PathBuf::from("-"),
