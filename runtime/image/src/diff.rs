@@ -234,7 +234,9 @@ mod tests {
 
     fn tree(layers: &[&[&str]]) -> Tree {
         let mut tree = Tree::new();
-        layers.iter().for_each(|entries| apply(&mut tree, &layer(entries)[..], 100).unwrap());
+        for entries in layers {
+            apply(&mut tree, &layer(entries)[..], 100).unwrap();
+        }
         tree
     }
 

@@ -68,7 +68,7 @@ fn layers_are_unpacked_while_they_come() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let layers = [layer("a", &[1; 2 << 20]), layer("b", &[2; 9_000]), layer("c", b"")];
+    let layers = [layer("a", &vec![1; 2 << 20]), layer("b", &[2; 9_000]), layer("c", b"")];
     let (store, image) = image(directory.path(), &layers);
     let result = follow(&store, &image, &ignore_progress, &CONTINUE, || {
         // A part of the first comes, and it is being unpacked before there is more.
@@ -94,7 +94,7 @@ fn layers_are_unpacked_while_they_come() {
     names.sort_unstable();
     assert_eq!(unpacked(&store), names, "all without another call");
     let paths = super::super::layers(&store, &image, &ignore_progress, &CONTINUE).expect("directories");
-    assert!(fs::read(paths[0].join("a")).expect("a file") == [1; 2 << 20]);
+    assert!(fs::read(paths[0].join("a")).expect("a file") == vec![1; 2 << 20]);
 }
 
 #[test]
@@ -103,10 +103,10 @@ fn a_fetch_that_begins_again_is_unpacked_from_the_whole_blob() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let layers = [layer("a", &[7; 1 << 20])];
+    let layers = [layer("a", &vec![7; 1 << 20])];
     let (store, image) = image(directory.path(), &layers);
     let blob = &image.manifest.layers[0];
-    let wrong = layer("b", &[9; 1 << 20]);
+    let wrong = layer("b", &vec![9; 1 << 20]);
     let result = follow(&store, &image, &ignore_progress, &CONTINUE, || {
         // Other bytes at first, shorter ones then, and a blob that is not what it should be.
         let mut writer = store.resume(blob)?.expect("not there yet");
@@ -128,7 +128,7 @@ fn an_error_leaves_nothing() {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
-    let layers = [layer("a", &[7; 1 << 20]), layer("b", b"text")];
+    let layers = [layer("a", &vec![7; 1 << 20]), layer("b", b"text")];
     let (store, image) = image(directory.path(), &layers);
     let result = follow(&store, &image, &ignore_progress, &CONTINUE, || {
         let mut writer = store.resume(&image.manifest.layers[0])?.expect("not there yet");
