@@ -17,7 +17,7 @@ mod with {
     use jobc_compiler::parse;
     use jobc_compiler::source::{Source, SourceId, Sources};
     use jobc_image::Fetch;
-    use jobc_image::build::download::Download;
+    use jobc_image::build::access::Download;
     use jobc_registry::settings::SettingsError;
     use jobc_registry::{Client, Credentials, Settings, WebClient};
     use jobc_schema::Pointer;
@@ -106,7 +106,7 @@ mod without {
     }
 
     /// No client for files by URL.
-    pub(crate) fn downloads() -> Option<&'static dyn jobc_image::build::download::Download> {
+    pub(crate) fn downloads() -> Option<&'static dyn jobc_image::build::access::Download> {
         None
     }
 

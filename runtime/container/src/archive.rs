@@ -6,6 +6,7 @@
 
 mod attributes;
 mod directories;
+mod invalid;
 mod path;
 pub mod tree;
 
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::decompress::{LimitedReader, decompressing_reader, read_ahead};
 use crate::remove::remove;
 use crate::tar::{ArchiveEnd, Entry, Kind as Is, Reader};
+use invalid::invalid;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use tree::{FileAttributes, Owners, Tree};
 
@@ -158,10 +160,6 @@ fn damaged(error: io::Error) -> io::Error {
         return error;
     }
     io::Error::new(error.kind(), format!("not a tar archive, or damaged: {message}"))
-}
-
-fn invalid(message: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, message.to_owned())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod cache;
 mod container;
 mod contents;
 pub mod dockerignore;
-pub mod download;
+mod download;
 mod extras;
 mod files;
 mod foreign;

@@ -8,7 +8,7 @@ use std::io::{Read as _, Seek as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jobc_image::build::download::{Download, DownloadRequest, Validators, without_password};
+use jobc_image::build::access::{Download, DownloadRequest, Validators, without_password};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use ureq::http::header::{
     ACCEPT_ENCODING, CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH,

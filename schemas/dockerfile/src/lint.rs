@@ -5,6 +5,7 @@
 //! image may define is not.
 
 mod comments;
+mod findings;
 mod ignored;
 mod instructions;
 mod keywords;
@@ -14,8 +15,9 @@ mod undefined;
 
 use super::build::Inspection;
 use super::line::Line;
-use super::refusal::{Refusal, Rule, Span};
+use super::refusal::Refusal;
 use super::rules::Lint;
+use findings::Findings;
 
 pub use ignored::ignored_sources;
 pub use undefined::{BaseVariables, undefined_variables};
@@ -32,31 +34,4 @@ pub(super) fn check(text: &str, lines: &[Line], file: &Inspection) -> Vec<Refusa
     }
     findings.0.extend(undefined_variables(file, &|_, _| None));
     findings.0
-}
-
-/// What the rules find.
-#[derive(Default)]
-struct Findings(Vec<Refusal>);
-
-impl Findings {
-    fn add(&mut self, lint: Lint, span: Span, message: impl Into<String>, help: impl Into<String>) {
-        self.0.push(Refusal::new(span, message).help(help).rule(Rule::Lint(lint)));
-    }
-
-    /// The same, with the text that is to be written in place of the span.
-    fn fix(
-        &mut self,
-        lint: Lint,
-        span: Span,
-        message: impl Into<String>,
-        help: impl Into<String>,
-        text: impl Into<String>,
-    ) {
-        self.0.push(Refusal::new(span, message).help(help).rule(Rule::Lint(lint)).near(Some(text)));
-    }
-}
-
-/// The keyword of a line, in upper case.
-fn keyword(line: &Line) -> String {
-    line.part().split_first().0.text().to_ascii_uppercase()
 }

@@ -3,6 +3,7 @@
 mod access;
 mod agents;
 mod context;
+mod dockerfile_file;
 mod embedded;
 mod external;
 mod findings;
@@ -11,11 +12,8 @@ mod options;
 mod results;
 mod shared_cache;
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
 use jobc_image::build::access::Access;
 use jobc_image::dockerfile::{self, Inspection, Options, Rule};
 use jobc_image::{Descriptor, Platform, Reference, Store};
@@ -26,24 +24,17 @@ use super::dockerfile_errors;
 use crate::args::FormatArg;
 use crate::args::image::{BuildArgs, BuilderArg};
 use crate::commands::jobs::{Failure, Result};
-use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::progress::Meter;
 use crate::report::container_warning;
 use crate::terminal;
 pub(crate) use access::default_access;
 use agents::Agents;
+use dockerfile_file::Dockerfile;
 use embedded::EmbeddedBuild;
 use external::ExternalBuilder;
 use more::MoreOptions;
 use options::BuildOptions;
-
-/// A Dockerfile, and where it was found.
-struct Dockerfile {
-    /// None if it was read from stdin.
-    path: Option<PathBuf>,
-    text: Vec<u8>,
-}
 
 pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
     let agents = Agents::read(&args.access.ssh).map_err(Failure::usage_error)?;
@@ -57,7 +48,7 @@ pub(super) fn run(args: &BuildArgs, store: &Store) -> Result<ExitCode> {
 fn build(args: &BuildArgs, access: &Access<'_>, store: &Store) -> Result<ExitCode> {
     let given = BuildOptions::read(args)?;
     let mut more = MoreOptions::read(&args.more, store).map_err(Failure::usage_error)?;
-    let file = find_dockerfile(args)?;
+    let file = Dockerfile::find(args)?;
     match args.builder {
         BuilderArg::Docker => return build_with(ExternalBuilder::Docker, args, &file, &given, &more, store),
         BuilderArg::Buildah => {
@@ -167,40 +158,6 @@ fn build_with(
         return Ok(ExitCode::from(Outcome::Errors as u8));
     };
     finish(args, given, more, &descriptor, store)
-}
-
-/// The Dockerfile that is named, or that of the context.
-fn find_dockerfile(args: &BuildArgs) -> Result<Dockerfile> {
-    if args.file.as_deref() == Some(Path::new("-")) {
-        let mut text = Vec::new();
-        std::io::stdin().read_to_end(&mut text).map_err(|error| {
-            Error::new(Kind::System, format!("cannot read standard input: {}", reason(&error)))
-        })?;
-        return Ok(Dockerfile { path: None, text });
-    }
-    let usual = || {
-        let names = ["Dockerfile", "Containerfile"].map(|name| args.context.join(name));
-        names.iter().find(|path| path.exists()).unwrap_or(&names[0]).clone()
-    };
-    let path = args.file.clone().unwrap_or_else(usual);
-    let text = read(&path)?;
-    Ok(Dockerfile { path: Some(path), text })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| {
-        let error = Error::new(Kind::Config, format!("cannot read `{}`: {}", path.display(), reason(&error)));
-        Failure::usage_error(
-            error.help("name the Dockerfile with `-f`, and the directory that it copies from"),
-        )
-    })
-}
-
-impl Dockerfile {
-    /// Its name in findings.
-    fn display_name(&self) -> Utf8PathBuf {
-        self.path.as_ref().map_or_else(|| "<stdin>".into(), |path| path.to_string_lossy().into_owned().into())
-    }
 }
 
 /// Prints what was built.

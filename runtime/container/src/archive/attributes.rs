@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::io;
 
-use super::invalid;
+use super::invalid::invalid;
 use crate::tar::{Entry, Time};
 
 /// What an entry has besides its content.

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use std::io;
 
 use super::attributes::FileAttributes;
-use super::invalid;
+use super::invalid::invalid;
 use crate::tar::Time;
 
 /// The most bytes that are kept.

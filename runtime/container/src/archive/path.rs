@@ -11,7 +11,7 @@ use std::rc::Rc;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::invalid;
+use super::invalid::invalid;
 use jobc_sys::open_inside::open_inside;
 
 /// The root, and the directory of the last entry: most entries are in the same directory as the one before.

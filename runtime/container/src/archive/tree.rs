@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 pub(crate) use super::attributes::{FileAttributes, is_supported_attribute};
 use super::directories::DirectoryRecords;
-use super::invalid;
+use super::invalid::invalid;
 use super::path::{CreatedDirectories, PathResolver, c_string, components, is_whiteout, stat_entry};
 use crate::remove::remove_tree_at;
 use crate::tar::{Entry, Reader, Time};

@@ -17,7 +17,7 @@ use linux_raw_sys::general::{
 use linux_raw_sys::ioctl::TIOCSCTTY;
 use linux_raw_sys::prctl::PR_SET_PDEATHSIG;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::seccomp::Program;
 use crate::seccomp::decide::Call;
 

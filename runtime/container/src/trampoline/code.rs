@@ -31,8 +31,9 @@ use linux_raw_sys::ioctl::TIOCSCTTY;
 use linux_raw_sys::prctl::PR_SET_PDEATHSIG;
 use linux_raw_sys::ptrace::SECCOMP_SET_MODE_FILTER;
 
+use super::birth;
+use super::failure::{Failure, LISTENER_TAKEN};
 use super::image::Header;
-use super::{Failure, LISTENER_TAKEN, birth};
 
 /// Space on the stack for the threads' shared state: the listener's number, -1 until there is one; then 1 once it
 /// was taken.

@@ -5,8 +5,9 @@ use std::os::fd::{AsFd, RawFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::MEMFD_NAME;
 use super::birth::born;
-use super::{Failure, MEMFD_NAME};
+use super::failure::Failure;
 
 /// How long to wait without a report before the process itself is checked.
 const CHECK_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };

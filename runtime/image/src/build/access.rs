@@ -3,14 +3,15 @@
 //! All of it comes from the caller: this crate opens no connection to another host. Without it, commands have a network
 //! namespace with nothing but loopback, and `ADD` of a URL is an error.
 
+use std::fs::File;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use indexmap::IndexMap;
 use jobc_dockerfile::Network;
 use jobc_sys::error::Result;
-
-use super::download::Download;
+use serde::{Deserialize, Serialize};
 
 /// What a build may reach.
 #[derive(Clone, Default)]
@@ -56,4 +57,67 @@ pub struct NetworkNamespace {
     pub network: PathBuf,
     /// The user namespace that owns it, which its members must join; absent for root.
     pub user: Option<PathBuf>,
+}
+
+/// The largest file that `ADD` downloads, in bytes.
+pub const MAX_DOWNLOAD_BYTES: u64 = 64 << 30;
+
+/// A client for files on other hosts.
+pub trait Download: Sync {
+    /// Downloads a file to the beginning of an empty one; `None` if it has not changed since it had the validators.
+    ///
+    /// # Errors
+    ///
+    /// The server does not have it or refuses it; it is larger than the limit, or shorter than announced; the network;
+    /// the disk; `stopped`.
+    fn download(
+        &self,
+        request: &DownloadRequest<'_>,
+        output: &mut File,
+        stopped: &AtomicBool,
+    ) -> Result<Option<Validators>>;
+}
+
+/// What is downloaded.
+#[derive(Clone, Copy, Debug)]
+pub struct DownloadRequest<'a> {
+    /// An `http` or `https` URL.
+    pub url: &'a str,
+    /// What was known of it when it was downloaded before.
+    pub known: Option<&'a Validators>,
+    /// The most bytes that it may have.
+    pub limit: u64,
+}
+
+/// Headers of a response, as the server sent them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validators {
+    /// `ETag`.
+    pub etag: Option<String>,
+    /// `Last-Modified`.
+    pub last_modified: Option<String>,
+    /// `Content-Disposition`, which may have the name of the file.
+    pub disposition: Option<String>,
+}
+
+/// A URL as messages show it: without user and password.
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_shown() {
+        assert_eq!(without_password("https://u:p@h/a@b"), "https://h/a@b");
+        assert_eq!(without_password("https://h/a@b"), "https://h/a@b");
+        assert_eq!(without_password("git@h:r.git"), "git@h:r.git");
+    }
 }

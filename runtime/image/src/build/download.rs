@@ -10,55 +10,14 @@ mod http_date;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use serde::{Deserialize, Serialize};
 
 use super::Builder;
+use super::access::{DownloadRequest, MAX_DOWNLOAD_BYTES, Validators, without_password};
 use super::cache::replace_file;
 use jobc_schema::digest::{Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
-
-/// The largest file that `ADD` downloads, in bytes.
-pub const MAX_DOWNLOAD_BYTES: u64 = 64 << 30;
-
-/// A client for files on other hosts.
-pub trait Download: Sync {
-    /// Downloads a file to the beginning of an empty one; `None` if it has not changed since it had the validators.
-    ///
-    /// # Errors
-    ///
-    /// The server does not have it or refuses it; it is larger than the limit, or shorter than announced; the network;
-    /// the disk; `stopped`.
-    fn download(
-        &self,
-        request: &DownloadRequest<'_>,
-        output: &mut File,
-        stopped: &AtomicBool,
-    ) -> Result<Option<Validators>>;
-}
-
-/// What is downloaded.
-#[derive(Clone, Copy, Debug)]
-pub struct DownloadRequest<'a> {
-    /// An `http` or `https` URL.
-    pub url: &'a str,
-    /// What was known of it when it was downloaded before.
-    pub known: Option<&'a Validators>,
-    /// The most bytes that it may have.
-    pub limit: u64,
-}
-
-/// Headers of a response, as the server sent them.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Validators {
-    /// `ETag`.
-    pub etag: Option<String>,
-    /// `Last-Modified`.
-    pub last_modified: Option<String>,
-    /// `Content-Disposition`, which may have the name of the file.
-    pub disposition: Option<String>,
-}
 
 /// A file that was downloaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,16 +128,6 @@ impl Record {
     }
 }
 
-/// A URL as messages show it: without user and password.
-pub fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
-        None => url.to_owned(),
-    }
-}
-
 /// The SHA-256 of a file, that of the checksum's algorithm, and its size.
 fn digests(file: &mut File, checksum: Option<&Digest>) -> std::io::Result<(Vec<Digest>, u64)> {
     file.rewind()?;
@@ -203,16 +152,4 @@ fn digests(file: &mut File, checksum: Option<&Digest>) -> std::io::Result<(Vec<D
         size += read as u64;
     }
     Ok((hashers.into_iter().map(Hasher::finish).collect(), size))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn passwords_are_not_shown() {
-        assert_eq!(without_password("https://u:p@h/a@b"), "https://h/a@b");
-        assert_eq!(without_password("https://h/a@b"), "https://h/a@b");
-        assert_eq!(without_password("git@h:r.git"), "git@h:r.git");
-    }
 }

@@ -14,7 +14,7 @@ use jobc_dockerfile::{Repository, is_commit};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 use super::access::Access;
-use super::download::without_password;
+use super::access::without_password;
 use super::work::WorkDirectory;
 use crate::store::Store;
 use command::Git;

@@ -1,8 +1,9 @@
 //! Comments that describe arguments and stages, as `docker build --call=outline` prints them.
 
 use super::super::line::Line;
+use super::super::rules::Lint;
 use super::super::split;
-use super::{Findings, Lint, keyword};
+use super::findings::{Findings, keyword};
 
 /// Reports comments right above an `ARG` or a named stage that do not begin with its name.
 pub(super) fn check(text: &str, lines: &[Line], findings: &mut Findings) {

@@ -9,8 +9,9 @@ use super::super::forms::{ImageOrStage, Kind, Source, Word};
 use super::super::glob;
 use super::super::ignore::Ignore;
 use super::super::refusal::Refusal;
+use super::super::rules::Lint;
 use super::super::variables::Variables;
-use super::{Findings, Lint};
+use super::findings::Findings;
 
 /// The sources of `COPY` and `ADD` that the context does not have because of its `.dockerignore`.
 ///

@@ -4,7 +4,8 @@ use super::super::build::{Inspection, Stage};
 use super::super::forms::{Command, ImageOrStage, Instruction, Kind, Word};
 use super::super::line::Line;
 use super::super::refusal::Span;
-use super::{Findings, Lint};
+use super::super::rules::Lint;
+use super::findings::Findings;
 
 /// Reports them, stage by stage.
 pub(super) fn check(lines: &[Line], file: &Inspection, findings: &mut Findings) {

@@ -2,8 +2,9 @@
 
 use super::super::instruction::KEYWORDS;
 use super::super::line::Line;
+use super::super::rules::Lint;
 use super::super::split;
-use super::{Findings, Lint, keyword};
+use super::findings::{Findings, keyword};
 
 /// Reports keywords that differ from the others, and `AS` that differs from its `FROM`.
 pub(super) fn check(lines: &[Line], findings: &mut Findings) {

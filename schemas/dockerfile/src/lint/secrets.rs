@@ -4,8 +4,9 @@ use indexmap::IndexMap;
 
 use super::super::build::Inspection;
 use super::super::forms::{Instruction, Kind, Word};
+use super::super::rules::Lint;
 use super::super::variables::Variables;
-use super::{Findings, Lint};
+use super::findings::Findings;
 
 /// Reports what looks like a secret by its name.
 pub(super) fn check(file: &Inspection, findings: &mut Findings) {

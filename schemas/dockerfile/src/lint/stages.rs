@@ -6,8 +6,9 @@ use super::super::build::Inspection;
 use super::super::expand;
 use super::super::forms::Kind;
 use super::super::line::{Line, Part};
+use super::super::rules::Lint;
 use super::super::split::{self, Flag};
-use super::{Findings, Lint, keyword};
+use super::findings::{Findings, keyword};
 
 /// Names that mean something else in `COPY --from` or `FROM`.
 const RESERVED: [&str; 2] = ["context", "scratch"];

@@ -7,8 +7,9 @@ use super::super::expand;
 use super::super::forms::{Copy, ImageOrStage, Instruction, Kind, MountKind, Source, Word};
 use super::super::instruction::is_near;
 use super::super::refusal::Refusal;
+use super::super::rules::Lint;
 use super::super::variables::{PLATFORM, PROXIES};
-use super::{Findings, Lint};
+use super::findings::Findings;
 
 /// The variables of an image by its reference and its platform; none if they are not known.
 pub type BaseVariables<'a> = &'a dyn Fn(&str, Option<&str>) -> Option<Vec<String>>;

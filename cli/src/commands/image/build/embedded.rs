@@ -12,10 +12,12 @@ use jobc_image::{Descriptor, Fetch, Platform, Store};
 use jobc_sys::error::Error;
 use jobc_sys::signals::Signals;
 
+use super::dockerfile_file::{Dockerfile, read};
 use super::more::MoreOptions;
 use super::options::BuildOptions;
-use super::{Dockerfile, dockerfile_errors, findings, shared_cache};
+use super::{findings, shared_cache};
 use crate::args::image::BuildArgs;
+use crate::commands::image::dockerfile_errors;
 use crate::commands::jobs::{Failure, Result};
 use crate::interruptible;
 use crate::outcome::{INTERRUPTED, Outcome};
@@ -125,7 +127,7 @@ fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
     let Some(path) = dockerignore::file(file.path.as_deref(), &args.context) else {
         return Ok(Some(Ignore::default()));
     };
-    let bytes = super::read(&path)?;
+    let bytes = read(&path)?;
     // The places are those of this text: bytes that are not UTF-8 are longer in it.
     let text = String::from_utf8_lossy(&bytes);
     match Ignore::read(&text) {

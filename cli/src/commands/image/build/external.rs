@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use jobc_image::{Descriptor, Platform, Store, progress, source};
 use jobc_sys::error::{Error, Kind};
 
-use super::Dockerfile;
+use super::dockerfile_file::Dockerfile;
 use super::options::BuildOptions;
 use crate::args::build_access::{BuildNetworkArg, EntitlementArg};
 use crate::args::image::BuildArgs;

@@ -4,8 +4,9 @@ use jobc_image::dockerfile::ignore::Ignore;
 use jobc_image::dockerfile::{Inspection, Refusal, ignored_sources, undefined_variables};
 use jobc_image::{Platform, Reference, Store};
 
-use super::{Dockerfile, dockerfile_errors};
+use super::dockerfile_file::Dockerfile;
 use crate::args::image::BuildArgs;
+use crate::commands::image::dockerfile_errors;
 
 /// Shows copies of files that `.dockerignore` excludes; returns whether the file says that they fail the build.
 pub(super) fn ignored(file: &Inspection, ignore: &Ignore, args: &BuildArgs, dockerfile: &Dockerfile) -> bool {

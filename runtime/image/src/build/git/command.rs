@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::download::without_password;
+use super::super::access::without_password;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 
 /// How long one command may take.
