@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use jobc_schema::signal;
 use rustix::io::Errno;
@@ -124,15 +125,24 @@ pub enum Disposition {
 
 impl Disposition {
     /// What a process does about a signal; nothing where it is gone (proc_pid_status(5)).
+    ///
+    /// Waits while the process makes another one, at most 50 ms: meanwhile it blocks every signal, and the first process
+    /// of a pid namespace would lose the signal afterwards.
     pub fn of(pid: u32, signal: Signal) -> Option<Self> {
-        Self::parse(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, signal)
+        let path = format!("/proc/{pid}/status");
+        let mut status = std::fs::read_to_string(&path).ok()?;
+        for _ in 0..50 {
+            if !blocks_for_a_moment(&status, signal) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+            status = std::fs::read_to_string(&path).ok()?;
+        }
+        Self::parse(&status, signal)
     }
 
     fn parse(status: &str, signal: Signal) -> Option<Self> {
-        let has = |field: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-            Some(u64::from_str_radix(line.trim(), 16).ok()? & signal.bit() != 0)
-        };
+        let has = |field| is_in_set(status, field, signal);
         // Its number in each namespace, the innermost last: more than one where it is in another one than ours.
         let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
         let first = numbers.split_ascii_whitespace().skip(1).last() == Some("1");
@@ -144,6 +154,21 @@ impl Disposition {
             () => Self::Default,
         })
     }
+}
+
+/// Whether a set of signals in a process's status has a signal.
+fn is_in_set(status: &str, field: &str, signal: Signal) -> Option<bool> {
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    Some(u64::from_str_radix(line.trim(), 16).ok()? & signal.bit() != 0)
+}
+
+/// Whether a process blocks a signal but does not wait for it: it runs, or sleeps in the kernel until the process that
+/// it made by vfork(2) executes a program. A process that waits for signals sleeps interruptibly.
+fn blocks_for_a_moment(status: &str, signal: Signal) -> bool {
+    let has = |field| is_in_set(status, field, signal) == Some(true);
+    let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+    let is_busy = state.is_some_and(|state| state.trim_start().starts_with(['R', 'D']));
+    is_busy && has("SigBlk:") && !has("SigCgt:")
 }
 
 /// The signals that belong to the container, blocked in this thread until dropped, and read one by one.

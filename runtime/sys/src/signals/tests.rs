@@ -72,6 +72,19 @@ fn what_a_program_does_about_a_signal_is_read_from_its_status() {
 }
 
 #[test]
+fn a_process_that_makes_another_blocks_for_a_moment() {
+    let check = |state: &str, blocked: &str, caught: &str, expected: bool| {
+        let status = format!("State:\t{state}\nSigBlk:\t{blocked}\nSigIgn:\t0\nSigCgt:\t{caught}\n");
+        assert_eq!(blocks_for_a_moment(&status, Signal::TERM), expected, "{status}");
+    };
+    check("D (disk sleep)", "fffffffe7ffbfeff", "0", true);
+    check("R (running)", "fffffffe7ffbfeff", "0", true);
+    check("S (sleeping)", "fffffffe7ffbfeff", "0", false);
+    check("R (running)", "fffffffe7ffbfeff", "4000", false);
+    check("R (running)", "0", "0", false);
+}
+
+#[test]
 fn signals_are_read_and_not_died_of() {
     let signals = Signals::block_forwarded().expect("taken");
     assert_eq!(signals.next(), None);
