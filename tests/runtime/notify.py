@@ -214,10 +214,11 @@ def run_case(runtime, case, roots, directory, account):
 
 def run_commands(runtime, case, place, name):
     """The exit code, the program's output, the runtime's errors, and the pids."""
-    with open(place / "out", "w+", encoding="utf-8") as out, open(place / "err", "w+", encoding="utf-8") as err:
+    with (open(place / "out", "w+", encoding="utf-8") as out, open(place / "err", "w+", encoding="utf-8") as err,
+          runtime.null() as null):
         def command(*words):
             try:
-                return subprocess.run(runtime.argv(*words), env=runtime.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                return subprocess.run(runtime.argv(*words), env=runtime.environment(), stdin=null, stdout=out, stderr=err,
                                       timeout=20, check=False).returncode
             except subprocess.TimeoutExpired:
                 return 124
