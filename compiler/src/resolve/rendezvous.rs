@@ -41,9 +41,7 @@ pub(super) fn framework_env(
             master(first, &mut env);
         }
         Framework::Jax => jax(plan, first, member, &mut env),
-        Framework::Ray => {
-            env.insert("RAY_ADDRESS".to_owned(), ray::address(plan));
-        }
+        Framework::Ray => env = ray::env(plan, member),
     }
     env
 }
