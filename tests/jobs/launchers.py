@@ -114,7 +114,8 @@ def main():
         "torchrun": TORCHRUN.format(start=START),
     }
     with jobs_of(harness) as jobs:
-        for case in (deepspeed, deepspeed_alone, deepspeed_from_a_role, mpi, mpi_from_a_role, torchrun, refused):
+        by_ssh = (deepspeed, deepspeed_from_a_role, mpi, mpi_from_a_role, absent, absent_head)
+        for case in (*(by_ssh if jobs.has_ids() else (without_ids,)), deepspeed_alone, torchrun, refused):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs, programs))
     if not parser:
@@ -147,7 +148,7 @@ def run(jobs, programs, name, roles, members, **distributed):
         "version": 1, "name": name, "image": "host", "network": "job", "env": env, "timeout": f"{SECONDS}s",
         "outputs": {"counts": {"source": str(counts), "mount": "/counts"}},
         "roles": {role: {"files": files, **what} for role, what in roles.items()},
-        "distributed": {"roles": members, "processes_per_instance": 2, **distributed},
+        "distributed": {"roles": members, **({"processes_per_instance": 2} if distributed["framework"] != "ray" else {}), **distributed},
     }
     path = jobs.directory / f"{name}.json"
     path.write_text(json.dumps(job))
@@ -213,6 +214,38 @@ def torchrun(jobs, programs):
     roles = {"train": {"instances": 3, "run": "torchrun train.py"}}
     done = run(jobs, programs, "tested-torchrun", roles, ["train"], framework="torchrun")
     yield from expect(*done, {f"train-{rank}": [f"torchrun 3 {rank} 2"] for rank in range(3)})
+
+
+def without_ids(jobs, programs):
+    """A user with one id gets an error at once: sshd could not log anybody in."""
+    roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
+    answer, left = run(jobs, programs, "tested-ids", roles, ["train"], framework="mpi")
+    if answer.returncode == 0 or left or "let root grant ids in /etc/subuid" not in answer.stderr:
+        yield f"exit {answer.returncode}, left {left}: {answer.stderr}"
+
+
+def absent(jobs, programs):
+    """An instance that does not serve is named, first while the launcher waits, and then as the reason of its end."""
+    roles = {"train": {"instances": 2, "run": "mpirun python3 train.py"}}
+    # A second takes no time, so that the five minutes are over soon.
+    silent = {**programs, "sshd": "#!/bin/sh\nexec /bin/sleep 60\n", "ssh": "#!/bin/sh\nexit 255\n", "sleep": "#!/bin/sh\n"}
+    answer, left = run(jobs, silent, "tested-absent", roles, ["train"], framework="mpi")
+    yield from absence(answer, left, "train-0 | jobc: waiting for train-1 to answer by ssh", "train-0 | jobc: train-1 does not answer by ssh")
+
+
+def absent_head(jobs, programs):
+    """A Ray worker names the head that does not listen."""
+    roles = {"head": {"setup": "/bin/sleep 60", "run": "true"}, "worker": {}}
+    quick = {**programs, "ray": "#!/bin/sh\n", "sleep": "#!/bin/sh\n"}
+    answer, left = run(jobs, quick, "tested-head", roles, ["head", "worker"], framework="ray")
+    yield from absence(answer, left, "worker-0 | jobc: waiting for the Ray head head-0 to listen at port 6379",
+                       "worker-0 | jobc: the Ray head head-0 does not listen at port 6379")
+
+
+def absence(answer, left, *lines):
+    if answer.returncode == 0 or left:
+        yield f"exit {answer.returncode}, left {left}"
+    yield from (f"`{line}` is missing: {answer.stdout[-800:]}{answer.stderr[-400:]}" for line in lines if line not in answer.stdout + answer.stderr)
 
 
 def refused(jobs, programs):
