@@ -21,6 +21,7 @@ mod preparation;
 mod prober;
 mod readiness;
 mod recipients;
+mod rendezvous;
 mod scope;
 mod spawner;
 pub mod start;
@@ -95,6 +96,8 @@ struct Supervisor {
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// The attempt of the job in which the members of its rendezvous were looked for.
+    rendezvous_checked: Option<u32>,
     /// Checks whether tasks are ready.
     prober: Prober,
     /// The tasks' logs.
@@ -203,6 +206,7 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
+            rendezvous_checked: None,
             prober,
             logs,
             partial_lines: BTreeMap::new(),

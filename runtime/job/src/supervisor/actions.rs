@@ -193,6 +193,9 @@ impl Supervisor {
         match attempt.reap(&self.poll) {
             Ok((exit, container)) => {
                 let note = super::attempt::exit_note(&groups, exit, limit);
+                if exit != Exit::Code(0) {
+                    self.note_missing_members(task);
+                }
                 self.ending.insert(task, (exit, note));
                 self.spawner.submit(SpawnerRequest::Remove { task, container });
             }
