@@ -18,6 +18,10 @@ use jobc_sys::id::TaskId;
 /// How often tasks are sampled if it costs little.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// When the first sample is taken after a task has begun: the tasks of a gang begin within such a time, and starting
+/// them comes first.
+const FIRST_SAMPLE_DELAY: Duration = Duration::from_millis(200);
+
 /// The minimum sampling rate.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
@@ -44,11 +48,23 @@ struct SampledTask {
     task: TaskId,
     attempt: u32,
     group: Cgroup,
-    /// Its open files, if their number allows it: opening them again costs six times as much.
-    meter: Option<Meter>,
+    /// Its open files, from the first sample on and if their number allows it: opening them again costs six times as
+    /// much.
+    meter: MeterState,
     written: Option<Sample>,
     /// A later sample that equals the written one but for its time.
     unchanged: Option<Sample>,
+}
+
+/// Whether a task's files are kept open.
+#[derive(Debug)]
+enum MeterState {
+    /// It was not sampled yet.
+    Unopened,
+    /// They are open.
+    Open(Meter),
+    /// Too many files are open: each sample opens them.
+    OpenedForEachSample,
 }
 
 impl Sampler {
@@ -66,11 +82,17 @@ impl Sampler {
 
     /// An attempt has begun, in these groups.
     pub fn add_attempt(&mut self, task: &TaskId, attempt: u32, groups: &CgroupRecord) {
-        let group = Cgroup::open(groups.clone());
-        let open: usize = self.tasks.iter().flat_map(|task| &task.meter).map(Meter::files).sum();
-        let meter = Some(group.meter()).filter(|meter| open + meter.files() <= self.max_open_files);
-        let task = task.clone();
-        self.tasks.push(SampledTask { task, attempt, group, meter, written: None, unchanged: None });
+        if self.tasks.is_empty() {
+            self.next = Instant::now() + FIRST_SAMPLE_DELAY;
+        }
+        self.tasks.push(SampledTask {
+            task: task.clone(),
+            attempt,
+            group: Cgroup::open(groups.clone()),
+            meter: MeterState::Unopened,
+            written: None,
+            unchanged: None,
+        });
     }
 
     /// An attempt has ended and its groups are about to be removed: what it used in all, which is written as well.
@@ -101,7 +123,9 @@ impl Sampler {
         }
         let time = Time::now();
         let mut samples = vec![];
+        let mut open: usize = self.tasks.iter().map(SampledTask::open_files).sum();
         for watched in &mut self.tasks {
+            open += watched.open_meter(self.max_open_files.saturating_sub(open));
             let sample = watched.sample(time, self.gpus.as_ref());
             watched.record(sample, &mut samples);
         }
@@ -113,8 +137,28 @@ impl Sampler {
 }
 
 impl SampledTask {
+    /// How many files are open for it.
+    fn open_files(&self) -> usize {
+        if let MeterState::Open(meter) = &self.meter { meter.files() } else { 0 }
+    }
+
+    /// Opens its files at its first sample, where at most `free` more may be open; returns how many are.
+    fn open_meter(&mut self, free: usize) -> usize {
+        if !matches!(self.meter, MeterState::Unopened) {
+            return 0;
+        }
+        let meter = self.group.meter();
+        if meter.files() > free {
+            self.meter = MeterState::OpenedForEachSample;
+            return 0;
+        }
+        let files = meter.files();
+        self.meter = MeterState::Open(meter);
+        files
+    }
+
     fn sample(&self, time: Time, gpus: Option<&GpuMonitor>) -> Sample {
-        let usage = self.meter.as_ref().map_or_else(|| self.group.usage(), Meter::read);
+        let usage = if let MeterState::Open(meter) = &self.meter { meter.read() } else { self.group.usage() };
         let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| {
             let processes = self.group.processes().unwrap_or_default();
             gpus.used_by(&processes)
@@ -154,7 +198,7 @@ mod tests {
     fn watched() -> SampledTask {
         let group = Cgroup::open(CgroupRecord::default());
         let task = TaskId::new("a", 0);
-        SampledTask { task, attempt: 1, group, meter: None, written: None, unchanged: None }
+        SampledTask { task, attempt: 1, group, meter: MeterState::Unopened, written: None, unchanged: None }
     }
 
     fn sample(second: u64, cpu: u64) -> Sample {
