@@ -60,6 +60,9 @@ pub struct Submission {
 pub struct Images {
     /// The store's directory.
     pub store: PathBuf,
+    /// The directories of shared stores below it, which are only read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<PathBuf>,
     /// Why each task gets a copy of its layers instead of an overlay over them; nothing if it gets an overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<String>,
