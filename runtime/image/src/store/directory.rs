@@ -75,6 +75,35 @@ impl Store {
         Ok(store)
     }
 
+    /// Opens a store as [`open`](Self::open) does, above shared ones; returns the errors of those that cannot be read,
+    /// which are passed over. The store itself may be in the list.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_above(root: &Path, shared: &[PathBuf]) -> Result<(Self, Vec<Error>)> {
+        let mut store = Self::open(root)?;
+        let mut unreadable = Vec::new();
+        for path in shared {
+            match SharedStore::open(path) {
+                Ok(other) if other.root() == store.root => {}
+                Ok(other) => store.shared.push(other),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Ok((store, unreadable))
+    }
+
+    /// The shared stores below this one, the first to be looked at first.
+    pub fn shared(&self) -> &[SharedStore] {
+        &self.shared
+    }
+
+    /// The directories of the shared stores, for another process that opens this store.
+    pub fn shared_roots(&self) -> Vec<PathBuf> {
+        self.shared.iter().map(|store| store.root().to_owned()).collect()
+    }
+
     /// The directory of the store.
     pub fn root(&self) -> &Path {
         &self.root

@@ -1,17 +1,17 @@
 //! index.json: the names of images, changed under a lock and replaced as a whole.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::directory::{Store, open_lock};
-use super::document::{MAX_DOCUMENT_SIZE, sorted_json};
+use super::document::{read_index, sorted_json};
 use super::writer::flock_retrying;
 use crate::manifest::Descriptor;
 use crate::manifest::Index;
 use crate::manifest::REF_NAME;
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
-use jobc_sys::error::{Error, Kind, Result, describe_io};
+use jobc_sys::error::{Error, Result};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// An image under a name.
@@ -157,7 +157,7 @@ impl Store {
     }
 
     pub(super) fn read_index(&self) -> Result<Index> {
-        read(&self.root.join("index.json"))
+        read_index(&self.root)
     }
 
     fn change(&self, with: impl FnOnce(&mut Index)) -> Result<()> {
@@ -184,19 +184,6 @@ impl Store {
         write_atomic(&path, bytes, 0o666, Durability::Disk)
             .map_err(|error| self.failed("write", &path, &error))
     }
-}
-
-/// Reads the index.json of an image layout.
-pub(super) fn read(path: &Path) -> Result<Index> {
-    let text = fs::read(path).map_err(|error| {
-        Error::new(Kind::System, format!("cannot read `{}`: {}", path.display(), describe_io(&error)))
-    })?;
-    serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * MAX_DOCUMENT_SIZE).ok_or_else(
-        || {
-            Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
-                .help("name another directory with `--image-root`, or restore the file")
-        },
-    )
 }
 
 /// The images of an index, and the shared store that they are in.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::directory::Store;
+use super::document::read_index;
 use crate::manifest::Index;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::{Error, Kind, Result, describe_io};
@@ -70,7 +70,7 @@ impl SharedStore {
 
     /// The names of its images.
     pub(super) fn read_index(&self) -> Result<Index> {
-        super::index::read(&self.root.join("index.json"))
+        read_index(&self.root)
     }
 
     /// A file descriptor that keeps the store from being collected as long as it is open.
@@ -87,37 +87,6 @@ impl SharedStore {
                 .is_ok_and(|data| data.is_dir() && data.uid() == 0 && data.mode() & 0o022 == 0)
         };
         [&self.root, &unpacked, &layers].iter().all(|path| is_of_root(path)).then_some(layers)
-    }
-}
-
-impl Store {
-    /// Opens a store as [`open`](Self::open) does, above shared ones; returns the errors of those that cannot be read,
-    /// which are passed over. The store itself may be in the list.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`open`](Self::open).
-    pub fn open_above(root: &Path, shared: &[PathBuf]) -> Result<(Self, Vec<Error>)> {
-        let mut store = Self::open(root)?;
-        let mut unreadable = Vec::new();
-        for path in shared {
-            match SharedStore::open(path) {
-                Ok(other) if other.root == store.root => {}
-                Ok(other) => store.shared.push(other),
-                Err(error) => unreadable.push(error),
-            }
-        }
-        Ok((store, unreadable))
-    }
-
-    /// The shared stores below this one, the first to be looked at first.
-    pub fn shared(&self) -> &[SharedStore] {
-        &self.shared
-    }
-
-    /// The directories of the shared stores, for another process that opens this store.
-    pub fn shared_roots(&self) -> Vec<PathBuf> {
-        self.shared.iter().map(|store| store.root.clone()).collect()
     }
 }
 

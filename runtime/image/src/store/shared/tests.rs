@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::manifest::{Descriptor, Manifest, media};
 use crate::platform::Platform;
 use crate::progress::ignore_progress;
+use crate::store::Store;
 use crate::unpack;
 use jobc_container::tar::{Entry, Kind as Is, Writer};
 use jobc_schema::reference::Reference;
