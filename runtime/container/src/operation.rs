@@ -136,8 +136,6 @@ pub enum Operation {
     SetIoPriority(u32),
     /// Give up gaining privileges.
     NoNewPrivileges,
-    /// Load the seccomp filter early, while the process has the capability for it: without `noNewPrivileges`.
-    LoadFilter(crate::seccomp::Program),
     /// Become the user.
     BecomeUser {
         /// User id.
@@ -245,10 +243,6 @@ impl Operation {
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
-            Self::LoadFilter(program) => {
-                let listener = kernel.seccomp(program.flags, &program.instructions)?;
-                if program.notifies() { child.report.hand_over_listener(listener) } else { Ok(()) }
-            }
             Self::BecomeUser { uid, gid, groups } => {
                 privileges::become_user(kernel, *uid, *gid, groups.as_deref())
             }

@@ -18,7 +18,6 @@ use crate::prepare::listing::{Line, listing};
 use crate::prepare::prepare;
 use crate::process::Process;
 use crate::root::Root;
-use crate::start::FilterStage;
 use crate::state::store::Store;
 use crate::state::{Id, Record, process};
 use crate::terminal::socket;
@@ -184,14 +183,16 @@ impl Container {
         let mut decided = CgroupSetup::of(spec, &options, &machine, Mode::Apply)?;
         self.scope = decided.scope().map(str::to_owned);
         let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
-        match (prepared.notifies(), listener::agent_socket(spec)?) {
-            // The command that starts it connects to the agent.
-            (Some(FilterStage::Last), Some(path)) if then == StartMode::Hold => listener::check_socket(path)?,
-            (Some(_), Some(path)) => {
+        if prepared.notifies()
+            && let Some(path) = listener::agent_socket(spec)?
+        {
+            if then == StartMode::Hold {
+                // The command that starts it connects to the agent.
+                listener::check_socket(path)?;
+            } else {
                 let state = self.record.state(spec, Status::Creating);
                 prepared.agent = Some(Agent::connect(path, spec, &state)?);
             }
-            _ => {}
         }
         self.warnings.clone_from(&prepared.warnings);
         let (mut cgroup, unenforced) = decided.create(spec, &options, &machine)?;

@@ -25,7 +25,7 @@ use crate::config::sysctl::{self, Parameter};
 use crate::devices::{self, DeviceNode};
 use crate::labels::{self, Field, Label};
 use crate::mounts::id_mapped::{IdMapSource, IdMappedMount};
-use crate::mounts::{Mount, Source};
+use crate::mounts::{Mount, Source, TreeCopy};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
 use crate::options::Options;
@@ -81,7 +81,7 @@ pub(super) fn list(
     if parent_hooks(spec) {
         steps.push_at("/hooks", Operation::Wait(Gate::Hooks));
     }
-    list_hooks(steps, bundle, options, "createContainer")?;
+    list_hooks(steps, bundle, options, "createContainer", None)?;
     if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
         steps.push_at(
             "/process/cwd",
@@ -155,11 +155,15 @@ fn mounts(
             let path = if path.is_relative() { bundle.dir.join(path) } else { path };
             let last = if path.is_dir() { TargetKind::Directory } else { TargetKind::File };
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
+            let id_mapped = id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine));
+            // As with runc: who may start the container has a way to its volumes, its root need not.
+            let spare = identity.own_user_namespace && rustix::process::geteuid().is_root();
+            let spare = spare.then_some(TreeCopy::Spare { propagation: machine, tree: -1 });
             (
                 Source::Bind {
                     path: c_path(&path, &at)?,
                     recursive: recursive == Recursive::Yes,
-                    id_mapped: id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine)),
+                    copy: id_mapped.map(TreeCopy::IdMapped).or(spare),
                 },
                 last,
             )

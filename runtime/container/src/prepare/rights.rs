@@ -5,7 +5,6 @@ use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 use super::identity::Identity;
 use super::steps::{Steps, c_string};
 use crate::capabilities::CapabilitySets;
-use crate::child::report::Gate;
 use crate::config::scheduling;
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
@@ -73,11 +72,6 @@ pub(super) fn list(
             "/linux/seccomp/listenerPath",
             "no syscall has the action `SCMP_ACT_NOTIFY`, so the agent is never notified",
         );
-    }
-    if !no_new_privileges && let Some(program) = filter.take_if(|program| program.notifies()) {
-        // The agent is connected to only where the filter is loaded as a step.
-        steps.push_at("/linux/seccomp", Operation::Wait(Gate::Listener));
-        steps.push_at("/linux/seccomp", Operation::LoadFilter(program));
     }
     let requested = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
