@@ -29,14 +29,15 @@ use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
 
 /// Copies the tree at a path of the host and maps its owners by a user namespace.
 fn copy_mapped(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
-    let (source, tree) = copy(path, recursive, mapped.propagation)?;
+    let (source, tree) = copy(path, recursive, Some(mapped.propagation))?;
     let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
     given.map_err(|errno| refused(path, &source, mapped.recursive, errno))?;
     Ok(tree)
 }
 
-/// Copies the tree at a path of the host; returns what is at the path, and the copy.
-fn copy(path: &CStr, recursive: bool, propagation: u64) -> Result<(OwnedFd, OwnedFd)> {
+/// Copies the tree at a path of the host, with the propagation of its mounts there or another; returns what is at the
+/// path, and the copy.
+fn copy(path: &CStr, recursive: bool, propagation: Option<u64>) -> Result<(OwnedFd, OwnedFd)> {
     let machine = |errno| {
         let what = format!("bind `{}`", path.to_string_lossy());
         let error = Error::system(what, errno);
@@ -51,8 +52,10 @@ fn copy(path: &CStr, recursive: bool, propagation: u64) -> Result<(OwnedFd, Owne
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
     let tree = open_tree(&source, c"", flags).map_err(machine)?;
     // What the container mounts below it must not propagate to the host: the copies of its own tree are cut off too.
-    let attributes = MountAttributes { propagation, ..MountAttributes::default() };
-    Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
+    if let Some(propagation) = propagation {
+        let attributes = MountAttributes { propagation, ..MountAttributes::default() };
+        Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
+    }
     Ok((source, tree))
 }
 
@@ -82,10 +85,17 @@ fn create_mounts_with(
             TreeCopy::IdMapped(mapped) => mapped,
             TreeCopy::Spare { propagation, tree } => {
                 // What is wrong with the path, the process itself finds out.
-                if let Ok((_, copy)) = copy(path, *recursive, *propagation) {
+                if let Ok((_, copy)) = copy(path, *recursive, Some(*propagation)) {
                     *tree = copy.as_raw_fd();
                     trees.push(copy);
                 }
+                continue;
+            }
+            TreeCopy::Peer { tree } => {
+                let (_, copy) = copy(path, *recursive, None)
+                    .map_err(|error| Error { pointer: place.clone(), ..error })?;
+                *tree = copy.as_raw_fd();
+                trees.push(copy);
                 continue;
             }
         };

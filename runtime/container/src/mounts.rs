@@ -76,6 +76,12 @@ pub enum TreeCopy {
         /// The detached copy; -1 where there is none.
         tree: Fd,
     },
+    /// Mounts that the container makes there show on the host, as the host's show there: both roots and the mount are
+    /// shared (mount_namespaces(7)). The other copies are of a tree that is cut off from the host.
+    Peer {
+        /// The detached copy; -1 until it is made.
+        tree: Fd,
+    },
 }
 
 impl Mount {
@@ -90,6 +96,7 @@ impl Mount {
                 new_file_system(kernel, kind, parameters, self.attributes.set)?
             }
             Source::Bind { copy: Some(TreeCopy::IdMapped(mapped)), .. } => mapped.tree,
+            Source::Bind { copy: Some(TreeCopy::Peer { tree }), .. } => *tree,
             Source::Bind { path, recursive, copy } => match (host_tree(kernel, path, *recursive), copy) {
                 (Err(Errno::ACCESS), Some(TreeCopy::Spare { tree: tree @ 0.., .. })) => *tree,
                 (tree, _) => tree?,
@@ -171,6 +178,9 @@ impl fmt::Display for Mount {
         }
         if let Source::Bind { copy: Some(TreeCopy::IdMapped(id_mapped)), .. } = &self.source {
             words.push(id_mapped.to_string());
+        }
+        if let Source::Bind { copy: Some(TreeCopy::Peer { .. }), .. } = &self.source {
+            words.push("with mounts that show on the host".to_owned());
         }
         if let Source::New { parameters, .. } = &self.source {
             words.extend(parameters.iter().map(|(key, value)| {
