@@ -362,6 +362,24 @@ class Exits:
             yield f"list: {answer.stdout!r}"
         yield from code(self.runtime.delete(name).returncode, 0, "delete")
 
+    def keeps_groups(self):
+        """With the annotation of `podman run --group-add keep-groups` the program keeps the supplementary groups of who starts it."""
+        place, name = self.bundle(["/bin/sh", "-c", "id -G"], lambda config: config.update(annotations={"run.oci.keep_original_groups": "1"}))
+        answer = self.runtime.call("run", "--bundle", str(place), name, extra_groups=[4242, 4243])
+        if not {"4242", "4243"} <= set(answer.stdout.split()):
+            yield f"its groups are {answer.stdout!r} {answer.stderr!r}"
+
+    def other_configuration(self):
+        """`--config` names another file than config.json."""
+        place, name = self.bundle(["/bin/sh", "-c", "exit 8"])
+        (place / "config.json").rename(place / "other.json")
+        answer = self.runtime.run(place, name, "--config", "other.json")
+        yield from code(answer.returncode, 8, answer.stderr)
+        answer = self.runtime.run(place, name, "--config", "none.json")
+        yield from code(answer.returncode, 1, answer.stderr)
+        if "none.json" not in answer.stderr:
+            yield f"the error does not name the file: {answer.stderr!r}"
+
     def spec(self):
         """What `spec` writes runs, with a root file system beside it."""
         place, name = self.bundle(["/bin/true"])
@@ -434,8 +452,10 @@ def main():
         ends.case("exec", ends.exec_process)
         if not account:
             ends.case("exec in a cgroup", ends.exec_in_cgroup)
+            ends.case("groups are kept", ends.keeps_groups)
         ends.case("words for callers", ends.words)
         ends.case("spec", ends.spec)
+        ends.case("another configuration", ends.other_configuration)
         for link in ("/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "dev/../proc"):
             ends.case(f"a volume through a link to {link}", lambda link=link: ends.mount_through_link(link))
         ends.case("a volume through a link to a volume", lambda: ends.mount_through_mount("/mnt/a/b"))

@@ -117,6 +117,19 @@ class Hooks:
         if lines(log / "cwd") != [str(place / "rootfs")] or not (place / "rootfs/tmp/here").exists():
             yield f"it begins in {lines(log / 'cwd')}"
 
+    def environment(self):
+        """A hook on the host without `env` gets the runtime's environment, as with runc and crun; a program of the image does not."""
+        hook = {"path": "/bin/sh", "args": ["sh", "-c", "echo \"$LEAKED\" >LOG/STAGE"]}
+        hooks = {stage: [json.loads(json.dumps(hook).replace("STAGE", stage))] for stage in STAGES}
+        hooks["createRuntime"].append({"path": "/bin/sh", "args": ["sh", "-c", "echo \"$LEAKED\" >LOG/own"], "env": ["OWN=1"]})
+        place, log, name = self.bundle(hooks)
+        self.runtime.call("run", "--bundle", str(place), name, env=os.environ | {"LEAKED": "yes"})
+        for stage, (inside, _) in STAGES.items():
+            if lines(log / stage) != ["" if inside else "yes"]:
+                yield f"{stage}: {lines(log / stage)}"
+        if lines(log / "own") != [""]:
+            yield "a hook with `env` gets more than that"
+
     def rights(self):
         """A startContainer hook is a program of the image: it gets the program's filter and capabilities, and not the right to load the filter."""
         place, log, name = self.bundle({"startContainer": [{"path": "/bin/sh", "args": [
@@ -224,6 +237,7 @@ def main():
         case("the hooks of one stage", hooks.hook_order)
         case("the directory of createContainer", hooks.working_directory)
         case("the rights of startContainer", hooks.rights)
+        case("the environment", hooks.environment)
         for stage in ("prestart", "createRuntime", "createContainer", "startContainer"):
             case(f"{stage} fails", lambda stage=stage: hooks.failing(stage))
         for stage in ("poststart", "poststop"):

@@ -16,6 +16,7 @@ mod steps;
 
 pub use cgroups::CgroupView;
 pub use join::prepare_exec;
+pub(crate) use rights::KEEP_GROUPS;
 
 use self::hooks::{list_hooks, parent_hooks};
 use self::rights::Rights;

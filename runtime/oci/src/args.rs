@@ -203,6 +203,9 @@ pub(crate) struct CreateArgs {
     /// Bundle directory, which contains config.json
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub bundle: PathBuf,
+    /// Configuration file, from the bundle directory on
+    #[arg(long, short = 'f', value_name = "FILE", default_value = "config.json")]
+    pub config: PathBuf,
     /// Write the PID of the init process to this file
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

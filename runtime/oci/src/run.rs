@@ -2,7 +2,6 @@
 
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd as _;
-use std::path::Path;
 
 use jobc_container::bundle::Bundle;
 use jobc_container::container::create::{self, CreateRequest, CreatedContainer, StartMode};
@@ -152,7 +151,7 @@ fn create_container(
         .help("if the root is on the initial ramdisk, copy it to a tmpfs first"));
     }
     let id = Id::new(id)?;
-    let mut bundle = open(&create.bundle, log)?;
+    let mut bundle = open(create, log)?;
     let listen_fds = pass_listen_fds(&mut bundle);
     if joins_pid_namespace(&bundle) {
         ensure_read_only(Environment::Minimal)?;
@@ -164,6 +163,7 @@ fn create_container(
             systemd_cgroup: groups == CgroupManager::Systemd,
             every_hierarchy: true,
             skip_io_accounting: true,
+            hooks_inherit_environment: true,
             preserve_fds: create.preserve_fds + listen_fds,
             keep_keyring: create.no_new_keyring,
             ..Options::default()
@@ -212,8 +212,8 @@ pub(crate) fn joins_pid_namespace(bundle: &Bundle) -> bool {
 }
 
 /// Opens a bundle; unknown properties cause a warning, as the specification requires (config.md, "Extensibility").
-fn open(directory: &Path, log: &mut Log) -> Result<Bundle> {
-    let bundle = Bundle::open(directory)?;
+fn open(create: &CreateArgs, log: &mut Log) -> Result<Bundle> {
+    let bundle = Bundle::open_with(&create.bundle, &create.config)?;
     for pointer in &bundle.config.unknown {
         log.warn(&format!("config.json: {pointer}: unknown property, ignored"));
     }

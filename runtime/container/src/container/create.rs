@@ -98,6 +98,7 @@ pub fn reserve(store: &Store, id: &Id) -> Result<PendingContainer> {
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,
+        hooks_inherit_environment: false,
     };
     Ok(PendingContainer { container: Some(Container::from_record(entry, record)) })
 }
@@ -200,6 +201,7 @@ impl Container {
         self.record_unenforced(unenforced);
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
+        self.record.hooks_inherit_environment = options.hooks_inherit_environment;
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.hooks_of(hooks).is_empty());
         // Written before there is a process: what a killed command leaves in a cgroup must be found.
         self.entry.write(&self.record)?;
