@@ -380,6 +380,21 @@ class Exits:
         if "none.json" not in answer.stderr:
             yield f"the error does not name the file: {answer.stderr!r}"
 
+    def create_finds_the_program(self):
+        """A missing program, and what is none, is an error of `create`, as with runc: docker deletes no container whose `start` fails."""
+        for program, text in (("/not/there", "no such file or directory"), ("/etc", "permission denied"), ("/etc/passwd", "permission denied")):
+            place, name = self.bundle([program])
+            with self.runtime.null() as null, open(place / "errors", "w+", encoding="utf-8") as errors:
+                answer = subprocess.run(self.runtime.argv("create", "--bundle", str(place), name), stdin=null, stdout=errors, stderr=errors, timeout=20, check=False,
+                                        env=self.runtime.environment())
+                errors.seek(0)
+                words = errors.read()
+            yield from code(answer.returncode, 1, f"{program}: {words}")
+            if text not in words:
+                yield f"{program}: {words!r}"
+            yield from self.state_removed(name)
+            self.runtime.delete(name)
+
     def spec(self):
         """What `spec` writes runs, with a root file system beside it."""
         place, name = self.bundle(["/bin/true"])
@@ -454,6 +469,7 @@ def main():
             ends.case("exec in a cgroup", ends.exec_in_cgroup)
             ends.case("groups are kept", ends.keeps_groups)
         ends.case("words for callers", ends.words)
+        ends.case("create finds the program", ends.create_finds_the_program)
         ends.case("spec", ends.spec)
         ends.case("another configuration", ends.other_configuration)
         for link in ("/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "dev/../proc"):

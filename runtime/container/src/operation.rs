@@ -8,6 +8,7 @@ mod display;
 
 use std::ffi::CString;
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::child::Child;
@@ -22,7 +23,7 @@ use crate::namespaces::{self, IdMapFiles, JoinNamespace};
 use crate::privileges::{self, SetCapabilities};
 use crate::rootfs::{self, EnterRoot};
 use crate::terminal::console::Console;
-use jobc_sys::syscall::{Fd, Kernel, MountAttributes, Prctl};
+use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 
 /// A step, and the field of config.json that it comes from.
 #[derive(Debug)]
@@ -273,11 +274,22 @@ impl Operation {
 }
 
 /// As in execvp(3): a permission error is reported only if nothing else is found.
+///
+/// A directory, which may be searched where a program may be executed, is not one: execve(2) gives `EACCES` for it.
 fn find_program<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
     let mut refused = Errno::NOENT;
     for path in candidates {
         match kernel.may_execute(path) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY;
+                match kernel.open(CWD, path, flags, Mode::empty(), ResolveFlags::empty()) {
+                    Ok(directory) => {
+                        kernel.close(directory);
+                        refused = Errno::ACCESS;
+                    }
+                    Err(_) => return Ok(()),
+                }
+            }
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(errno) => refused = errno,
         }

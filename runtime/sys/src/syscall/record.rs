@@ -100,6 +100,9 @@ impl Kernel for RecordingKernel {
         if self.missing.contains(&&*text) && mode.is_empty() && !self.lines.borrow().iter().any(made) {
             return Err(Errno::NOENT);
         }
+        if flags.contains(OFlags::DIRECTORY) && self.files.contains(&&*text) {
+            return Err(Errno::NOTDIR);
+        }
         Ok(self.answer(&text))
     }
 
