@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
+use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::container::wait::{SignalPolicy, wait};
 use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
@@ -64,7 +65,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         ..ProcessOverrides::default()
     };
     store.read(&id)?;
-    let process = changes.apply(&container::config(&store.directory(&id))?)?;
+    let (process, _) = changes.apply(&container::config(&store.directory(&id))?)?;
     // Input at a terminal is meant for the program.
     if !args.interactive && !args.tty {
         redirect_stdin_from_null()?;
@@ -87,6 +88,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         pid_file: None,
         detached: false,
         ignore_paused: false,
+        sub_groups: SubGroups::default(),
     };
     let signals = Signals::block_forwarded()?;
     let (process, terminal) = exec::exec(&store, &id, request)?;

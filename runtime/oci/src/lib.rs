@@ -24,6 +24,8 @@ pub mod message;
 #[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
+mod spec;
+#[cfg(target_os = "linux")]
 mod stdio;
 pub mod terminal;
 #[cfg(target_os = "linux")]

@@ -27,6 +27,14 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     Ok(())
 }
 
+/// Prints a list as JSON in one line, as runc does: scripts read the line.
+#[cfg(target_os = "linux")]
+pub(crate) fn print_json_line(value: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
+    print(&(text + "\n"));
+    Ok(())
+}
+
 fn write_all(out: &mut impl io::Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()
