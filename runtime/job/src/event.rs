@@ -11,9 +11,9 @@ use serde_json::Value;
 
 pub use reader::Reader;
 
-use crate::directory::Directory;
+use crate::directory::{Directory, storage_error};
 use crate::time::Time;
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 
 /// Something that happened.
@@ -104,7 +104,7 @@ impl EventLog {
     pub fn open(directory: &Directory) -> Result<Self> {
         let path = directory.events_file();
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        Ok(Self { file: file.map_err(|error| file_error("open", &path, &error))? })
+        Ok(Self { file: file.map_err(|error| storage_error("open", &path, &error))? })
     }
 
     /// Appends an event, in one write so that readers see whole lines.
