@@ -106,14 +106,18 @@ def foreground(jobs):
 
 
 def failing(jobs):
-    """The job ends with the program, which is reported in one line; it has no standard input."""
+    """The job ends with the program, which is reported with its reason and its last lines; it has no standard input."""
     answer = jobs.call("run", str(jobs.directory / "short.yaml"))
-    expect(answer, code=1, out="got <>", error=r"jobc: tested-short\.\d+: failed: `only` .*exit 3")
-    expect(jobs.call("wait", "tested-short"), code=1, out="failed")
+    end = r"jobc: tested-short\.\d+: failed: only-0: exit 3\n"
+    more = r"jobc: all of its output: `jobc logs tested-short\.\d+ only-0`\n$"
+    # Its only line is right above.
+    expect(answer, code=1, out="got <>", error=end + more)
+    last = r"jobc: the last lines of only-0 on stdout:\n  got <>\n" + more
+    expect(jobs.call("wait", "tested-short"), code=1, out=r"^tested-short\.\d+: failed: only-0: exit 3\n$", error="^" + last)
     quiet = jobs.call("run", "--quiet", str(jobs.directory / "short.yaml"))
-    expect(quiet, code=1, out="^$", error=r"^jobc: tested-short[^\n]*\n$")
+    expect(quiet, code=1, out="^$", error="^" + end + last)
     without = jobs.call("run", "--no-logs", str(jobs.directory / "short.yaml"))
-    expect(without, code=1, out="^$", error="only-0 ended: exit 3")
+    expect(without, code=1, out="^$", error=end + last)
     lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
     if [json.loads(line)["text"] for line in lines] != ["got <>"]:
         yield f"as JSON: {lines}"

@@ -94,7 +94,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "talk.yaml").write_text(TERMINAL_JOB)
-        for case in (foreground, executing, following_logs, watching, running_on_terminal):
+        for case in (foreground, executing, following_logs, watching, running_on_terminal, failing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(with_screen(case), jobs))
     harness.end()
@@ -217,6 +217,32 @@ def running_on_terminal(jobs, screen):
     screen.until(r"jobc: tested-talk\.\d+: failed.*exit 5")
     screen.type("echo code $?")
     screen.until(r"(?m)^(\$ )?code 1$")
+    yield from terminal_restored(screen)
+
+
+CRASHING_JOB = """\
+version: 1
+name: tested-crash
+image: host
+roles:
+  main: {run: [python3, -c, "import ctypes, sys; print('about to crash', file=sys.stderr, flush=True); ctypes.string_at(0)"]}
+"""
+
+
+def failing(jobs, screen):
+    """The reason of a failure is red; a progress line is not."""
+    (jobs.directory / "crash.yaml").write_text(CRASHING_JOB)
+    screen.type("jobc run crash.yaml" + unenforced_option(jobs))
+    screen.until(r"all of its output: `jobc logs tested-crash\.1 main-0`")
+    lines = screen.read(colors=True).splitlines()
+    red = [line for line in lines if re.search(r"\x1b\[31m", line)]
+    if len(red) != 1 or "jobc: tested-crash.1: failed: main-0: killed by SIGSEGV (segmentation fault)" not in red[0]:
+        yield f"red: {red}"
+    screen.clear()
+    screen.type("jobc wait tested-crash")
+    screen.until(r"the last lines of main-0 on stderr:\n  about to crash")
+    if not re.search(r"\x1b\[31mtested-crash\.1: failed: ", screen.read(colors=True)):
+        yield f"`jobc wait`: {screen.read(colors=True)}"
     yield from terminal_restored(screen)
 
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use jobc_job::control::{Connection, Request};
 use jobc_job::directory::Directory;
-use jobc_job::record::Record;
+use jobc_job::record::{JobState, Record};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signal;
 
+use super::follow::job_end::JobEnd;
 use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
 use crate::args::FormatArg;
 use crate::args::jobs::{JobsArgs, KillArgs, StopArgs};
@@ -104,6 +105,11 @@ pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
     for directory in find_all(&jobs, args)? {
         let record = jobs.wait_for_end(&directory)?;
         print_end(args.output_args.format, &record);
+        if let Some(end) = JobEnd::new(&directory, &record)
+            && args.output_args.format != FormatArg::Json
+        {
+            end.print(false);
+        }
         if code == 0 {
             code = exit_code(&record);
         }
@@ -150,6 +156,10 @@ fn print_end(format: FormatArg, record: &Record) {
         terminal::print(&format!("{line}\n"));
     } else {
         let explanation = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
-        terminal::print(&format!("{}: {}\n", record.id, crate::table::escape_control(explanation)));
+        let line = format!("{}: {}", record.id, crate::table::escape_control(explanation));
+        let failed = !matches!(record.state, JobState::Succeeded | JobState::Stopped);
+        let (red, plain) =
+            if failed && terminal::colors_stdout() { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        terminal::print(&format!("{red}{line}{plain}\n"));
     }
 }

@@ -73,9 +73,10 @@ pub enum Kind {
     Paused,
     /// All tasks continue.
     Resumed,
-    /// The job is being ended: `why`.
+    /// The job is being ended: `why`, and the `task` whose end decided it.
     Stopping,
-    /// A task or the job ended: `exit_code`, `explanation`.
+    /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and
+    /// `ends_job` if its end decides that of the job.
     Ended,
     /// Outputs and logs are complete: `outputs`.
     Saved,

@@ -119,6 +119,7 @@ impl Journal {
                 started: known.started.take(),
                 ended: known.ended.take(),
                 exit_code: known.exit_code.take(),
+                signal: known.signal.take(),
                 reason: known.reason.take(),
             });
         }
