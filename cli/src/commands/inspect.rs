@@ -11,6 +11,7 @@ use jobc_schema::Bytes;
 use serde_json::{Value, json};
 
 use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
+use super::newest;
 use super::ps;
 use crate::args::FormatArg;
 use crate::args::jobs::InspectArgs;
@@ -19,7 +20,7 @@ use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json_details(&directory, &record)));
     } else {
