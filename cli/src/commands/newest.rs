@@ -3,14 +3,12 @@
 //! Commands that only look take the newest job. `wait` and `exec` take the newest running one. `stop` never chooses: it
 //! takes the only running job, and asks at a terminal.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use jobc_job::directory::Directory;
 use jobc_job::record::Record;
 use jobc_job::time::Time;
 use jobc_sys::error::{Error, Kind};
-use jobc_sys::id::JobId;
 
 use super::jobs::{Failure, Jobs, Result, format_ago, tasks};
 use crate::table::{Table, escape_control};
@@ -101,32 +99,12 @@ pub(crate) fn show_choice(record: &Record) {
 
 /// The job that was submitted last.
 fn newest(jobs: &Jobs) -> Result<Option<Job>> {
-    // Of each name only the last run can be.
-    let mut last: BTreeMap<String, JobId> = BTreeMap::new();
-    for id in jobs.directories().list()? {
-        let known = last.entry(id.name.clone()).or_insert_with(|| id.clone());
-        if known.run < id.run {
-            *known = id;
-        }
-    }
-    Ok(last.into_values().filter_map(|id| readable(jobs, &id)).max_by_key(|(_, record)| record.submitted))
+    Ok(jobc_job::newest::newest(jobs.directories())?)
 }
 
 /// The jobs that run, or wait to, the newest first.
-pub(crate) fn running(jobs: &Jobs) -> Result<Vec<Job>> {
-    let ids = jobs.directories().list()?;
-    let supervised = ids.iter().filter(|id| jobs.directories().job(id).is_supervised());
-    let mut found: Vec<Job> = supervised.filter_map(|id| readable(jobs, id)).collect();
-    found.retain(|(_, record)| !record.state.is_final());
-    found.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
-    Ok(found)
-}
-
-/// A job whose record can be read; another command that names it gets the error.
-fn readable(jobs: &Jobs, id: &JobId) -> Option<Job> {
-    let directory = jobs.directories().job(id);
-    let record = Record::read(&directory).ok().flatten()?;
-    Some((directory, record))
+fn running(jobs: &Jobs) -> Result<Vec<Job>> {
+    Ok(jobc_job::newest::running(jobs.directories())?)
 }
 
 fn no_job(message: &str) -> Failure {

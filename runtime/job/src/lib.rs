@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod logs;
 pub mod metrics;
 pub mod network;
+pub mod newest;
 pub mod provision;
 pub mod ready;
 pub mod record;
