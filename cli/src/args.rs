@@ -112,9 +112,13 @@ pub(crate) enum Command {
         name: SchemaArg,
     },
     /// Explain a diagnostic code or a field, or list all codes
+    ///
+    /// A field is its path in a job file or a targets file: `roles.train.retry`, `resources.memory`, `backends`. Names
+    /// that the file chooses can be any word, or left out. `--format json` prints pages as JSON; without a topic, all
+    /// codes and fields.
     Explain {
-        /// Diagnostic code, such as `J0101`, or a field, such as `memory` or `resources.gpu` [default: list all codes]
-        code: Option<String>,
+        /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        topic: Option<String>,
     },
     /// Show which fields each backend supports
     ///

@@ -29,6 +29,8 @@ pub(crate) mod lock;
 pub(crate) mod logs;
 pub(crate) mod lsp;
 pub(crate) mod man;
+#[cfg(target_os = "linux")]
+pub(crate) mod newest;
 pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod ps;

@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod disk;
+mod fields;
 mod input;
 #[cfg(target_os = "linux")]
 mod interruptible;
@@ -56,7 +57,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check::run(check, &args),
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name } => commands::schema::run(*name),
-        Command::Explain { code } => commands::explain::run(code.as_deref()),
+        Command::Explain { topic } => commands::explain::run(topic.as_deref(), args.format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), &args),
         Command::Import(import) => commands::import::run(import, &args),
         #[cfg(target_os = "linux")]

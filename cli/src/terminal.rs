@@ -17,6 +17,12 @@ pub(crate) fn style() -> TextStyle {
     TextStyle { color, unicode: terminal && utf8, width }
 }
 
+/// Whether text for people on stdout is colored.
+#[cfg(target_os = "linux")]
+pub(crate) fn colors_stdout() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}
+
 /// The terminal's width, or a default.
 fn columns() -> usize {
     columns_of(io::stderr()).unwrap_or(100)

@@ -178,7 +178,7 @@ def groups_of(pid):
 def out_of_memory(jobs):
     """More memory than the limit: the kernel kills the task, and the end says why."""
     result = jobs.call("run", jobs.job(OUT_OF_MEMORY))
-    if result.returncode != 1 or "memory limit 48 MiB reached" not in result.stdout + result.stderr:
+    if result.returncode != 1 or "out of memory: used 48 MiB of 48 MiB" not in result.stdout + result.stderr:
         yield f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
     jobs.call("rm", "--force", "tested-hungry")
 

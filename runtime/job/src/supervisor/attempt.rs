@@ -167,11 +167,16 @@ impl Attempt {
 
 /// The host's information on the end of a container that had these cgroups, if there is any.
 pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
+    let usage = groups.usage();
     // A program may exit itself after the kernel has killed another one of the container.
-    let killed = exit != Exit::Code(0) && groups.usage().oom_kills.is_some_and(|kills| kills > 0);
-    killed.then(|| match memory_limit {
-        Some(limit) => format!("memory limit {} reached", Bytes(limit).amount()),
-        None => "the host ran out of memory".to_owned(),
+    let killed = exit != Exit::Code(0) && usage.oom_kills.is_some_and(|kills| kills > 0);
+    let used = usage.memory_peak.map(|bytes| Bytes(bytes).amount());
+    let limit = memory_limit.map(|bytes| Bytes(bytes).amount());
+    killed.then(|| match (used, limit) {
+        (Some(used), Some(limit)) => format!("out of memory: used {used} of {limit}"),
+        (None, Some(limit)) => format!("out of memory: the limit is {limit}"),
+        (Some(used), None) => format!("out of memory: the host had none left, used {used}"),
+        (None, None) => "out of memory: the host had none left".to_owned(),
     })
 }
 

@@ -34,6 +34,7 @@ pub(super) fn first_record(
         ready: None,
         ended: None,
         exit_code: None,
+        signal: None,
         reason: None,
         earlier: Vec::new(),
     });
