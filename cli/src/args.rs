@@ -142,13 +142,9 @@ pub(crate) enum Command {
     },
     /// Check whether this host can run containers, and suggest fixes
     ///
-    /// The checks change nothing on the host. The exit status is 0 if the user can run containers, and 1 if not.
+    /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if the user can run containers, and 1 if not.
     #[cfg(target_os = "linux")]
-    Doctor {
-        /// Run the steps of one probe in this process
-        #[arg(long, hide = true, value_name = "STEPS")]
-        probe: Option<String>,
-    },
+    Doctor,
     /// Print a shell completion script
     Completions {
         /// Shell that reads the script

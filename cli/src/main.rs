@@ -73,9 +73,7 @@ fn main() -> ExitCode {
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
         #[cfg(target_os = "linux")]
-        Command::Doctor { probe: None } => commands::doctor::run(&args),
-        #[cfg(target_os = "linux")]
-        Command::Doctor { probe: Some(steps) } => commands::doctor::run_probe(steps),
+        Command::Doctor => commands::doctor::run(&args),
         Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => commands::man::run_all(directory.as_std_path()),
         Command::Man { command, all: None } => commands::man::run(command.as_deref()),
@@ -112,7 +110,8 @@ fn run_job_command(command: &args::jobs::JobCommand) -> ExitCode {
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
 #[cfg(target_os = "linux")]
-const INTERNAL_COMMANDS: [InternalCommand; 6] = [
+const INTERNAL_COMMANDS: [InternalCommand; 7] = [
+    (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
     (jobc_image::build::worker::COMMAND, jobc_image::build::worker::main),

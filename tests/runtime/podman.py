@@ -30,15 +30,18 @@ default_subnet = "10.97.0.0/16"
 
 
 class Podman:
-    """podman with its own storage and configuration, and the runtime under test."""
+    """podman with its own storage and configuration, and the runtime under test; as root or as an account without root."""
 
-    def __init__(self, harness, directory, runtime):
-        self.harness, self.directory = harness, directory
+    def __init__(self, harness, directory, runtime, account=None):
+        self.harness, self.directory, self.account = harness, directory, account
         self.podman = harness.tool("podman")
         (directory / "containers.conf").write_text(CONFIGURATION)
         (directory / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/graph"\nrunroot = "{directory}/run"\n')
         (directory / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
         self.environment = os.environ | {"CONTAINERS_CONF": str(directory / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(directory / "storage.conf")}
+        if account:
+            os.chown(directory, account.uid, account.gid)
+            self.environment |= {"HOME": str(directory), "XDG_RUNTIME_DIR": str(directory)}
         self.runtime = self.wrap(runtime)
 
     def wrap(self, runtime):
@@ -53,7 +56,7 @@ class Podman:
 
     def __call__(self, *words, seconds=SECONDS, flags=(), **more):
         # conmon writes a file `oom` to its working directory when a container runs out of memory.
-        command = [self.podman, "--root", f"{self.directory}/graph", "--runroot", f"{self.directory}/run", "--tmpdir", f"{self.directory}/tmp",
+        command = [*(self.account.prefix() if self.account else []), self.podman, "--root", f"{self.directory}/graph", "--runroot", f"{self.directory}/run", "--tmpdir", f"{self.directory}/tmp",
                    "--storage-driver", "vfs", "--runtime", str(self.runtime), *flags, *words]
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=self.environment,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::store::{SharedStore, Store};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Result;
+use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
 
 /// The directories that have unpacked layers of one kind of owners.
@@ -32,7 +33,7 @@ impl Ownership {
     /// Whose the files are that this process unpacks.
     pub fn of_current_user() -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        if uid.is_root() {
+        if !needs_user_namespace() {
             return Ok(Self::Root);
         }
         let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;

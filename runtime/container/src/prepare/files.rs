@@ -232,7 +232,7 @@ fn id_mapped(
     if maps.is_none() && word.is_none() {
         return Ok(None);
     }
-    if !rustix::process::geteuid().is_root() {
+    if jobc_sys::host::needs_user_namespace() {
         return Err(Error::new(Kind::Unenforceable, "only root can id-map a mount")
             .at(at)
             .help("run it as root, or bind a directory that belongs to the ids of the container"));
