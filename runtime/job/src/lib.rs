@@ -1,7 +1,7 @@
 //! Jobs on this host.
 //!
-//! A job is plain files that every command reads: [`directory`] defines their paths, [`record`] and [`event`] their
-//! content. [`admission`], [`provision`], [`secrets`] and [`network`] prepare a job before its first task;
+//! A job is plain files that every command reads: [`directory`] defines their paths, [`record`], [`event`] and
+//! [`origin`] their content. [`admission`], [`provision`], [`secrets`] and [`network`] prepare a job before its first task;
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`] and [`metrics`]. [`recover`] finds jobs whose supervisor was killed.
 #![cfg(target_os = "linux")]
@@ -17,6 +17,7 @@ pub mod lifecycle;
 pub mod logs;
 pub mod metrics;
 pub mod network;
+pub mod origin;
 pub mod provision;
 pub mod ready;
 pub mod record;
