@@ -10,6 +10,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub mod available;
+pub mod ended;
 pub mod hook;
 pub mod linux;
 pub mod namespace;

@@ -73,6 +73,7 @@ pub(super) fn compile(
     Ok(Some(BuiltPlan {
         jobs: jobs.collect(),
         source: input.path().into(),
+        job_file: Some(sources.get(input.job_source()).text().to_owned()),
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))

@@ -54,6 +54,9 @@ pub(super) fn submit(
             submission.turn = Some(QueuePosition { directory: turns.clone(), slots, number });
         }
         write_files(&directory, job, &submission)?;
+        if let Some(text) = &built.job_file {
+            replace(&directory.job_file(), text.as_bytes(), Durability::Rename)?;
+        }
     }
     Ok(submitted)
 }
@@ -101,6 +104,8 @@ pub(super) fn submission(
     Ok(Submission {
         source: built.source.clone(),
         directory: built.directory.clone(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        working_directory: std::env::current_dir().ok(),
         queue: args.queue,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
