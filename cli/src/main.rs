@@ -25,7 +25,8 @@ use std::process::ExitCode;
 use clap::{FromArgMatches as _, Parser as _};
 
 use args::{Args, Command};
-use jobc_oci::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
+use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+use jobc_terminal::report_panic;
 use outcome::Outcome;
 
 /// A job of 10,000 roles allocates some ten million small values. mimalloc needs three quarters of the C library's time

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use jobc_compiler::diagnostic::render::TextStyle;
-pub(crate) use jobc_oci::terminal::{eprint, print};
+pub(crate) use jobc_terminal::{eprint, print};
 
 /// The style of text for people on stderr.
 pub(crate) fn style() -> TextStyle {

@@ -1,9 +1,9 @@
 //! Printing: to a terminal, a pipe, or a closed pipe.
+//!
+//! It is a crate because `jobc` prints on every platform, and `jobc-oci` has nothing else of `jobc`.
+#![forbid(unsafe_code)]
 
 use std::io;
-
-#[cfg(target_os = "linux")]
-use jobc_sys::error::{Error, Kind, Result};
 
 /// Prints to standard output.
 ///
@@ -18,13 +18,10 @@ pub fn eprint(text: &str) {
     let _ = write_all(&mut anstream::stderr().lock(), text);
 }
 
-/// Prints a value as JSON.
-#[cfg(target_os = "linux")]
-pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<()> {
-    let text =
-        serde_json::to_string_pretty(value).map_err(|error| Error::new(Kind::State, error.to_string()))?;
-    print(&(text + "\n"));
-    Ok(())
+/// Prints what a panic is: a bug in jobc, not in what the user wrote.
+pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    eprintln!("jobc: internal error: {panic}");
+    eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
 }
 
 fn write_all(out: &mut impl io::Write, text: &str) -> io::Result<()> {
