@@ -18,6 +18,12 @@ pub fn eprint(text: &str) {
     let _ = write_all(&mut anstream::stderr().lock(), text);
 }
 
+/// The text of an error: what is wrong, and what to do about it.
+pub fn error(text: &str, helps: &[impl std::fmt::Display]) -> String {
+    let helps: String = helps.iter().map(|help| format!(" \x1b[1m= help\x1b[0m: {help}\n")).collect();
+    format!("\x1b[1m\x1b[91merror\x1b[0m: {text}\n{helps}")
+}
+
 /// Prints what a panic is: a bug in jobc, not in what the user wrote.
 pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
     eprintln!("jobc: internal error: {panic}");
