@@ -21,20 +21,21 @@ use rustix::io::Errno;
 use crate::activation::{Readiness, pass_listen_fds};
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
 use crate::exit_code::{EXEC_FAILURE_EXIT_CODE, FAILURE_EXIT_CODE};
+use crate::json::print_json;
 use crate::log::Log;
-use crate::{exec, list, message, spec, terminal, update};
+use crate::{exec, list, message, spec, update};
 
 /// Carries a command out; returns the exit code.
 pub(crate) fn run(args: &OciArgs) -> u8 {
     if args.version {
         let version = env!("CARGO_PKG_VERSION");
-        terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
+        jobc_terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
         return 0;
     }
     let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
         Ok(log) => log,
         Err(error) => {
-            terminal::eprint(&message::error(&error));
+            jobc_terminal::eprint(&message::error(&error));
             return exit_code(args.command.as_ref(), &error);
         }
     };
@@ -84,7 +85,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
             let record = store.read(&id)?;
             let directory = store.directory(&id);
             let config = container::config(&directory)?;
-            terminal::print_json(&record.state(&config, container::status(&directory, &record)))?;
+            print_json(&record.state(&config, container::status(&directory, &record)))?;
         }
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
@@ -104,7 +105,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Events { stats: false, interval, id } => {
             update::follow(&store, &Id::new(id)?, *interval)?;
         }
-        OciCommand::Features => terminal::print_json(&jobc_container::features::features())?,
+        OciCommand::Features => print_json(&jobc_container::features::features())?,
         OciCommand::Spec { bundle, rootless } => spec::write(bundle, *rootless)?,
         OciCommand::Checkpoint(_) | OciCommand::Restore(_) => {
             return Err(Error::new(
