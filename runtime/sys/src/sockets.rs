@@ -107,8 +107,16 @@ mod tests {
         let found = |wanted: &dyn Fn(&TcpSocket) -> bool| {
             own.iter().filter_map(|inode| all.get(inode).copied().flatten()).any(|socket| wanted(&socket))
         };
-        assert!(found(&|socket| socket.listens && socket.local_port == port), "{} {all:?}", listener.as_raw_fd());
-        assert!(found(&|socket| !socket.listens && socket.remote_port == port), "{} {all:?}", stream.as_raw_fd());
+        assert!(
+            found(&|socket| socket.listens && socket.local_port == port),
+            "{} {all:?}",
+            listener.as_raw_fd()
+        );
+        assert!(
+            found(&|socket| !socket.listens && socket.remote_port == port),
+            "{} {all:?}",
+            stream.as_raw_fd()
+        );
     }
 
     #[test]
