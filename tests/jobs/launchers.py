@@ -106,7 +106,7 @@ if os.environ["RANK"] == os.environ["STUCK"]:
     time.sleep({seconds})
 if os.environ["RANK"] == "0":
     server = socket.create_server(("", port))
-    server.settimeout(4)
+    server.settimeout(9)
     peers = []
     try:
         while len(peers) < int(os.environ["WORLD_SIZE"]) - 1:

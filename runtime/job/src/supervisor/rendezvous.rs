@@ -25,8 +25,11 @@ const MAX_NAMES: usize = 3;
 /// How often the sockets are read until all members have come, if it costs little.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The maximum share of the time for it.
-const COST_DIVISOR: u32 = 200;
+/// The minimum rate: less than any timeout of a rendezvous.
+const MAX_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The maximum share of the time for it, between the two.
+const COST_DIVISOR: u32 = 100;
 
 /// A member that fails earlier has not waited for the first: its program has another error.
 const MIN_WAIT: Duration = Duration::from_secs(10);
@@ -101,7 +104,8 @@ impl RendezvousWatch {
         self.arrived.extend(found.iter().filter(|&(_, &it)| at_port(it)).map(|(&task, _)| task));
         let now = Instant::now();
         let complete = self.arrived.len() == self.members.len();
-        self.next = (!complete).then(|| now + MIN_INTERVAL.max((now - began) * COST_DIVISOR));
+        self.next =
+            (!complete).then(|| now + ((now - began) * COST_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL));
     }
 
     /// What to tell the user when a member has failed that ran so long: nothing if none is known to be missing.
