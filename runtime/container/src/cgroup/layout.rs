@@ -214,7 +214,7 @@ impl Mount {
 pub(super) fn is_file_system_read_only(point: &Path) -> bool {
     let table = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
     let is_there = |line: &&str| Mount::parse(line).is_some_and(|mount| mount.point == point);
-    let last = table.lines().filter(is_there).last().and_then(|line| line.rsplit(' ').next());
+    let last = table.lines().rfind(is_there).and_then(|line| line.rsplit(' ').next());
     last.is_some_and(|options| options.split(',').next() == Some("ro"))
 }
 
