@@ -29,6 +29,7 @@ use clap_complete::Shell;
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
+use crate::completion;
 pub(crate) use format::FormatArg;
 use values::{GLOBAL_OPTION_ORDER, parse_set};
 
@@ -118,6 +119,7 @@ pub(crate) enum Command {
     /// codes and fields.
     Explain {
         /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        #[arg(add = completion::topics())]
         topic: Option<String>,
     },
     /// Show which fields each backend supports
@@ -125,7 +127,7 @@ pub(crate) enum Command {
     /// `--format json` adds the reasons.
     Backends {
         /// Use the settings of this target of `targets.yaml` [default: the built-in targets]
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = completion::targets())]
         target: Option<String>,
     },
     /// Convert an OpenPAI job to a job file
@@ -161,7 +163,7 @@ pub(crate) enum Command {
         #[arg(conflicts_with = "all")]
         command: Option<String>,
         /// Write the pages of all commands to this directory
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", add = completion::directories())]
         all: Option<Utf8PathBuf>,
     },
 }
@@ -195,27 +197,28 @@ pub(crate) struct JobArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     ///
     /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
+    #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
     /// Set a parameter (repeatable)
     ///
     /// Example: `--set epochs=3`. It takes precedence over `--params`.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, add = completion::parameters())]
     pub set: Vec<(String, String)>,
     /// Read parameters from a YAML or JSON file (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
     /// Target to build for (repeatable) [default: `default` of the targets file, or all targets]
     ///
     /// Without a targets file there are three built-in targets: `local`, `kubernetes` and `openpai`.
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Vec<String>,
     /// Backend to use (repeatable) [default: all backends of the target]
     ///
     /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
-    #[arg(long, short, value_name = "NAME", value_parser = parse_backend)]
+    #[arg(long, short, value_name = "NAME", value_parser = parse_backend, add = completion::backends())]
     pub backend: Vec<BackendName>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what a backend cannot express, with a warning instead of an error
     #[arg(long)]
@@ -235,7 +238,7 @@ pub(crate) struct BuildArgs {
     /// Write to `DIR/<target>/` [default: `out/<job>/<target>/` next to the job file]
     ///
     /// The jobs of a matrix go to `DIR/<job>/<target>/`.
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,
     /// Write nothing; print a diff and exit with status 1 if the files on disk differ
     #[arg(long, conflicts_with = "stdout")]
@@ -252,7 +255,7 @@ pub(crate) struct CheckArgs {
     /// More job files
     ///
     /// A directory without a job file of its own stands for all job files below it.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completion::job_files())]
     pub more: Vec<Utf8PathBuf>,
     /// Exit with status 1 if there are warnings
     #[arg(long)]
@@ -274,9 +277,10 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// OpenPAI job in protocol v2 (YAML) or v1 (JSON), or `-` for stdin
+    #[arg(add = completion::job_files())]
     pub job: Utf8PathBuf,
     /// Job file to write [default: stdout]
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", add = completion::files())]
     pub output: Option<Utf8PathBuf>,
     /// Overwrite an existing file
     #[arg(long)]
@@ -286,7 +290,7 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InitArgs {
     /// Directory to write to
-    #[arg(value_name = "DIR", default_value = ".")]
+    #[arg(value_name = "DIR", default_value = ".", add = completion::directories())]
     pub directory: Utf8PathBuf,
     /// Example to start from
     #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]

@@ -13,8 +13,8 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 pub(crate) use document::document;
-pub(crate) use lookup::{find, nearest};
-pub(crate) use page::page;
+pub(crate) use lookup::{find, keys, nearest};
+pub(crate) use page::{below, page};
 
 /// Maximum depth of a path; a definition within itself is not followed for ever.
 const MAX_DEPTH: usize = 8;

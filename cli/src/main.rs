@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod completion;
 mod disk;
 mod fields;
 mod input;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         report_panic(panic);
         std::process::exit(Outcome::SystemError as i32);
     }));
+    completion::answer(Args::full_command);
     let matches = Args::full_command().get_matches();
     #[cfg(target_os = "linux")]
     if matches.subcommand_name() == Some("oci") {
