@@ -1,15 +1,11 @@
-//! Completions of values that only this host, the job file at hand or the schemas know.
+//! Completions of values that only the job file at hand or the schemas know.
 //!
 //! The script that `jobc completions` prints runs `jobc` at each Tab, with the words so far and a variable that says so.
 //! What cannot be read completes nothing: a Tab reports no errors.
 
-#[cfg(target_os = "linux")]
-mod images;
 mod job_file;
-#[cfg(target_os = "linux")]
-pub(crate) mod jobs;
 mod shells;
-mod words;
+pub(crate) mod words;
 
 use std::ffi::OsStr;
 
@@ -19,8 +15,6 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCan
 use jobc_schema::BackendName;
 
 use crate::fields;
-#[cfg(target_os = "linux")]
-pub(crate) use images::images;
 pub(crate) use job_file::{parameters, roles, targets, tasks_of_file};
 pub(crate) use shells::script;
 
@@ -78,18 +72,16 @@ pub(crate) fn backends() -> ArgValueCandidates {
     ArgValueCandidates::new(|| BackendName::ALL.iter().map(|name| name.as_str().into()).collect())
 }
 
-/// The signals that have names.
-#[cfg(target_os = "linux")]
-pub(crate) fn signals() -> ArgValueCandidates {
-    ArgValueCandidates::new(|| jobc_schema::signal::names().map(Into::into).collect())
-}
-
-fn described(value: &str, help: &str) -> CompletionCandidate {
+/// A candidate with what it is.
+pub(crate) fn described(value: &str, help: &str) -> CompletionCandidate {
     CompletionCandidate::new(value).help(Some(help.to_owned().into()))
 }
 
 /// Keeps the candidates that begin with a word.
-fn beginning_with(mut candidates: Vec<CompletionCandidate>, current: &OsStr) -> Vec<CompletionCandidate> {
+pub(crate) fn beginning_with(
+    mut candidates: Vec<CompletionCandidate>,
+    current: &OsStr,
+) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     candidates.retain(|candidate| candidate.get_value().to_string_lossy().starts_with(&*current));
     candidates

@@ -1,7 +1,7 @@
 //! The words of the command line that is completed.
 
 /// The words before the one at the cursor, without the name of the program. The script passes them after `--`.
-pub(super) fn before_cursor() -> Vec<String> {
+pub(crate) fn before_cursor() -> Vec<String> {
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let mut words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
@@ -11,7 +11,7 @@ pub(super) fn before_cursor() -> Vec<String> {
 }
 
 /// The value of an option among words: `--targets FILE`, `--targets=FILE`.
-pub(super) fn option<'w>(words: &'w [String], name: &str) -> Option<&'w str> {
+pub(crate) fn option<'w>(words: &'w [String], name: &str) -> Option<&'w str> {
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.strip_prefix(name) {

@@ -2,7 +2,7 @@
 
 use jobc_compiler::suggest;
 
-use super::{Field, Format, is_placeholder};
+use super::format::{Field, Format, is_placeholder};
 
 /// The places of a field: `roles.train.retry`, `roles.<role>.retry`, `resources.memory`, `memory`, `steps[0].apt`.
 ///

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::format::{Field, is_placeholder};
 use super::kind::{Naming, limits, words};
-use super::{Field, is_placeholder};
 
 impl<'a> Field {
     /// Its type and limits: `Type: integer or expression; required; at least 0.`

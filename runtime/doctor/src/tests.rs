@@ -216,6 +216,30 @@ fn root_inside_a_docker_container() {
         refuse time = operation not permitted (EPERM)
         refuse user = operation not permitted (EPERM)
         refuse nobody:user = operation not permitted (EPERM)
+        refuse job:doctor-run = this Docker container does not allow user namespaces
+        there /.dockerenv
+        ",
+    );
+}
+
+/// podman's filter allows user namespaces, and its masks over /proc remain.
+#[test]
+fn root_inside_a_podman_container() {
+    check(
+        "inside_a_podman_container",
+        r"
+        user 0 root
+        /proc/self/status = Name:\tjobc\nCapEff:\t00000000a80425fb\nNoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n
+        /proc/self/cgroup = 0::/
+        /proc/self/mountinfo = 35 24 0:30 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 rw
+        /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
+        refuse limits=memory+pids = this user cannot create cgroups in `/sys/fs/cgroup` or above it
+        refuse limits= = this user may not make cgroups
+        refuse proc = operation not permitted (EPERM)
+        refuse nobody:proc = operation not permitted (EPERM)
+        refuse host-name = operation not permitted (EPERM)
+        refuse job:doctor-limits = limits are not enforced
+        there /run/.containerenv
         ",
     );
 }

@@ -167,6 +167,16 @@ impl Directory {
         self.record.join("plan.json")
     }
 
+    /// The text of the job file of the run; absent if it was run from a built plan.
+    pub fn job_file(&self) -> PathBuf {
+        self.record.join("job-file")
+    }
+
+    /// What the run was made from ([`crate::origin::Origin`]).
+    pub fn origin_file(&self) -> PathBuf {
+        self.record.join("origin.json")
+    }
+
     /// The logs of a task: numbered parts, see [`crate::logs`].
     pub fn logs(&self, task: &TaskId) -> PathBuf {
         self.record.join("logs").join(task.to_string())

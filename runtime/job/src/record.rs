@@ -160,9 +160,12 @@ pub struct TaskRecord {
     /// Its GPUs, as the host names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
-    /// Its effective limits, for display: `memory` → bytes, `cpu_millis`, `pids`, `shm`.
+    /// Its limits, for display: `cpu_millis`, `memory_bytes`, `shm_bytes`, `disk_bytes`, `pids`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
+    /// Which of them nothing enforces on this host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unenforced: Vec<String>,
     /// When this attempt was let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,

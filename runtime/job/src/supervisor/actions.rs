@@ -139,7 +139,7 @@ impl Supervisor {
         for text in &held.notes {
             self.journal.note(text.clone());
         }
-        let mounts = held.mounts;
+        let (mounts, unenforced) = (held.mounts, held.unenforced.clone());
         let taken = match Attempt::new(task, attempt, held, &self.poll) {
             Ok(taken) => taken,
             Err(error) => return self.not_started(task, &error),
@@ -153,6 +153,7 @@ impl Supervisor {
         known.container = Some(name.clone());
         known.process = Process::of_child(pid);
         known.gpus = gpus;
+        known.unenforced = unenforced;
         self.journal.task_event(task, EventKind::Created, json!({ "container": name, "pid": pid }));
         self.journal.task_event(task, EventKind::Mounted, json!({ "mounts": mounts }));
         self.step(Input::Created(task));
@@ -165,7 +166,7 @@ impl Supervisor {
             Ok(()) => {
                 let (pid, number) = (attempt.pid(), attempt.number);
                 let id = &self.lifecycle.tasks()[task].id;
-                self.sampler.add_attempt(id, number, attempt.cgroup().record());
+                self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid);
                 let now = Time::now();
                 self.journal.task_mut(task).started = Some(now);
                 self.journal.record_mut().started.get_or_insert(now);
@@ -204,7 +205,8 @@ impl Supervisor {
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.context.plan.roles[role].resources.memory_bytes;
         let groups = attempt.cgroup();
-        if let Some(sample) = self.sampler.remove_attempt(&self.lifecycle.tasks()[task].id) {
+        let id = &self.lifecycle.tasks()[task].id;
+        if let Some(sample) = self.sampler.remove_attempt(id, attempt.ended_usage()) {
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
         match attempt.reap(&self.poll) {

@@ -1,6 +1,6 @@
 //! An attempt of a task while it runs: its container, its first process, what it writes.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use jobc_schema::Bytes;
 use rustix::io::Errno;
@@ -15,6 +15,7 @@ use jobc_container::process::{Exit, Process};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::pid_namespace;
 use jobc_sys::signals::{Disposition, Signal};
+use jobc_sys::syscall::ended::{self, EndedUsage};
 
 /// Whether there is more to read of a stream now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,6 +145,11 @@ impl Attempt {
             }
         }
         ReadState::MayHaveMore
+    }
+
+    /// What its processes used, once its first process has ended.
+    pub(super) fn ended_usage(&self) -> Option<EndedUsage> {
+        ended::usage(self.process.pidfd.as_fd()).ok().flatten()
     }
 
     /// Takes the end of its first process in; with it ended everything else in its pid namespace.
