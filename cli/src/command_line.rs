@@ -77,9 +77,13 @@ pub(crate) enum Command {
         path: bool,
     },
     /// Explain a diagnostic code or a field, or list all codes
+    ///
+    /// A field is its path in a job file or a targets file: `roles.train.retry`, `resources.memory`, `backends`. Names
+    /// that the file chooses can be any word, or left out. `--format json` prints pages as JSON; without a topic, all
+    /// codes and fields.
     Explain {
-        /// Diagnostic code, such as `J0101`, or a field, such as `memory` or `resources.gpu` [default: list all codes]
-        code: Option<String>,
+        /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        topic: Option<String>,
     },
     /// Show which fields each backend supports
     ///
@@ -133,7 +137,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(check) => commands::check::run(check, format),
         Command::Plan(plan) => commands::plan::run(plan),
         Command::Schema { name, path } => commands::schema::run(*name, *path),
-        Command::Explain { code } => commands::explain::run(code.as_deref()),
+        Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),

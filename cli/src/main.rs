@@ -8,6 +8,7 @@ mod args;
 mod command_line;
 mod commands;
 mod disk;
+mod fields;
 mod input;
 mod outcome;
 mod output;

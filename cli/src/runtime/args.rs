@@ -36,12 +36,9 @@ pub(crate) enum RuntimeCommand {
     Lock(LockArgs),
     /// Check whether this host can run containers, and suggest fixes
     ///
-    /// The checks change nothing on the host. The exit status is 0 if the user can run containers, and 1 if not.
-    Doctor {
-        /// Run the steps of one probe in this process
-        #[arg(long, hide = true, value_name = "STEPS")]
-        probe: Option<String>,
-    },
+    /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if
+    /// the user can run containers, and 1 if not.
+    Doctor,
 }
 
 /// `jobc run` alone: it must start without building the options of all other commands.

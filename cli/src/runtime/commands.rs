@@ -10,6 +10,7 @@ pub(crate) mod inspect;
 pub(crate) mod jobs;
 pub(crate) mod lock;
 pub(crate) mod logs;
+pub(crate) mod newest;
 pub(crate) mod ps;
 pub(crate) mod report;
 pub(crate) mod rm;

@@ -16,7 +16,8 @@ use super::message::container_error;
 /// A hidden command by which this program starts itself, and its function.
 type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
 
-const INTERNAL_COMMANDS: [InternalCommand; 7] = [
+const INTERNAL_COMMANDS: [InternalCommand; 8] = [
+    (jobc_container::probe::COMMAND, jobc_container::probe::main),
     (jobc_job::network::COMMAND, jobc_job::network::hold),
     (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
     (jobc_image::build::worker::COMMAND, jobc_image::build::worker::main),

@@ -159,11 +159,35 @@ fn completions_parse() {
 fn a_field_is_explained() {
     let directory = Directory::new();
     let memory = directory.jobc(&["explain", "memory"]).exits(0).out;
-    assert!(memory.starts_with("# `roles.<name>.resources.memory` of the job file\n"), "{memory}");
+    assert!(memory.starts_with("# `roles.<role>.resources.memory` of the job file\n"), "{memory}");
     assert!(memory.contains("32GiB"), "{memory}");
     let share = directory.jobc(&["explain", "gpu.share"]).exits(0).out;
-    assert!(share.starts_with("# `roles.<name>.resources.gpu.share` of the job file\n"), "{share}");
+    assert!(share.starts_with("# `roles.<role>.resources.gpu.share` of the job file\n"), "{share}");
     directory.jobc(&["explain", "memry"]).exits(2).says("did you mean `memory`?");
+    // As it is written in a file, with the name of a role or without.
+    let retry = directory.jobc(&["explain", "roles.train.retry"]).exits(0).out;
+    assert!(
+        retry.starts_with("# `roles.<role>.retry` of the job file\n\nType: map.\n\nRetries after a failure"),
+        "{retry}"
+    );
+    assert!(
+        retry.contains("```yaml\nretry:\n  max: 3\n```\n") && retry.contains("* `max` (required): "),
+        "{retry}"
+    );
+    assert_eq!(directory.jobc(&["explain", "roles.<role>.retry"]).exits(0).out, retry);
+    assert_eq!(directory.jobc(&["explain", "roles.retry"]).exits(0).out, retry);
+    let namespace = directory.jobc(&["explain", "targets.lab.kubernetes.namespace"]).exits(0).out;
+    assert!(
+        namespace.starts_with("# `targets.<target>.kubernetes.namespace` of the targets file\n"),
+        "{namespace}"
+    );
+    directory
+        .jobc(&["explain", "roles.train.retry.maxx"])
+        .exits(2)
+        .says("unknown code or field `roles.train.retry.maxx`; did you mean `roles.train.retry.max`?");
+    let json = directory.jobc(&["explain", "--format", "json", "roles.train.retry"]).exits(0).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json[0]["field"], &json[0]["page"]), (&"roles.<role>.retry".into(), &retry.into()));
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod list;
 mod log;
 pub mod message;
 mod run;
+mod spec;
 mod stdio;
 mod update;
 

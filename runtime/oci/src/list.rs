@@ -11,7 +11,7 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 
 use crate::args::ListFormat;
-use crate::json::print_json;
+use crate::json::print_json_line;
 
 /// Lists the containers of a state root.
 pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Result<()> {
@@ -32,7 +32,7 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
                 states.push(serde_json::json!(record.state(&config, status)));
             }
         }
-        return print_json(&states);
+        return print_json_line(&states);
     }
     let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
     let mut rows = vec![["ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"].map(str::to_owned)];
@@ -71,7 +71,7 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[OsString]) -> Result<()> {
     let processes = container::processes(store, id)?;
     if format == ListFormat::Json {
-        return print_json(&processes);
+        return print_json_line(&processes);
     }
     let options = if options.is_empty() { &["-ef".into()][..] } else { options };
     let output = Command::new("ps").args(options).output().map_err(|error| {

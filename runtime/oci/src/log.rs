@@ -44,10 +44,11 @@ impl Log {
         self.write("warning", text);
     }
 
-    /// What only `--debug` shows.
+    /// What only `--debug` shows: on standard error where there is no file.
     pub(crate) fn debug(&mut self, text: &str) {
-        if self.debug {
+        if self.debug && self.file.is_none() {
             jobc_terminal::eprint(&format!("debug: {text}\n"));
+        } else if self.debug {
             self.write("debug", text);
         }
     }

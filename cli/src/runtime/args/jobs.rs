@@ -46,7 +46,7 @@ pub(crate) enum JobCommand {
     /// Wait until jobs end, and exit with the exit code of the job
     ///
     /// For several jobs it is the first exit code that is not 0.
-    Wait(JobsArgs),
+    Wait(WaitArgs),
     /// Remove the records, logs and samples of ended jobs
     Rm(RmArgs),
     /// Remove old jobs, and leftovers of killed commands
@@ -71,8 +71,8 @@ pub(crate) struct PsArgs {
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -99,14 +99,15 @@ pub(crate) struct JobExecArgs {
     pub secrets: bool,
     #[command(flatten)]
     pub lines: LineFormatArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
-    /// Task, command and arguments; the task can be omitted if only one is running
+    /// Job, task, command and arguments
+    ///
+    /// A job is an ID such as `train.2`, or a job name for its newest run. The task can be omitted if only one is
+    /// running. `jobc exec -- COMMAND` runs the command in the newest running job.
     #[arg(
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "[TASK] [--] COMMAND"
+        value_name = "[JOB] [TASK] [--] COMMAND"
     )]
     pub words: Vec<String>,
 }
@@ -118,8 +119,8 @@ pub(crate) struct TraceArgs {
     pub duration: Duration,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest running job]
+    pub job: Option<String>,
     /// Task such as `worker-0` [default: the only running task]
     pub task: Option<String>,
 }
@@ -133,7 +134,21 @@ pub(crate) struct StopArgs {
     #[arg(long)]
     pub no_wait: bool,
     #[command(flatten)]
-    pub jobs: JobsArgs,
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names [default: the only running job]
+    ///
+    /// At a terminal, a job without a name is stopped only after a question.
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WaitArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names [default: the newest running job, or else the newest job]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -28,11 +28,12 @@ pub(crate) struct LogsArgs {
     pub attempt: Option<u32>,
     #[command(flatten)]
     pub lines: LineFormatArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
-    /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
-    #[arg(value_name = "TASK")]
-    pub tasks: Vec<String>,
+    /// Job and tasks [default: all tasks of the newest job]
+    ///
+    /// A job is an ID such as `train.2`, or a job name for its newest run. A task is `worker-0`, or a role for all its
+    /// tasks. Tasks without a job are those of the newest job.
+    #[arg(value_names = ["JOB", "TASK"], num_args = 0..)]
+    pub words: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -42,8 +43,8 @@ pub(crate) struct EventsArgs {
     pub follow: bool,
     #[command(flatten)]
     pub lines: LineFormatArgs,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -63,8 +64,8 @@ pub(crate) struct ReportArgs {
     /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Job ID such as `train.2`, or a job name for its newest run
-    pub job: String,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
 }
 
 /// The output format of a command that prints line by line.

@@ -1,10 +1,9 @@
 //! `jobc doctor`: what this host can do, and how to get what is missing.
 
 use std::path::Path;
-use std::process::Command;
 
 use jobc_doctor::host::RunAs;
-use jobc_doctor::{Finding, Host as _, LocalHost, Report, Status, examine, probe};
+use jobc_doctor::{Finding, Host as _, LocalHost, Report, Status, examine};
 
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
@@ -17,7 +16,7 @@ pub(crate) fn run(format: FormatArg) -> Outcome {
         );
         return Outcome::UsageError;
     }
-    let report = examine(LocalHost::new(PROBE_COMMAND.map(Into::into)));
+    let report = examine(LocalHost::here());
     terminal::print(&match format {
         FormatArg::Json => jobc_compiler::emit::to_json(&report),
         FormatArg::Short => report.checks.iter().map(short).collect::<String>() + &report.summary() + "\n",
@@ -30,35 +29,13 @@ pub(crate) fn run(format: FormatArg) -> Outcome {
 /// contain are not tried.
 pub(crate) fn try_overlay(directory: &Path) -> Result<(), String> {
     let Some(path) = directory.to_str().filter(|path| !path.contains(',')) else { return Ok(()) };
-    let machine = LocalHost::new(PROBE_COMMAND.map(Into::into));
-    let steps = if rustix::process::geteuid().is_root() {
-        format!("mount,overlay={path}")
-    } else {
+    let machine = LocalHost::here();
+    let steps = if jobc_sys::host::needs_user_namespace() {
         format!("user,mount,user-overlay={path}")
+    } else {
+        format!("mount,overlay={path}")
     };
     machine.probe(&steps, RunAs::CurrentUser).map(drop)
-}
-
-/// The command for the added steps: this program, even if its path has changed.
-const PROBE_COMMAND: [&str; 3] = ["/proc/self/exe", "doctor", "--probe"];
-
-/// Runs the steps of one probe, for the `jobc doctor` that started this process.
-pub(crate) fn run_probe(steps: &str) -> Outcome {
-    let mut again = || {
-        let mut command = Command::new(PROBE_COMMAND[0]);
-        command.args(&PROBE_COMMAND[1..]);
-        command
-    };
-    match probe::run(steps, &mut again) {
-        Ok(text) => {
-            terminal::print(&text);
-            Outcome::Success
-        }
-        Err(why) => {
-            terminal::eprint(&format!("{why}\n"));
-            Outcome::Errors
-        }
-    }
 }
 
 /// All checks by subject, each with its result; if something is missing, also its purpose and how to fix it.

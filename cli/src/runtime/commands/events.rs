@@ -11,11 +11,15 @@ use super::follow::output::{OutputStream, OutputStreams, or_exit};
 use super::follow::{event_text, read_error};
 use super::jobs::{Jobs, Result};
 use super::logs::follow_until_end;
+use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::EventsArgs;
 
 pub(crate) fn run(args: &EventsArgs) -> Result<ExitCode> {
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
+    if args.job.is_none() {
+        newest::show_choice(&record);
+    }
     let width = record.tasks.iter().map(|task| task.task.to_string().len()).max().unwrap_or(0);
     let mut events = event::Reader::new(&directory);
     let mut outputs = OutputStreams::new(false);

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 
+use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::container::wait::{SignalPolicy, wait};
 use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
@@ -27,6 +28,7 @@ use rustix::fs::{Mode, OFlags};
 use serde::de::DeserializeOwned;
 
 use super::jobs::{Failure, Jobs, Result, tasks};
+use super::newest;
 use crate::args::FormatArg;
 use crate::input::reason;
 use crate::runtime::args::jobs::JobExecArgs;
@@ -41,8 +43,16 @@ pub(crate) fn run(args: &JobExecArgs) -> Result<ExitCode> {
 fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
     // Secrets may come from any environment variable, and the task has them all.
     ensure_read_only(if args.secrets { Environment::Whole } else { Environment::Minimal })?;
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
-    let (task, command) = split_task_and_command(&record, &args.words)?;
+    let jobs = Jobs::open()?;
+    let ((directory, record), words) = match &args.words[..] {
+        words if is_after_dashes(words) => (newest::named_or_running(&jobs, None)?, words),
+        [job, words @ ..] => (jobs.record(job)?, words),
+        [] => return Err(Failure::usage_error(Error::new(Kind::State, "missing command"))),
+    };
+    if words.len() == args.words.len() {
+        newest::show_choice(&record);
+    }
+    let (task, command) = split_task_and_command(&record, words)?;
     let name = task.container.as_deref().filter(|_| task.state.is_alive()).ok_or_else(|| {
         let message =
             format!("task `{}` of job `{}` is {}, not running", task.task, record.id, task.state.as_str());
@@ -64,7 +74,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         ..ProcessOverrides::default()
     };
     store.read(&id)?;
-    let process = changes.apply(&container::config(&store.directory(&id))?)?;
+    let (process, _) = changes.apply(&container::config(&store.directory(&id))?)?;
     // Input at a terminal is meant for the program.
     if !args.interactive && !args.tty {
         redirect_stdin_from_null()?;
@@ -87,6 +97,7 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         pid_file: None,
         detached: false,
         ignore_paused: false,
+        sub_groups: SubGroups::default(),
     };
     let signals = Signals::block_forwarded()?;
     let (process, terminal) = exec::exec(&store, &id, request)?;
@@ -98,6 +109,12 @@ fn exec_in_task(args: &JobExecArgs) -> Result<ExitCode> {
         shown.finish(exit.code());
     }
     Ok(ExitCode::from(exit.code()))
+}
+
+/// Whether all words are after the first `--`, so that no job is named: `jobc exec -it -- bash`.
+fn is_after_dashes(words: &[String]) -> bool {
+    let mut given = std::env::args_os().skip_while(|word| word != "--");
+    given.next().is_some() && given.eq(words.iter().map(std::ffi::OsString::from))
 }
 
 /// The task and the command of `[TASK] [--] COMMAND`. The first word is a task if the job has a task of that name, or

@@ -2,6 +2,7 @@
 //! reader blocks no job.
 
 pub(crate) mod event_text;
+pub(crate) mod job_end;
 pub(crate) mod output;
 pub(crate) mod printer;
 
@@ -11,12 +12,14 @@ use std::time::Duration;
 
 use crate::table::escape_control;
 use jobc_job::directory::Directory;
-use jobc_job::event;
+use jobc_job::event::{self, Event};
 use jobc_job::logs::{LineFilter, Reader, Watch};
 use jobc_job::record::Record;
 use jobc_sys::id::TaskId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use event_text::Tone;
+use job_end::JobEnd;
 use output::OutputStreams;
 use printer::{LineFormat, Printer};
 
@@ -25,6 +28,9 @@ const MAX_SLEEP: Duration = Duration::from_secs(1);
 
 /// Lines that are written within this time are shown together.
 const BATCH_INTERVAL: Duration = Duration::from_millis(15);
+
+/// How often events wait for output that is still read.
+const MAX_DELAYS: u32 = 4;
 
 /// What is shown of a job.
 #[derive(Clone, Debug, Default)]
@@ -50,9 +56,14 @@ pub(crate) struct Follower {
 struct FollowedJob {
     name: String,
     reader: Reader,
-    /// The printer's numbers of the reader's tasks.
+    /// The reader's tasks, and the printer's numbers of them.
+    tasks: Vec<TaskId>,
     numbers: Vec<usize>,
     events: Option<event::Reader>,
+    /// Events that were read and not printed: an end comes after the output before it.
+    pending: Vec<Event>,
+    /// How often they were left for later.
+    delayed: u32,
 }
 
 impl Follower {
@@ -82,7 +93,16 @@ impl Follower {
                 .map(|(place, task)| printer.add_task(&name, &task.to_string(), several, *place))
                 .collect();
             let events = shown.show_events.then(|| event::Reader::new(directory));
-            FollowedJob { name, reader: Reader::new(logs, shown.filter.clone()), numbers, events }
+            let tasks = tasks.into_iter().map(|(_, task)| task).collect();
+            FollowedJob {
+                name,
+                reader: Reader::new(logs, shown.filter.clone()),
+                tasks,
+                numbers,
+                events,
+                pending: vec![],
+                delayed: 0,
+            }
         });
         let jobs = followed.collect();
         Self { jobs, watch: Watch::new(watched), printer, several }
@@ -98,11 +118,10 @@ impl Follower {
         let mut more = false;
         for job in &mut self.jobs {
             let events = job.events.as_mut().map(event::Reader::read).transpose().map_err(read_error)?;
-            let events = events.unwrap_or_default();
-            for line in event_text::lines(&events) {
-                let name = if self.several { format!("{} ", job.name) } else { String::new() };
-                self.printer.remark(&format!("{name}{line}"))?;
-            }
+            job.pending.extend(events.unwrap_or_default());
+            let name = if self.several { format!("{} ", job.name) } else { String::new() };
+            let before = job.pending.iter().position(ends_output).unwrap_or(job.pending.len());
+            print_events(&mut self.printer, &name, job.pending.drain(..before))?;
             let (printer, numbers) = (&mut self.printer, &job.numbers);
             let mut written = Ok(());
             let read = job.reader.read(&mut |number, line| {
@@ -110,7 +129,14 @@ impl Follower {
                 written.as_ref().map_or_else(|_| Err(io::ErrorKind::WriteZero.into()), |()| Ok(()))
             });
             written?;
-            more |= read.map_err(read_error)?;
+            let has_more = read.map_err(read_error)?;
+            more |= has_more;
+            // Others may write without end.
+            job.delayed = if has_more { job.delayed + 1 } else { MAX_DELAYS };
+            if job.delayed >= MAX_DELAYS {
+                print_events(&mut self.printer, &name, job.pending.drain(..))?;
+                job.delayed = 0;
+            }
         }
         self.printer.flush()?;
         Ok(more)
@@ -149,21 +175,49 @@ impl Follower {
         self.printer.finish()
     }
 
-    /// Prints the end of a job on stderr.
-    pub(crate) fn end(&mut self, directory: &Directory, explanation: &str) {
-        self.print_remark(&format!("{}: {explanation}", directory.id));
+    /// Prints the end of a job on stderr. If a task decided that it failed, its last lines follow, unless they were just
+    /// shown.
+    pub(crate) fn end(&mut self, directory: &Directory, record: &Record) {
+        let Some(end) = JobEnd::new(directory, record) else { return };
+        self.print_remark(end.tone(), &end.headline());
+        let Some(output) = end.last_output() else { return };
+        let job = self.jobs.iter().find(|job| job.name == end.job());
+        let number = job.and_then(|job| {
+            let place = job.tasks.iter().position(|task| task == output.task())?;
+            job.numbers.get(place).copied()
+        });
+        let is_at_hand = number.is_some_and(|number| self.printer.was_just_shown(number, output.stream()));
+        if !self.printer.is_for_programs() {
+            for line in output.lines(!is_at_hand) {
+                // An error of stderr cannot be reported.
+                let _ = self.printer.own_line("", &line);
+            }
+        }
+        let _ = self.printer.flush();
     }
 
     /// Prints a note about a job on stderr.
     pub(crate) fn note(&mut self, directory: &Directory, text: &str) {
         let name = if self.several { format!("{} ", directory.id) } else { String::new() };
-        self.print_remark(&format!("{name}note: {text}"));
+        self.print_remark(Tone::Progress, &format!("{name}note: {text}"));
     }
 
-    fn print_remark(&mut self, text: &str) {
+    fn print_remark(&mut self, tone: Tone, text: &str) {
         // An error of stderr cannot be reported.
-        let _ = self.printer.remark(&escape_control(text)).and_then(|()| self.printer.flush());
+        let _ = self.printer.remark(tone, &escape_control(text)).and_then(|()| self.printer.flush());
     }
+}
+
+/// Whether the output that tasks have written comes before this event.
+fn ends_output(event: &Event) -> bool {
+    matches!(event.event, event::Kind::Ended | event::Kind::Stopping)
+}
+
+fn print_events(printer: &mut Printer, name: &str, events: impl Iterator<Item = Event>) -> io::Result<()> {
+    for (tone, line) in event_text::lines(&events.collect::<Vec<_>>()) {
+        printer.remark(tone, &format!("{name}{line}"))?;
+    }
+    Ok(())
 }
 
 /// An error of a job's files, as text.

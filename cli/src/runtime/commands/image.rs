@@ -23,10 +23,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use jobc_image::Store;
+use jobc_image::store::listed_shared_stores;
 use jobc_sys::error::Error;
 
 use super::jobs::Result;
 use crate::runtime::args::image::{ImageArgs, ImageCommand};
+use crate::runtime::message::container_warning;
+use crate::terminal;
 
 /// Runs a command about images.
 pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
@@ -56,10 +59,16 @@ pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
     }
 }
 
-/// The image store: the one that is named, or that of this user.
+/// The image store: the one that is named, or that of this user; above the shared stores of this host. A shared store
+/// that cannot be read is reported and passed over.
 pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
-    match root {
-        Some(root) => Store::open(root),
-        None => Store::open(&Store::default_path()?),
+    let shared = listed_shared_stores()?;
+    let (store, unreadable) = match root {
+        Some(root) => Store::open_above(root, &shared)?,
+        None => Store::open_above(&Store::default_path()?, &shared)?,
+    };
+    for error in unreadable {
+        terminal::eprint(&container_warning(&error.to_string()));
     }
+    Ok(store)
 }

@@ -11,6 +11,7 @@ use jobc_schema::Bytes;
 use serde_json::{Value, json};
 
 use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
+use super::newest;
 use super::ps;
 use crate::args::FormatArg;
 use crate::report::cpus;
@@ -19,7 +20,7 @@ use crate::table::escape_control;
 use crate::terminal;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<ExitCode> {
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
     if args.output_args.format == FormatArg::Json {
         terminal::print(&json_text(&json_details(&directory, &record)));
     } else {
@@ -51,7 +52,7 @@ fn text_details(directory: &Directory, record: &Record, now: Time) -> String {
     let mut lines = vec![("job", directory.id.to_string())];
     lines.extend(record.description.clone().map(|text| ("description", text)));
     lines.push(("state", record.state.as_str().to_owned()));
-    lines.extend(record.end.iter().map(|end| ("end", end.explanation.clone())));
+    lines.extend(record.end.iter().map(|end| ("end", end.cause(record.state).to_owned())));
     lines.extend(record.end.iter().map(|end| ("exit code", end.exit_code.to_string())));
     lines.push(("source", record.source.display().to_string()));
     lines.push(("target", record.target.clone()));
@@ -120,9 +121,8 @@ fn earlier_attempts(record: &Record) -> String {
         record.tasks.iter().flat_map(|task| task.earlier.iter().map(move |attempt| (&task.task, attempt)));
     attempts
         .map(|(task, attempt)| {
-            let code = attempt.exit_code.map(|code| format!("exit {code}"));
-            let how: Vec<String> = code.into_iter().chain(attempt.reason.clone()).collect();
-            format!("{task}, attempt {}: {}\n", attempt.attempt, escape_control(&how.join(", ")))
+            let end = attempt.end_text().unwrap_or_default();
+            format!("{task}, attempt {}: {}\n", attempt.attempt, escape_control(&end))
         })
         .collect()
 }

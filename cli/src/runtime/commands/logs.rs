@@ -11,12 +11,16 @@ use super::follow::output::or_exit;
 use super::follow::printer::LineFormat;
 use super::follow::{FollowOptions, Follower};
 use super::jobs::{self, Jobs, Result};
+use super::newest;
 use crate::args::FormatArg;
 use crate::runtime::args::watch::LogsArgs;
 
 pub(crate) fn run(args: &LogsArgs) -> Result<ExitCode> {
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
-    let tasks = Some(jobs::tasks(&record, &args.tasks)?).filter(|tasks| !tasks.is_empty());
+    let ((directory, record), tasks) = newest::job_and_tasks(&Jobs::open()?, &args.words)?;
+    if tasks.len() == args.words.len() {
+        newest::show_choice(&record);
+    }
+    let tasks = Some(jobs::tasks(&record, &tasks)?).filter(|tasks| !tasks.is_empty());
     let choice = LineFilter::default().tail(args.tail).since(args.since).attempt(args.attempt);
     let look =
         LineFormat { prefix: false, timestamps: args.timestamps, json: args.lines.format == FormatArg::Json };

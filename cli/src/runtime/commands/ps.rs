@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use jobc_gpu::device_names::short_name;
 use jobc_job::directory::Directory;
-use jobc_job::record::{JobState, Record, TaskRecord};
+use jobc_job::record::{JobState, Record, TaskRecord, TaskState};
 use jobc_job::time::Time;
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn jobs_table(found: &[(Directory, Record)], now: Time) -> Table<6> {
             task_counts(record),
             format_ago(record.submitted, now),
             ran.unwrap_or_default(),
-            record.end.as_ref().map(|end| end.explanation.clone()).unwrap_or_default(),
+            record.end.as_ref().map(|end| end.cause(record.state).to_owned()).unwrap_or_default(),
         ]);
     }
     table
@@ -131,9 +131,13 @@ fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
     (!numbers.is_empty()).then(|| numbers.join(","))
 }
 
-/// How an attempt ended: the code, and the reason if there is one.
+/// How an attempt ended: `0`, `3`, `killed by SIGSEGV (segmentation fault)`. Of a task that was stopped, only the signal
+/// or the code: it has not failed.
 pub(super) fn describe_exit(task: &TaskRecord) -> Option<String> {
-    let parts: Vec<String> =
-        task.exit_code.map(|code| code.to_string()).into_iter().chain(task.reason.clone()).collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
+    let code = || task.exit_code.map(|code| code.to_string());
+    if task.state == TaskState::Stopped && task.reason.is_none() {
+        return task.signal.clone().or_else(code);
+    }
+    let text = task.end_text()?;
+    Some(text.strip_prefix("exit ").map(str::to_owned).unwrap_or(text))
 }

@@ -17,12 +17,13 @@ use std::process::ExitCode;
 use jobc_sys::error::{Error, Kind};
 
 use super::jobs::{Jobs, Result};
+use super::newest;
 use crate::runtime::args::watch::ReportArgs;
 use crate::terminal;
 use data::ReportData;
 
 pub(crate) fn run(args: &ReportArgs) -> Result<ExitCode> {
-    let (directory, record) = Jobs::open()?.record(&args.job)?;
+    let (directory, record) = newest::named_or_newest(&Jobs::open()?, args.job.as_deref())?;
     let page = page::page(&ReportData::gather(&directory, record));
     let path = args.output.clone().unwrap_or_else(|| format!("{}.html", directory.id).into());
     if path == Path::new("-") {

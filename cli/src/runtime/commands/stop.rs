@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use jobc_job::control::{Connection, Request};
 use jobc_job::directory::Directory;
-use jobc_job::record::Record;
+use jobc_job::record::{JobState, Record};
 use jobc_sys::error::{Error, Kind};
 use jobc_sys::signals::Signal;
 
+use super::follow::job_end::JobEnd;
 use super::jobs::{Failure, Jobs, Result, print_done, read, tasks};
+use super::newest::{jobs_to_stop, running_or_newest};
 use crate::args::FormatArg;
-use crate::runtime::args::jobs::{JobsArgs, KillArgs, StopArgs};
+use crate::runtime::args::jobs::{JobsArgs, KillArgs, StopArgs, WaitArgs};
 use crate::terminal;
 
 /// Timeout for a killed supervisor to end, in milliseconds.
@@ -19,7 +21,7 @@ const KILL_TIMEOUT_MS: u32 = 10_000;
 
 pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let directories = find_all(&jobs, &args.jobs)?;
+    let directories = if args.jobs.is_empty() { jobs_to_stop(&jobs)? } else { find_all(&jobs, &args.jobs)? };
     let request = Request::Stop { grace_seconds: args.grace.map(|grace| grace.as_secs()) };
     for directory in &directories {
         // A job that has ended is already stopped.
@@ -29,9 +31,9 @@ pub(crate) fn stop(args: &StopArgs) -> Result<ExitCode> {
     }
     for directory in &directories {
         if args.no_wait {
-            print_done(args.jobs.output_args.format, directory, "stopping");
+            print_done(args.output_args.format, directory, "stopping");
         } else {
-            print_end(args.jobs.output_args.format, &jobs.wait_for_end(directory)?);
+            print_end(args.output_args.format, &jobs.wait_for_end(directory)?);
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -90,7 +92,7 @@ pub(crate) fn resume(args: &JobsArgs) -> Result<ExitCode> {
 
 fn request_for_each(args: &JobsArgs, request: &Request, what: &str) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    for directory in find_all(&jobs, args)? {
+    for directory in find_all(&jobs, &args.jobs)? {
         send_request(&directory, request)?;
         print_done(args.output_args.format, &directory, what);
     }
@@ -98,12 +100,19 @@ fn request_for_each(args: &JobsArgs, request: &Request, what: &str) -> Result<Ex
 }
 
 /// Waits for the end of jobs; the exit code is that of the first that did not succeed.
-pub(crate) fn wait(args: &JobsArgs) -> Result<ExitCode> {
+pub(crate) fn wait(args: &WaitArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
     let mut code = 0;
-    for directory in find_all(&jobs, args)? {
+    let directories =
+        if args.jobs.is_empty() { vec![running_or_newest(&jobs)?.0] } else { find_all(&jobs, &args.jobs)? };
+    for directory in directories {
         let record = jobs.wait_for_end(&directory)?;
         print_end(args.output_args.format, &record);
+        if let Some(end) = JobEnd::new(&directory, &record)
+            && args.output_args.format != FormatArg::Json
+        {
+            end.print(false);
+        }
         if code == 0 {
             code = exit_code(&record);
         }
@@ -117,8 +126,8 @@ pub(crate) fn exit_code(record: &Record) -> u8 {
 }
 
 /// All jobs are found before any is changed.
-fn find_all(jobs: &Jobs, args: &JobsArgs) -> Result<Vec<Directory>> {
-    args.jobs.iter().map(|word| jobs.find(word)).collect()
+fn find_all(jobs: &Jobs, words: &[String]) -> Result<Vec<Directory>> {
+    words.iter().map(|word| jobs.find(word)).collect()
 }
 
 /// Sends a request to a job's supervisor; the error for an ended job has its end.
@@ -150,6 +159,10 @@ fn print_end(format: FormatArg, record: &Record) {
         terminal::print(&format!("{line}\n"));
     } else {
         let explanation = record.end.as_ref().map_or(record.state.as_str(), |end| end.explanation.as_str());
-        terminal::print(&format!("{}: {}\n", record.id, crate::table::escape_control(explanation)));
+        let line = format!("{}: {}", record.id, crate::table::escape_control(explanation));
+        let failed = !matches!(record.state, JobState::Succeeded | JobState::Stopped);
+        let (red, plain) =
+            if failed && terminal::colors_stdout() { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        terminal::print(&format!("{red}{line}{plain}\n"));
     }
 }

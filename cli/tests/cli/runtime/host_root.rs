@@ -72,6 +72,32 @@ fn what_is_written_stays_in_the_container() {
     }
 }
 
+/// As in containers, where /etc/hosts is a mount, and on hosts where /etc is.
+#[test]
+fn etc_is_written_where_it_has_mounts_or_is_one() {
+    let directory = place("touch /etc/jobc-was-here && cat /etc/hosts", &json!({}));
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can mount");
+        return;
+    }
+    directory.write("hosts", "192.0.2.1 mounted\n");
+    let user = format!("setpriv --reuid={OTHER_USER} --regid={OTHER_USER} --clear-groups");
+    for mounts in [
+        "mount --bind hosts /etc/hosts",
+        "mount --bind /etc /etc",
+        "mount --bind /etc /etc && mount --bind hosts /etc/hosts",
+    ] {
+        for (state, who) in [("mine", ""), ("theirs", user.as_str())] {
+            let run = format!("exec {who} env XDG_RUNTIME_DIR=$PWD/{state} ./jobc run --root host bundle");
+            let run = directory
+                .bash(&format!("unshare -m --propagation private sh -c '{mounts} && {run}'"))
+                .exits(0);
+            assert_eq!(run.out.contains("mounted"), mounts.contains("hosts"), "{mounts} {who}: {}", run.out);
+            assert!(!fs::exists("/etc/jobc-was-here").unwrap(), "{mounts} {who}");
+        }
+    }
+}
+
 #[test]
 fn a_read_only_root_is_one_in_every_directory() {
     let script = "for directory in / /etc /usr /var; do touch $directory/jobc-was-here 2>/dev/null && echo $directory; done; true";

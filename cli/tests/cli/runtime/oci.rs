@@ -197,7 +197,7 @@ fn a_frozen_container_does_nothing_until_it_goes_on() {
 resume 1
 pause 0
 paused
-exec 125
+exec 255
 paused
 resume 0
 stopped
@@ -209,7 +209,7 @@ pause 1
         run.err,
         str![[r#"
 error: container `a` is running, not paused
-error: container `a` is paused
+error: cannot exec in a paused container: `a`
  = help: resume it with `jobc oci resume a`, or pass `--ignore-paused`
 error: container not running: `a` is stopped
 
@@ -325,15 +325,15 @@ exec 0
 jobc/
 typed
 exec 143
-exec 127
-exec 126
-exec 125
+exec 255
+exec 255
+exec 255
 exec 0
 1
 1
 1
 delete 0
-exec 125
+exec 255
 
 "#]]
     );
@@ -462,13 +462,13 @@ fn what_is_not_there_is_reported() {
         (&["kill", "a"], "container does not exist: `a`"),
         (&["exec", "a", "true"], "container does not exist: `a`"),
         (&["exec", "--user", "root", "a", "true"], "write UID or UID:GID"),
-        (&["checkpoint", "a"], "unrecognized subcommand 'checkpoint'"),
+        (&["checkpoint", "a"], "checkpoint and restore of containers are not supported"),
         (&["run"], "<ID>"),
         (&[], "no command given"),
     ] {
         let all: Vec<&str> = ["oci", "--root", "state"].iter().chain(arguments).copied().collect();
         // `exec` exits with its program's code, so its own failure has another.
-        let code = if arguments == ["exec", "a", "true"] { 125 } else { 1 };
+        let code = if arguments == ["exec", "a", "true"] { 255 } else { 1 };
         directory.jobc(&all).exits(code).says(says);
     }
     assert!(!directory.path().join("state").exists(), "nothing is made for what cannot be");

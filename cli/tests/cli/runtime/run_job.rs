@@ -96,7 +96,7 @@ fn each_ending_has_its_line_and_its_code() {
     assert_eq!(well.out, "out\n");
     assert!(well.err.contains("\nerr\n"), "{}", well.err);
     let (_, badly) = run("ends-badly", "exit 9", "");
-    badly.exits(1).says("failed: `main` reached min_failed 1 (main-0: exit 9)");
+    badly.exits(1).says("failed: main-0: exit 9");
     let (_, late) = run("ends-late", "sleep 60", "timeout: 1s\ngrace_period: 1s\n");
     late.exits(124).says("timed out after 1s");
     let directory =

@@ -271,7 +271,7 @@ pub(super) fn device_rules_error(request: &CgroupRequest<'_>, why: &dyn fmt::Dis
 
 /// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.
 fn can_load_device_program() -> bool {
-    rustix::process::geteuid().is_root()
+    rustix::process::geteuid().is_root() && !jobc_sys::host::needs_user_namespace()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jobc_job::event::{Event, Kind};
+use jobc_job::exit_text;
 use jobc_sys::id::TaskId;
 use serde_json::Value;
 
@@ -11,33 +12,42 @@ use crate::runtime::quantity::bytes;
 use crate::table::escape_control;
 
 /// The lines for a user who waits for a job. Tasks of a role with the same event at the same time share a line.
-pub(crate) fn lines(events: &[Event]) -> Vec<String> {
+pub(crate) fn lines(events: &[Event]) -> Vec<(Tone, String)> {
     let mut lines: Vec<EventLine> = vec![];
     for event in events {
-        let Some(words) = event_line(event) else { continue };
+        let Some((tone, text)) = event_line(event) else { continue };
         let role = event.task.as_ref().map(|task| task.role.clone());
         let instance = event.task.as_ref().map(|task| task.index);
         match lines.last_mut() {
-            Some(last) if role.is_some() && last.role == role && last.text == words => {
+            Some(last) if role.is_some() && last.role == role && last.text == text => {
                 last.instances.extend(instance);
             }
-            _ => lines.push(EventLine { role, instances: instance.into_iter().collect(), text: words }),
+            _ => lines.push(EventLine { role, instances: instance.into_iter().collect(), text, tone }),
         }
     }
-    lines.iter().map(EventLine::line).collect()
+    lines.iter().map(|line| (line.tone, line.line())).collect()
+}
+
+/// Whether a line reports a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Progress,
+    Failure,
 }
 
 /// An event of one task, of several tasks of a role, or of the job.
 struct EventLine {
     role: Option<String>,
     instances: Vec<u32>,
+    /// What follows the tasks: ` started`, `: exit 3`.
     text: String,
+    tone: Tone,
 }
 
 impl EventLine {
     /// `worker-0 to worker-7 started`.
     fn line(&self) -> String {
-        let Self { role: Some(role), instances, text: words } = self else { return self.text.clone() };
+        let Self { role: Some(role), instances, text, .. } = self else { return self.text.clone() };
         let in_order = instances.windows(2).all(|two| two[1] == two[0] + 1);
         let name = |index: &u32| TaskId::new(role, *index).to_string();
         let who = match &instances[..] {
@@ -45,37 +55,67 @@ impl EventLine {
             _ if instances.len() > 4 => format!("{} of {role}", instances.len()),
             _ => instances.iter().map(name).collect::<Vec<_>>().join(", "),
         };
-        format!("{who} {words}")
+        format!("{who}{text}")
     }
 }
 
 /// The text of an event for a user who waits for the job; none for most events.
-fn event_line(event: &Event) -> Option<String> {
-    let words = describe_details(event);
-    let of_task = event.task.is_some();
-    Some(match event.event {
-        Kind::Queued => format!("waiting: {words}"),
-        Kind::DataReady => format!("data ready: {words}"),
-        Kind::Started if event.attempt > Some(1) => format!("started, attempt {}", event.attempt?),
-        Kind::Started => "started".to_owned(),
-        Kind::Ready => "ready".to_owned(),
-        Kind::NotReady => format!("is {words}"),
-        Kind::Retried => format!("is retried: {words}"),
+fn event_line(event: &Event) -> Option<(Tone, String)> {
+    let details = describe_details(event);
+    let is_set = |key: &str| event.detail[key] == true;
+    let text = match event.event {
+        Kind::Queued => format!("waiting: {details}"),
+        Kind::DataReady => format!("data ready: {details}"),
+        Kind::Started if event.attempt > Some(1) => format!(" started, attempt {}", event.attempt?),
+        Kind::Started => " started".to_owned(),
+        Kind::Ready => " ready".to_owned(),
+        Kind::NotReady => format!(" is {details}"),
+        // Its end has the reason.
+        Kind::Retried => format!(" is retried: {}", next_attempt(event)?),
         // A permanent change is also a note in the record, which is printed as well.
         Kind::NetworkChanged if event.detail["way_out"] == "lost" => {
-            format!("the uplink of the job network is lost: {words}")
+            format!("the uplink of the job network is lost: {details}")
         }
         Kind::NetworkChanged if event.detail["way_out"] == "restored" => {
-            format!("the uplink of the job network is restored: {words}")
+            format!("the uplink of the job network is restored: {details}")
         }
         Kind::Paused => "paused".to_owned(),
         Kind::Resumed => "resumed".to_owned(),
-        Kind::Stopping => format!("ending: {words}"),
-        Kind::Ended if of_task && words == "exit 0" => "ended".to_owned(),
-        Kind::Ended if of_task => format!("ended: {words}"),
+        Kind::Stopping => return Some(stopping_line(event, &details)),
         // The end of the job is printed last, from its record.
+        Kind::Ended if event.task.is_none() => return None,
+        Kind::Ended if is_set("stopped") && event.detail["signal"] == "SIGKILL" => " killed".to_owned(),
+        Kind::Ended if is_set("stopped") => " stopped".to_owned(),
+        Kind::Ended if details == "exit 0" => " ended".to_owned(),
+        // The end of the job follows, or that of its other tasks, with the same reason.
+        Kind::Ended if is_set("ends_job") => return None,
+        Kind::Ended => return Some((Tone::Failure, format!(": {details}"))),
         _ => return None,
-    })
+    };
+    Some((Tone::Progress, text))
+}
+
+/// The beginning of the end of a job whose tasks still run: `a-0: exit 3; stopping the other tasks`.
+fn stopping_line(event: &Event, why: &str) -> (Tone, String) {
+    let (state, cause) = why.split_once(": ").unwrap_or((why, ""));
+    match (event.detail["task"].is_string(), state) {
+        (true, "succeeded") => (Tone::Progress, format!("{cause}; stopping the other tasks")),
+        (true, _) => (Tone::Failure, format!("{cause}; stopping the other tasks")),
+        (false, "stopped" | "killed") => (Tone::Progress, "stopping the tasks".to_owned()),
+        (false, "could not go on") => (Tone::Failure, format!("stopping the tasks: {why}")),
+        // How many tasks there were is in the end of the job.
+        (false, state) => (Tone::Failure, format!("stopping the tasks: {state}")),
+    }
+}
+
+/// `attempt 2 of the role in 4 s`.
+fn next_attempt(event: &Event) -> Option<String> {
+    let attempt = event.detail["attempt"].as_u64()?;
+    let scope = event.detail["scope"].as_str().filter(|scope| *scope != "task");
+    let scope = scope.map(|scope| format!(" of the {}", escape_control(scope))).unwrap_or_default();
+    let backoff = event.detail["backoff_ms"].as_u64().map(Duration::from_millis);
+    let soon = backoff.map(|backoff| format!(" in {}", format_duration(backoff))).unwrap_or_default();
+    Some(format!("attempt {attempt}{scope}{soon}"))
 }
 
 /// The details of an event, as text.
@@ -99,17 +139,12 @@ pub(crate) fn describe_details(event: &Event) -> String {
         }
         Kind::NetworkChanged => text("why").or_else(|| text("by")).unwrap_or_default(),
         Kind::NotReady | Kind::Stopping => text("why").unwrap_or_default(),
-        Kind::Retried => {
-            let attempt = number("attempt").map(|attempt| format!("attempt {attempt}"));
-            let backoff = number("backoff_ms").map(Duration::from_millis);
-            let soon = backoff.map(|backoff| format!(" in {}", format_duration(backoff))).unwrap_or_default();
-            let scope = text("scope").filter(|scope| scope != "task").map(|scope| format!(" of the {scope}"));
-            let attempt = attempt.map(|attempt| format!("{attempt}{}{soon}", scope.unwrap_or_default()));
-            listed(vec![attempt, text("why")])
-        }
+        Kind::Retried => listed(vec![next_attempt(event), text("why")]),
         Kind::Ended => {
             let code = number("exit_code").filter(|_| event.task.is_some());
-            listed(vec![code.map(|code| format!("exit {code}")), text("explanation")])
+            let code = code.and_then(|code| u8::try_from(code).ok());
+            exit_text::describe(code, text("signal").as_deref(), text("explanation").as_deref())
+                .unwrap_or_default()
         }
         Kind::Sampled => {
             let cpu = number("cpu_usec").map(Duration::from_micros);
@@ -162,35 +197,65 @@ mod tests {
         events.extend((0..8).map(|index| started(&format!("worker-{index}"))));
         events.push(started("ps-0"));
         events.push(task(Kind::Ready, "ps-0", 1, json!({"after_ms": 1234})));
-        events.push(task(
-            Kind::Ended,
+        let ended = |name: &str, detail| task(Kind::Ended, name, 1, detail);
+        events.push(ended(
             "worker-3",
-            1,
-            json!({"exit_code": 137, "explanation": "memory limit 2 GiB reached"}),
+            json!({"exit_code": 137, "signal": "SIGKILL",
+            "explanation": "out of memory: used 2 GiB of 2 GiB"}),
         ));
         events.push(task(
             Kind::Retried,
             "worker-3",
             1,
-            json!({"scope": "role", "attempt": 2, "backoff_ms": 2000, "why": "exit 137"}),
+            json!({"scope": "role", "attempt": 2, "backoff_ms": 2000, "why": "out of memory: used 2 GiB of 2 GiB"}),
         ));
         events.push(task(Kind::Started, "worker-3", 2, json!({"pid": 1})));
-        events.push(task(Kind::Ended, "worker-1", 1, json!({"exit_code": 0, "explanation": null})));
-        events.push(task(Kind::Ended, "worker-5", 1, json!({"exit_code": 0, "explanation": null})));
-        events.push(Event::of_job(Kind::Stopping, json!({"why": "interrupted"})));
+        events.push(ended("worker-1", json!({"exit_code": 0, "explanation": null})));
+        events.push(ended("worker-5", json!({"exit_code": 0, "explanation": null})));
+        events.push(ended("worker-6", json!({"exit_code": 141, "explanation": null})));
+        events.push(ended("worker-7", json!({"exit_code": 141, "explanation": null})));
+        events.push(ended("ps-0", json!({"exit_code": 139, "signal": "SIGSEGV", "ends_job": true})));
+        let why = "failed: ps-0: killed by SIGSEGV (segmentation fault)";
+        events.push(Event::of_job(Kind::Stopping, json!({"why": why, "task": "ps-0"})));
+        events.push(ended("worker-0", json!({"exit_code": 143, "signal": "SIGTERM", "stopped": true})));
+        events.push(ended("worker-2", json!({"exit_code": 137, "signal": "SIGKILL", "stopped": true})));
+        let shown: Vec<String> = lines(&events)
+            .into_iter()
+            .map(|(tone, line)| if tone == Tone::Failure { format!("! {line}") } else { line })
+            .collect();
         assert_eq!(
-            lines(&events),
+            shown,
             [
                 "waiting: 2 GPUs of 2 in use, place 1",
                 "worker-0 to worker-7 started",
                 "ps-0 started",
                 "ps-0 ready",
-                "worker-3 ended: exit 137, memory limit 2 GiB reached",
-                "worker-3 is retried: attempt 2 of the role in 2.0 s, exit 137",
+                "! worker-3: out of memory: used 2 GiB of 2 GiB",
+                "worker-3 is retried: attempt 2 of the role in 2.0 s",
                 "worker-3 started, attempt 2",
                 "worker-1, worker-5 ended",
-                "ending: interrupted"
+                "! worker-6, worker-7: exit 141: a reader of the pipe closed (SIGPIPE)",
+                "! ps-0: killed by SIGSEGV (segmentation fault); stopping the other tasks",
+                "worker-0 stopped",
+                "worker-2 killed",
             ]
+        );
+    }
+
+    #[test]
+    fn the_reason_to_stop_is_not_told_twice() {
+        let line = |detail| lines(&[Event::of_job(Kind::Stopping, detail)]).remove(0);
+        assert_eq!(
+            line(json!({"why": "stopped: 2 tasks were still running"})),
+            (Tone::Progress, "stopping the tasks".to_owned())
+        );
+        assert_eq!(
+            line(json!({"why": "timed out after 5s: 1 task was still running"})),
+            (Tone::Failure, "stopping the tasks: timed out after 5s".to_owned())
+        );
+        assert_eq!(
+            line(json!({"why": "succeeded: client-0 ended well", "task": "client-0"})),
+            (Tone::Progress, "client-0 ended well; stopping the other tasks".to_owned())
         );
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use jobc_job::logs::{Line, Stream};
 use serde::Serialize;
 
+use super::event_text::Tone;
 use super::output::{OutputStream, OutputStreams};
 
 /// The format of lines.
@@ -35,6 +36,10 @@ pub(crate) struct Printer {
     partial_lines: BTreeMap<(usize, bool), PartialLine>,
     /// The tasks whose lines are partly printed on stdout and stderr.
     open_lines: [Option<(usize, Stream)>; 2],
+    /// The number of lines of tasks that were printed.
+    printed: u64,
+    /// For tasks and whether it is their stderr, `printed` at their last line.
+    last_lines: BTreeMap<(usize, bool), u64>,
 }
 
 /// The prefix of a task's lines.
@@ -60,6 +65,9 @@ const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum length of a line that is buffered.
 const MAX_LINE_BYTES: usize = 64 << 10;
+
+/// Lines that are still before the eyes of a user after so many others.
+const LINES_AT_HAND: u64 = 5;
 
 /// Distinguishable on dark and light backgrounds; red is for errors.
 const COLORS: [&str; 10] = [
@@ -92,6 +100,8 @@ impl Printer {
             outputs,
             partial_lines: BTreeMap::new(),
             open_lines: [None; 2],
+            printed: 0,
+            last_lines: BTreeMap::new(),
         }
     }
 
@@ -161,12 +171,11 @@ impl Printer {
         }
         let to = if line.stream == Stream::Stdout { OutputStream::Stdout } else { OutputStream::Stderr };
         if line.stream == Stream::Jobc {
-            return self.remark(&format!(
-                "{}: {}",
-                self.labels[number].task,
-                String::from_utf8_lossy(line.text)
-            ));
+            let text = String::from_utf8_lossy(line.text);
+            return self.remark(Tone::Progress, &format!("{}: {text}", self.labels[number].task));
         }
+        self.printed += 1;
+        self.last_lines.insert((number, to == OutputStream::Stderr), self.printed);
         let goes_on = self.open_lines[to as usize] == Some((number, line.stream));
         if !goes_on && self.line_format.prefix {
             self.end_open_lines(to)?;
@@ -201,14 +210,31 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints a line of our own on stderr, after `jobc: `.
-    pub(crate) fn remark(&mut self, text: &str) -> io::Result<()> {
+    /// Prints a line of our own on stderr, after `jobc: `; a failure in red.
+    pub(crate) fn remark(&mut self, tone: Tone, text: &str) -> io::Result<()> {
+        let text = format!("jobc: {text}");
+        self.own_line(if tone == Tone::Failure { RED } else { DIM }, &text)
+    }
+
+    /// Prints a line on stderr as it is.
+    pub(crate) fn own_line(&mut self, color: &str, text: &str) -> io::Result<()> {
         self.end_open_lines(OutputStream::Stderr)?;
-        let (dim, plain) =
-            if self.outputs.is_colored(OutputStream::Stderr) { (DIM, RESET) } else { ("", "") };
+        let is_colored = self.outputs.is_colored(OutputStream::Stderr) && !color.is_empty();
+        let (color, plain) = if is_colored { (color, RESET) } else { ("", "") };
         let out = self.outputs.select(OutputStream::Stderr)?;
-        out.extend_from_slice(format!("{dim}jobc: {text}{plain}\n").as_bytes());
+        out.extend_from_slice(format!("{color}{text}{plain}\n").as_bytes());
         Ok(())
+    }
+
+    /// Whether lines are JSON objects.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.line_format.json
+    }
+
+    /// Whether a task's last line of a stream was among the last few lines that were printed.
+    pub(crate) fn was_just_shown(&self, number: usize, stream: Stream) -> bool {
+        let last = self.last_lines.get(&(number, stream == Stream::Stderr));
+        last.is_some_and(|last| self.printed - last < LINES_AT_HAND)
     }
 
     /// The prefix of a line: `worker-3  | `.

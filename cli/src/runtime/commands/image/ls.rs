@@ -25,6 +25,7 @@ pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
                     "media_type": named.descriptor.media_type,
                     "platforms": images.iter().map(|image| image.platform().to_string()).collect::<Vec<_>>(),
                     "size_bytes": size(&images),
+                    "shared_store": named.shared,
                     "created": created(&images),
                 })
             })
@@ -41,19 +42,33 @@ pub(super) fn run(args: &LsArgs, store: &Store) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = Table::new(["NAME", "DIGEST", "PLATFORM", "SIZE", "CREATED"]);
-    for (named, images) in shown {
+    let headings = ["NAME", "DIGEST", "PLATFORM", "SIZE", "CREATED"];
+    let rows = shown.map(|(named, images)| {
         let platforms: Vec<String> = images.iter().map(|image| image.platform().to_string()).collect();
         let created = created(&images).unwrap_or_default();
-        table.row([
+        [
             name(named.name.as_deref()),
             named.descriptor.digest.short().to_owned(),
             if platforms.is_empty() { "-".to_owned() } else { escape_control(&platforms.join(", ")) },
             if images.is_empty() { "-".to_owned() } else { bytes(size(&images)) },
             escape_control(created.split('T').next().unwrap_or_default()),
-        ]);
-    }
-    terminal::print(&table.render(terminal::columns_of_stdout()));
+        ]
+    });
+    // Most hosts share no store: then a column for it would say nothing.
+    let text = if images.iter().any(|named| named.shared.is_some()) {
+        let [name, digest, platform, size, created] = headings;
+        let mut table = Table::new([name, digest, platform, size, created, "SHARED STORE"]);
+        for (named, [name, digest, platform, size, created]) in images.iter().zip(rows) {
+            let shared = named.shared.as_ref().map(|path| escape_control(&path.display().to_string()));
+            table.row([name, digest, platform, size, created, shared.unwrap_or_else(|| "-".to_owned())]);
+        }
+        table.render(terminal::columns_of_stdout())
+    } else {
+        let mut table = Table::new(headings);
+        rows.for_each(|row| table.row(row));
+        table.render(terminal::columns_of_stdout())
+    };
+    terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 

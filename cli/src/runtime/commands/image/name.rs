@@ -18,7 +18,16 @@ pub(super) fn find(store: &Store, word: &str) -> Result<NamedImage> {
         Err(error) => return Err(Failure::usage_error(error.into())),
     };
     if let Some(descriptor) = store.find(&reference)? {
-        return Ok(NamedImage { name: reference.tag.is_some().then(|| reference.to_string()), descriptor });
+        let has_name = |image: &&NamedImage| {
+            image.name.as_deref() == Some(&*reference.to_string())
+                || image.descriptor.digest == descriptor.digest
+        };
+        let shared = images.iter().find(has_name).and_then(|image| image.shared.clone());
+        return Ok(NamedImage {
+            name: reference.tag.is_some().then(|| reference.to_string()),
+            descriptor,
+            shared,
+        });
     }
     let known: Vec<String> = images.iter().filter_map(|image| familiar(image.name.as_deref())).collect();
     let error =

@@ -16,7 +16,7 @@ use crate::runtime::registries;
 use crate::terminal;
 
 pub(super) fn run(args: &PushArgs, store: &Store) -> Result<ExitCode> {
-    let NamedImage { name, descriptor } = super::name::find(store, &args.image)?;
+    let NamedImage { name, descriptor, .. } = super::name::find(store, &args.image)?;
     let wrong = |error: ReferenceError| Failure::usage_error(error.into());
     let destination: Reference = match (&args.destination, name) {
         (Some(destination), _) => destination.parse().map_err(wrong)?,

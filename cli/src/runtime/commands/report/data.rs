@@ -53,6 +53,7 @@ pub(super) struct Attempt<'a> {
     pub ready: Option<Time>,
     pub ended: Option<Time>,
     pub exit_code: Option<u8>,
+    pub signal: Option<&'a str>,
     pub reason: Option<&'a str>,
 }
 
@@ -112,6 +113,7 @@ impl ReportData {
             ready: seen(attempt.attempt).ready,
             ended: attempt.ended,
             exit_code: attempt.exit_code,
+            signal: attempt.signal.as_deref(),
             reason: attempt.reason.as_deref(),
         });
         let last = (task.attempt > 0).then(|| Attempt {
@@ -121,6 +123,7 @@ impl ReportData {
             ready: task.ready,
             ended: task.ended,
             exit_code: task.exit_code,
+            signal: task.signal.as_deref(),
             reason: task.reason.as_deref(),
         });
         earlier.chain(last).collect()

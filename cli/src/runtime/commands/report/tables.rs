@@ -50,7 +50,7 @@ pub(super) fn tasks(facts: &ReportData) -> String {
         let cells = [
             (String::new(), task.attempt.to_string()),
             (String::new(), task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
-            (" class=\"text\"".to_owned(), task.reason.clone().unwrap_or_default()),
+            (" class=\"text\"".to_owned(), why(task)),
             (String::new(), ran.unwrap_or_default()),
             (String::new(), used.cpu.map(format_duration).unwrap_or_default()),
             (String::new(), memory),
@@ -112,6 +112,17 @@ impl TotalUsage {
             _ => String::new(),
         }
     }
+}
+
+/// What there is to say of an end besides its exit code.
+fn why(task: &TaskRecord) -> String {
+    if task.state == TaskState::Stopped {
+        return task.reason.clone().unwrap_or_default();
+    }
+    let text = task.end_text().unwrap_or_default();
+    let code = task.exit_code.map(|code| format!("exit {code}")).unwrap_or_default();
+    let rest = text.strip_prefix(&code).filter(|rest| rest.is_empty() || rest.starts_with([':', ',']));
+    rest.map_or(text.as_str(), |rest| rest.trim_start_matches([':', ',', ' '])).to_owned()
 }
 
 fn color(state: TaskState) -> &'static str {

@@ -24,10 +24,9 @@ fn record() -> Record {
     let mut killed = task("worker-1", "failed", 60_000, 137);
     killed["attempt"] = json!(2);
     killed["started"] = json!(at(22_000));
-    killed["reason"] = json!("memory limit 1 GiB reached");
+    killed["reason"] = json!("out of memory: used 1 GiB of 1 GiB");
     killed["earlier"] = json!([{"attempt": 1, "started": at(1000), "ended": at(20_000), "exit_code": 1}]);
-    let explanation =
-        "failed: `worker` reached min_failed 1 (worker-1: exit 137, memory limit 1 GiB reached)";
+    let explanation = "failed: `worker` reached min_failed 1 (worker-1: out of memory: used 1 GiB of 1 GiB)";
     serde_json::from_value(json!({
         "version": 1, "id": "train.1", "description": "trains <script>alert(1)</script> & 訓練", "source": "/home/lena/job.yaml",
         "target": "local", "owner": 1000, "state": "failed", "submitted": at(0), "started": at(1000), "ended": at(61_000),
@@ -47,7 +46,7 @@ fn events() -> Vec<Value> {
         json!({"time": at(20_000), "event": "ended", "task": "worker-1", "attempt": 1, "detail": {"exit_code": 1, "explanation": null}}),
         json!({"time": at(20_001), "event": "retried", "task": "worker-1", "attempt": 1, "detail": {"scope": "task", "attempt": 2, "backoff_ms": 2000, "why": "<b>exit 1</b>"}}),
         json!({"time": at(21_900), "event": "created", "task": "worker-1", "attempt": 2, "detail": {"pid": 8}}),
-        json!({"time": at(60_000), "event": "ended", "task": "worker-1", "attempt": 2, "detail": {"exit_code": 137, "explanation": "memory limit 1 GiB reached"}}),
+        json!({"time": at(60_000), "event": "ended", "task": "worker-1", "attempt": 2, "detail": {"exit_code": 137, "explanation": "out of memory: used 1 GiB of 1 GiB"}}),
         json!({"time": at(61_000), "event": "ended", "detail": {"exit_code": 1, "explanation": "failed"}}),
     ]
 }

@@ -108,11 +108,8 @@ fn class(facts: &ReportData, task: &TaskRecord, attempt: &Attempt<'_>) -> &'stat
 fn describe_attempt(name: &str, attempt: &Attempt<'_>, end: Time) -> String {
     let took = attempt.started.map_or(Duration::ZERO, |started| end.since(started));
     let mut words = format!("{name}, attempt {}: {}", attempt.number, format_duration(took));
-    if let Some(code) = attempt.exit_code {
-        words += &format!(", exit {code}");
-    }
-    if let Some(reason) = attempt.reason {
-        words += &format!(", {reason}");
+    if let Some(end) = jobc_job::exit_text::describe(attempt.exit_code, attempt.signal, attempt.reason) {
+        words += &format!(", {end}");
     }
     words
 }

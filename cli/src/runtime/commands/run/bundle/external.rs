@@ -151,7 +151,7 @@ impl ExternalRuntime {
         if error.kind() != ErrorKind::NotFound {
             return failed;
         }
-        failed.help(how_to_get(&LocalHost::new([]), &name).unwrap_or_else(|| {
+        failed.help(how_to_get(&LocalHost::here(), &name).unwrap_or_else(|| {
             "name a runtime, or its path: runc, crun, youki, nvidia-container-runtime".to_owned()
         }))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use jobc_job::control::Request;
 use jobc_job::directory::Directory;
-use jobc_job::record::Record;
+use jobc_job::record::{JobState, Record};
 use jobc_job::supervisor::start::StartedSupervisor;
 use jobc_sys::error::{Error, Result};
 use jobc_sys::signals::{Signal, Signals};
@@ -14,9 +14,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
 use crate::runtime::commands::follow::Follower;
+use crate::runtime::commands::follow::job_end::JobEnd;
 use crate::runtime::commands::follow::output::or_exit;
 use crate::runtime::commands::jobs::Jobs;
-use crate::table::escape_control;
 use crate::terminal;
 
 /// How often to check for new notes; signals, lines and ends wake us anyway.
@@ -100,20 +100,19 @@ pub(super) fn attach(
         let running = jobs.iter_mut().zip(&mut records).filter(|(job, _)| !job.finished);
         for ((job, record), _) in running.zip(&ready[1..]).filter(|(_, ready)| **ready) {
             *record = job.handle_exit(all)?;
-            let Some(end) = record.as_ref().and_then(|record| record.end.as_ref()) else { continue };
+            let Some(record) = record.as_ref().filter(|record| record.end.is_some()) else { continue };
             match &mut shown {
                 Some(follower) => {
                     job.print_new_notes(follower);
                     or_exit(follower.finish());
-                    follower.end(&job.directory, &end.explanation);
+                    follower.end(&job.directory, record);
                 }
-                None if end.exit_code == 0 => {}
                 None => {
-                    terminal::eprint(&format!(
-                        "jobc: {}: {}\n",
-                        job.directory.id,
-                        escape_control(&end.explanation)
-                    ));
+                    if let Some(end) = JobEnd::new(&job.directory, record)
+                        && record.state != JobState::Succeeded
+                    {
+                        end.print(true);
+                    }
                 }
             }
         }

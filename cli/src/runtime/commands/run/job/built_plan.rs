@@ -20,6 +20,8 @@ pub(super) struct BuiltPlan {
     pub(super) jobs: Vec<BuiltJob>,
     /// The job file, absolute; for a built plan its directory.
     pub(super) source: PathBuf,
+    /// The text of the job file; none for a built plan.
+    pub(super) job_file: Option<String>,
     /// The base directory of relative paths in the job file.
     pub(super) directory: PathBuf,
     /// Roles with fewer instances than in the job file, with the number in the job file.
@@ -84,6 +86,7 @@ pub(super) fn read(given: &Utf8Path) -> Result<BuiltPlan> {
     }
     Ok(BuiltPlan {
         source: directory.clone().into(),
+        job_file: None,
         directory: base.into(),
         scaled: Vec::new(),
         jobs: vec![BuiltJob { plan, files }],

@@ -43,6 +43,7 @@ impl Images {
         let (store, roles) = (self.store.as_ref()?, self.manifests.get(&plan.name)?);
         Some(submission::Images {
             store: store.root().to_owned(),
+            shared: store.shared_roots(),
             copied: self.copied.clone(),
             roles: roles.clone(),
         })

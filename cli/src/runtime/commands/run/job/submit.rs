@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jobc_job::admission::job_queue;
-use jobc_job::directory::{Directory, JobDirectories, replace};
+use jobc_job::directory::{Directory, JobDirectories, replace, storage_error};
 use jobc_job::submission::{QueuePosition, Submission};
 use jobc_job::supervisor::start;
 use jobc_schema::plan::JobPlan;
@@ -54,6 +54,9 @@ pub(super) fn submit(
             submission.turn = Some(QueuePosition { directory: turns.clone(), slots, number });
         }
         write_files(&directory, job, &submission)?;
+        if let Some(text) = &built.job_file {
+            replace(&directory.job_file(), text.as_bytes(), Durability::Rename)?;
+        }
     }
     Ok(submitted)
 }
@@ -66,7 +69,7 @@ impl PreparedJobs {
         let mut running = Vec::with_capacity(self.jobs.len());
         self.jobs.reverse();
         while let Some((directory, lock)) = self.jobs.pop() {
-            // Its error may be in its directory, which is removed later.
+            // If its supervisor ends without an answer, its log stays in its directory, which is removed later.
             let started = start::start(&directory, lock, terminal.take())?;
             running.push(RunningJob::new(directory, started)?);
         }
@@ -101,6 +104,8 @@ pub(super) fn submission(
     Ok(Submission {
         source: built.source.clone(),
         directory: built.directory.clone(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        working_directory: std::env::current_dir().ok(),
         queue: args.queue,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
@@ -119,12 +124,8 @@ pub(super) fn submission(
 }
 
 pub(super) fn write_files(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
-    let cannot = |path: &Path, error: &std::io::Error| {
-        let why = crate::input::reason(error);
-        Error::new(Kind::System, format!("cannot write `{}`: {why}", path.display()))
-    };
     let build = directory.build();
-    write_new_directory(&build, &job.files).map_err(|error| cannot(&build, &error))?;
+    write_new_directory(&build, &job.files).map_err(|error| storage_error("write", &build, &error))?;
     let text = |value: serde_json::Result<Vec<u8>>| value.expect("plans and submissions are plain JSON");
     replace(&directory.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
     replace(&directory.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)

@@ -1,16 +1,16 @@
-//! Tests the host in a separate process, so that everything that is created ends with it.
+//! Tries what the host allows in a separate process, so that everything that is created ends with it.
 //!
 //! A test is a list of comma-separated steps, such as `user,mount,overlay`: a user namespace, in it a mount namespace,
 //! in that an overlay. Each step changes this process, so the next one builds on it. Mounts are made only after the
 //! step `mount`, which makes them private (mount_namespaces(7)).
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::{Access, CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,8 +20,37 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
-use jobc_container::cgroup::{CgroupRequest, Group, Interface, Layout, Plan};
+use crate::cgroup::{CgroupRequest, Group, Interface, Layout, Plan};
+use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
+
+/// The word that makes this program run the steps of one probe: `jobc probe-host STEPS`.
+pub const COMMAND: &str = "probe-host";
+
+/// The command to which the steps of a probe are added: this program, even if its path has changed.
+pub fn command() -> Command {
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(COMMAND);
+    command
+}
+
+/// The whole life of the process whose first word is [`COMMAND`]: prints the output of the steps, or the error.
+pub fn main(mut words: impl Iterator<Item = OsString>) -> ExitCode {
+    let (Some(steps), None) = (words.next(), words.next()) else {
+        eprintln!("jobc: this command is internal: only `jobc` starts it");
+        return ExitCode::from(2);
+    };
+    match run(&steps.to_string_lossy(), &mut command) {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            eprintln!("{why}");
+            ExitCode::FAILURE
+        }
+    }
+}
 
 /// The mount point of the tests: a directory that every host has. It is covered only in the test's own mount namespace.
 const MOUNT_POINT: &str = "/tmp";
@@ -103,6 +132,10 @@ fn run_step(step: &str, again: &mut dyn FnMut() -> Command) -> Result<String, St
             unshare(UnshareFlags::NEWNS)?;
             let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
             mount_change("/", private).map_err(describe_errno)
+        }
+        "host-name" => {
+            let name = rustix::system::uname().nodename().to_bytes().to_vec();
+            rustix::system::sethostname(&name).map_err(describe_errno)
         }
         "ipc" => unshare(UnshareFlags::NEWIPC),
         "uts" => unshare(UnshareFlags::NEWUTS),
@@ -275,8 +308,8 @@ fn trampoline(again: &mut dyn FnMut() -> Command) -> Result<(), String> {
     // A path would be looked up again; this link refers to the running file.
     let program =
         CString::new(format!("/proc/{}/exe", std::process::id())).map_err(|error| error.to_string())?;
-    let image = jobc_container::trampoline::build(&[program], None, None, 2, None, None)
-        .map_err(|error| error.message)?;
+    let image =
+        crate::trampoline::build(&[program], None, None, 2, None, None).map_err(|error| error.message)?;
     let mut command = Command::new(format!("/proc/self/fd/{}", image.as_raw_fd()));
     child(command.args(again().get_args()).arg("")).map(drop)
 }
@@ -298,7 +331,7 @@ fn limits(controllers: &str) -> Result<String, String> {
         resources[section][field] = value;
     }
     let resources = serde_json::from_value(resources).map_err(|error| error.to_string())?;
-    let user_namespace = !rustix::process::geteuid().is_root();
+    let user_namespace = needs_user_namespace();
     let request = CgroupRequest {
         id: "doctor",
         resources: Some(&resources),
