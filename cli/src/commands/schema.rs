@@ -31,14 +31,19 @@ pub(crate) fn run(name: SchemaArg, path: bool) -> Outcome {
     }
 }
 
-/// The comment by which editors find a schema: its address if this build has a site, else its file; none if there is
-/// no place for a file.
+/// The comment by which editors find a schema: its address if this build has a site, else the file of a package of the
+/// system. None without either: a job file is shared, and a path in one user's files helps no other.
 pub(crate) fn modeline(name: SchemaArg) -> Option<String> {
     let address = match Site::of_build() {
         Some(site) => site.schema(file_name(name)),
-        None => directories::in_modeline(&file(name).ok()?)?,
+        None => installed(name).filter(|path| is_of_system(path))?.into_string(),
     };
     Some(format!("# yaml-language-server: $schema={address}"))
+}
+
+/// Whether a path is the same on every host with the same package.
+fn is_of_system(path: &Utf8Path) -> bool {
+    ["/usr", "/opt"].iter().any(|root| path.starts_with(root))
 }
 
 fn file_name(name: SchemaArg) -> &'static str {
@@ -67,16 +72,15 @@ fn text(name: SchemaArg) -> Cow<'static, str> {
 ///
 /// A file in the home directory belongs to an environment that may be gone tomorrow, such as one of `uvx`.
 fn file(name: SchemaArg) -> io::Result<Utf8PathBuf> {
-    let text = text(name);
-    let has_text = |path: &Utf8Path| fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes());
-    if let Some(path) = installed(file_name(name)).filter(|path| has_text(path)) {
+    if let Some(path) = installed(name) {
         return Ok(path);
     }
+    let text = text(name);
     let directory = directories::data()
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no home directory"))?
         .join("schemas");
     let path = directory.join(file_name(name));
-    if !has_text(&path) {
+    if !has_text(&path, &text) {
         fs::create_dir_all(&directory)?;
         let new = directory.join(format!(".{}.{}", file_name(name), std::process::id()));
         let written = fs::write(&new, text.as_bytes()).and_then(|()| fs::rename(&new, &path));
@@ -85,10 +89,33 @@ fn file(name: SchemaArg) -> io::Result<Utf8PathBuf> {
     Ok(path)
 }
 
-/// The place of a schema next to this program, as `packaging/stage` lays out packages.
-fn installed(file: &str) -> Option<Utf8PathBuf> {
+/// The file of a package with the schema of this version, as `packaging/stage` lays out packages.
+fn installed(name: SchemaArg) -> Option<Utf8PathBuf> {
     let program = Utf8PathBuf::from_path_buf(std::env::current_exe().ok()?).ok()?;
-    let path = program.parent()?.parent()?.join("share/jobc/schemas").join(file);
+    let path = program.parent()?.parent()?.join("share/jobc/schemas").join(file_name(name));
     let home = directories::home().and_then(|home| home.canonicalize_utf8().ok());
-    (!home.is_some_and(|home| path.starts_with(home))).then_some(path)
+    (!home.is_some_and(|home| path.starts_with(home)) && has_text(&path, &text(name))).then_some(path)
+}
+
+fn has_text(path: &Utf8Path, text: &str) -> bool {
+    fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_modeline_names_no_file_of_one_user() {
+        for (path, of_system) in [
+            ("/usr/share/jobc/schemas/job.v1.schema.json", true),
+            ("/usr/local/share/jobc/schemas/job.v1.schema.json", true),
+            ("/opt/homebrew/share/jobc/schemas/job.v1.schema.json", true),
+            ("/home/ada/.venv/share/jobc/schemas/job.v1.schema.json", false),
+            ("/tmp/venv/share/jobc/schemas/job.v1.schema.json", false),
+            ("C:\\jobc\\share\\jobc\\schemas\\job.v1.schema.json", false),
+        ] {
+            assert_eq!(is_of_system(Utf8Path::new(path)), of_system, "{path}");
+        }
+    }
 }
