@@ -9,16 +9,12 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod lsp;
 pub(crate) mod man;
-#[cfg(target_os = "linux")]
 pub(crate) mod plan;
 pub(crate) mod schema;
 
 use crate::input::InputError;
 use crate::outcome::Outcome;
 use crate::terminal;
-
-/// Where editors find the schemas of a job outside the repository.
-const SCHEMA_URL: &str = "https://jobc.dev/schemas/";
 
 /// Reports why an input cannot be used.
 pub(crate) fn report_input_error(InputError(why): &InputError) -> Outcome {
