@@ -13,6 +13,7 @@ pub mod clean;
 pub mod control;
 pub mod directory;
 pub mod event;
+pub mod host_environment;
 pub mod lifecycle;
 pub mod logs;
 pub mod metrics;

@@ -21,6 +21,8 @@ pub struct Submission {
     /// The base directory of relative paths in the job file.
     #[serde(rename = "folder")]
     pub directory: PathBuf,
+    /// The working directory of the user who started the job, absolute.
+    pub caller: PathBuf,
     /// Wait for room on the host instead of failing.
     pub queue: bool,
     /// Roles with fewer instances than in the job file, for the record: role → the job file's number.

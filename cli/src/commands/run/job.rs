@@ -17,6 +17,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_container::scope::is_linger_enabled;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::limits::Limits;
+use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::record::Record;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
@@ -53,6 +54,10 @@ pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) 
 }
 
 fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    let caller = Caller::of_process(&options::working_directory()?);
+    for job in &built.jobs {
+        HostEnvironments::read(&job.plan, &caller)?;
+    }
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
     if !args.allow_unenforced {

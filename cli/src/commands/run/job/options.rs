@@ -1,7 +1,7 @@
 //! Options of the command line: roots, published ports, the task that gets the terminal.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jobc_compiler::suggest;
 use jobc_job::submission::Publish;
@@ -72,6 +72,14 @@ pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, V
         }
     }
     Ok(devices)
+}
+
+/// The directory in which the job is started.
+pub(super) fn working_directory() -> Result<PathBuf> {
+    std::env::current_dir().map_err(|error| {
+        let message = format!("cannot use the working directory: {}", crate::input::reason(&error));
+        Error::new(Kind::Config, message).help("change to a directory that exists")
+    })
 }
 
 fn absolute(root: &str) -> Result<String> {

@@ -101,6 +101,7 @@ pub(super) fn submission(
     Ok(Submission {
         source: built.source.clone(),
         directory: built.directory.clone(),
+        caller: options::working_directory()?,
         queue: args.queue,
         scaled: built.scaled.iter().cloned().collect(),
         without_gpus: args.no_gpu,
