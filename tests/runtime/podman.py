@@ -148,6 +148,29 @@ def volumes(podman):
     yield from expect(podman.run("--read-only", "busybox", "sh", "-c", "touch /x || echo refused"), 0, "refused")
 
 
+def propagation(podman):
+    """With `rshared`, mounts of the container show on the host and the host's in the container; with `rslave` only the latter."""
+    directory = podman.directory / "shared"
+    directory.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "tmpfs"]
+    subprocess.run([*mount, directory], check=True)
+    subprocess.run(["mount", "--make-shared", directory], check=True)
+    try:
+        for number, (option, inward, outward) in enumerate((("rprivate", False, False), ("rslave", True, False), ("rshared", True, True))):
+            for place in (f"in{number}", f"out{number}"):
+                (directory / place).mkdir()
+            yield from expect(podman("run", "--detach", "--network", "none", "--cap-add", "sys_admin", "--name", option, "--volume", f"{directory}:/v:{option}",
+                                     "busybox", "sh", "-c", f"mount -t tmpfs inner /v/out{number} && touch /v/mounted{number}; sleep 60"), 0)
+            until(lambda: (directory / f"mounted{number}").exists())
+            subprocess.run([*mount, directory / f"in{number}"], check=True)
+            seen = os.path.ismount(directory / f"out{number}"), podman("exec", option, "grep", "-q", f" /v/in{number} ", "/proc/self/mountinfo").returncode == 0
+            if seen != (outward, inward):
+                yield f"{option}: the host sees the container's mount: {seen[0]}, the container sees the host's: {seen[1]}"
+            yield from expect(podman("rm", "--force", "--time", "0", option), 0)
+    finally:
+        subprocess.run(["umount", "--recursive", directory], check=False)
+
+
 def detached(podman):
     """start, ps, logs, exec, stop and rm of one container."""
     yield from expect(podman("run", "--detach", "--network", "none", "--name", "kept", "busybox", "sh", "-c",
@@ -271,7 +294,7 @@ def until(what, seconds=20):
         time.sleep(0.1)
 
 
-CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, detached, update, ignores_sigterm, privileges, namespaces, pod, failing_hook, nothing_left]
+CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, propagation, detached, update, ignores_sigterm, privileges, namespaces, pod, failing_hook, nothing_left]
 
 
 def main():

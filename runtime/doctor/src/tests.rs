@@ -295,6 +295,23 @@ fn a_fix_for_the_kernels_command_line_names_what_is_there() {
 }
 
 #[test]
+fn locked_memory_is_unlimited_or_too_little_for_rdma() {
+    let memory = |bytes: &str, more: &str| {
+        let limits = format!("/proc/self/limits = Max locked memory         {bytes} {bytes} bytes");
+        one("limit.locked-memory", &format!("user 1000 ada\n{limits}\n{more}"))
+    };
+    let fix = "echo '* - memlock unlimited' >/etc/security/limits.d/60-jobc.conf, then log in again; \
+               a service: LimitMEMLOCK=infinity";
+    let small = memory("8388608", "");
+    assert_eq!((small.found.as_str(), small.fix), ("at most 8388608 bytes", vec![fix.to_owned()]));
+    assert!(memory("67108864", "").fix.is_empty(), "enough for pinned memory");
+    let rdma = memory("67108864", "there /sys/class/infiniband/mlx5_0");
+    assert_eq!(rdma.found, "at most 67108864 bytes; RDMA buffers of `mlx5_0` are locked memory");
+    assert_eq!(rdma.fix, [fix]);
+    assert!(memory("unlimited", "there /sys/class/infiniband/mlx5_0").fix.is_empty());
+}
+
+#[test]
 fn every_other_runtime_has_a_way_to_come() {
     let bare = DEFAULT_HOST.lines().filter(|line| !line.trim().starts_with("program ")).collect::<Vec<_>>();
     let report = examine(FakeHost::new(&format!("{ROOT}{}", bare.join("\n"))));

@@ -21,8 +21,8 @@ use venv::VirtualEnvironment;
 /// The environment of the user who starts a job.
 #[derive(Debug)]
 pub struct Caller {
-    /// The working directory, absolute.
-    pub directory: PathBuf,
+    /// The working directory, absolute; none if it has been removed.
+    pub directory: Option<PathBuf>,
     /// The environment variables.
     pub variables: Vec<(OsString, OsString)>,
 }
@@ -49,6 +49,8 @@ pub(crate) struct HostMount {
 #[derive(Clone, Debug, Default)]
 pub struct HostEnvironments(IndexMap<String, HostEnvironment>);
 
+const OTHER_DIRECTORY: &str = "start the job in another directory";
+
 /// The `PATH` of a user who passes none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -57,8 +59,8 @@ const RESERVED_DIRECTORIES: [&str; 4] = ["/proc", "/sys", "/dev", "/etc/jobc"];
 
 impl Caller {
     /// That of this process, whose working directory may be another by now.
-    pub fn of_process(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), variables: std::env::vars_os().collect() }
+    pub fn of_process(directory: Option<PathBuf>) -> Self {
+        Self { directory, variables: std::env::vars_os().collect() }
     }
 
     fn variable(&self, name: &str) -> Option<&OsString> {
@@ -83,7 +85,7 @@ impl HostEnvironments {
             };
             let mut environment = HostEnvironment::default();
             if *cwd {
-                environment.add_directory(&caller.directory).map_err(|error| at("cwd", error))?;
+                environment.add_directory(caller.directory.as_deref()).map_err(|error| at("cwd", error))?;
             }
             environment.add_variables(env, caller).map_err(|error| at("env", error))?;
             let passed = environment.take_path();
@@ -116,11 +118,14 @@ impl HostEnvironment {
         self.variables.iter().filter(move |(name, _)| !has(name))
     }
 
-    fn add_directory(&mut self, directory: &Path) -> Result<()> {
+    fn add_directory(&mut self, directory: Option<&Path>) -> Result<()> {
+        let directory = directory.ok_or_else(|| {
+            Error::new(Kind::Config, "the working directory has been removed").help(OTHER_DIRECTORY)
+        })?;
         let reserved = |place: &&str| directory.starts_with(place);
         if directory == Path::new("/") || RESERVED_DIRECTORIES.iter().any(|place| reserved(&place)) {
             let message = format!("cannot mount the working directory `{}`", directory.display());
-            return Err(Error::new(Kind::Config, message).help("start the job in another directory"));
+            return Err(Error::new(Kind::Config, message).help(OTHER_DIRECTORY));
         }
         self.settings.cwd = Some(directory.to_owned());
         self.mounts.push(HostMount { path: directory.to_owned(), writable: true });

@@ -155,7 +155,7 @@ impl Supervisor {
         // Before the command that submitted the job gets the answer, which has the store open until then.
         let images = provision::pin_images(&submission)?;
         let secrets = Secrets::read(&plan, &submission.directory)?;
-        let caller = Caller::of_process(&submission.caller);
+        let caller = Caller::of_process(submission.working_directory.clone());
         let environments = HostEnvironments::read(&plan, &caller)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;

@@ -8,7 +8,7 @@ fn plan(host: &serde_json::Value) -> JobPlan {
     let plan = json!({
         "name": "j", "target": {"name": "local", "settings": {"backends": ["oci"]}},
         "images": {"main": {"source": source, "reference": "host", "declared_at": "/image"}},
-        "roles": [], "network": "auto", "gang": "auto", "totals": {"instances": 0, "cpu_millis": 0, "memory_bytes": 0, "gpus": 0},
+        "roles": [], "stages": [], "network": "auto", "gang": "auto", "totals": {"instances": 0, "cpu_millis": 0, "memory_bytes": 0, "gpus": 0, "gpu_slices": 0},
     });
     serde_json::from_value(plan).expect("a plan")
 }
@@ -16,7 +16,7 @@ fn plan(host: &serde_json::Value) -> JobPlan {
 /// What an image gets of a caller with these variables; values that are in no file as `***`.
 fn check(host: &serde_json::Value, directory: &Path, variables: &[(&str, &str)]) -> String {
     let caller = Caller {
-        directory: directory.to_owned(),
+        directory: Some(directory.to_owned()),
         variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
     };
     match HostEnvironments::read(&plan(host), &caller) {

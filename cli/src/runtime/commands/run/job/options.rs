@@ -1,0 +1,140 @@
+//! Options of the command line: roots, published ports, the task that gets the terminal.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use jobc_compiler::suggest;
+use jobc_job::submission::Publish;
+use jobc_schema::plan::{JobPlan, RolePlan};
+use jobc_schema::target::{DeviceName, Devices};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::{EVERY_ROLE, TaskId};
+
+/// The roots by role, with absolute paths, since the supervisor has another working directory.
+pub(super) fn roots(words: &[String], plan: &JobPlan) -> Result<Vec<(String, String)>> {
+    let mut roots: Vec<(String, String)> = Vec::new();
+    for word in words {
+        let (role, root) = match word.split_once('=') {
+            // The part before `=` is a role, unless it looks like a path.
+            Some((role, root)) if !role.is_empty() && !role.contains(['/', '.']) => {
+                (find_role(plan, role)?.name.as_str(), root)
+            }
+            _ => (EVERY_ROLE, word.as_str()),
+        };
+        if roots.iter().any(|(known, _)| known == role) {
+            let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
+            return Err(Error::new(Kind::Config, format!("`--root` is given twice for {whose}"))
+                .help("give each role one root; `--root ROLE=…` goes before one without a role"));
+        }
+        roots.push((role.to_owned(), absolute(root)?));
+    }
+    Ok(roots)
+}
+
+/// The devices by role from the command line; other roles get those of the target.
+pub(super) fn devices(words: &[String], plan: &JobPlan) -> Result<Vec<(String, Vec<String>)>> {
+    let mut devices: Vec<(String, Vec<String>)> = Vec::new();
+    for word in words {
+        let (role, list) = match word.split_once('=') {
+            Some((role, list)) => (find_role(plan, role)?.name.as_str(), list),
+            None => (EVERY_ROLE, word.as_str()),
+        };
+        let names: Vec<String> =
+            list.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        if names.is_empty() {
+            return Err(Error::new(Kind::Config, format!("`--devices {word}` names no device")).help(
+                "write their numbers or names, such as `--devices 0,1` or `--devices train=GPU-3a1b2c3d`",
+            ));
+        }
+        if devices.iter().any(|(known, _)| known == role) {
+            let whose = if role == EVERY_ROLE { "every role".to_owned() } else { format!("`{role}`") };
+            return Err(Error::new(Kind::Config, format!("`--devices` is given twice for {whose}"))
+                .help("name all of its devices at once: `--devices ROLE=0,1`"));
+        }
+        devices.push((role.to_owned(), names));
+    }
+    if devices.iter().any(|(role, _)| role == EVERY_ROLE) {
+        return Ok(devices);
+    }
+    let texts = |names: &[DeviceName]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let asks = |role: &&RolePlan| role.resources.gpu.as_ref().is_some_and(|gpu| gpu.count > 0);
+    let of_target = plan.target.settings.oci.as_ref().and_then(|oci| oci.devices.as_ref());
+    for role in plan.roles.iter().filter(asks) {
+        let names = match of_target {
+            Some(Devices::All(names)) => Some(names),
+            Some(Devices::Roles(roles)) => roles.get(&role.name),
+            None => None,
+        };
+        if let Some(names) = names
+            && devices.iter().all(|(known, _)| *known != role.name)
+        {
+            devices.push((role.name.clone(), texts(names)));
+        }
+    }
+    Ok(devices)
+}
+
+fn absolute(root: &str) -> Result<String> {
+    if root == "host" {
+        return Ok(root.to_owned());
+    }
+    let unusable = |why: String| {
+        Error::new(Kind::Config, format!("cannot use the root `{root}`: {why}"))
+            .help("name a directory, an archive (.tar, .tar.gz, .tgz), or `host` for this host's own files")
+    };
+    let path = Path::new(root).canonicalize().map_err(|error| unusable(crate::input::reason(&error)))?;
+    path.into_os_string().into_string().map_err(|_| unusable("its path is not UTF-8".to_owned()))
+}
+
+/// A port of a task to publish on the host: `[ADDRESS:]PORT:TASK:LABEL`, an IPv6 address in brackets.
+pub(super) fn publish(word: &str, plan: &JobPlan) -> Result<Publish> {
+    let wrong = |why: String| {
+        Error::new(Kind::Config, format!("`--publish {word}`: {why}")).help(
+            "write [ADDRESS:]PORT:TASK:LABEL, such as `8080:server-0:http` or `0.0.0.0:8080:server-0:http`",
+        )
+    };
+    let mut parts = word.rsplitn(4, ':');
+    let (Some(label), Some(name), Some(port)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(wrong("too few parts".to_owned()));
+    };
+    let address = match parts.next().map(|text| text.trim_start_matches('[').trim_end_matches(']')) {
+        None => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        Some(text) => text.parse().map_err(|_| wrong(format!("invalid address `{text}`")))?,
+    };
+    let port = port.parse().map_err(|_| wrong(format!("invalid port `{port}`")))?;
+    let task = task(name, plan)?;
+    let role = find_role(plan, &task.role)?;
+    if role.port(label).is_none() {
+        let known = suggest::list(role.ports.iter().map(|port| port.label.as_str()));
+        return Err(wrong(format!("`{}` has no port `{label}`; it has {known}", role.name)));
+    }
+    Ok(Publish { address, port, task, label: label.to_owned() })
+}
+
+/// A task of the plan, by name; for a role with one instance the name of the role is enough.
+pub(super) fn task(word: &str, plan: &JobPlan) -> Result<TaskId> {
+    if let Some(role) = plan.role(word).filter(|role| role.instances == 1) {
+        return Ok(TaskId::new(&role.name, 0));
+    }
+    let task: TaskId = word.parse()?;
+    let role = find_role(plan, &task.role)?;
+    if task.index >= role.instances {
+        let last = role.instances - 1;
+        let message = format!("unknown task `{task}`: `{}` has {}", role.name, instances(role.instances));
+        return Err(Error::new(Kind::Config, message).help(format!("the last is `{}-{last}`", role.name)));
+    }
+    Ok(task)
+}
+
+fn instances(count: u32) -> String {
+    if count == 1 { "1 instance".to_owned() } else { format!("{count} instances") }
+}
+
+fn find_role<'a>(plan: &'a JobPlan, name: &str) -> Result<&'a RolePlan> {
+    plan.role(name).ok_or_else(|| {
+        let roles = || plan.roles.iter().map(|role| role.name.as_str());
+        let near = suggest::nearest(name, roles()).map(|near| format!("; did you mean `{near}`?"));
+        Error::new(Kind::Config, format!("unknown role `{name}`{}", near.unwrap_or_default()))
+            .help(format!("the job's roles are {}", suggest::list(roles())))
+    })
+}
