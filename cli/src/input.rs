@@ -36,15 +36,22 @@ pub(crate) const STDIN: &str = "<stdin>";
 impl Input {
     /// Reads the files of the arguments.
     pub(crate) fn read(args: &JobArgs) -> Result<Self, InputError> {
-        let mut sources = Sources::new();
         let path = job_path(args.job.as_deref())?;
-        let (directory, text) = if path == "-" {
-            (absolute(Utf8Path::new("."))?, read_stdin()?)
-        } else {
-            (directory_of(&path)?, read(&path)?)
-        };
-        let name = if path == "-" { Utf8PathBuf::from(STDIN) } else { path };
-        let job = sources.add(Source::new(name, text));
+        if path == "-" {
+            return Self::with_text(Source::new(STDIN, read_stdin()?), args);
+        }
+        let (directory, text) = (directory_of(&path)?, read(&path)?);
+        Self::with_files(directory, Source::new(path, text), args)
+    }
+
+    /// A job file that is no file, in the current directory, with the files of the arguments.
+    pub(crate) fn with_text(job: Source, args: &JobArgs) -> Result<Self, InputError> {
+        Self::with_files(absolute(Utf8Path::new("."))?, job, args)
+    }
+
+    fn with_files(directory: Utf8PathBuf, job: Source, args: &JobArgs) -> Result<Self, InputError> {
+        let mut sources = Sources::new();
+        let job = sources.add(job);
         let targets = match &args.targets {
             Some(path) => Some(path.clone()),
             None => find_targets(&directory).map(|path| shorten(&path)),

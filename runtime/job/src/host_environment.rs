@@ -54,13 +54,18 @@ const OTHER_DIRECTORY: &str = "start the job in another directory";
 /// The `PATH` of a user who passes none.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Directories that cannot be mounted: they are the container's own.
-const RESERVED_DIRECTORIES: [&str; 4] = ["/proc", "/sys", "/dev", "/etc/jobc"];
+/// Directories that cannot be mounted: files of the container's own are mounted in them.
+const RESERVED_DIRECTORIES: [&str; 4] = ["/proc", "/sys", "/dev", "/etc"];
 
 impl Caller {
     /// That of this process, whose working directory may be another by now.
     pub fn of_process(directory: Option<PathBuf>) -> Self {
         Self { directory, variables: std::env::vars_os().collect() }
+    }
+
+    /// Whether a virtual environment or a conda environment is active.
+    pub fn has_virtual_environment(&self) -> bool {
+        VirtualEnvironment::active(self).is_ok()
     }
 
     fn variable(&self, name: &str) -> Option<&OsString> {
@@ -178,12 +183,12 @@ impl HostEnvironment {
 
 /// Variables of a login session, of a terminal and of the place where a program runs: they mean nothing in a container.
 #[rustfmt::skip]
-const SESSION_VARIABLES: [&str; 38] = [
+const SESSION_VARIABLES: [&str; 42] = [
     "BASHOPTS", "DBUS_*", "DESKTOP_SESSION", "DISPLAY", "GPG_AGENT_INFO", "GPG_TTY", "HISTFILE", "HOST", "HOSTNAME",
     "ICEAUTHORITY", "INVOCATION_ID", "JOURNAL_STREAM", "KUBERNETES_*", "LD_PRELOAD", "LISTEN_*", "MAIL", "MANAGERPID",
     "NOTIFY_SOCKET", "OLDPWD", "PWD", "SESSION_MANAGER", "SHELLOPTS", "SHLVL", "SSH_*", "STY", "SYSTEMD_*", "TEMP",
-    "TMP", "TMPDIR", "TMUX", "TMUX_PANE", "VTE_VERSION", "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY", "XDG_*", "_",
-    "container",
+    "TMP", "TMPDIR", "TMUX", "TMUX_PANE", "VTE_VERSION", "WAYLAND_DISPLAY", "WINDOWID", "XAUTHORITY",
+    "XDG_CURRENT_DESKTOP", "XDG_RUNTIME_DIR", "XDG_SEAT*", "XDG_SESSION_*", "XDG_VTNR", "_", "container",
 ];
 
 /// Variables that a job sets from what it was given of the host.

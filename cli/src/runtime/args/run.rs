@@ -1,4 +1,4 @@
-//! `jobc run`: a job file, a built plan or an OCI bundle, on this host.
+//! `jobc run`: a job file, a built plan, an OCI bundle or a command, on this host.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use jobc_schema::target::GpuShare;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_gpu::inject::InjectionMethod;
 
+use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 
 #[derive(Debug, ClapArgs)]
@@ -131,6 +132,9 @@ pub(crate) struct RunArgs {
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,
+
+    #[command(flatten)]
+    pub command: CommandArgs,
 }
 
 /// When images are pulled from registries.

@@ -53,6 +53,8 @@ fn variables_by_name_and_by_pattern() {
         ("HF_TOKEN", "hf_abcdefgh"),
         ("PATH", "/opt/bin:/bin"),
         ("SSH_AUTH_SOCK", "/run/agent"),
+        ("XDG_RUNTIME_DIR", "/run/user/1000"),
+        ("XDG_CACHE_HOME", "/scratch"),
         ("JOBC_COLOR", "never"),
         ("CUDA_VISIBLE_DEVICES", "3"),
         ("BASH_FUNC_x%%", "() { :; }"),
@@ -69,7 +71,7 @@ fn variables_by_name_and_by_pattern() {
     let all = env(json!(["*"]));
     assert_eq!(
         all,
-        "set [\"PATH=/opt/bin:/bin\"], start in None, mount [], pass [\"HOME\", \"HF_HOME\", \"HF_TOKEN\"], redact [\"hf_abcdefgh\"]\n"
+        "set [\"PATH=/opt/bin:/bin\"], start in None, mount [], pass [\"HOME\", \"HF_HOME\", \"HF_TOKEN\", \"XDG_CACHE_HOME\"], redact [\"hf_abcdefgh\"]\n"
     );
     let missing = env(json!(["HOME", "WANDB_API_KEY"]));
     assert!(
@@ -85,7 +87,7 @@ fn the_working_directory_is_mounted_where_it_is() {
         cwd("/home/ada/train"),
         "set [], start in Some(\"/home/ada/train\"), mount [\"/home/ada/train\"], pass [], redact []\n"
     );
-    for reserved in ["/", "/proc/1", "/dev/shm"] {
+    for reserved in ["/", "/proc/1", "/dev/shm", "/etc"] {
         assert!(
             cwd(reserved)
                 .starts_with(&format!("`image.host.cwd`: cannot mount the working directory `{reserved}`"))

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use jobc_compiler::adjust::Adjustments;
 use jobc_compiler::compile::{build, plan};
 use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::source::Source;
 use jobc_gpu::{Host, Inventory};
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::ports;
@@ -19,14 +20,27 @@ use crate::input::{Input, InputError, STDIN};
 use crate::outcome::Outcome;
 use crate::report;
 use crate::runtime::args::run::RunArgs;
+use crate::runtime::commands::run::command::COMMAND;
+
+/// Where a job file comes from.
+pub(super) enum JobSource {
+    /// A path on the command line; none for that of the current directory.
+    File(Option<Utf8PathBuf>),
+    /// The text that a command stands for.
+    Text(String),
+}
 
 /// Compiles a job file; none if it has errors, which are printed.
 pub(super) fn compile(
     args: &RunArgs,
-    path: Option<Utf8PathBuf>,
+    from: JobSource,
     format: FormatArg,
     ledger: &Ledger,
 ) -> Result<Option<BuiltPlan>> {
+    let (path, text) = match from {
+        JobSource::File(path) => (path, None),
+        JobSource::Text(text) => (None, Some(Source::new(COMMAND, text))),
+    };
     let job = JobArgs {
         job: path,
         set: args.set.clone(),
@@ -39,7 +53,11 @@ pub(super) fn compile(
         locked: args.locked,
         gpu_injection: None,
     };
-    let mut input = Input::read(&job).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
+    let input = match text {
+        Some(text) => Input::with_text(text, &job),
+        None => Input::read(&job),
+    };
+    let mut input = input.map_err(|InputError(why)| Error::new(Kind::Config, why))?;
     let mut sink = Sink::new();
     let source = absolute(&input).into();
     let mut sources = std::mem::take(&mut input.sources);
@@ -80,8 +98,12 @@ pub(super) fn compile(
     }))
 }
 
-/// The job file as an absolute path; `<stdin>` for stdin.
+/// The job file as an absolute path; `<stdin>` or `<command>` where it is none.
 fn absolute(input: &Input) -> Utf8PathBuf {
     let name = input.sources.get(input.job).path();
-    if name == STDIN { name.to_owned() } else { input.directory.join(name.file_name().unwrap_or_default()) }
+    if name == STDIN || name == COMMAND {
+        name.to_owned()
+    } else {
+        input.directory.join(name.file_name().unwrap_or_default())
+    }
 }

@@ -154,7 +154,8 @@ fn print_steps(
     let submission = submit::submission(args, &job.plan, built, &images)?;
     submit::write_files(directory, &first_of_each_role(job), &submission)?;
     let secrets = Secrets::read(&job.plan, &submission.directory)?;
-    let environments = HostEnvironments::read(&job.plan, &Caller::of_process(submission.working_directory.clone()))?;
+    let environments =
+        HostEnvironments::read(&job.plan, &Caller::of_process(submission.working_directory.clone()))?;
     let of_job = provision::Job {
         directory,
         plan: &job.plan,
