@@ -54,7 +54,7 @@ pub(super) static FORMS: &[PatternForm] = &[
     ),
     text(
         r"^([A-Za-z_][A-Za-z0-9_]*\*?|\*)$",
-        "a name of environment variables",
+        "a variable name",
         "use letters, digits and `_`, not a digit first; `*` at the end stands for any rest, and alone for all",
     ),
     text(
