@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
 use crate::commands;
+use crate::completion;
 use crate::runtime::{self, RuntimeCommand};
 
 /// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
@@ -78,6 +79,7 @@ pub(crate) enum Command {
     /// codes and fields.
     Explain {
         /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        #[arg(add = completion::topics())]
         topic: Option<String>,
     },
     /// Show which fields each backend supports
@@ -85,7 +87,7 @@ pub(crate) enum Command {
     /// `--format json` adds the reasons.
     Backends {
         /// Use the settings of this target of `targets.yaml` [default: the built-in targets]
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = completion::targets())]
         target: Option<String>,
     },
     /// Convert an OpenPAI job to a job file
@@ -112,13 +114,14 @@ pub(crate) enum Command {
         #[arg(conflicts_with = "all")]
         command: Option<String>,
         /// Write the pages of all commands to this directory
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", add = completion::directories())]
         all: Option<Utf8PathBuf>,
     },
 }
 
 /// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
+    completion::answer(Args::full_command);
     let jobc = runtime::with_hidden_commands(Args::full_command(), overview::names());
     let matches = jobc.get_matches();
     if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
@@ -138,7 +141,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Runtime(command) => return runtime::run_command(command, format),
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
-        Command::Completions { shell } => commands::completions::run(*shell, Args::full_command()),
+        Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => {
             commands::man::run_all(directory.as_std_path(), Args::full_command())
         }

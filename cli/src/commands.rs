@@ -9,7 +9,6 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod lsp;
 pub(crate) mod man;
-#[cfg(target_os = "linux")]
 pub(crate) mod plan;
 pub(crate) mod schema;
 

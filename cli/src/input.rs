@@ -67,12 +67,6 @@ impl Input {
         Ok(Self { sources, directory, files, job, targets, params })
     }
 
-    /// The source that is the job file.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn job_source(&self) -> SourceId {
-        self.job
-    }
-
     /// The request to the compiler; `to_job` is the way from an output directory back to the job.
     pub(crate) fn request<'a>(
         &'a self,

@@ -53,7 +53,7 @@ def commands(program, path=()):
     listed = re.search(r"^Commands:\n((?:[ \n].*\n?)*)", text, re.M)
     seen = re.findall(r"^  ([a-z][a-z-]*)\b", listed[1] if listed else "", re.M)
     if not path:
-        # The program's own help groups its commands; its completions know every one.
+        # The program's own help groups its commands.
         seen = [name for name in re.findall(r"^  +([a-z][a-z-]+)  ", text, re.M)]
     for name in dict.fromkeys(seen):
         if name != "help":

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::format::{Field, Format, text};
 use super::kind::{Naming, words};
-use super::{Field, Format, text};
 
 /// The reference of a format: the top level first, then each type in the order in which a field names it.
 pub(crate) fn document(format: &'static Format) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Format, text};
+use super::format::{Format, text};
 
 /// How a type that has a definition is named.
 pub(super) enum Naming<'a, 'n> {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::format::{Field, is_placeholder};
 use super::kind::{Naming, limits, words};
-use super::{Field, is_placeholder};
 
 impl<'a> Field {
     /// Its type and limits: `Type: integer or expression; required; at least 0.`
@@ -30,7 +30,7 @@ pub(crate) fn page(field: &Field) -> String {
 }
 
 /// The fields one level below, by their names; of a map with names that the user chooses, those of its values.
-fn below(field: &Field) -> Vec<(String, &'static Field)> {
+pub(crate) fn below(field: &Field) -> Vec<(String, &'static Field)> {
     let inside = |other: &&'static Field| {
         let rest = other.path.strip_prefix(&field.path[..]);
         rest.is_some_and(|rest| match rest {

@@ -47,10 +47,10 @@ class Suite(Harness):
         if not PEERS.exists():
             self.skip("the peers' suites are not installed; `tests/runtime/peers/install` installs them")
 
-    def runtimes(self, directory):
-        """The runtimes to test by name, with their programs."""
+    def runtimes(self, directory, references=True):
+        """The runtimes to test by name, with their programs; without `references` only jobc, where `--runtime` names no other."""
         wanted = self.options.runtime
-        names = [wanted] if wanted in RUNTIMES else ["jobc"] if wanted else RUNTIMES
+        names = [wanted] if wanted in RUNTIMES else RUNTIMES if references and not wanted else ["jobc"]
         return {name: str(ours(directory) if name == "jobc" else self.tool(name)) for name in names}
 
     def is_expected(self, runtime, test, problems):

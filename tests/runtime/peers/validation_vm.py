@@ -53,9 +53,8 @@ def main():
         compile_profiles(suite, profiles, PROFILE)
         files = [vm / "dummy.ko", profiles, script, tests / "runtimetest", *tests.glob("rootfs-*.tar.gz"), *(tests / "programs" / name for name in PROGRAMS)]
         runtimes = {}
-        # The others only by `--runtime`: they use the same cgroups, and so run one after the other.
-        found = suite.runtimes(directory)
-        for name, program in found.items() if suite.options.runtime else [("jobc", found["jobc"])]:
+        # Others would use the same cgroups, and so run one after the other.
+        for name, program in suite.runtimes(directory, references=False).items():
             # Without debug information the virtual machine has a tenth to unpack.
             runtimes[name] = directory / "small" / name
             runtimes[name].parent.mkdir(exist_ok=True)

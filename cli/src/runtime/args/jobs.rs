@@ -7,6 +7,8 @@ use clap::{Args as ClapArgs, Subcommand};
 use super::duration::parse_duration;
 use super::format::OutputArgs;
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, tasks};
+use crate::runtime::completion::signals;
 
 /// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
@@ -64,6 +66,7 @@ pub(crate) struct PsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Show the tasks of this job: an ID such as `train.2`, or a job name for its newest run
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -72,6 +75,7 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -107,6 +111,7 @@ pub(crate) struct JobExecArgs {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
+        add = job_and_tasks(JobFilter::Running, TaskFilter::Running),
         value_name = "[JOB] [TASK] [--] COMMAND"
     )]
     pub words: Vec<String>,
@@ -120,8 +125,10 @@ pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest running job]
+    #[arg(add = jobs(JobFilter::Running))]
     pub job: Option<String>,
     /// Task such as `worker-0` [default: the only running task]
+    #[arg(add = tasks(TaskFilter::Running))]
     pub task: Option<String>,
 }
 
@@ -138,7 +145,7 @@ pub(crate) struct StopArgs {
     /// Job IDs such as `train.2`, or job names [default: the only running job]
     ///
     /// At a terminal, a job without a name is stopped only after a question.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -147,14 +154,14 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job IDs such as `train.2`, or job names [default: the newest running job, or else the newest job]
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KillArgs {
     /// Signal, by name or number
-    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL")]
+    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL", add = signals())]
     pub signal: String,
     /// Kill a supervisor that does not respond, and all processes of the job with it
     #[arg(long, conflicts_with_all = ["signal", "tasks"])]
@@ -162,9 +169,10 @@ pub(crate) struct KillArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
+    #[arg(add = jobs(JobFilter::Running))]
     pub job: String,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
-    #[arg(value_name = "TASK")]
+    #[arg(value_name = "TASK", add = tasks(TaskFilter::All))]
     pub tasks: Vec<String>,
 }
 
@@ -173,7 +181,7 @@ pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job IDs such as `train.2`, or job names for their newest runs
-    #[arg(required = true, value_name = "JOB")]
+    #[arg(required = true, value_name = "JOB", add = jobs(JobFilter::All))]
     pub jobs: Vec<String>,
 }
 

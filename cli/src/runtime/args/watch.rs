@@ -8,6 +8,7 @@ use jobc_job::time::Time;
 use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
 use crate::args::FormatArg;
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {
@@ -32,7 +33,7 @@ pub(crate) struct LogsArgs {
     ///
     /// A job is an ID such as `train.2`, or a job name for its newest run. A task is `worker-0`, or a role for all its
     /// tasks. Tasks without a job are those of the newest job.
-    #[arg(value_names = ["JOB", "TASK"], num_args = 0..)]
+    #[arg(value_names = ["JOB", "TASK"], num_args = 0.., add = job_and_tasks(JobFilter::All, TaskFilter::All))]
     pub words: Vec<String>,
 }
 
@@ -44,6 +45,7 @@ pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -55,7 +57,7 @@ pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job IDs such as `train.2`, or job names [default: all running jobs]
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -65,6 +67,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 

@@ -3,11 +3,16 @@
 //! It is made only from the job's files, so it can be written while the job runs, after it, and again. Charts are SVG
 //! in the page. The page has no script and forbids scripts, since it shows output of tasks.
 
+mod activity;
 mod chart;
 mod data;
+mod gpus;
 mod html;
 mod page;
 mod plots;
+mod provenance;
+mod selection;
+mod series;
 mod tables;
 mod timeline;
 

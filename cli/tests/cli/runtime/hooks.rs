@@ -30,9 +30,9 @@ fn run(hook: &Value, script: &str) -> Option<Run> {
 
 #[test]
 fn a_hook_gets_the_state_and_nothing_else() {
-    let script = "cat >/state; ls /proc/self/fd >/fds; env >/env; echo loud >&2";
+    let script = "cat >/hook-state; ls /proc/self/fd >/hook-fds; env >/hook-env; echo loud >&2";
     let hook = json!({"path": "/bin/sh", "args": ["sh", "-c", script], "env": ["MINE=1"]});
-    let Some(run) = run(&hook, "cat /state; echo; cat /fds /env") else { return };
+    let Some(run) = run(&hook, "cat /hook-state; echo; cat /hook-fds /hook-env") else { return };
     let run = run.exits(0).says("loud");
     let (state, rest) = run.out.split_once('\n').unwrap();
     let state: Value = serde_json::from_str(state).expect("the state is JSON");

@@ -31,6 +31,8 @@ pub(super) enum Unit {
     Bytes,
     BytesPerSecond,
     Percent,
+    /// Whole things, such as tasks.
+    Count,
 }
 
 /// Steps of time, in seconds.
@@ -56,7 +58,8 @@ impl Unit {
                 let steps = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
                 steps.into_iter().map(|step| step * unit).find(|&step| step >= least).unwrap_or(unit * 1024.0)
             }
-            Self::Cpus | Self::Percent => {
+            Self::Cpus | Self::Percent | Self::Count => {
+                let least = if self == Self::Count { least.max(1.0) } else { least };
                 let unit = 10_f64.powf(least.max(1e-3).log10().floor());
                 [1.0, 2.0, 5.0, 10.0]
                     .into_iter()
@@ -67,17 +70,31 @@ impl Unit {
         }
     }
 
-    /// The labels of an axis that ends at `to`, the first of them 0, with their text.
+    /// The labels of an axis that ends at `to`, the first of them 0, with their text. No two are equal.
     pub(super) fn ticks(self, to: f64, count: u32) -> Vec<(f64, String)> {
         let step = self.step(to, f64::from(count));
         let mut ticks = vec![];
         let mut number = 0_u32;
         while f64::from(number) * step <= to * 1.0001 && number <= count + 1 {
             let value = f64::from(number) * step;
-            ticks.push((value, self.format_value(value)));
+            ticks.push((value, self.format_tick(value, step)));
             number += 1;
         }
         ticks
+    }
+
+    /// A label, as exact as the distance to the next one requires.
+    fn format_tick(self, value: f64, step: f64) -> String {
+        match self {
+            _ if value == 0.0 => "0".to_owned(),
+            Self::Time if step >= 1.0 => exact_time(value),
+            Self::Time => format!("{value:.1} s"),
+            Self::Cpus if step < 0.1 => format!("{value:.2}"),
+            Self::Cpus if step < 1.0 => format!("{value:.1}"),
+            Self::Percent if step < 1.0 => format!("{value:.1} %"),
+            // Steps are whole, or halves of the unit.
+            _ => self.format_value(value).replace(".0 ", " "),
+        }
     }
 
     /// A value as text.
@@ -88,17 +105,39 @@ impl Unit {
         match self {
             _ if value == 0.0 => "0".to_owned(),
             Self::Time if value < 1.0 => format!("{value:.1} s"),
-            Self::Time if whole < 60 => format!("{whole} s"),
-            Self::Time if whole < 3600 && whole.is_multiple_of(60) => format!("{} min", whole / 60),
-            Self::Time if whole < 86_400 && whole.is_multiple_of(3600) => format!("{} h", whole / 3600),
             Self::Time => format_duration(Duration::from_secs(whole)),
             Self::Cpus if value < 1.0 => format!("{value:.2}"),
             Self::Cpus => format!("{value:.1}").trim_end_matches(".0").to_owned(),
             Self::Bytes => bytes(whole),
             Self::BytesPerSecond => format!("{}/s", bytes(whole)),
             Self::Percent => format!("{whole} %"),
+            Self::Count => whole.to_string(),
         }
     }
+}
+
+/// A label of an axis of time. One at the end of the axis stays within the drawing.
+pub(super) fn time_label(x: &Scale, value: f64, words: &str, y: f64) -> String {
+    let at = x.position(value);
+    #[allow(clippy::cast_precision_loss)] // a few characters
+    let half = words.chars().count() as f64 * 3.7;
+    let (class, at) = if at + half > x.last { ("tick end", x.last.max(at)) } else { ("tick mid", at) };
+    format!("<text x=\"{}\" y=\"{}\" class=\"{class}\">{words}</text>", format_number(at), format_number(y))
+}
+
+/// A whole number of seconds in all of its units: `1 min 30 s`, `1 d`.
+fn exact_time(seconds: f64) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    // no value is negative or that large
+    let mut rest = seconds.round() as u64;
+    let mut parts = vec![];
+    for (unit, name) in [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")] {
+        if rest >= unit {
+            parts.push(format!("{} {name}", rest / unit));
+            rest %= unit;
+        }
+    }
+    parts.join(" ")
 }
 
 /// A number as written in drawings, in tenths.
@@ -120,13 +159,36 @@ mod tests {
     fn axes_have_round_numbers() {
         check(Unit::Time, 3.2, &["0", "1 s", "2 s", "3 s"]);
         check(Unit::Time, 400.0, &["0", "2 min", "4 min", "6 min"]);
-        check(Unit::Time, 90_000.0, &["0", "6 h", "12 h", "18 h", "1 d 0 h"]);
-        check(Unit::Time, 400_000.0, &["0", "1 d 0 h", "2 d 0 h", "3 d 0 h", "4 d 0 h"]);
+        check(Unit::Time, 150.0, &["0", "30 s", "1 min", "1 min 30 s", "2 min", "2 min 30 s"]);
+        check(Unit::Time, 90_000.0, &["0", "6 h", "12 h", "18 h", "1 d"]);
+        check(Unit::Time, 400_000.0, &["0", "1 d", "2 d", "3 d", "4 d"]);
         check(Unit::Cpus, 0.04, &["0", "0.01", "0.02", "0.03", "0.04"]);
         check(Unit::Cpus, 16.0, &["0", "5", "10", "15"]);
-        check(Unit::Bytes, 1.5 * 1024.0 * 1024.0, &["0", "512 KiB", "1.0 MiB", "1.5 MiB"]);
+        check(Unit::Bytes, 1.5 * 1024.0 * 1024.0, &["0", "512 KiB", "1 MiB", "1.5 MiB"]);
+        check(Unit::Cpus, 1.1, &["0", "0.5", "1.0"]);
+        check(Unit::Count, 3.0, &["0", "1", "2", "3"]);
+        check(Unit::Count, 10_000.0, &["0", "2000", "4000", "6000", "8000", "10000"]);
         check(Unit::Percent, 100.0, &["0", "20 %", "40 %", "60 %", "80 %", "100 %"]);
         check(Unit::Bytes, 0.0, &["0"]);
+    }
+
+    #[test]
+    fn no_two_labels_are_equal() {
+        for unit in [Unit::Time, Unit::Cpus, Unit::Bytes, Unit::BytesPerSecond, Unit::Percent, Unit::Count] {
+            for power in 0..60 {
+                let to = 0.05 * 1.37_f64.powi(power);
+                for count in [4, 5, 9] {
+                    // A plot of percent has 100 of them.
+                    if unit == Unit::Percent && to < 1.0 {
+                        continue;
+                    }
+                    let labels: Vec<String> =
+                        unit.ticks(to, count).into_iter().map(|(_, label)| label).collect();
+                    let distinct: std::collections::BTreeSet<&String> = labels.iter().collect();
+                    assert_eq!(distinct.len(), labels.len(), "{unit:?} {to} {count}: {labels:?}");
+                }
+            }
+        }
     }
 
     #[test]

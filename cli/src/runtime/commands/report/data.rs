@@ -6,18 +6,29 @@ use jobc_job::directory::Directory;
 use jobc_job::event::{self, Event, Kind};
 use jobc_job::logs::{LineFilter, Reader, Stream};
 use jobc_job::metrics::{self, Sample};
+use jobc_job::origin::Origin;
 use jobc_job::record::{Record, TaskRecord};
 use jobc_job::time::Time;
+use jobc_schema::plan::JobPlan;
 use jobc_sys::id::TaskId;
+
+use super::selection;
 
 /// Number of last lines that are shown of each task.
 const TAIL_LINES: u64 = 40;
+
+/// Maximum number of tasks whose last lines are shown.
+pub(super) const MAX_LOGS: usize = 200;
 
 /// All that is known of a job.
 #[derive(Debug)]
 pub(super) struct ReportData {
     pub record: Record,
     pub events: Vec<Event>,
+    pub origin: Option<Origin>,
+    pub plan: Option<JobPlan>,
+    /// The text of the job file.
+    pub job_file: Option<String>,
     /// When attempts were created, and ready.
     attempt_events: BTreeMap<(TaskId, u32), AttemptEvents>,
     /// By task, in the order of sampling.
@@ -74,7 +85,9 @@ impl ReportData {
         for sample in metrics::read(directory) {
             samples.entry(sample.task.clone()).or_default().push(sample);
         }
-        let tasks: Vec<TaskId> = record.tasks.iter().map(|task| task.task.clone()).collect();
+        let now = Time::now();
+        let shown = selection::select(&record, MAX_LOGS, now);
+        let tasks: Vec<TaskId> = shown.tasks.iter().map(|task| task.task.clone()).collect();
         let logs = tasks.iter().map(|task| directory.logs(task));
         let mut reader = Reader::new(logs, LineFilter::default().tail(Some(TAIL_LINES)));
         let mut tails: BTreeMap<TaskId, Vec<LogLine>> = BTreeMap::new();
@@ -85,7 +98,18 @@ impl ReportData {
             Ok(())
         };
         while reader.read(&mut each).unwrap_or(false) {}
-        Self { record, events, attempt_events: seen, samples, tails, now: Time::now() }
+        let plan = std::fs::read(directory.plan_file()).ok();
+        Self {
+            events,
+            origin: Origin::read(directory),
+            plan: plan.and_then(|text| serde_json::from_slice(&text).ok()),
+            job_file: std::fs::read_to_string(directory.job_file()).ok(),
+            attempt_events: seen,
+            samples,
+            tails,
+            now,
+            record,
+        }
     }
 
     /// When the time line begins.
@@ -127,17 +151,5 @@ impl ReportData {
             reason: task.reason.as_deref(),
         });
         earlier.chain(last).collect()
-    }
-
-    /// The roles in the order of the plan, each with its tasks.
-    pub(super) fn roles(&self) -> Vec<(&str, Vec<&TaskRecord>)> {
-        let mut roles: Vec<(&str, Vec<&TaskRecord>)> = vec![];
-        for task in &self.record.tasks {
-            match roles.iter_mut().find(|(name, _)| *name == task.task.role) {
-                Some((_, tasks)) => tasks.push(task),
-                None => roles.push((&task.task.role, vec![task])),
-            }
-        }
-        roles
     }
 }

@@ -5,9 +5,9 @@ use jobc_job::time::Time;
 
 use super::super::jobs::format_duration;
 use super::super::ps::task_counts;
-use super::data::ReportData;
-use super::html::escape;
-use super::{plots, tables, timeline};
+use super::data::{MAX_LOGS, ReportData};
+use super::html::{escape, format_backticks};
+use super::{activity, gpus, plots, provenance, selection, tables, timeline};
 use crate::report::cpus;
 use crate::runtime::quantity::bytes;
 
@@ -19,29 +19,42 @@ const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inl
 
 /// The whole page.
 pub(super) fn page(facts: &ReportData) -> String {
-    let id = escape(&facts.record.id.to_string());
-    let mut out = format!(
+    let mut out = head(&facts.record.id.to_string());
+    out += &header(facts);
+    let mut section = |title: &str, content: String| {
+        if !content.is_empty() {
+            out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
+        }
+    };
+    let logs = selection::select(&facts.record, MAX_LOGS, facts.end());
+    section("Time line", activity::activity(facts) + &legend() + &timeline::timeline(facts, &logs));
+    section("GPUs", gpus::gpus(facts));
+    section("Resource use", plots::plots(facts));
+    section("Tasks", tables::tasks(facts, &logs));
+    section("Logs", tables::logs(facts, &logs));
+    section("Command, host and job file", provenance::provenance(facts));
+    section("Events", tables::events(facts));
+    let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
+    out + &foot(facts.now, until)
+}
+
+/// The beginning of a page up to its content.
+pub(super) fn head(title: &str) -> String {
+    let title = escape(title);
+    format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_SECURITY_POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{id} – jobc</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
-    );
-    out += &header(facts);
-    let mut section = |title: &str, content: String| {
-        out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
-    };
-    section("Time line", legend() + &timeline::timeline(facts));
-    section("Use", plots::plots(facts));
-    section("Tasks", tables::tasks(facts));
-    section("Logs", tables::logs(facts));
-    section("Events", tables::events(facts));
-    let moment = facts.now;
-    let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
-    out += &format!(
-        "<footer>Written by jobc {} on {moment}{until}.</footer>\n</body>\n</html>\n",
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – jobc</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    )
+}
+
+/// The end of a page.
+pub(super) fn foot(moment: Time, until: &str) -> String {
+    format!(
+        "</main>\n<footer>Written by jobc {} on {moment}{until}.</footer>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
-    );
-    out
+    )
 }
 
 fn header(facts: &ReportData) -> String {
@@ -65,7 +78,7 @@ fn header(facts: &ReportData) -> String {
     }
     out += "<ul class=\"known\">\n";
     for (name, value) in header_fields(record, facts) {
-        out += &format!("<li><small>{name}</small><br>{}</li>\n", escape(&value));
+        out += &format!("<li><small>{name}</small> <span>{}</span></li>\n", escape(&value));
     }
     out += "</ul>\n";
     if !record.notes.is_empty() {
@@ -102,37 +115,30 @@ fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, Stri
         ("Ran", ran),
         ("Attempt of the job", attempt),
         ("Claimed", Some(claimed.join(", ")).filter(|claimed| !claimed.is_empty())),
-        ("Network", Some(record.network.clone())),
-        ("Target", Some(record.target.clone())),
-        ("Source", Some(record.source.display().to_string())),
+        ("Limits not enforced", Some(unenforced(record)).filter(|names| !names.is_empty())),
+        ("Host", facts.origin.as_ref().map(|origin| origin.host.name.clone())),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Text with names in backticks as code.
-fn format_backticks(text: &str) -> String {
-    let mut out = String::new();
-    let parts: Vec<&str> = text.split('`').collect();
-    let is_paired = parts.len() % 2 == 1;
-    for (index, part) in parts.iter().enumerate() {
-        let part = escape(part);
-        out += &match index % 2 {
-            1 if is_paired => format!("<code>{part}</code>"),
-            1 => format!("`{part}"),
-            _ if index > 0 && !is_paired => format!("`{part}"),
-            _ => part,
-        };
-    }
-    out
+/// The limits of any task that nothing enforces, in the words of the job file.
+fn unenforced(record: &Record) -> String {
+    let names = [("cpu_millis", "CPU"), ("memory_bytes", "memory"), ("pids", "processes")];
+    let is_any = |key: &str| {
+        let mut limits = record.tasks.iter().flat_map(|task| &task.unenforced);
+        limits.any(|known| known == key)
+    };
+    let names = names.into_iter().filter(|(key, _)| is_any(key)).map(|(_, name)| name);
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn legend() -> String {
     let entries = [
-        ("held", "made"),
-        ("runs", "runs"),
-        ("good", "ended well"),
+        ("held", "created, waiting"),
+        ("runs", "running"),
+        ("good", "succeeded"),
         ("bad", "failed"),
-        ("still", "was ended"),
+        ("still", "stopped"),
     ];
     let entries = entries.map(|(class, words)| format!("<span><i class=\"{class}\"></i>{words}</span>"));
     format!("<p class=\"legend\">{}<span><i class=\"mark\"></i>ready</span></p>\n", entries.concat())

@@ -1,27 +1,29 @@
-//! Resource usage over time: one plot per role and measure, one line per task.
-
-use std::time::Duration;
+//! Resource usage over time: one plot per role and measure, one line per task, or a band for many tasks.
 
 use jobc_job::metrics::Sample;
 use jobc_job::record::TaskRecord;
-use jobc_job::time::Time;
 
 use super::chart::{Scale, Unit, format_number};
 use super::data::ReportData;
 use super::html::escape;
+use super::selection;
+use super::series::{Band, Series, ValueFn, downsample, float, rate};
 
-const WIDTH: f64 = 480.0;
-const HEIGHT: f64 = 170.0;
-const LEFT: f64 = 76.0;
-const RIGHT: f64 = 10.0;
+const WIDTH: f64 = 400.0;
+const HEIGHT: f64 = 184.0;
+const LEFT: f64 = 74.0;
+const RIGHT: f64 = 12.0;
 const TOP: f64 = 8.0;
-const BOTTOM: f64 = 22.0;
+const BOTTOM: f64 = 36.0;
 
-/// Maximum number of points of a plot, for any number of tasks and samples.
-const MAX_POINTS: usize = 20_000;
+/// Maximum number of lines of a plot, each with its own color and dashes; more become a band.
+const MAX_LINES: usize = 8;
 
-/// Samples within this time are merged.
-const MIN_INTERVAL: Duration = Duration::from_millis(200);
+/// Maximum number of points of all plots.
+const MAX_POINTS: usize = 60_000;
+
+/// Maximum number of roles with plots.
+const MAX_ROLES: usize = 24;
 
 /// A measure that is drawn.
 struct Measure {
@@ -59,7 +61,7 @@ const MEASURES: [Measure; 6] = [
         of: |sample, before| rate(sample, before, |sample| sample.usage.written_bytes),
     },
     Measure {
-        title: "GPUs busy",
+        title: "GPU utilization",
         unit: Unit::Percent,
         limit: None,
         of: |sample, _| {
@@ -69,7 +71,7 @@ const MEASURES: [Measure; 6] = [
         },
     },
     Measure {
-        title: "Memory of GPUs",
+        title: "GPU memory",
         unit: Unit::Bytes,
         limit: None,
         of: |sample, _| {
@@ -79,106 +81,174 @@ const MEASURES: [Measure; 6] = [
     },
 ];
 
-fn rate(sample: &Sample, before: &Sample, of: fn(&Sample) -> Option<u64>) -> Option<f64> {
-    let seconds = sample.time.since(before.time).as_secs_f64();
-    let more = of(sample)?.checked_sub(of(before)?)?;
-    (seconds > 0.0).then(|| float(more) / seconds)
-}
-
-#[allow(clippy::cast_precision_loss)] // a drawing has a thousand places
-fn float(number: u64) -> f64 {
-    number as f64
-}
-
-/// The line of a task: its points in seconds and values, one piece per attempt.
-struct Series<'a> {
-    task: &'a TaskRecord,
-    pieces: Vec<Vec<(f64, f64)>>,
+/// The limit of a measure.
+#[derive(Clone, Copy, Debug)]
+struct Limit {
+    value: f64,
+    is_enforced: bool,
 }
 
 /// The plots of all roles.
 pub(super) fn plots(facts: &ReportData) -> String {
+    let roles = selection::by_role(&facts.record);
     let mut out = String::new();
-    for (role, tasks) in facts.roles() {
-        let drawings: String = MEASURES.iter().filter_map(|measure| plot(facts, &tasks, measure)).collect();
+    if facts.samples.values().flatten().any(|sample| sample.from_processes) {
+        out += "<p class=\"none\">No cgroup counts all of this: CPU time, memory and disks are sums over the processes of a \
+                task, and peaks between two samples may be missing.</p>\n";
+    }
+    let points = MAX_POINTS / (roles.len().min(MAX_ROLES) * MEASURES.len()).max(1);
+    for (role, tasks) in roles.iter().take(MAX_ROLES) {
+        let drawings: String =
+            MEASURES.iter().filter_map(|measure| plot(facts, role, tasks, measure, points)).collect();
         let count =
             if tasks.len() == 1 { String::new() } else { format!(" <small>{} tasks</small>", tasks.len()) };
         out += &format!("<h3>{}{count}</h3>\n", escape(role));
         if drawings.is_empty() {
-            out += "<p class=\"none\">No samples. The resource usage of tasks with cgroups is sampled once per second.</p>\n";
+            out += "<p class=\"none\">No samples: nothing of this role has run, or only for a moment.</p>\n";
         } else {
             out += &format!("<div class=\"plots\">\n{drawings}</div>\n");
         }
+    }
+    match roles.len().saturating_sub(MAX_ROLES) {
+        0 => {}
+        1 => out += "<p class=\"none\">1 more role has no plots here.</p>\n",
+        more => out += &format!("<p class=\"none\">{more} more roles have no plots here.</p>\n"),
     }
     out
 }
 
 /// A plot; none if there is nothing to draw.
-fn plot(facts: &ReportData, tasks: &[&TaskRecord], measure: &Measure) -> Option<String> {
-    let mut series: Vec<Series<'_>> = tasks
+fn plot(
+    facts: &ReportData,
+    role: &str,
+    tasks: &[&TaskRecord],
+    measure: &Measure,
+    points: usize,
+) -> Option<String> {
+    let value: &ValueFn = &measure.of;
+    let series: Vec<Series> = tasks
         .iter()
-        .map(|task| of_task(facts, task, measure))
+        .map(|task| Series::of_task(facts, task, value))
         .filter(|series| !series.pieces.is_empty())
         .collect();
-    let values = series.iter().flat_map(|series| series.pieces.iter().flatten().map(|(_, value)| *value));
-    let maximum = values.fold(0.0, f64::max);
+    let maximum = series.iter().map(Series::peak).fold(0.0, f64::max);
     // Without samples, or with values of only 0, there is no plot.
     if series.is_empty() || maximum == 0.0 && measure.limit.is_none() {
         return None;
     }
-    let limit = measure.limit.and_then(|name| tasks.iter().filter_map(|task| task.limits.get(name)).max());
-    let limit =
-        limit.map(|&limit| if measure.unit == Unit::Cpus { float(limit) / 1000.0 } else { float(limit) });
-    // A limit far above the values would flatten the lines.
-    let near = limit.filter(|&limit| maximum * 5.0 >= limit);
-    let top = (maximum * 1.05).max(near.unwrap_or(0.0) * 1.05).max(if measure.unit == Unit::Cpus {
-        0.05
-    } else {
-        1024.0
+    let of_tasks = measure.limit.and_then(|name| {
+        let value = float(*tasks.iter().filter_map(|task| task.limits.get(name)).max()?);
+        let is_enforced = !tasks.iter().any(|task| task.unenforced.iter().any(|known| known == name));
+        Some(Limit { value: if measure.unit == Unit::Cpus { value / 1000.0 } else { value }, is_enforced })
     });
-    let top = if measure.unit == Unit::Percent { 100.0 } else { top };
+    let highest = measure.unit.format_value(maximum);
+    let name = match tasks {
+        [task] => format!("{} of {}, highest {highest}", measure.title, task.task),
+        _ => format!("{} of the {} tasks of {role}, highest {highest}", measure.title, series.len()),
+    };
     let whole = facts.end().since(facts.begin()).as_secs_f64().max(0.001);
+    Some(figure(
+        &Figure { title: measure.title, name: &name, unit: measure.unit, limit: of_tasks, whole, points },
+        &series,
+    ))
+}
+
+/// What a plot shows besides its lines.
+struct Figure<'a> {
+    title: &'a str,
+    /// For screen readers.
+    name: &'a str,
+    unit: Unit,
+    limit: Option<Limit>,
+    /// Seconds of the axis.
+    whole: f64,
+    /// Maximum number of points.
+    points: usize,
+}
+
+fn figure(shown: &Figure<'_>, series: &[Series]) -> String {
+    let &Figure { title, name, unit, limit, whole, points } = shown;
+    let maximum = series.iter().map(Series::peak).fold(0.0, f64::max);
+    // A limit far above the values would flatten the lines.
+    let near = limit.filter(|limit| maximum * 5.0 >= limit.value);
+    let smallest = if unit == Unit::Cpus { 0.05 } else { 1024.0 };
+    let top = (maximum * 1.05).max(near.map_or(0.0, |limit| limit.value * 1.05)).max(smallest);
+    let top = if unit == Unit::Percent { 100.0 } else { top };
     let x = Scale { to: whole, first: LEFT, last: WIDTH - RIGHT };
     let y = Scale { to: top, first: HEIGHT - BOTTOM, last: TOP };
     let mut out = format!(
-        "<figure><figcaption>{}{}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        measure.title,
-        limit
-            .map(|limit| format!(" <small>limit {}</small>", measure.unit.format_value(limit)))
-            .unwrap_or_default(),
-        measure.title
+        "<figure><figcaption>{title}</figcaption>\n<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
+        escape(name)
     );
-    out += &axes(&x, &y, measure.unit);
+    out += &axes(&x, &y, unit);
     if let Some(limit) = near {
-        let at = format_number(y.position(limit));
+        let at = format_number(y.position(limit.value));
+        let class = if limit.is_enforced { "limit" } else { "limit unenforced" };
         out += &format!(
-            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" class=\"limit\"/>",
+            "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{at}\" y2=\"{at}\" class=\"{class}\"/>",
             WIDTH - RIGHT
         );
     }
-    let buckets = (MAX_POINTS / series.len()).clamp(20, 400);
-    let faint = if series.len() > 12 { " faint" } else { "" };
-    for (index, series) in series.iter_mut().enumerate() {
-        let maximum = series.pieces.iter().flatten().map(|(_, value)| *value).fold(0.0, f64::max);
-        let title = escape(&format!("{}: peak {}", series.task.task, measure.unit.format_value(maximum)));
-        out += &format!("<g class=\"line c{}{faint}\"><title>{title}</title>", index % 8);
-        for piece in &series.pieces {
-            let points: Vec<String> = downsample(piece, whole, buckets)
-                .into_iter()
-                .map(|(second, value)| {
-                    format!("{},{}", format_number(x.position(second)), format_number(y.position(value)))
-                })
-                .collect();
-            out += &format!("<polyline points=\"{}\"/>", points.join(" "));
+    let mut legend = String::new();
+    if series.len() > MAX_LINES {
+        let band = Band::of(series, whole);
+        out += &draw_band(&band, &x, &y);
+        legend += &format!("<span><i class=\"band\"></i>lowest to highest of {} tasks</span>", series.len());
+        legend += "<span><i class=\"line0\"></i>median</span>";
+    } else {
+        let buckets = (points / series.len().max(1)).clamp(20, 400);
+        for (index, series) in series.iter().enumerate() {
+            out += &draw_line(series, index, unit, (&x, &y), buckets);
+            legend += &format!("<span><i class=\"line{index}\"></i>{}</span>", escape(&series.name));
         }
-        out += "</g>";
     }
-    Some(out + "</svg></figure>\n")
+    if let Some(limit) = limit {
+        let value = unit.format_value(limit.value);
+        let class = if limit.is_enforced { "limit" } else { "limit unenforced" };
+        let swatch = if near.is_some() { format!("<i class=\"{class}\"></i>") } else { String::new() };
+        let not_enforced = if limit.is_enforced { "" } else { ", not enforced" };
+        legend += &format!("<span>{swatch}limit {value}{not_enforced}</span>");
+    }
+    format!("{out}</svg>\n<p class=\"legend\">{legend}</p></figure>\n")
 }
 
+/// A line, with the task and its peak as the tooltip.
+fn draw_line(series: &Series, index: usize, unit: Unit, (x, y): (&Scale, &Scale), buckets: usize) -> String {
+    let title = format!("{}: peak {}", series.name, unit.format_value(series.peak()));
+    let mut out = format!("<g class=\"line c{index}\"><title>{}</title>", escape(&title));
+    for piece in &series.pieces {
+        let points = downsample(piece, x.to, buckets).into_iter().map(|point| place(x, y, point));
+        out += &format!("<polyline points=\"{}\"/>", points.collect::<Vec<_>>().join(" "));
+    }
+    out + "</g>"
+}
+
+/// The area between the lowest and the highest value, and the median.
+fn draw_band(band: &Band, x: &Scale, y: &Scale) -> String {
+    let mut out = String::new();
+    // Where no task runs in between, there is a gap.
+    let step = x.to / 100.0;
+    for piece in band.moments.chunk_by(|a, b| b.0 - a.0 < step) {
+        let points = |of: usize| piece.iter().map(move |(second, values)| place(x, y, (*second, values[of])));
+        let area: Vec<String> = points(2).chain(points(0).rev()).collect();
+        let median: Vec<String> = points(1).collect();
+        out += &format!(
+            "<polygon points=\"{}\" class=\"band\"/><g class=\"line c0\"><title>median</title><polyline points=\"{}\"/></g>",
+            area.join(" "),
+            median.join(" ")
+        );
+    }
+    out
+}
+
+fn place(x: &Scale, y: &Scale, (second, value): (f64, f64)) -> String {
+    format!("{},{}", format_number(x.position(second)), format_number(y.position(value)))
+}
+
+/// Both axes with their labels, and the title of the one of time.
 fn axes(x: &Scale, y: &Scale, unit: Unit) -> String {
     let mut out = String::new();
-    for (value, words) in unit.ticks(y.to, 4) {
+    for (value, words) in unit.ticks(y.to, 5) {
         let at = y.position(value);
         out += &format!(
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{}\" y2=\"{}\" class=\"grid\"/><text x=\"{}\" y=\"{}\" class=\"tick end\">{words}</text>",
@@ -189,95 +259,12 @@ fn axes(x: &Scale, y: &Scale, unit: Unit) -> String {
             format_number(at + 4.0)
         );
     }
-    for (value, words) in Unit::Time.ticks(x.to, 5) {
-        out += &format!(
-            "<text x=\"{}\" y=\"{}\" class=\"tick mid\">{words}</text>",
-            format_number(x.position(value)),
-            HEIGHT - 6.0
-        );
+    for (value, words) in Unit::Time.ticks(x.to, 4) {
+        out += &super::chart::time_label(x, value, &words, y.first + 15.0);
     }
-    out
-}
-
-/// The line of a task. A value for the time between two samples is a step.
-fn of_task<'a>(facts: &ReportData, task: &'a TaskRecord, measure: &Measure) -> Series<'a> {
-    let samples = facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default();
-    let second = |time: Time| time.since(facts.begin()).as_secs_f64();
-    let mut pieces = vec![];
-    for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
-        let mut points = vec![];
-        let mut before = &attempt[0];
-        for (index, sample) in attempt.iter().enumerate().skip(1) {
-            // The last sample of an attempt may come right after another, and a rate over such a short time is useless.
-            if sample.time.since(before.time) < MIN_INTERVAL && index > 1 {
-                continue;
-            }
-            if let Some(value) = (measure.of)(sample, before) {
-                points.extend([(second(before.time), value), (second(sample.time), value)]);
-            }
-            before = sample;
-        }
-        // An attempt that ended before its second sample used the amount of the first, in the time since its start.
-        if let [only] = attempt
-            && let Some(first) = first_sample(facts, task, only)
-            && let Some(value) = (measure.of)(only, &first)
-        {
-            points.extend([(second(first.time), value), (second(only.time), value)]);
-        }
-        if !points.is_empty() {
-            pieces.push(points);
-        }
-    }
-    Series { task, pieces }
-}
-
-/// A sample at the start of an attempt: nothing was used yet.
-fn first_sample(facts: &ReportData, task: &TaskRecord, sample: &Sample) -> Option<Sample> {
-    let attempts = facts.attempts(task);
-    let started = attempts.iter().find(|attempt| attempt.number == sample.attempt)?.started?;
-    let zero = |value: Option<u64>| value.map(|_| 0);
-    let mut first = Sample { time: started, ..sample.clone() };
-    first.usage.cpu_usec = zero(first.usage.cpu_usec);
-    first.usage.read_bytes = zero(first.usage.read_bytes);
-    first.usage.written_bytes = zero(first.usage.written_bytes);
-    Some(first)
-}
-
-/// The points that fit in a plot: of each interval the minimum and the maximum, in their order.
-fn downsample(points: &[(f64, f64)], whole: f64, buckets: usize) -> Vec<(f64, f64)> {
-    if points.len() <= buckets {
-        return points.to_vec();
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-    // a bucket's number, at most 400
-    let bucket = |point: &(f64, f64)| (point.0 / whole * (buckets as f64 / 2.0)) as usize;
-    let mut out = vec![];
-    for chunk in points.chunk_by(|a, b| bucket(a) == bucket(b)) {
-        let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
-        let (Some(low), Some(high)) = (chunk.iter().min_by(by_value), chunk.iter().max_by(by_value)) else {
-            continue;
-        };
-        match low.0.total_cmp(&high.0) {
-            std::cmp::Ordering::Less => out.extend([*low, *high]),
-            std::cmp::Ordering::Greater => out.extend([*high, *low]),
-            std::cmp::Ordering::Equal => out.push(*high),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn peaks_survive_thinning() {
-        let points: Vec<(f64, f64)> =
-            (0..10_000).map(|index| (f64::from(index), if index == 7_777 { 50.0 } else { 1.0 })).collect();
-        let thin = downsample(&points, 10_000.0, 100);
-        assert!(thin.len() <= 110, "{}", thin.len());
-        assert!(thin.contains(&(7_777.0, 50.0)));
-        assert!(thin.is_sorted_by(|a, b| a.0 <= b.0));
-        assert_eq!(downsample(&points[..50], 10_000.0, 100), points[..50]);
-    }
+    out + &format!(
+        "<text x=\"{}\" y=\"{}\" class=\"tick mid\">time since submission</text>",
+        format_number(f64::midpoint(x.first, x.last)),
+        HEIGHT - 5.0
+    )
 }

@@ -9,8 +9,13 @@ use jobc_job::record::{TaskRecord, TaskState};
 use super::super::follow::event_text;
 use super::super::jobs::format_duration;
 use super::data::{LogLine, ReportData};
-use super::html::{anchor, escape, render_terminal_line};
+use super::html::{Cell, anchor, escape, render_terminal_line, table};
+use super::selection::{self, Selection};
+use crate::report::cpus;
 use crate::runtime::quantity::bytes;
+
+/// Maximum number of tasks in the table.
+const MAX_TASKS: usize = 1000;
 
 /// Maximum number of events.
 const MAX_EVENTS: usize = 2000;
@@ -18,11 +23,14 @@ const MAX_EVENTS: usize = 2000;
 /// Maximum number of characters of a line.
 const MAX_LINE_CHARS: usize = 1000;
 
+/// Maximum number of characters of all logs.
+const MAX_LOG_CHARS: usize = 600_000;
+
 /// Maximum number of logs of failed tasks that are unfolded.
 const MAX_UNFOLDED_LOGS: usize = 4;
 
-/// The tasks: how each ended, and its total resource usage.
-pub(super) fn tasks(facts: &ReportData) -> String {
+/// The tasks: how each ended, and its total resource usage. Names of tasks that are in `logs` link there.
+pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
     let headings = [
         "Task",
         "State",
@@ -31,44 +39,59 @@ pub(super) fn tasks(facts: &ReportData) -> String {
         "Why",
         "Ran",
         "CPU time",
+        "CPU limit",
         "Peak memory",
-        "Limit",
+        "Memory limit",
         "Read",
         "Written",
+        "GPUs",
     ];
-    let mut out = String::from("<div class=\"wide\"><table>\n<thead><tr>");
-    out.extend(headings.map(|heading| format!("<th>{heading}</th>")));
-    out += "</tr></thead>\n<tbody>\n";
-    for task in &facts.record.tasks {
-        let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
-        let shown = |amount: Option<u64>| amount.map(bytes).unwrap_or_default();
-        let ran = facts.attempts(task).last().and_then(|attempt| {
-            let end = attempt.ended.unwrap_or_else(|| facts.end());
-            Some(format_duration(end.since(attempt.started?)))
-        });
-        let memory = shown(used.memory) + &used.reached();
-        let cells = [
-            (String::new(), task.attempt.to_string()),
-            (String::new(), task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
-            (" class=\"text\"".to_owned(), why(task)),
-            (String::new(), ran.unwrap_or_default()),
-            (String::new(), used.cpu.map(format_duration).unwrap_or_default()),
-            (String::new(), memory),
-            (String::new(), shown(task.limits.get("memory_bytes").copied())),
-            (String::new(), shown(used.read)),
-            (String::new(), shown(used.written)),
-        ];
-        let name = escape(&task.task.to_string());
-        let state = task.state.as_str();
-        out += &format!(
-            "<tr><td class=\"text\"><a href=\"#{}\">{name}</a></td><td class=\"text\"><span class=\"state {}\">{state}</span></td>",
-            anchor(&task.task),
-            color(task.state)
-        );
-        out.extend(cells.map(|(class, text)| format!("<td{class}>{}</td>", escape(&text))));
-        out += "</tr>\n";
-    }
-    out + "</tbody></table></div>\n"
+    let shown = selection::select(&facts.record, MAX_TASKS, facts.end());
+    let rows: Vec<Vec<Cell>> =
+        shown.tasks.iter().map(|task| row(facts, task, selection::has(logs, &task.task))).collect();
+    table("Tasks", &headings, &rows) + &selection::left_out(&facts.record, shown.left_out)
+}
+
+fn row(facts: &ReportData, task: &TaskRecord, has_log: bool) -> Vec<Cell> {
+    let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
+    let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
+    let ran = facts.attempts(task).last().and_then(|attempt| {
+        let end = attempt.ended.unwrap_or_else(|| facts.end());
+        Some(format_duration(end.since(attempt.started?)))
+    });
+    let limit = |name: &str, words: fn(u64) -> String| {
+        let Some(limit) = task.limits.get(name) else { return Cell::default() };
+        let is_enforced = !task.unenforced.iter().any(|known| known == name);
+        let mark = if is_enforced { "" } else { " <span class=\"unenforced\">not enforced</span>" };
+        Cell::number_html(escape(&words(*limit)) + mark)
+    };
+    let name = escape(&task.task.to_string());
+    let name = if has_log { format!("<a href=\"#{}\">{name}</a>", anchor(&task.task)) } else { name };
+    let state = task.state.as_str();
+    vec![
+        Cell::number_html(name),
+        Cell::html(format!("<span class=\"state {}\">{state}</span>", color(task.state))),
+        Cell::number(&task.attempt.to_string()),
+        Cell::number(&task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
+        Cell::text(&why(task)),
+        Cell::number(&ran.unwrap_or_default()),
+        Cell::number(&used.cpu.map(format_duration).unwrap_or_default()),
+        limit("cpu_millis", cpus),
+        Cell::number(&(used.memory.map(bytes).unwrap_or_default() + &used.reached())),
+        limit("memory_bytes", bytes),
+        amount(used.read),
+        amount(used.written),
+        Cell::text(&gpus(facts, task)),
+    ]
+}
+
+/// The numbers of a task's GPUs, or their names where the numbers are not known.
+fn gpus(facts: &ReportData, task: &TaskRecord) -> String {
+    let known = facts.origin.as_ref().map(|origin| &origin.host.gpus[..]).unwrap_or_default();
+    let number = |name: &String| known.iter().find(|gpu| gpu.name == *name).map(|gpu| gpu.number.clone());
+    let numbers: Vec<String> =
+        task.gpus.iter().map(|name| number(name).unwrap_or_else(|| name.clone())).collect();
+    numbers.join(", ")
 }
 
 /// The resource usage of a task in all its attempts.
@@ -135,60 +158,69 @@ fn color(state: TaskState) -> &'static str {
 }
 
 /// The last lines of each task; those of failed tasks are unfolded.
-pub(super) fn logs(facts: &ReportData) -> String {
+pub(super) fn logs(facts: &ReportData, shown: &Selection<'_>) -> String {
     let mut out = String::new();
     let mut unfolded = 0;
     let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
-    for task in &facts.record.tasks {
+    // Each task has the same share, so that a loud one leaves room for the others.
+    let most_chars = (MAX_LOG_CHARS / shown.tasks.len().max(1)).clamp(2000, 40_000);
+    for task in &shown.tasks {
         let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
         let wanted =
             decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
         let open = wanted && unfolded < MAX_UNFOLDED_LOGS && !lines.is_empty();
         unfolded += usize::from(open);
-        out += &log(task, lines, open);
+        out += &log(task, lines, open, most_chars);
     }
-    out
+    out + &selection::left_out(&facts.record, shown.left_out)
 }
 
-fn log(task: &TaskRecord, lines: &[LogLine], open: bool) -> String {
-    let open = if open { " open" } else { "" };
-    let count = match lines.len() {
-        0 => "nothing".to_owned(),
-        1 => "1 line".to_owned(),
-        count => format!("last {count} lines"),
-    };
-    let mut out = format!(
-        "<details id=\"{}\"{open}><summary>{} <small>{count}</small></summary>\n<div class=\"log\">",
-        anchor(&task.task),
-        escape(&task.task.to_string())
-    );
-    for line in lines {
+fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> String {
+    let mut shown = vec![];
+    let mut left = most_chars;
+    for line in lines.iter().rev() {
+        let text = render_terminal_line(&line.text);
+        let cut: String = text.chars().take(MAX_LINE_CHARS.min(left)).collect();
+        let more = if cut.len() < text.len() || line.continues { "…" } else { "" };
+        left = left.saturating_sub(cut.chars().count() + 1);
         let class = match line.stream {
             Stream::Stdout => "",
             Stream::Stderr => " class=\"err\"",
             Stream::Jobc => " class=\"note\"",
         };
-        let text = render_terminal_line(&line.text);
-        let cut: String = text.chars().take(MAX_LINE_CHARS).collect();
-        let more = if cut.len() < text.len() || line.continues { "…" } else { "" };
         let time = line.time.get(11..23).unwrap_or_default();
-        out += &format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut));
+        shown.push(format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut)));
+        if left == 0 {
+            break;
+        }
     }
-    out + "</div></details>\n"
+    shown.reverse();
+    let open = if open { " open" } else { "" };
+    let count = match shown.len() {
+        0 => "nothing".to_owned(),
+        1 if lines.len() == 1 => "1 line".to_owned(),
+        count => format!("last {count} lines"),
+    };
+    format!(
+        "<details id=\"{}\"{open}><summary>{} <small>{count}</small></summary>\n<div class=\"log\">{}</div></details>\n",
+        anchor(&task.task),
+        escape(&task.task.to_string()),
+        shown.concat()
+    )
 }
 
 /// The events, in order; the middle is left out if there are too many.
 pub(super) fn events(facts: &ReportData) -> String {
     let all = &facts.events;
+    if all.is_empty() {
+        return String::new();
+    }
     let left_out = all.len().saturating_sub(MAX_EVENTS);
-    let mut out = format!(
-        "<details><summary>{} events</summary>\n<div class=\"wide\"><table>\n<thead><tr><th>Time</th><th>Task</th><th>Event</th><th>What</th></tr></thead>\n<tbody>\n",
-        all.len()
-    );
+    let mut rows = vec![];
     for (index, event) in all.iter().enumerate() {
         if left_out > 0 && index == MAX_EVENTS / 2 {
-            out +=
-                &format!("<tr><td class=\"text\" colspan=\"4\">{left_out} events are left out</td></tr>\n");
+            let words = format!("{left_out} events are left out; `jobc events` prints all");
+            rows.push(vec![Cell::default(), Cell::default(), Cell::default(), Cell::text(&words)]);
         }
         if left_out > 0 && (MAX_EVENTS / 2..MAX_EVENTS / 2 + left_out).contains(&index) {
             continue;
@@ -199,10 +231,14 @@ pub(super) fn events(facts: &ReportData) -> String {
             event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
         let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
         let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
-        let cells = [event.time.to_string(), task, kind.as_str().unwrap_or_default().to_owned(), words];
-        out += "<tr>";
-        out.extend(cells.map(|cell| format!("<td class=\"text\">{}</td>", escape(&cell))));
-        out += "</tr>\n";
+        rows.push(vec![
+            Cell::number(&event.time.to_string()),
+            Cell::number(&task),
+            Cell::number(kind.as_str().unwrap_or_default()),
+            Cell::text(&words),
+        ]);
     }
-    out + "</tbody></table></div></details>\n"
+    let events = if all.len() == 1 { "1 event".to_owned() } else { format!("{} events", all.len()) };
+    let table = table("Events", &["Time", "Task", "Event", "Details"], &rows);
+    format!("<details><summary>{events}</summary>\n{table}</details>\n")
 }

@@ -92,7 +92,7 @@ pub(super) fn compile(
     Ok(Some(BuiltPlan {
         jobs: jobs.collect(),
         source,
-        job_file: Some(sources.get(input.job_source()).text().to_owned()),
+        job_file: Some(sources.get(input.job).text().to_owned()),
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))
