@@ -127,8 +127,9 @@ impl HostEnvironment {
         let directory = directory.ok_or_else(|| {
             Error::new(Kind::Config, "the working directory has been removed").help(OTHER_DIRECTORY)
         })?;
-        let reserved = |place: &&str| directory.starts_with(place);
-        if directory == Path::new("/") || RESERVED_DIRECTORIES.iter().any(|place| reserved(&place)) {
+        if directory == Path::new("/")
+            || RESERVED_DIRECTORIES.iter().any(|place| directory.starts_with(place))
+        {
             let message = format!("cannot mount the working directory `{}`", directory.display());
             return Err(Error::new(Kind::Config, message).help(OTHER_DIRECTORY));
         }

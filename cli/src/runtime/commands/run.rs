@@ -157,9 +157,12 @@ const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
     ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
 ];
 
+/// An option of a command and whether it is given.
+type CommandOptionCheck = (&'static str, fn(&CommandArgs) -> bool);
+
 /// Options that stand for fields of the job file that a command does not have.
 #[rustfmt::skip]
-const COMMAND_OPTIONS: [(&str, fn(&CommandArgs) -> bool); 8] = [
+const COMMAND_OPTIONS: [CommandOptionCheck; 8] = [
     ("--gpus", |args| args.gpus.is_some()), ("--cpus", |args| args.cpus.is_some()),
     ("--memory", |args| args.memory.is_some()), ("--shm", |args| args.shm.is_some()),
     ("--timeout", |args| args.timeout.is_some()), ("--env", |args| !args.env.is_empty()),
