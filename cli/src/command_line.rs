@@ -71,6 +71,11 @@ pub(crate) enum Command {
         /// Schema to print
         #[arg(value_enum, default_value_t = SchemaArg::Job)]
         name: SchemaArg,
+        /// Print the path of a file with the schema, for the settings of an editor
+        ///
+        /// It is the file that a package has installed, or a copy in `~/.local/share/jobc/schemas`.
+        #[arg(long)]
+        path: bool,
     },
     /// Explain a diagnostic code or a field, or list all codes
     ///
@@ -134,7 +139,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Build(build) => commands::build::run(build, format),
         Command::Check(check) => commands::check::run(check, format),
         Command::Plan(plan) => commands::plan::run(plan),
-        Command::Schema { name } => commands::schema::run(*name),
+        Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
         Command::Import(import) => commands::import::run(import, format),

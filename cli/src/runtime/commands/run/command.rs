@@ -10,7 +10,8 @@ use jobc_schema::Bytes;
 use jobc_sys::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
 
-use crate::commands::SCHEMA_URL;
+use crate::args::SchemaArg;
+use crate::commands::schema::modeline;
 use crate::input::reason;
 use crate::runtime::args::run_command::{CommandArgs, MAX_JOB_NAME, Variable};
 
@@ -46,7 +47,8 @@ pub(super) fn job_file(args: &CommandArgs, caller: &Caller) -> String {
     }
     role["run"] = args.command.iter().map(|word| literal(word)).collect();
     job["roles"] = json!({ ROLE: role });
-    format!("# yaml-language-server: $schema={SCHEMA_URL}job.v1.schema.json\n{}", emit::to_yaml(&job))
+    let first = modeline(SchemaArg::Job).map_or_else(String::new, |line| line + "\n");
+    first + &emit::to_yaml(&job)
 }
 
 /// Writes the job file where no file is yet.
