@@ -54,6 +54,10 @@ class Jobs:
             os.chown(self.home, account.uid, account.gid)
         self.group = f"check-jobs-{os.getpid()}-{int(time.time())}"
 
+    def has_ids(self):
+        """Whether containers have more than one user: as root, or with a range of ids."""
+        return self.account is None or self.account.subuids is not None
+
     def environment(self, **more):
         own = {"PATH": os.environ["PATH"], "HOME": str(self.home), "JOBC_COLOR": "never"}
         if self.account:
