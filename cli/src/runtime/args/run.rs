@@ -13,6 +13,7 @@ use jobc_gpu::inject::InjectionMethod;
 use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
+use crate::runtime::completion::{roles, tasks_of_file};
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -51,7 +52,7 @@ pub(crate) struct RunArgs {
     ///
     /// Example: `--scale worker=1`.
     #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB_HEADING,
-          add = completion::roles())]
+          add = roles())]
     pub scale: Vec<(String, u32)>,
     /// Run without GPUs
     #[arg(long, help_heading = JOB_HEADING)]
@@ -88,7 +89,7 @@ pub(crate) struct RunArgs {
     ///
     /// `jobc logs` shows the output of the other tasks.
     #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
-          add = completion::tasks_of_file())]
+          add = tasks_of_file())]
     pub terminal: Option<String>,
     /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB_HEADING)]
