@@ -5,6 +5,7 @@
 
 mod bundle;
 mod job;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,9 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         }
         RunInput::Job(path) => {
             reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            if args.watch {
+                return watch::run(args, path.as_deref());
+            }
             job::run_file(args, path, format)
         }
     });
@@ -95,7 +99,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 19] = [
+const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -103,7 +107,7 @@ const JOB_OPTIONS: [OptionCheck; 19] = [
     ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
-    ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
+    ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
 ];
 #[rustfmt::skip]
@@ -113,11 +117,11 @@ const BUNDLE_OPTIONS: [OptionCheck; 2] =
 const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 9] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
-    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
+    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked), ("--watch", |args| args.watch),
 ];
 
 /// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.

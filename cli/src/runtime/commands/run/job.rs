@@ -33,6 +33,7 @@ use crate::runtime::message::container_warning;
 use crate::table::Table;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
+pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// Warning for a detached job if lingering is not enabled.

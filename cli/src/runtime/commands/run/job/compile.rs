@@ -27,18 +27,7 @@ pub(super) fn compile(
     format: FormatArg,
     ledger: &Ledger,
 ) -> Result<Option<BuiltPlan>> {
-    let job = JobArgs {
-        job: path,
-        set: args.set.clone(),
-        params: args.params.clone(),
-        target: args.target.iter().cloned().collect(),
-        // Only this backend is used, so no other can refuse the job.
-        backend: vec![BackendName::Oci],
-        targets: args.targets.clone(),
-        allow_lossy: args.allow_lossy,
-        locked: args.locked,
-        gpu_injection: None,
-    };
+    let job = job_args(args, path);
     let mut input = Input::read(&job).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
     let mut sink = Sink::new();
     let source = absolute(&input).into();
@@ -78,6 +67,22 @@ pub(super) fn compile(
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))
+}
+
+/// The arguments of the compiler among those of `jobc run`.
+pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> JobArgs {
+    JobArgs {
+        job: path,
+        set: args.set.clone(),
+        params: args.params.clone(),
+        target: args.target.iter().cloned().collect(),
+        // Only this backend is used, so no other can refuse the job.
+        backend: vec![BackendName::Oci],
+        targets: args.targets.clone(),
+        allow_lossy: args.allow_lossy,
+        locked: args.locked,
+        gpu_injection: None,
+    }
 }
 
 /// The job file as an absolute path; `<stdin>` for stdin.
