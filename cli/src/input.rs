@@ -12,6 +12,7 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
 use crate::platform::files::canonicalize;
+use crate::watch;
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -117,6 +118,7 @@ fn job_path(given: Option<&Utf8Path>) -> Result<Utf8PathBuf, InputError> {
 
 /// Reads a file as text; other encodings than UTF-8 are rejected with the line.
 pub(crate) fn read(path: &Utf8Path) -> Result<String, InputError> {
+    watch::note(path);
     let bytes = std::fs::read(path)
         .map_err(|error| InputError(format!("cannot read `{path}`: {}", reason(&error))))?;
     text(bytes, path.as_str())
@@ -163,6 +165,7 @@ pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
 /// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.
 pub(crate) fn find_targets(directory: &Utf8Path) -> Option<Utf8PathBuf> {
     files::find_targets(directory, |path| {
+        watch::note(path);
         if path.file_name() == Some(".git") { path.exists() } else { path.is_file() }
     })
 }

@@ -82,6 +82,12 @@ pub(crate) struct RunArgs {
     /// Run the job in the background and print its ID
     #[arg(long, short, help_heading = JOB_HEADING)]
     pub detach: bool,
+    /// Run the job again when the job file or a file that it names changes
+    ///
+    /// A running job is ended first, as by Ctrl-C. Of `python train.py`, all `.py` files in the directory of train.py and
+    /// below are watched.
+    #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "save"], help_heading = JOB_HEADING)]
+    pub watch: bool,
     /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
     pub interactive: bool,

@@ -6,6 +6,7 @@
 mod bundle;
 mod command;
 mod job;
+mod watch;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,9 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         RunInput::Command => {
             reject_options(args, &BUNDLE_OPTIONS, "a command")?;
             reject_options(args, &FILE_OPTIONS, "a command, which has no job file")?;
+            if args.watch {
+                return watch::run(args, None);
+            }
             job::run_command(args, format)
         }
         RunInput::Bundle(directory) => {
@@ -41,6 +45,9 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         }
         RunInput::Job(path) => {
             reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            if args.watch {
+                return watch::run(args, path.as_deref());
+            }
             job::run_file(args, path, format)
         }
     });
@@ -125,7 +132,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 19] = [
+const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -133,7 +140,7 @@ const JOB_OPTIONS: [OptionCheck; 19] = [
     ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
     ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
-    ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
+    ("--quiet", |args| args.quiet), ("--watch", |args| args.watch), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
 ];
 #[rustfmt::skip]
@@ -150,11 +157,11 @@ const FILE_OPTIONS: [OptionCheck; 5] = [
     ("--parallel", |args| args.parallel.is_some()),
 ];
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 9] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
-    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
+    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked), ("--watch", |args| args.watch),
 ];
 
 /// An option of a command and whether it is given.

@@ -36,6 +36,7 @@ use crate::table::Table;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
 use compile::JobSource;
+pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// Warning for a detached job if lingering is not enabled.

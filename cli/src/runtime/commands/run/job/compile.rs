@@ -41,18 +41,7 @@ pub(super) fn compile(
         JobSource::File(path) => (path, None),
         JobSource::Text(text) => (None, Some(Source::new(COMMAND, text))),
     };
-    let job = JobArgs {
-        job: path,
-        set: args.set.clone(),
-        params: args.params.clone(),
-        target: args.target.iter().cloned().collect(),
-        // Only this backend is used, so no other can refuse the job.
-        backend: vec![BackendName::Oci],
-        targets: args.targets.clone(),
-        allow_lossy: args.allow_lossy,
-        locked: args.locked,
-        gpu_injection: None,
-    };
+    let job = job_args(args, path);
     let input = match text {
         Some(text) => Input::with_text(text, &job),
         None => Input::read(&job),
@@ -96,6 +85,22 @@ pub(super) fn compile(
         directory: input.directory.clone().into(),
         scaled: scaled.into_iter().collect(),
     }))
+}
+
+/// The arguments of the compiler among those of `jobc run`.
+pub(in super::super) fn job_args(args: &RunArgs, path: Option<Utf8PathBuf>) -> JobArgs {
+    JobArgs {
+        job: path,
+        set: args.set.clone(),
+        params: args.params.clone(),
+        target: args.target.iter().cloned().collect(),
+        // Only this backend is used, so no other can refuse the job.
+        backend: vec![BackendName::Oci],
+        targets: args.targets.clone(),
+        allow_lossy: args.allow_lossy,
+        locked: args.locked,
+        gpu_injection: None,
+    }
 }
 
 /// The job file as an absolute path; `<stdin>` or `<command>` where it is none.
