@@ -67,10 +67,10 @@ class Jobs:
     def words(self, *words):
         return [*(self.account.prefix() if self.account else []), str(self.program), *words]
 
-    def call(self, *words, seconds=SECONDS, **environment):
+    def call(self, *words, seconds=SECONDS, cwd=None, **environment):
         try:
             return subprocess.run(self.words(*words), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-                                  env=self.environment(**environment), timeout=seconds, check=False)
+                                  env=self.environment(**environment), timeout=seconds, check=False, cwd=cwd)
         except subprocess.TimeoutExpired as timeout:
             return subprocess.CompletedProcess(timeout.cmd, 124, "", f"timed out after {seconds} s")
 

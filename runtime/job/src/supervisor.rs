@@ -41,6 +41,7 @@ use serde_json::json;
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
+use crate::host_environment::{Caller, HostEnvironments};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
@@ -158,6 +159,8 @@ impl Supervisor {
         // Before the command that submitted the job gets the answer, which has the store open until then.
         let images = provision::pin_images(&submission)?;
         let secrets = Secrets::read(&plan, &submission.directory)?;
+        let caller = Caller::of_process(submission.working_directory.clone());
+        let environments = HostEnvironments::read(&plan, &caller)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
@@ -182,8 +185,10 @@ impl Supervisor {
             network: Mutex::new(None),
             stopped: AtomicBool::new(false),
             secrets,
+            environments,
         });
-        let masks = Arc::new(logs::Redactor::new(share.secrets.values()));
+        let redacted = share.secrets.values().chain(share.environments.secrets());
+        let masks = Arc::new(logs::Redactor::new(redacted));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
