@@ -172,11 +172,15 @@ pub(crate) fn read(directory: &Directory) -> Result<Record> {
     })
 }
 
-/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks.
+/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks, also one with a matrix.
 pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
     let mut found = Vec::new();
     for word in words {
-        let of_role = record.tasks.iter().map(|task| &task.task).filter(|task| task.role == *word);
+        let is_of_role = |task: &&TaskId| {
+            let combination = record.combinations.get(&task.role);
+            task.role == *word || combination.is_some_and(|combination| combination.role == *word)
+        };
+        let of_role = record.tasks.iter().map(|task| &task.task).filter(is_of_role);
         let before = found.len();
         found.extend(of_role.cloned());
         if found.len() == before {

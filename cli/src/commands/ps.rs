@@ -6,12 +6,13 @@ use jobc_gpu::device_names::short_name;
 use jobc_job::directory::Directory;
 use jobc_job::record::{JobState, Record, TaskRecord};
 use jobc_job::time::Time;
+use jobc_job::user_metrics::format_number;
 use serde_json::{Value, json};
 
 use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
 use crate::args::FormatArg;
 use crate::args::jobs::PsArgs;
-use crate::table::Table;
+use crate::table::{Table, WideTable};
 use crate::terminal;
 
 pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
@@ -95,23 +96,49 @@ fn summary((directory, record): &(Directory, Record)) -> Value {
     })
 }
 
-pub(super) fn tasks_table(record: &Record, now: Time) -> Table<8> {
-    let mut table = Table::new(["TASK", "STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN", "EXIT"]);
+/// The tasks of a job; with the values of their combinations if roles have a matrix, and with the metrics that they
+/// have reported.
+pub(super) fn tasks_table(record: &Record, now: Time) -> WideTable {
+    let has_values = !record.combinations.is_empty();
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in &record.metrics {
+        if !metrics.contains(&metric.name.as_str()) {
+            metrics.push(&metric.name);
+        }
+    }
+    let values = has_values.then_some("VALUES");
+    let headings =
+        ["TASK"].into_iter().chain(values).chain(["STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN"]);
+    let mut headings: Vec<String> = headings.map(str::to_owned).collect();
+    headings.extend(metrics.iter().map(|name| name.to_uppercase()));
+    headings.push("EXIT".to_owned());
+    let mut table = WideTable::new(headings);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for task in &record.tasks {
         // The last states of a lost job's tasks are no longer valid.
         let alive = task.state.is_alive() && record.state != JobState::Lost;
         let ran = task.started.map(|started| format_duration(task.ended.unwrap_or(now).since(started)));
-        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-        table.row([
-            task.task.to_string(),
+        let values = record.combinations.get(&task.task.role).map(|combination| {
+            let values = combination.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+            values.collect::<Vec<_>>().join(" ")
+        });
+        let mut cells = vec![task.task.to_string()];
+        cells.extend(has_values.then(|| or_dash(values)));
+        cells.extend([
             task.state.as_str().to_owned(),
             task.attempt.to_string(),
             or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
             or_dash(address(task)),
             or_dash(gpus(record, task)),
             or_dash(ran),
-            or_dash(describe_exit(task)),
         ]);
+        cells.extend(metrics.iter().map(|name| {
+            let of_task =
+                record.metrics.iter().find(|metric| metric.name == *name && metric.task == task.task);
+            or_dash(of_task.map(|metric| format_number(metric.value.0)))
+        }));
+        cells.push(or_dash(describe_exit(task)));
+        table.row(cells);
     }
     table
 }

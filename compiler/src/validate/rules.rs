@@ -25,7 +25,8 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     let root = &document.root;
     needs_roles(root, report);
     one_of::secrets(root, report);
-    matrix::check(root, report);
+    matrix::check(&Pointer::ROOT, root, report);
+    one_of::metrics(&Pointer::ROOT, root, report);
     storage::names(root, report);
     lists::job(root, report);
     amounts::job(root, report);
@@ -36,6 +37,8 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     for (at, entry) in below(root, &Pointer::ROOT, "roles") {
         role::check(&at, &entry.value, report);
         one_of::role(&at, &entry.value, report);
+        matrix::check(&at, &entry.value, report);
+        one_of::metrics(&at, &entry.value, report);
         image::check(&at, &entry.value, report);
         lists::role(&at, &entry.value, report);
         amounts::role(&at, &entry.value, report);

@@ -25,3 +25,4 @@ pub mod secrets;
 pub mod submission;
 pub mod supervisor;
 pub mod time;
+pub mod user_metrics;

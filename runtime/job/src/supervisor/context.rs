@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use jobc_schema::plan::JobPlan;
 
+use super::message::FileNumber;
 use crate::directory::Directory;
 use crate::lifecycle::TaskNumber;
 use crate::network::Network;
@@ -14,6 +15,8 @@ use crate::provision;
 use crate::provision::{ProvisionedJob, TaskBundle};
 use crate::secrets::Secrets;
 use crate::submission::Submission;
+use crate::user_metrics::{self, FileMetric};
+use jobc_container::bundle::Bundle;
 use jobc_container::state::store::Store;
 use jobc_gpu::tasks::TaskGpus;
 use jobc_image::store::ContentPin;
@@ -61,6 +64,27 @@ impl JobContext {
     /// Takes the network away.
     pub(super) fn drop_network(&self) {
         drop(self.network().take());
+    }
+
+    /// The metrics of a task that are in files, with their values now.
+    pub(super) fn read_numbers(&self, id: &TaskId) -> Vec<FileNumber> {
+        let Some(role) = self.plan.role(&id.role) else { return vec![] };
+        let volume = |name: &str| {
+            Some(provision::volume_path(&self.directory, &self.plan, &self.submission.directory, name))
+        };
+        let files = user_metrics::files_of(role, &volume);
+        let read = |file: FileMetric| {
+            let number = user_metrics::read_number(&file.volume, &file.path, &file.key);
+            (file.name, number)
+        };
+        files.into_iter().map(read).collect()
+    }
+
+    /// Has a task's mounts of directories in volumes bind what is there now; the result must live until its container
+    /// is created.
+    pub(super) fn pin_subpaths(&self, id: &TaskId, bundle: &mut Bundle) -> Result<Vec<OwnedFd>> {
+        let subpaths = self.provided.get().and_then(|provided| provided.subpaths.get(&id.role));
+        provision::pin_mounts(subpaths.map(Vec::as_slice).unwrap_or_default(), &mut bundle.config.spec)
     }
 
     /// Allocates for a task what only this host knows, and the terminal, if the task gets one.

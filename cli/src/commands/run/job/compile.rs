@@ -50,7 +50,7 @@ pub(super) fn compile(
     let found = OnceCell::new();
     let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();
     request.gpus_here = Some(&look);
-    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu };
+    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers: vec![] };
     let mut planned = plan(&mut sources, &request, &mut sink);
     let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
     for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
