@@ -11,6 +11,7 @@ use jobc_compiler::source::{Source, SourceId, Sources};
 
 use crate::args::JobArgs;
 use crate::disk::DiskFiles;
+use crate::platform::files::canonicalize;
 
 /// A job file with all files that belong to it.
 pub(crate) struct Input {
@@ -18,10 +19,9 @@ pub(crate) struct Input {
     pub sources: Sources,
     /// The job file's directory, absolute.
     pub directory: Utf8PathBuf,
-    /// The job file as named on the command line.
-    name: Utf8PathBuf,
     files: DiskFiles,
-    job: SourceId,
+    /// The job file, by its name on the command line or [`STDIN`].
+    pub job: SourceId,
     targets: Option<SourceId>,
     params: Vec<SourceId>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct InputError(pub String);
 
 pub(crate) const JOB_FILE_NAMES: [&str; 3] = ["job.yaml", "job.yml", "job.json"];
 /// The name of stdin in findings.
-const STDIN: &str = "<stdin>";
+pub(crate) const STDIN: &str = "<stdin>";
 
 impl Input {
     /// Reads the files of the arguments.
@@ -44,7 +44,7 @@ impl Input {
             (directory_of(&path)?, read(&path)?)
         };
         let name = if path == "-" { Utf8PathBuf::from(STDIN) } else { path };
-        let job = sources.add(Source::new(name.clone(), text));
+        let job = sources.add(Source::new(name, text));
         let targets = match &args.targets {
             Some(path) => Some(path.clone()),
             None => find_targets(&directory).map(|path| shorten(&path)),
@@ -57,17 +57,7 @@ impl Input {
             .map(|path| Ok(sources.add(Source::new(path.clone(), read(path)?))))
             .collect::<Result<_, _>>()?;
         let files = DiskFiles::new(directory.clone());
-        Ok(Self { sources, directory, name, files, job, targets, params })
-    }
-
-    /// The job file as an absolute path; `<stdin>` for stdin.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn path(&self) -> Utf8PathBuf {
-        if self.name == STDIN {
-            self.name.clone()
-        } else {
-            self.directory.join(self.name.file_name().unwrap_or_default())
-        }
+        Ok(Self { sources, directory, files, job, targets, params })
     }
 
     /// The request to the compiler; `to_job` is the way from an output directory back to the job.
@@ -160,7 +150,7 @@ fn directory_of(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
 
 /// The real absolute path of a directory.
 pub(crate) fn absolute(path: &Utf8Path) -> Result<Utf8PathBuf, InputError> {
-    path.canonicalize_utf8().map_err(|error| InputError(format!("cannot use `{path}`: {}", reason(&error))))
+    canonicalize(path).map_err(|error| InputError(format!("cannot use `{path}`: {}", reason(&error))))
 }
 
 /// `targets.yaml` next to the job file, or in a parent directory up to the root of the repository.
@@ -177,11 +167,15 @@ pub(crate) fn shorten(path: &Utf8Path) -> Utf8PathBuf {
     if short.as_str().len() < path.as_str().len() { short } else { path.to_owned() }
 }
 
-/// The relative path from an absolute directory to a path, lexically.
+/// The relative path from an absolute directory to a path, lexically; with `/`, also on Windows. The path itself if they
+/// are on different drives.
 pub(crate) fn relative(path: &Utf8Path, from: &Utf8Path) -> Utf8PathBuf {
     let common = path.components().zip(from.components()).take_while(|(a, b)| a == b).count();
+    if common == 0 && path.is_absolute() {
+        return path.to_owned();
+    }
     let up = from.components().skip(common).map(|_| "..");
     let down = path.components().skip(common).map(|part| part.as_str());
-    let way: Utf8PathBuf = up.chain(down).collect();
-    if way.as_str().is_empty() { ".".into() } else { way }
+    let way: Vec<&str> = up.chain(down).collect();
+    if way.is_empty() { ".".into() } else { way.join("/").into() }
 }

@@ -12,7 +12,3 @@ pub(crate) enum Outcome {
     /// An internal error, or a fault of the host: a bug, a full disk.
     SystemError = 3,
 }
-
-/// The exit code of a command that a signal ended, and of a job that a user stopped.
-#[cfg(target_os = "linux")]
-pub(crate) const INTERRUPTED: u8 = 130;

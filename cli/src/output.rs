@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jobc_compiler::compile::Artifact;
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+
+use crate::platform::files;
 
 /// The suffix of the old directory while it is replaced in two steps.
 const OLD_SUFFIX: &str = ".old";
@@ -67,7 +67,7 @@ pub(crate) fn write(directory: &Utf8Path, artifacts: &[Artifact]) -> io::Result<
 /// Waits for other builds into the same directory; none if the file system has no such locks.
 fn lock(parent: &Utf8Path) -> Option<fs::File> {
     let directory = fs::File::open(parent).ok()?;
-    flock(&directory, FlockOperation::LockExclusive).ok().map(|()| directory)
+    directory.lock().ok().map(|()| directory)
 }
 
 /// Removes leftovers of a killed build. Under the lock no other build is running here.
@@ -126,26 +126,8 @@ fn is_same(path: &Utf8Path, artifact: &Artifact) -> bool {
     let Ok(metadata) = fs::symlink_metadata(path) else { return false };
     metadata.is_file()
         && metadata.len() == artifact.bytes.len() as u64
-        && metadata.permissions().mode() & 0o111 == artifact.mode & 0o111
+        && files::is_executable_as(&metadata, artifact.mode)
         && fs::read(path).is_ok_and(|bytes| bytes == artifact.bytes)
-}
-
-/// Writes artifacts into a new directory that no other process uses.
-#[cfg(target_os = "linux")]
-pub(crate) fn write_new_directory(directory: &std::path::Path, artifacts: &[Artifact]) -> io::Result<()> {
-    fs::create_dir(directory)?;
-    let mut made: BTreeSet<&Utf8Path> = BTreeSet::new();
-    for artifact in artifacts {
-        let path = directory.join(&artifact.path);
-        if let Some(parent) = artifact.path.parent()
-            && made.insert(parent)
-        {
-            fs::create_dir_all(directory.join(parent))?;
-        }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(artifact.mode).open(&path)?;
-        io::Write::write_all(&mut file, &artifact.bytes)?;
-    }
-    Ok(())
 }
 
 fn write_staging(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> io::Result<()> {
@@ -168,7 +150,7 @@ fn write_staging(staging: &Utf8Path, old: &Utf8Path, artifacts: &[Artifact]) -> 
             }
             fs::remove_file(&path)?;
         }
-        let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(artifact.mode).open(&path)?;
+        let mut file = files::create_new(path.as_std_path(), artifact.mode)?;
         io::Write::write_all(&mut file, &artifact.bytes)?;
     }
     Ok(())
@@ -179,20 +161,16 @@ fn swap(staging: &Utf8Path, directory: &Utf8Path) -> io::Result<()> {
     if !directory.exists() {
         return fs::rename(staging, directory);
     }
-    match renameat_with(CWD, staging.as_std_path(), CWD, directory.as_std_path(), RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
-            let aside =
-                directory.with_file_name(format!("{}{OLD_SUFFIX}", staging.file_name().unwrap_or("jobc")));
-            fs::rename(directory, &aside)?;
-            if let Err(error) = fs::rename(staging, directory) {
-                fs::rename(&aside, directory)?;
-                return Err(error);
-            }
-            fs::remove_dir_all(aside)
-        }
-        Err(error) => Err(error.into()),
+    if files::exchange(staging.as_std_path(), directory.as_std_path())? {
+        return Ok(());
     }
+    let aside = directory.with_file_name(format!("{}{OLD_SUFFIX}", staging.file_name().unwrap_or("jobc")));
+    fs::rename(directory, &aside)?;
+    if let Err(error) = fs::rename(staging, directory) {
+        fs::rename(&aside, directory)?;
+        return Err(error);
+    }
+    fs::remove_dir_all(aside)
 }
 
 #[cfg(test)]

@@ -10,8 +10,6 @@ use jobc_schema::plan::Totals;
 use crate::args::FormatArg;
 use crate::outcome::Outcome;
 use crate::terminal;
-#[cfg(target_os = "linux")]
-pub(crate) use jobc_oci::message::{error as container_error, warning as container_warning};
 
 /// Prints the findings: for people on stderr, for programs on stdout.
 ///

@@ -193,7 +193,7 @@ fn decide(
         let mut aside = Sink::new();
         plans(
             &left,
-            &places[..places.len().min(1)],
+            (&places[..places.len().min(1)], on_refusal),
             &overrides,
             &Lock::default(),
             sources,
@@ -206,14 +206,14 @@ fn decide(
     if !sound || (request.targets.is_some() && targets.is_none()) {
         return None;
     }
-    let (jobs, scaled) = plans(document, &places, &overrides, lock, sources, request, sink);
+    let (jobs, scaled) = plans(document, (&places, on_refusal), &overrides, lock, sources, request, sink);
     Some(PlanSet { jobs, on_refusal, scaled })
 }
 
 /// Passes 3 and 4: a sound document to one plan a combination and place.
 fn plans(
     document: &Document,
-    places: &[TargetPlan],
+    (places, on_refusal): (&[TargetPlan], OnRefusal),
     overrides: &Overrides<'_>,
     lock: &Lock,
     sources: &mut Sources,
@@ -241,7 +241,10 @@ fn plans(
                 continue;
             };
             dockerfile::inspect_images(&mut plan, request.job, request.files, lock, sources, sink);
-            check_for_place(job, &plan, request, sink);
+            // Advice for a target that was only tried, and refuses the job.
+            if on_refusal == OnRefusal::Fail || !lower::skipped::is_misplaced(&plan) {
+                check_for_place(job, &plan, request, sink);
+            }
             jobs.push(plan);
         }
     }
@@ -388,9 +391,12 @@ fn silence(document: &Document, sink: &mut Sink) {
 
 /// Reports what the backends cannot express of every planned job, as [`lower_all`] does, and makes no files.
 pub fn check_all(sources: &Sources, planned: &Planning, request: &Request<'_>, sink: &mut Sink) {
+    let mut skipped = Vec::new();
     for job in &planned.jobs {
-        lower::check(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
+        let context = context(job, request);
+        lower::check(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink);
     }
+    lower::skipped::report(&planned.jobs, &skipped, sink);
     finish_lowering(sources, planned, sink);
 }
 
@@ -401,9 +407,13 @@ pub fn lower_all(
     request: &Request<'_>,
     sink: &mut Sink,
 ) -> Vec<Vec<BackendOutput>> {
-    let one =
-        |job| lower::lower(job, &request.only_backends, planned.on_refusal, &context(job, request), sink);
+    let mut skipped = Vec::new();
+    let one = |job| {
+        let context = context(job, request);
+        lower::lower(job, &request.only_backends, planned.on_refusal, &context, &mut skipped, sink)
+    };
     let all = planned.jobs.iter().map(one).collect();
+    lower::skipped::report(&planned.jobs, &skipped, sink);
     finish_lowering(sources, planned, sink);
     all
 }

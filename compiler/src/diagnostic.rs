@@ -51,6 +51,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// Edits that would mend it.
     pub fixes: Vec<Fix>,
+    /// Whether it is one line of text without an excerpt.
+    pub is_brief: bool,
 }
 
 /// A place and its label.
@@ -163,7 +165,7 @@ impl Diagnostic {
     /// A finding of any severity.
     pub fn new(code: Code, severity: Severity, message: impl Into<String>) -> Self {
         let message = message.into();
-        Self { code, severity, message, labels: vec![], notes: vec![], fixes: vec![] }
+        Self { code, severity, message, labels: vec![], notes: vec![], fixes: vec![], is_brief: false }
     }
 
     /// Points at bytes; the first call makes the primary label.
@@ -189,6 +191,13 @@ impl Diagnostic {
     #[must_use]
     pub fn at_place(mut self, place: Place, text: impl Into<String>) -> Self {
         self.labels.push(Label { place, text: text.into() });
+        self
+    }
+
+    /// Makes it one line of text without an excerpt; its place is for editors and programs.
+    #[must_use]
+    pub fn brief(mut self) -> Self {
+        self.is_brief = true;
         self
     }
 

@@ -3,6 +3,8 @@
 //! What a job asks for is compared with what a backend can express before the backend runs, so that a refusal is at the
 //! line of the request, in the same words for every backend.
 
+pub mod skipped;
+
 use jobc_schema::plan::JobPlan;
 use jobc_schema::{BackendName, Pointer};
 
@@ -10,6 +12,7 @@ use crate::backend::capability::needs;
 use crate::backend::{Backend, Capability, Context, File, Support};
 use crate::backends;
 use crate::diagnostic::{Code, Diagnostic, Place, Severity, Sink, codes};
+use skipped::SkippedBackend;
 
 /// What one backend made of a job.
 #[derive(Clone, Debug)]
@@ -25,7 +28,7 @@ pub struct BackendOutput {
 pub enum OnRefusal {
     /// It is an error: the user requested this backend.
     Fail,
-    /// The backend is left out with a note: it was only tried because nothing was chosen.
+    /// The backend is left out, for [`skipped::report`]: it was only tried because nothing was chosen.
     Skip,
 }
 
@@ -37,10 +40,11 @@ pub fn lower(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
+    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
 ) -> Vec<BackendOutput> {
     let make = |backend: &dyn Backend, sink: &mut Sink| backend.lower(job, context, sink);
-    each(job, only, on_refusal, context, sink, &make)
+    each(job, only, on_refusal, context, skipped, sink, &make)
 }
 
 /// Finds what [`lower`] would find, and makes no files.
@@ -49,13 +53,14 @@ pub fn check(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
+    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
 ) {
     let look = |backend: &dyn Backend, sink: &mut Sink| {
         backend.check(job, context, sink);
         vec![]
     };
-    each(job, only, on_refusal, context, sink, &look);
+    each(job, only, on_refusal, context, skipped, sink, &look);
 }
 
 /// Hands a job to each of its target's backends that can express it.
@@ -64,6 +69,7 @@ fn each(
     only: &[BackendName],
     on_refusal: OnRefusal,
     context: &Context<'_>,
+    skipped: &mut Vec<SkippedBackend>,
     sink: &mut Sink,
     run: &dyn Fn(&dyn Backend, &mut Sink) -> Vec<File>,
 ) -> Vec<BackendOutput> {
@@ -82,7 +88,7 @@ fn each(
         refusals(backend, job, &needed, context.allow_lossy, &mut aside);
         let files = if aside.has_errors() { vec![] } else { run(backend, &mut aside) };
         if aside.has_errors() && on_refusal == OnRefusal::Skip && !holds_mistake(&aside) {
-            sink.push(skipped(job, name, &aside));
+            skipped.push(SkippedBackend::new(job, name, aside));
             continue;
         }
         if on_refusal == OnRefusal::Skip {
@@ -161,25 +167,4 @@ fn not_built_in(job: &JobPlan, name: BackendName) -> Diagnostic {
     Diagnostic::error(codes::NOT_BUILT_IN, message)
         .at_place(place, "requested here")
         .note(format!("build it with `--features {name}`, or remove `{name}` from the target's `backends`"))
-}
-
-/// The note for a backend that was only tried.
-fn skipped(job: &JobPlan, name: BackendName, aside: &Sink) -> Diagnostic {
-    let mut note =
-        Diagnostic::info(codes::SKIPPED, format!("no `{name}` output for target `{}`", job.target.name));
-    let errors: Vec<&Diagnostic> =
-        aside.diagnostics().iter().filter(|d| d.severity == Severity::Error).collect();
-    if let Some(first) = errors.first() {
-        note.labels.clone_from(&first.labels);
-        note = note.note(first.message.clone());
-        note.notes.extend(first.notes.iter().filter(|n| !n.contains("--allow-lossy")).cloned());
-    }
-    if errors.len() > 1 {
-        note = note.note(format!(
-            "and {} more; `--target {}` shows them all",
-            errors.len() - 1,
-            job.target.name
-        ));
-    }
-    note
 }

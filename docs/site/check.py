@@ -60,6 +60,14 @@ def without_heading(schema, text):
                 yield f"{name}.{field}"
 
 
+def without_example(text):
+    """The fields on a page of fields that have no example."""
+    for part in re.split(r"^#{2,3} ", text, flags=re.M):
+        name, _, rest = part.partition("\n")
+        if name.startswith("`") and "```yaml\n" not in rest:
+            yield name
+
+
 def main():
     source, wrong, known = Path(sys.argv[1]).resolve() / "src", [], {}
 
@@ -76,6 +84,7 @@ def main():
         wrong += [f"{page.relative_to(source)}: {why}" for why in broken_links(page, texts)]
     for file, name in (("job", "job"), ("targets", "targets-file")):
         schema = json.loads((REPOSITORY / f"schemas/{file}.v1.schema.json").read_text())
+        wrong += [f"reference/{name}.md: no example of {field}" for field in without_example(texts(source / f"reference/{name}.md"))]
         wrong += [f"reference/{name}.md has no {field}" for field in without_heading(schema, texts(source / f"reference/{name}.md"))]
     tracked = subprocess.run(["git", "ls-files", "*.md"], cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.split()
     for name in tracked:

@@ -3,7 +3,7 @@
 
 Copies the pages of docs/ and writes the reference pages that come from jobc itself, so that none of them is kept by hand:
 
-    reference/job.md, reference/targets-file.md  every field, from the published JSON Schemas
+    reference/job.md, reference/targets-file.md  every field, from `jobc explain --format json`
     reference/cli.md                         every command, from its `--help`
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
@@ -134,8 +134,8 @@ def main():
     index, groups = errors(program)
     made = {"cli": command_line(program), "errors": index, "backends": backends(program)}
     made |= {f"errors/{name}": page for name, page in groups.items()}
-    for name, file, title in (("job", "job", "Job file"), ("targets-file", "targets", "Targets file")):
-        made[name] = fields.page(json.loads((REPOSITORY / f"schemas/{file}.v1.schema.json").read_text()), title)
+    references = {each["name"]: each for each in json.loads(output(program, "explain", "--format", "json"))["formats"]}
+    made |= {"job": fields.page(references["job"]), "targets-file": fields.page(references["targets"])}
     for name, text in made.items():
         place = source / "reference" / f"{name}.md"
         if (DOCS / "reference" / f"{name}.md").exists():

@@ -48,6 +48,8 @@ for (const root of ["examples", "tests/errors"]) {
 const OF_THE_TEXT = /^J00/;
 /** Findings that the schema has a rule for. */
 const OF_THE_SCHEMA = /^J01(0[1-9]|1[0-2])$/;
+/** A command that is not empty but blank: no pattern of the schema forbids it, as the compiler's text says more. */
+const OF_THE_COMPILER = /^J0110: .* is blank$/;
 /** A finding about the whole file, a Kubernetes manifest, instead of all findings of the schema. */
 const FOR_THE_WHOLE = /^J0122$/;
 
@@ -65,6 +67,9 @@ for (const { path, uri } of documents) {
         agreed += check.expect(lines.has(line), `${name}:${line}: jobc does not report what the schema reports: ${message}`);
     }
     for (const { code, start, message } of here.filter(({ code }) => OF_THE_SCHEMA.test(code))) {
+        if (OF_THE_COMPILER.test(`${code}: ${message}`)) {
+            continue;
+        }
         const seen = reported.some(({ line }) => line === start.line);
         check.expect(seen, `${name}:${start.line}: the schema does not report ${code}: ${message}`);
     }

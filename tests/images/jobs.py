@@ -39,7 +39,7 @@ def main():
         base = jobs.directory / "base.tar"
         with base.open("wb") as archive:
             subprocess.run(["sh", EXAMPLE / "base.sh"], stdout=archive, check=True)
-        for case in (built_image, archives, copied_layers, pulled_image, images_in_use, killed_runs, rejected):
+        for case in (built_image, archives, copied_layers, pulled_image, shared_store, images_in_use, killed_runs, rejected):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs, base))
     harness.end()
@@ -143,6 +143,45 @@ def pulled_image(jobs, base):
         yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "pulled", name)), 0, "root:x:0:0:root:/:/bin/bash")
     yield from unexpected_result(jobs.call("run", *unenforced_option(jobs), job(jobs, "pulled", name)), 0)
     yield from unexpected_result(jobs.call("run", "--pull", "always", *unenforced_option(jobs), job(jobs, "pulled", name)), 125, "`image`")
+
+
+def shared_store(jobs, base):
+    """A store that root shares is only read: nothing is fetched or copied, and nothing of it is removed while a job runs."""
+    shared = jobs.directory / "shared-images"
+    shared.mkdir(mode=0o755)
+    administrator = {"PATH": os.environ["PATH"], "HOME": str(jobs.directory / "administrator"), "JOBC_COLOR": "never"}
+
+    def as_administrator(*words):
+        return subprocess.run([jobs.program, "image", "--image-root", shared, *words], env=administrator, capture_output=True, text=True, check=False)
+
+    yield from unexpected_result(as_administrator("import", base, "--tag", "lab/base:1"), 0)
+    blobs = sorted(path.name for path in shared.glob("blobs/sha256/*"))
+    jobs.call("image", "gc", "--cache")
+    own = set(store_of(jobs).glob("blobs/sha256/*"))
+    file = job(jobs, "shares", "lab/base:1", "[bash, -c, 'while [ ! -e /tmp/end ]; do read -t 0.2 <> <(:) || true; done']")
+    yield from unexpected_result(jobs.call("run", "--pull", "never", *unenforced_option(jobs), file), 125, "is not in the image store")
+    stores = {"JOBC_IMAGE_STORES": f"{shared}:{jobs.directory}/absent"}
+    yield from unexpected_result(jobs.call("image", "ls", **stores), 0, "lab/base:1", str(shared), "absent`: no such image store")
+    yield from unexpected_result(jobs.call("run", "--pull", "never", "--detach", *unenforced_option(jobs), file, **stores), 0)
+    jobs.running("shares")
+    yield from unexpected_result(jobs.call("exec", "shares", "--", "cat", "/etc/passwd"), 0, "root:x:0:0:root:/:/bin/bash")
+    # The supervisor holds the store, not this command's environment.
+    yield from unexpected_result(as_administrator("rm", "lab/base:1"), 0, "in use")
+    if sorted(path.name for path in shared.glob("blobs/sha256/*")) != blobs:
+        yield "blobs of the shared store were removed while a job used them"
+    copied = {path.name for path in set(store_of(jobs).glob("blobs/sha256/*")) - own} & set(blobs)
+    if copied:
+        yield f"the own store has copies of {copied}"
+    yield from unexpected_result(as_administrator("import", base, "--tag", "lab/base:1"), 0)
+    yield from unexpected_result(jobs.call("image", "rm", "lab/base:1", **stores), 2, "is in the shared store", "only read")
+    yield from unexpected_result(jobs.call("image", "verify", **stores), 0)
+    jobs.call("stop", "shares")
+    jobs.call("wait", "shares")
+    yield from unexpected_result(jobs.call("image", "ls", JOBC_IMAGE_STORES="images"), 3, "`images` in `JOBC_IMAGE_STORES` is not an absolute path")
+    as_administrator("rm", "lab/base:1")
+    yield from unexpected_result(as_administrator("gc"), 0)
+    if left := list(shared.glob("blobs/sha256/*")):
+        yield f"the shared store has {left} after its collection"
 
 
 def images_in_use(jobs, base):

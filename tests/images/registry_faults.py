@@ -4,10 +4,14 @@ and a valid store.
 """
 
 import contextlib
+import gzip
+import io
 import json
+import os
 import random
 import signal
 import subprocess
+import tarfile
 import time
 import urllib.parse
 from pathlib import Path
@@ -69,6 +73,23 @@ def truncated(request, content):
     request.end_headers()
     request.wfile.write(rest[: len(rest) // 2])
     request.disconnect()
+
+
+def unpacked_problems(home, image, complete):
+    """The problems of the layers as directories: incomplete ones, other content, and with `complete` missing ones."""
+    unpacked = {path.name: path for kind in (home.store / "unpacked").glob("*") for path in kind.iterdir()}
+    partial = [name for name in unpacked if name.endswith(".part")]
+    if partial:
+        yield f"incomplete layers are left: {partial}"
+    for blob in image.layers:
+        plain = gzip.decompress(blob)
+        path = unpacked.get(digest(plain).removeprefix("sha256:"))
+        with tarfile.open(fileobj=io.BytesIO(plain)) as archive:
+            for entry in archive if path else []:
+                if (path / "files" / entry.name).read_bytes() != archive.extractfile(entry).read():
+                    yield f"{entry.name} has other content"
+        if complete and not path:
+            yield "a layer is not unpacked"
 
 
 def ranges(fake):
@@ -507,6 +528,76 @@ def killed(home):
             yield f"left: {remaining}"
 
 
+def unpacked_despite_faults(home):
+    """Layers are unpacked while they come: whatever the registry does meanwhile, only whole and verified ones get their names."""
+    def wrong_first_bytes(request, content):
+        return request.answer(200, bytes(len(content) // 3) + content[len(content) // 3:])
+
+    def wrong_range(request, content):
+        if request.headers.get("Range"):
+            return request.answer(206, content[7:], Content_Range=f"bytes 7-{len(content) - 1}/{len(content)}")
+        return truncated(request, content)
+
+    for fault, times in ((truncated, 3), (wrong_range, 2), (wrong_first_bytes, 1)):
+        image = Image(sizes=(200_000, 3_000_000, 10))
+        with FakeRegistry(image, blob=first_times(image, times, fault)) as fake:
+            result = pull(home, fake, "--unpack")
+            if result.returncode != 0:
+                # Other bytes are not asked for again by themselves.
+                yield from rejected(home, result, "does not match")
+                yield from unpacked_problems(home, image, complete=False)
+                result = pull(home, fake, "--unpack")
+            yield from (f"{fault.__name__}: {problem}" for problem in pulled(home, result, fake, image))
+            yield from (f"{fault.__name__}: {problem}" for problem in unpacked_problems(home, image, complete=True))
+            home.run("image", "rm", fake.name)
+
+
+def killed_while_unpacking(home):
+    """Killed at any moment, `pull --unpack` goes on where it was; in the end nothing incomplete is left."""
+    image = Image(sizes=(2_000_000, 3_000_000, 1_000_000, 10))
+    with FakeRegistry(image, blob=slow_blob(0.01)) as fake:
+        for _ in range(12):
+            process = home.start("image", "pull", "--plain-http", "--quiet", "--unpack", fake.name)
+            try:
+                process.wait(random.uniform(0.05, 0.6))
+            except subprocess.TimeoutExpired:
+                process.kill()
+            process.wait()
+            yield from home.store_problems()
+            whole = Path(home.store / "unpacked").glob("*/*")
+            if any(path.name.endswith(".part") is False and not (path / "left.json").exists() for path in whole):
+                yield "a layer has its name before it was whole"
+        yield from pulled(home, pull(home, fake, "--unpack"), fake, image)
+        yield from unpacked_problems(home, image, complete=True)
+
+
+def full_disk_while_unpacking(home):
+    """A disk that is full while layers are unpacked: the message says so, nothing incomplete is left, and with room it goes on."""
+    if os.geteuid() != 0:
+        print("registry_faults: full disk while unpacking: skipped: needs root, for a small file system")
+        return
+    image = Image(sizes=(1_000_000, 5_000_000))
+    home.store.mkdir()
+
+    def mount(*words):
+        subprocess.run(["mount", "-t", "tmpfs", *words, "tmpfs", home.store], check=True)
+
+    mount("-o", "size=9m")
+    try:
+        with FakeRegistry(image) as fake:
+            yield from rejected(home, pull(home, fake, "--unpack"), "no space left in the image store", "jobc image gc")
+            yield from unpacked_problems(home, image, complete=False)
+            mount("-o", "remount,size=40m")
+            complete, before = home.blobs(), len(fake.requests_for("/blobs/"))
+            yield from pulled(home, pull(home, fake, "--unpack"), fake, image)
+            yield from unpacked_problems(home, image, complete=True)
+            again = [request["path"] for request in fake.requests_for("/blobs/")[before:] if request["path"].split("/")[-1] in complete]
+            if again or not complete:
+                yield f"of the complete blobs {complete}, {again} were requested again"
+    finally:
+        subprocess.run(["umount", home.store], check=True)
+
+
 def interrupted(home):
     image = Image()
     with FakeRegistry(image, blob=slow_blob(0.2)) as fake:
@@ -551,8 +642,8 @@ def memory_use(home):
 CASES = [
     no_fault, resumed, truncated_without_ranges, wrong_range, always_truncated, unreachable, other_bytes, other_bytes_in_front,
     swapped, longer, shorter, endless, manifest_of_another_digest, manifest_of_another_promise, documents, docker_kinds, platforms,
-    unknown, retry_after, long_retry_after, redirected, tokens, login_required, mirrors, settings, killed, interrupted, concurrent_pulls,
-    memory_use,
+    unknown, retry_after, long_retry_after, redirected, tokens, login_required, mirrors, settings, killed, unpacked_despite_faults,
+    killed_while_unpacking, full_disk_while_unpacking, interrupted, concurrent_pulls, memory_use,
 ]
 
 

@@ -34,6 +34,8 @@ class Builder:
 
     def __init__(self, directory, account=None):
         self.account, self.directory = account, directory
+        # A command that enters namespaces and executes what follows.
+        self.entering = []
         self.program = directory / "jobc"
         shutil.copy2(binary(), self.program)
         self.program.chmod(0o755)
@@ -51,7 +53,7 @@ class Builder:
         return self.command("image", "build", "--builder", "embedded", *words, context or self.context, seconds=seconds, **environment)
 
     def command(self, *words, seconds=60, **environment):
-        prefix = self.account.prefix() if self.account else []
+        prefix = [*self.entering, *(self.account.prefix() if self.account else [])]
         return subprocess.run([*prefix, self.program, *map(str, words)], env=self.home.environment | environment, cwd=self.home.directory,
                               capture_output=True, text=True, timeout=seconds, check=False)
 
@@ -290,6 +292,81 @@ def repositories(harness, directory):
         harness.check("nothing is left of contexts", [f"left: {path}" for path in left])
 
 
+@contextlib.contextmanager
+def ssh_server(directory, key):
+    """A real sshd on loopback that lets root in with a key; its port, and its line for known_hosts."""
+    place = directory / "sshd"
+    place.mkdir(mode=0o700)
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", place / "host"], check=True)
+    shutil.copy2(f"{key}.pub", place / "authorized")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    settings = {"ListenAddress": f"127.0.0.1:{port}", "HostKey": place / "host", "AuthorizedKeysFile": place / "authorized", "PidFile": "none",
+                "PermitRootLogin": "prohibit-password", "PasswordAuthentication": "no", "UsePAM": "no", "StrictModes": "no"}
+    (place / "config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    # sshd wants this directory, which a service would make.
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    process = subprocess.Popen([shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", place / "config"], stderr=(place / "log").open("w"))
+    try:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.05)
+        kind, public = (place / "host.pub").read_text().split()[:2]
+        yield port, f"[127.0.0.1]:{port} {kind} {public}\n"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def repositories_by_ssh(harness, directory):
+    """Repositories by a real sshd: the key is the agent's, and only hosts that the user knows are trusted."""
+    if not (shutil.which("sshd") or Path("/usr/sbin/sshd").exists()):
+        harness.tool("sshd")
+    builder = Builder(directory)
+    root = directory / "repositories"
+    root.mkdir()
+    inner = repository(root, "inner", {"file": "inner\n"})
+    home = directory / "ssh"
+    home.mkdir(mode=0o700)
+    # ssh takes the user's home from the account, not from HOME: this user's own files are hidden meanwhile.
+    Path("~root/.ssh").expanduser().mkdir(mode=0o700, exist_ok=True)
+    hide = 'mount --bind "$0" ~root/.ssh && exec "$@"'
+    builder.entering = ["unshare", "--mount", "--propagation", "private", "sh", "-c", hide, str(home)]
+    with agent(directory) as (path, key), ssh_server(directory, key) as (port, known):
+        address = f"ssh://root@127.0.0.1:{port}{root}"
+        repository(root, "main", {"file": "main\n"}, submodule=(f"{address}/inner.git", inner))
+        add = f"FROM scratch\nADD {address}/main.git#v1 /src\n"
+        sock = {"SSH_AUTH_SOCK": str(path)}
+        strange = builder.run(add, "--ssh", "default", **sock)
+        harness.check("a host that is not known", refused(strange, "Host key verification failed", "known_hosts"))
+        (home / "known_hosts").write_text(known.replace("AAAA", "AAAB", 1))
+        harness.check("a host with another key", refused(builder.run(add, "--ssh", "default", **sock), "ls-remote", "known_hosts"))
+        (home / "known_hosts").write_text(known)
+        harness.check("no agent", refused(builder.run(add), "Permission denied", "--ssh default"))
+        # Even with a key in the home directory, only the agent's keys are used.
+        shutil.copy2(key, home / "id_ed25519")
+        harness.check("the user's own keys are not used", refused(builder.run(add), "Permission denied", "--ssh default"))
+        result = builder.run(add, "--ssh", "default", **sock)
+        problems = list(succeeded(result))
+        if not problems:
+            found = builder.files(result)
+            if (found["src/file"][1], found.get("src/sub/file", (0, 0))[1]) != (b"main\n", b"inner\n"):
+                problems.append(f"the files are {sorted(found)}")
+        harness.check("a repository and its submodule by ssh", problems)
+        harness.check("by a key", succeeded(builder.run(add, "--no-cache", "--ssh", f"default={key}")))
+        # This form has no port: what counts is that it is taken for a repository, and not for the path of a file.
+        other = builder.run(f"FROM scratch\nADD git@127.0.0.1:{root}/main.git#other /src\n", "--ssh", "default", **sock)
+        harness.check("the form of scp", refused(other, "`git ls-remote` for `git@127.0.0.1:", "failed"))
+        repository(root, "context", {"Dockerfile": "FROM scratch\nCOPY x /x\n", "x": "by ssh\n"})
+        result = builder.run("", "--ssh", "default", context=f"{address}/context.git#main", **sock)
+        problems = list(succeeded(result))
+        if not problems and builder.files(result)["x"][1] != b"by ssh\n":
+            problems.append("the file is another")
+        harness.check("a context by ssh", problems)
+
+
 def networks(harness, directory, account):
     builder = Builder(directory, account)
     listener = socket.create_server(("127.0.0.1", 0))
@@ -331,8 +408,57 @@ def networks(harness, directory, account):
         several = BASE + "".join(f"FROM base AS s{n}\nRUN ip -o -4 addr show eth0 | tr -s ' ' | cut -d' ' -f4 >/a{n}\n" for n in range(3))
         result = builder.run(several + "FROM base\n" + "".join(f"COPY --from=s{n} /a{n} /\n" for n in range(3)))
         harness.check("commands at the same time", succeeded(result))
+    other_host(harness, builder)
     processes = [path.parent.name for path in Path("/proc").glob("[0-9]*/comm") if is_helper_of(path, builder)]
     harness.check("no process is left", [f"process {pid}" for pid in processes])
+
+
+@contextlib.contextmanager
+def two_hosts():
+    """Two network namespaces with a cable between them: paths of both, and the address of the second."""
+    names = [f"jobc-test-{os.getpid()}-{letter}" for letter in "ab"]
+    ip = lambda *words: subprocess.run(["ip", *words], check=True)  # noqa: E731
+    try:
+        for name in names:
+            ip("netns", "add", name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", names[1])
+        for name, address in zip(names, ("192.0.2.1", "192.0.2.2")):
+            ip("-n", name, "address", "add", f"{address}/24", "dev", "cable")
+            ip("-n", name, "link", "set", "cable", "up")
+        ip("-n", names[0], "route", "add", "default", "via", "192.0.2.2")
+        yield *(f"/run/netns/{name}" for name in names), "192.0.2.2"
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
+def other_host(harness, builder):
+    """By default a command reaches other hosts, through the uplink of its own network, and with `none` it does not."""
+    if not (shutil.which("pasta") or shutil.which("slirp4netns")):
+        harness.tool("pasta")
+    with two_hosts() as (here, there, address):
+        pages = builder.directory / "pages"
+        pages.mkdir()
+        (pages / "index.html").write_text("of another host\n")
+        server = subprocess.Popen(["nsenter", f"--net={there}", "/bin/busybox", "httpd", "-f", "-p", f"{address}:8000", "-h", pages])
+        try:
+            # Distributions let every user open /dev/net/tun; on a minimal host it may be root's alone.
+            device = 'mount -t tmpfs tmpfs /dev/net && mknod -m 666 /dev/net/tun c 10 200 && exec "$@"'
+            builder.entering = ["nsenter", f"--net={here}", "unshare", "--mount", "--propagation", "private", "sh", "-c", device, "sh"]
+            text = f"RUN {{flag}} (printf 'GET / HTTP/1.0\\r\\n\\r\\n'; sleep 2) | timeout 10 nc -w 5 {address} 8000 | tail -n 1 >/answer\n"
+            for label, flag, words, expected in (("another host by the default network", "", [], b"of another host\n"),
+                                                 ("no other host with none", "--network=none", [], b""),
+                                                 ("another host by the host's network", "", ["--network", "host"], b"of another host\n")):
+                result = builder.run(BASE + text.format(flag=flag), "--no-cache", *words)
+                problems = list(succeeded(result))
+                if not problems and (answer := builder.files(result)["answer"][1]) != expected:
+                    problems.append(f"the answer is {answer}: {result.stderr}")
+                harness.check(label, problems)
+        finally:
+            builder.entering = []
+            server.kill()
+            server.wait()
 
 
 def close_connections(listener):
@@ -502,7 +628,8 @@ def main():
     if not account:
         for tool in ("git", "openssl"):
             harness.tool(tool)
-        cases = [("downloads", lambda place: downloads(harness, place)), ("repositories", lambda place: repositories(harness, place)), *cases]
+        cases = [("downloads", lambda place: downloads(harness, place)), ("repositories", lambda place: repositories(harness, place)),
+                 ("ssh", lambda place: repositories_by_ssh(harness, place)), *cases]
     for name, run in cases:
         if harness.wants(name):
             with scratch() as directory:

@@ -53,7 +53,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "short.yaml").write_text(SHORT_JOB)
-        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, removing):
+        for case in (foreground, failing, unenforced_limits, dry_run, detached, executing, probed, pausing, killing, damaged, unknown_names, without_a_name, removing):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -106,14 +106,18 @@ def foreground(jobs):
 
 
 def failing(jobs):
-    """The job ends with the program, which is reported in one line; it has no standard input."""
+    """The job ends with the program, which is reported with its reason and its last lines; it has no standard input."""
     answer = jobs.call("run", str(jobs.directory / "short.yaml"))
-    expect(answer, code=1, out="got <>", error=r"jobc: tested-short\.\d+: failed: `only` .*exit 3")
-    expect(jobs.call("wait", "tested-short"), code=1, out="failed")
+    end = r"jobc: tested-short\.\d+: failed: only-0: exit 3\n"
+    more = r"jobc: all of its output: `jobc logs tested-short\.\d+ only-0`\n$"
+    # Its only line is right above.
+    expect(answer, code=1, out="got <>", error=end + more)
+    last = r"jobc: the last lines of only-0 on stdout:\n  got <>\n" + more
+    expect(jobs.call("wait", "tested-short"), code=1, out=r"^tested-short\.\d+: failed: only-0: exit 3\n$", error="^" + last)
     quiet = jobs.call("run", "--quiet", str(jobs.directory / "short.yaml"))
-    expect(quiet, code=1, out="^$", error=r"^jobc: tested-short[^\n]*\n$")
+    expect(quiet, code=1, out="^$", error="^" + end + last)
     without = jobs.call("run", "--no-logs", str(jobs.directory / "short.yaml"))
-    expect(without, code=1, out="^$", error="only-0 ended: exit 3")
+    expect(without, code=1, out="^$", error=end + last)
     lines = expect(jobs.call("run", "--format", "json", str(jobs.directory / "short.yaml")), code=1).stdout.splitlines()
     if [json.loads(line)["text"] for line in lines] != ["got <>"]:
         yield f"as JSON: {lines}"
@@ -295,6 +299,40 @@ def unknown_names(jobs):
                         (["--id", "x"], "`--id` does not apply to a job")):
         expect(jobs.call("run", *words, str(jobs.directory / "long.yaml")), code=125, error=re.escape(text))
     yield from ()
+
+
+def without_a_name(jobs):
+    """Commands that name no job take the newest, or the newest that runs; `stop` never chooses among several."""
+    for command in ("stop", "exec"):
+        expect(jobs.call(command, *(["--", "true"] if command == "exec" else [])), code=125 if command == "exec" else 1,
+               error="^error: no job is running\n")
+    first = start(jobs)
+    jobs.call("run", str(jobs.directory / "short.yaml"))
+    # The newest job has ended; the newest that runs is older.
+    expect(jobs.call("logs"), out="^got <>\n$")
+    expect(jobs.call("logs", "only-0"), out="^got <>\n$")
+    expect(jobs.call("logs", "loud-0"), code=2, error="there is no job `loud-0`")
+    expect(jobs.call("events"), out=r"ended +failed: only-0: exit 3\n$")
+    expect(jobs.call("inspect"), out=r"^job +tested-short\.\d+\n")
+    expect(jobs.call("report", "-o", "-"), out="only-0: exit 3")
+    expect(jobs.call("exec", "--", "true"), code=125, error=f"job `{first}` has several tasks; name one")
+    expect(jobs.call("exec", "--", "loud-1", "hostname"), out="^loud-1\n$")
+    expect(jobs.call("exec", "--", "loud-1", "--", "sh", "-c", "echo $#", "--", "x"), out="^1\n$")
+    second = start(jobs)
+    expect(jobs.call("stop"), code=2, error=f"2 jobs are running; name those to stop\n = help: they are `{second}` and `{first}`\n")
+    expect(jobs.call("stop", first), out=f"^{first}: stopped")
+    waiting = subprocess.Popen(jobs.words("wait"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=jobs.environment())
+    time.sleep(0.3)
+    if waiting.poll() is not None:
+        yield f"`wait` does not wait for {second}: {waiting.communicate()}"
+    expect(jobs.call("stop"), out=f"^{second}: stopped")
+    out, _ = waiting.communicate(timeout=20)
+    if waiting.returncode != 130 or not out.startswith(f"{second}: stopped"):
+        yield f"`wait` exits with {waiting.returncode}: {out}"
+    # Nothing runs: the newest job has this end already.
+    expect(jobs.call("wait"), code=130, out=f"^{second}: stopped")
+    for word in ("kill", "pause", "resume", "rm"):
+        expect(jobs.call(word), code=2, error="required arguments were not provided")
 
 
 def removing(jobs):

@@ -276,11 +276,30 @@ def unwritable(jobs, directory):
     try:
         run = jobs.run(jobs.job("tested-unwritable", "true"), XDG_STATE_HOME=str(closed))
         out, _ = run.communicate(timeout=SECONDS)
-        if run.returncode != 125 or "EROFS" not in out:
+        place = f"job records are in `{closed}/jobc/jobs`, whose file system is read-only; set `XDG_STATE_HOME` to"
+        if run.returncode != 125 or "EROFS" not in out or place not in out:
             yield f"`jobc run` exits with {run.returncode}: {out}"
     finally:
         subprocess.run(["umount", str(closed)], check=True)
         closed.rmdir()
+
+
+def no_space(jobs, directory):
+    """A full disk for records: the job is rejected with the directory and the variable that moves it, and leaves nothing."""
+    tiny = directory / "tiny"
+    tiny.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k,mode=1777", "tiny", str(tiny)], check=True)
+    try:
+        run = jobs.run(jobs.job("tested-tiny", "true"), XDG_STATE_HOME=str(tiny))
+        out, _ = run.communicate(timeout=SECONDS)
+        place = f"job records are in `{tiny}/jobc/jobs`, whose file system is full; free space there"
+        if run.returncode != 125 or "ENOSPC" not in out or place not in out or "or set `XDG_STATE_HOME` to" not in out:
+            yield f"`jobc run` exits with {run.returncode}: {out}"
+        if left := list((tiny / "jobc/jobs").iterdir()):
+            yield f"left: {left}"
+    finally:
+        subprocess.run(["umount", str(tiny)], check=True)
+        tiny.rmdir()
 
 
 def read_only_cgroups(jobs):
@@ -410,6 +429,7 @@ def main():
             ("a task's first process is killed", lambda: first_process_killed(jobs)),
             ("a full disk", lambda: full_disk(jobs, directory)),
             ("a read-only directory", lambda: unwritable(jobs, directory)),
+            ("no space for records", lambda: no_space(jobs, directory)),
             *([] if account else [("read-only cgroups", lambda: read_only_cgroups(jobs))]),
             ("random kills", lambda: random_kills(jobs, options.kills)),
         ]

@@ -114,7 +114,7 @@ def elastic(jobs):
         os.kill(victim["process"]["pid"], signal.SIGKILL)
         if least == 3:
             record = jobs.until(name, lambda record: record.get("end"))
-            if record["state"] != "failed" or "`train` reached min_failed 1" not in record["end"]["explanation"]:
+            if record["end"]["explanation"] != "failed: train-2: killed by SIGKILL":
                 yield f"{name}: {record['end']}"
             continue
         until(lambda: "world 2 of" in logs(jobs, name, "train-0") or retry, f"{name}: two continue")

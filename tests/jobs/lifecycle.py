@@ -23,7 +23,7 @@ HTTP = {"ports": {"http": "auto"}}
 def main():
     harness = Harness("lifecycle", __doc__)
     with jobs_of(harness) as jobs:
-        for case in (order, readiness, not_ready, keep_ready, retries, retry_scopes, timeouts, grace, results, gang):
+        for case in (order, readiness, not_ready, keep_ready, retries, retry_scopes, timeouts, grace, results, ends, last_lines, gang):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(case, jobs))
     harness.end()
@@ -63,7 +63,7 @@ def order(jobs):
         "first": {"run": "sleep 0.2", "instances": 2},
     }
     roles["last"]["completion"] = {"min_succeeded": 1}
-    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: `last` reached min_succeeded 1")
+    events, _ = run(jobs, "tested-order", roles, 0, r"succeeded: last-0 ended well")
     started, ended = times(events, "started"), times(events, "ended")
     for later, sooner in (("left-0", ended["first-0"]), ("right-0", ended["first-1"]), ("last-0", ended["left-0"]),
                           ("last-0", started["right-0"])):
@@ -103,9 +103,9 @@ def not_ready(jobs):
         ({"log": "never"}, "no line matches `never`"),
     ):
         roles = {"a": {"run": FOREVER, "resources": HTTP, "ready": {**ready, **tries}}}
-        run(jobs, "tested-late", roles, 1, rf"failed: `a` reached min_failed 1 \(a-0: exit \d+, not ready within 2s: {why}\)")
+        run(jobs, "tested-late", roles, 1, rf"failed: a-0: not ready within 2s: {why}")
     roles = {"a": {"run": f"{SERVE}", "resources": HTTP, "ready": {"http": {"port": "http", "path": "/nothing"}, **tries}}}
-    run(jobs, "tested-late", roles, 1, r"failed: .*`/nothing` of port \d+ answers with status 404\)")
+    run(jobs, "tested-late", roles, 1, r"failed: .*`/nothing` of port \d+ answers with status 404")
     yield from ()
 
 
@@ -124,7 +124,7 @@ def retries(jobs):
     script = "echo $JOBC_INDEX; test ! -e /tmp/before || exit 9; touch /tmp/before; exit 7"
     roles = {"a": {"run": script, "retry": {"max": 2, "backoff": "1s"}}, "b": {"run": FOREVER}}
     started_at = time.monotonic()
-    events, record = run(jobs, "tested-again", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 3: exit 7\)")
+    events, record = run(jobs, "tested-again", roles, 1, r"failed: a-0, attempt 3: exit 7")
     if time.monotonic() - started_at < 3:
         yield "it did not wait 1 and 2 seconds"
     waits = [event["detail"]["backoff_ms"] for event in events if event["event"] == "retried"]
@@ -132,7 +132,7 @@ def retries(jobs):
     if waits != [1000, 2000] or earlier != [7, 7]:
         yield f"waits {waits}, exit codes {earlier}"
     roles["a"]["retry"]["on_exit_codes"] = [8]
-    run(jobs, "tested-final", roles, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 7\)")
+    run(jobs, "tested-final", roles, 1, r"failed: a-0: exit 7")
 
 
 def retry_scopes(jobs):
@@ -156,7 +156,7 @@ def retry_scopes(jobs):
 def timeouts(jobs):
     """The timeout of an attempt, which is retried, and that of the job."""
     roles = {"a": {"run": FOREVER, "timeout": "1s", "grace_period": "1s", "retry": {"max": 1, "backoff": "0s", "on_exit_codes": [124]}}}
-    run(jobs, "tested-timeout", roles, 1, r"failed: `a` reached min_failed 1 \(a-0, attempt 2: exit \d+, time limit 1s reached\)")
+    run(jobs, "tested-timeout", roles, 1, r"failed: a-0, attempt 2: time limit 1s reached")
     # The job's time runs while its containers are made, which on a busy host may take a second.
     roles = {"a": {"run": FOREVER, "instances": 2}, "b": {"run": "true"}}
     run(jobs, "tested-deadline", roles, 124, "timed out after 5s: 2 tasks were still running", timeout="5s")
@@ -228,9 +228,69 @@ def results(jobs):
     partial["a"]["completion"] = {"min_failed": 2}
     _, record = run(jobs, "tested-some", partial, 1, r"failed: `a` reached min_failed 2 \(a-[12]: exit [12]\)")
     missing = {"a": {"run": ["nowhere-to-be-found"]}, "b": {"run": FOREVER}}
-    run(jobs, "tested-missing", missing, 1, r"failed: `a` reached min_failed 1 \(a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*\)")
+    run(jobs, "tested-missing", missing, 1, r"failed: a-0: exit 127, .*cannot execute `nowhere-to-be-found`.*")
     if record["end"].get("task", "")[:2] != "a-":
         yield f"the deciding task: {record['end']}"
+
+
+CRASH = "import ctypes; ctypes.string_at(0)"
+
+
+def ends(jobs):
+    """A signal is named, that of a shell's command too; the reason is told once, and tables do not repeat the state."""
+    cases = {
+        "crash": (["python3", "-c", CRASH], r"killed by SIGSEGV (segmentation fault)", "SIGSEGV"),
+        "behind-a-shell": (f"python3 -c '{CRASH}'; exit $?", "exit 139: a command was killed by SIGSEGV (segmentation fault)", None),
+        "pipe": ("set -o pipefail; yes | head -1", "exit 141: a reader of the pipe closed (SIGPIPE)", None),
+        "absent": ("nowhere-to-be-found", "exit 127: a command was not found", None),
+        "plain": ("exit 3", "exit 3", None),
+    }
+    for name, (command, reason, signal) in cases.items():
+        job = f"tested-{name}"
+        roles = {"a": {"run": command, **({"shell": "bash"} if isinstance(command, str) else {})}}
+        answer, record = attempt(jobs, job, roles)
+        if record["end"]["explanation"] != f"failed: a-0: {reason}" or record["tasks"][0].get("signal") != signal:
+            yield f"{name}: {record['end']}, {record['tasks'][0]}"
+        if answer.stderr.count(reason) != 1 or f"jobc: {record['id']}: failed: a-0: {reason}\n" not in answer.stderr:
+            yield f"{name}: not told once: {answer.stderr}"
+        tables = jobs.call("ps", "--all").stdout, jobs.call("ps", job).stdout, jobs.call("inspect", job).stdout
+        row = next(line for line in tables[0].splitlines() if line.startswith(record["id"]))
+        if not row.endswith(f"  a-0: {reason}") or row.count("failed") != 2:
+            yield f"{name}: `ps --all` repeats the state: {row}"
+        if not tables[1].rstrip().endswith(reason.removeprefix("exit ")) or f"end          a-0: {reason}\n" not in tables[2]:
+            yield f"{name}: {tables}"
+
+
+def last_lines(jobs):
+    """After the end of a task among others, the last lines of its stderr and the command that shows all of it."""
+    script = r"for i in $(seq 30); do echo to stdout; done; for i in $(seq 12); do printf '\033[31mwhy\033[0m\t%s\n' $i >&2; done; sleep 0.6; exit 3"
+    roles = {"a": {"run": script, "shell": "bash"},
+             "b": {"run": "for i in $(seq 100); do echo still at work; sleep 0.05; done", "shell": "bash", "instances": 2, "grace_period": "1s"}}
+    for words in ((), ("--no-logs",), ("--quiet",)):
+        answer, record = attempt(jobs, "tested-last", roles, *words)
+        last = "".join(f"  why    {number}\n" for number in range(3, 13))
+        end = (f"jobc: {record['id']}: failed: a-0: exit 3\njobc: the last lines of a-0 on stderr:\n{last}"
+               f"jobc: all of its output: `jobc logs {record['id']} a-0`\n")
+        if not answer.stderr.endswith(end):
+            yield f"{words}: {answer.stderr[-1500:]}"
+        others = answer.stderr.removesuffix(end)
+        stopping = "jobc: a-0: exit 3; stopping the other tasks\n" in others
+        stopped = re.search(r"jobc: b-[01](, b-[01]| stopped\njobc: b-[01]) stopped\n", others)
+        if words != ("--quiet",) and not (stopping and stopped):
+            yield f"{words}: the others: {others[-1500:]}"
+    # A job that succeeds, or is stopped, repeats nothing.
+    answer, _ = attempt(jobs, "tested-well", {"a": {"run": "echo fine >&2", "shell": "sh"}}, "--no-logs", code=0)
+    if "fine" in answer.stderr or "jobc logs" in answer.stderr:
+        yield f"after a success: {answer.stderr}"
+
+
+def attempt(jobs, name, roles, *words, code=1):
+    """Runs a job to its end; returns the output and the record."""
+    path = jobs.directory / f"{name}.json"
+    path.write_text(json.dumps({"version": 1, "name": name, "image": "host", "roles": roles}))
+    answer = jobs.call("run", *words, *(["--allow-unenforced"] if jobs.account else []), str(path))
+    assert answer.returncode == code, f"exit {answer.returncode}: {answer.stderr}"
+    return answer, jobs.record(name)
 
 
 def gang(jobs):

@@ -67,6 +67,21 @@ roles:
       i=0; while [ $i -lt 40 ]; do sleep 5 & i=$((i+1)); done; wait
 """
 
+# The computing process is a child, and has ended before the task does.
+BUSY = """\
+version: 1
+name: tested-busy
+image: host
+network: none
+roles:
+  main:
+    shell: sh
+    resources: {cpu: 0.5, memory: 256MiB}
+    run: |
+      python3 -c 'import time; data = bytearray(40 << 20); t = time.process_time(); exec("while time.process_time() - t < 0.6: pass")'
+      echo waiting; sleep 600
+"""
+
 # What the job requests, in the files of cgroup v2 and v1, in the container and on the host.
 V2 = {"memory.max": str(96 << 20), "pids.max": "60", "cpu.max": "50000 100000"}
 V1 = {"memory/memory.limit_in_bytes": str(96 << 20), "pids/pids.max": "60", "cpu/cpu.cfs_quota_us": "50000"}
@@ -175,10 +190,38 @@ def groups_of(pid):
     return found
 
 
+def used(jobs, enforced):
+    """What a task uses is counted while it runs and at its end, by its cgroups or else by its processes."""
+    jobs.call("run", "-d", *([] if enforced else ["--allow-unenforced"]), jobs.job(BUSY))
+    try:
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline and "waiting" not in jobs.call("logs", "tested-busy").stdout:
+            time.sleep(0.2)
+        rows = json.loads(jobs.call("stats", "--no-stream", "--format", "json", "tested-busy").stdout)
+        if not rows["memory"] or rows["cpu_usec"] < 500_000 or not rows["pids"]:
+            yield f"while it runs: {rows}"
+    finally:
+        jobs.call("kill", "tested-busy")
+    record = jobs.record("tested-busy")
+    if record["tasks"][0].get("unenforced", []) != ([] if enforced else ["cpu_millis", "memory_bytes"]):
+        yield f"unenforced: {record['tasks'][0].get('unenforced')}"
+    last = [json.loads(line) for line in Path(record["files"]["samples"]).read_text().splitlines()][-1]
+    if not last["last"] or last["cpu_usec"] < 500_000 or last["memory_peak"] < 40 << 20:
+        yield f"at the end: {last}"
+    if last.get("from_processes", False) == enforced:
+        yield f"counted by something else: {last}"
+    origin = json.loads((Path(record["files"]["record"]) / "origin.json").read_text())
+    if origin["command"][-1] != str(jobs.directory / "job.yaml") or origin["host"]["name"] != os.uname().nodename:
+        yield f"the origin: {origin}"
+    if (Path(record["files"]["record"]) / "job-file").read_text() != (jobs.directory / "job.yaml").read_text():
+        yield "the job file is not in the record"
+    jobs.call("rm", "--force", "tested-busy")
+
+
 def out_of_memory(jobs):
     """More memory than the limit: the kernel kills the task, and the end says why."""
     result = jobs.call("run", jobs.job(OUT_OF_MEMORY))
-    if result.returncode != 1 or "memory limit 48 MiB reached" not in result.stdout + result.stderr:
+    if result.returncode != 1 or "out of memory: used 48 MiB of 48 MiB" not in result.stdout + result.stderr:
         yield f"exit code {result.returncode}: {(result.stdout + result.stderr)[-1500:]}"
     jobs.call("rm", "--force", "tested-hungry")
 
@@ -212,7 +255,7 @@ def main():
     with scratch() as directory:
         jobs = Jobs(directory, account, group)
         enforced = account is None or group is not None
-        cases = [("read back", lambda: read_back(jobs, not enforced))]
+        cases = [("read back", lambda: read_back(jobs, not enforced)), ("used", lambda: used(jobs, enforced))]
         cases += [("memory", lambda: out_of_memory(jobs)), ("processes", lambda: too_many_processes(jobs))] if enforced else [("refused", lambda: not_delegated(jobs))]
         for name, attempt in cases:
             if harness.wants(name):

@@ -199,7 +199,7 @@ def read_back(session):
 
 def memory(session):
     """In the foreground: more memory than the limit kills the task, which is reported as the reason."""
-    yield from unexpected_result("a job out of memory", session.call("run", session.job(OUT_OF_MEMORY)), 1, "memory limit 48 MiB reached")
+    yield from unexpected_result("a job out of memory", session.call("run", session.job(OUT_OF_MEMORY)), 1, "out of memory: used 48 MiB of 48 MiB")
     yield from scope_left(session, "jobc-tested-hungry.1.scope")
 
 
@@ -268,7 +268,7 @@ def scope_not_needed(session):
         yield f"there are {session.scopes()}"
     session.call("stop", "--grace", "0s", "tested-free")
     result = session.call("run", session.job(OUT_OF_MEMORY), group=session.delegated_group(), environment=session.no_systemd)
-    yield from unexpected_result("a user with a cgroup", result, 1, "memory limit 48 MiB reached")
+    yield from unexpected_result("a user with a cgroup", result, 1, "out of memory: used 48 MiB of 48 MiB")
     # This cgroup is in a unit of the system instance, not of the user's systemd.
     session.call("run", "-d", session.job(LIMITS), group=session.delegated_group())
     until(lambda: session.record("tested-limits").get("state") == "running")
@@ -313,7 +313,7 @@ def doctor(session):
 def log_out(session):
     """The user's systemd is found without the variables of a login session; when it ends, so do the jobs in its scopes."""
     without = {"XDG_RUNTIME_DIR": "", "XDG_STATE_HOME": str(session.home / "state")}
-    yield from unexpected_result("without variables", session.call("run", session.job(OUT_OF_MEMORY), environment=without), 1, "memory limit 48 MiB reached")
+    yield from unexpected_result("without variables", session.call("run", session.job(OUT_OF_MEMORY), environment=without), 1, "out of memory: used 48 MiB of 48 MiB")
     session.call("run", "-d", session.job(LIMITS))
     until(lambda: session.record("tested-limits").get("state") == "running")
     record = session.record("tested-limits")

@@ -94,7 +94,7 @@ def main():
     with jobs_of(harness) as jobs:
         (jobs.directory / "long.yaml").write_text(LONG_JOB)
         (jobs.directory / "talk.yaml").write_text(TERMINAL_JOB)
-        for case in (foreground, executing, following_logs, watching, running_on_terminal):
+        for case in (foreground, executing, following_logs, watching, running_on_terminal, failing, stopping):
             if harness.wants(case.__name__):
                 harness.check(case.__name__, problems(with_screen(case), jobs))
     harness.end()
@@ -217,6 +217,71 @@ def running_on_terminal(jobs, screen):
     screen.until(r"jobc: tested-talk\.\d+: failed.*exit 5")
     screen.type("echo code $?")
     screen.until(r"(?m)^(\$ )?code 1$")
+    yield from terminal_restored(screen)
+
+
+def stopping(jobs, screen):
+    """`jobc stop` asks which job is meant; nothing is stopped by accident."""
+    start_job(jobs, screen)
+    screen.type("jobc stop; echo code $?")
+    screen.until(r"stop tested-seen\.\d+, running, submitted .* ago\? \[Y/n\]$")
+    screen.type("n")
+    screen.until(r"error: no job was stopped\ncode 1")
+    start_job(jobs, screen)
+    screen.type("jobc stop; echo code $?")
+    shown = screen.until(r"stop which\? .* none:$")
+    runs = re.findall(r"(?m)^([12]) +(tested-seen\.\d+) +running ", shown)
+    if [number for number, _ in runs] != ["1", "2"]:
+        yield f"the jobs to choose from:\n{shown}"
+    screen.type("")
+    screen.until(r"error: no job was stopped\ncode 1")
+    screen.clear()
+    screen.type("jobc stop; echo code $?")
+    screen.until(r"stop which\? .* none:$")
+    screen.type("7")
+    screen.until(r"`7` is not one of the numbers 1 to 2")
+    screen.clear()
+    screen.type("jobc stop; echo code $?")
+    screen.until(r"stop which\? .* none:$")
+    screen.type("2")
+    screen.until(re.escape(runs[1][1]) + r": stopped.*\ncode 0")
+    if jobs.record(runs[0][1])["state"] != "running":
+        yield "the other job was stopped too"
+    screen.clear()
+    screen.type("jobc stop; echo code $?")
+    screen.until(r"\[Y/n\]$")
+    screen.type("")
+    screen.until(re.escape(runs[0][1]) + r": stopped.*\ncode 0")
+    screen.clear()
+    # At a terminal, the job that was taken is named.
+    screen.type("jobc logs")
+    screen.until(re.escape(f"jobc: {runs[0][1]}, stopped"))
+    yield from terminal_restored(screen)
+
+
+CRASHING_JOB = """\
+version: 1
+name: tested-crash
+image: host
+roles:
+  main: {run: [python3, -c, "import ctypes, sys; print('about to crash', file=sys.stderr, flush=True); ctypes.string_at(0)"]}
+"""
+
+
+def failing(jobs, screen):
+    """The reason of a failure is red; a progress line is not."""
+    (jobs.directory / "crash.yaml").write_text(CRASHING_JOB)
+    screen.type("jobc run crash.yaml" + unenforced_option(jobs))
+    screen.until(r"all of its output: `jobc logs tested-crash\.1 main-0`")
+    lines = screen.read(colors=True).splitlines()
+    red = [line for line in lines if re.search(r"\x1b\[31m", line)]
+    if len(red) != 1 or "jobc: tested-crash.1: failed: main-0: killed by SIGSEGV (segmentation fault)" not in red[0]:
+        yield f"red: {red}"
+    screen.clear()
+    screen.type("jobc wait tested-crash")
+    screen.until(r"the last lines of main-0 on stderr:\n  about to crash")
+    if not re.search(r"\x1b\[31mtested-crash\.1: failed: ", screen.read(colors=True)):
+        yield f"`jobc wait`: {screen.read(colors=True)}"
     yield from terminal_restored(screen)
 
 

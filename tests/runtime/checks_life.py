@@ -169,7 +169,6 @@ UNSUPPORTED = {
     "a mount at a relative path": lambda c: c["mounts"].append({"destination": "mnt/../..", "type": "tmpfs", "source": "x"}),
     "an AppArmor profile": lambda c: c["process"].update(apparmorProfile="absent-profile"),
     "an SELinux label": lambda c: c["process"].update(selinuxLabel="system_u:system_r:none_t:s0"),
-    "a mount label": lambda c: c["linux"].update(mountLabel="system_u:object_r:none_t:s0"),
     "an unknown seccomp action": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_PRAY"}),
     "an unknown seccomp operator": lambda c: c["linux"].update(seccomp={"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
         {"names": ["mkdir"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_LIKE"}]}]}),

@@ -5,12 +5,14 @@ The codes are those of docs/reference/exit-codes.md: the program's own; 1 where 
 the program cannot be executed or found; 128 and the number of the signal that killed it.
 """
 
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
+from pathlib import Path
 
 import user
 from bundle import Roots, configuration, give, rootless
@@ -302,11 +304,114 @@ class Exits:
         if "CapBnd:\t0000000020000420" not in answer.stdout or "NoNewPrivs:\t1" not in answer.stdout:
             yield f"its capabilities are not the container's: {answer.stdout!r}"
         answer = self.runtime.call("exec", name, "/not/there")
-        yield from code(answer.returncode, 127, answer.stderr)
+        yield from code(answer.returncode, 255, answer.stderr)
+        answer = self.runtime.call("exec", "--cap", "CAP_OF_TOMORROW", name, "/bin/true")
+        yield from code(answer.returncode, 0, answer.stderr)
         answer = self.runtime.call("exec", name, "/bin/sh", "-c", "kill -9 $$")
         yield from code(answer.returncode, 137, answer.stderr)
         self.runtime.call("kill", name, "KILL")
         yield from self.finish(started, name, 137)
+
+    def exec_in_cgroup(self):
+        """`exec --cgroup` puts the process into a cgroup below the container's."""
+        place, name = self.bundle(["/bin/sh", "-c", "echo ready; exec sleep 4325"])
+        started = self.runtime.spawn(place, name)
+        started.stdout.readline()
+        pid = (self.runtime.state(name) or {}).get("pid")
+        own = {words[1]: Path(f"/sys/fs/cgroup/{words[1]}{words[2]}") for words in
+               (line.split(":", 2) for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines())}
+        version_1 = "memory" in own
+        below = own["memory" if version_1 else ""] / "below"
+        below.mkdir()
+        answer = self.runtime.call("exec", "--cgroup", "memory:below" if version_1 else "below", name, "/bin/sleep", "0.5")
+        yield from code(answer.returncode, 0, answer.stderr)
+        running_there = self.runtime.call("exec", "--detach", "--pid-file", str(place / "pid"), "--cgroup", "memory:/below" if version_1 else "/below",
+                                          name, "/bin/sh", "-c", "exec sleep 4326 >/dev/null 2>&1 </dev/null")
+        yield from code(running_there.returncode, 0, running_there.stderr)
+        if below.joinpath("cgroup.procs").read_text().split() != [(place / "pid").read_text()]:
+            yield "the process is in another cgroup"
+        for wrong in ("../other", "nothing"):
+            answer = self.runtime.call("exec", "--cgroup", wrong, name, "/bin/true")
+            yield from code(answer.returncode, 255, answer.stderr)
+        self.runtime.call("kill", name, "KILL")
+        yield from self.finish(started, name, 137)
+
+    def words(self):
+        """What callers look for in errors, and the exit codes they know from runc."""
+        missing = "container does not exist"
+        for command, wanted, text in (
+                (("state", "nobody"), 1, missing), (("kill", "nobody"), 1, missing), (("delete", "nobody"), 1, missing), (("start", "nobody"), 1, missing),
+                (("pause", "nobody"), 1, missing), (("ps", "nobody"), 1, missing), (("exec", "nobody", "true"), 255, missing), (("delete", "--force", "nobody"), 0, ""),
+                # podman takes the exit code of `checkpoint --help` for its support.
+                (("checkpoint", "--help"), 1, "not supported"), (("restore", "--image-path", "/tmp", "nobody"), 1, "not supported")):
+            answer = self.runtime.call(*command)
+            yield from code(answer.returncode, wanted, f"{command}: {answer.stderr}")
+            if text not in answer.stderr:
+                yield f"{command}: `{text}` is not in {answer.stderr!r}"
+        place, name = self.bundle(["/bin/true"])
+        answer = self.runtime.run(place, name, "--keep")
+        yield from code(answer.returncode, 0, answer.stderr)
+        answer = self.runtime.call("kill", name, "TERM")
+        yield from code(answer.returncode, 1, answer.stderr)
+        if "container not running" not in answer.stderr:
+            yield f"kill: {answer.stderr!r}"
+        for command in (("exec", name, "/bin/true"), ("exec", "--cap", "CAP_CHOWN", name, "/bin/true")):
+            yield from code(self.runtime.call(*command).returncode, 255, "exec in a stopped container")
+        answer = self.runtime.call("list", "--format", "json")
+        if len(answer.stdout.splitlines()) != 1 or [entry["id"] for entry in json.loads(answer.stdout)] != [name]:
+            yield f"list: {answer.stdout!r}"
+        yield from code(self.runtime.delete(name).returncode, 0, "delete")
+
+    def keeps_groups(self):
+        """With the annotation of `podman run --group-add keep-groups` the program keeps the supplementary groups of who starts it."""
+        place, name = self.bundle(["/bin/sh", "-c", "id -G"], lambda config: config.update(annotations={"run.oci.keep_original_groups": "1"}))
+        answer = self.runtime.call("run", "--bundle", str(place), name, extra_groups=[4242, 4243])
+        if not {"4242", "4243"} <= set(answer.stdout.split()):
+            yield f"its groups are {answer.stdout!r} {answer.stderr!r}"
+
+    def other_configuration(self):
+        """`--config` names another file than config.json."""
+        place, name = self.bundle(["/bin/sh", "-c", "exit 8"])
+        (place / "config.json").rename(place / "other.json")
+        answer = self.runtime.run(place, name, "--config", "other.json")
+        yield from code(answer.returncode, 8, answer.stderr)
+        answer = self.runtime.run(place, name, "--config", "none.json")
+        yield from code(answer.returncode, 1, answer.stderr)
+        if "none.json" not in answer.stderr:
+            yield f"the error does not name the file: {answer.stderr!r}"
+
+    def create_finds_the_program(self):
+        """A missing program, and what is none, is an error of `create`, as with runc: docker deletes no container whose `start` fails."""
+        for program, text in (("/not/there", "no such file or directory"), ("/etc", "permission denied"), ("/etc/passwd", "permission denied")):
+            place, name = self.bundle([program])
+            with self.runtime.null() as null, open(place / "errors", "w+", encoding="utf-8") as errors:
+                answer = subprocess.run(self.runtime.argv("create", "--bundle", str(place), name), stdin=null, stdout=errors, stderr=errors, timeout=20, check=False,
+                                        env=self.runtime.environment())
+                errors.seek(0)
+                words = errors.read()
+            yield from code(answer.returncode, 1, f"{program}: {words}")
+            if text not in words:
+                yield f"{program}: {words!r}"
+            yield from self.state_removed(name)
+            self.runtime.delete(name)
+
+    def spec(self):
+        """What `spec` writes runs, with a root file system beside it."""
+        place, name = self.bundle(["/bin/true"])
+        (place / "config.json").unlink()
+        flags = ("--rootless",) if self.account else ()
+        if self.account:
+            give(place, (self.account.uid, self.account.gid))
+        answer = self.runtime.call("spec", "--bundle", str(place), *flags)
+        yield from code(answer.returncode, 0, answer.stderr)
+        again = self.runtime.call("spec", "--bundle", str(place), *flags)
+        yield from code(again.returncode, 1, again.stderr)
+        text = (place / "config.json").read_text()
+        (place / "config.json").write_text(text.replace('"sh"', '"sh", "-c", "exit 7"').replace('"terminal": true', '"terminal": false'))
+        answer = self.runtime.run(place, name)
+        yield from code(answer.returncode, 7, answer.stderr)
+        if answer.stderr:
+            yield f"there are warnings: {answer.stderr!r}"
 
 
 def status(runtime, name, wanted):
@@ -360,6 +465,13 @@ def main():
         ends.case("the client is killed", ends.client_killed)
         ends.case("create and start", ends.create_and_start)
         ends.case("exec", ends.exec_process)
+        if not account:
+            ends.case("exec in a cgroup", ends.exec_in_cgroup)
+            ends.case("groups are kept", ends.keeps_groups)
+        ends.case("words for callers", ends.words)
+        ends.case("create finds the program", ends.create_finds_the_program)
+        ends.case("spec", ends.spec)
+        ends.case("another configuration", ends.other_configuration)
         for link in ("/proc/self/attr", "/sys/kernel", "/dev", "/dev/pts", "dev/../proc"):
             ends.case(f"a volume through a link to {link}", lambda link=link: ends.mount_through_link(link))
         ends.case("a volume through a link to a volume", lambda: ends.mount_through_mount("/mnt/a/b"))

@@ -110,6 +110,43 @@ class Hooks:
             if unexpected or f"STAGE={stage}" not in environment:
                 yield f"{stage}: its environment is {environment}"
 
+    def working_directory(self):
+        """A createContainer hook begins in the container's root, as with runc: it names what it mounts by paths below it."""
+        place, log, name = self.bundle({"createContainer": [{"path": "/bin/sh", "args": ["sh", "-c", "pwd >LOG/cwd; touch ./tmp/here"]}]})
+        self.runtime.run(place, name)
+        if lines(log / "cwd") != [str(place / "rootfs")] or not (place / "rootfs/tmp/here").exists():
+            yield f"it begins in {lines(log / 'cwd')}"
+
+    def environment(self):
+        """A hook on the host without `env` gets the runtime's environment, as with runc and crun; a program of the image does not."""
+        hook = {"path": "/bin/sh", "args": ["sh", "-c", "echo \"$LEAKED\" >LOG/STAGE"]}
+        hooks = {stage: [json.loads(json.dumps(hook).replace("STAGE", stage))] for stage in STAGES}
+        hooks["createRuntime"].append({"path": "/bin/sh", "args": ["sh", "-c", "echo \"$LEAKED\" >LOG/own"], "env": ["OWN=1"]})
+        place, log, name = self.bundle(hooks)
+        self.runtime.call("run", "--bundle", str(place), name, env=os.environ | {"LEAKED": "yes"})
+        for stage, (inside, _) in STAGES.items():
+            if lines(log / stage) != ["" if inside else "yes"]:
+                yield f"{stage}: {lines(log / stage)}"
+        if lines(log / "own") != [""]:
+            yield "a hook with `env` gets more than that"
+
+    def rights(self):
+        """A startContainer hook is a program of the image: it gets the program's filter and capabilities, and not the right to load the filter."""
+        place, log, name = self.bundle({"startContainer": [{"path": "/bin/sh", "args": [
+            "sh", "-c", "mkdir LOG/made 2>LOG/err; grep -E '^(CapPrm|CapEff|Seccomp):' /proc/self/status >LOG/status"]}]})
+        config = json.loads((place / "config.json").read_text())
+        config["process"]["noNewPrivileges"] = False
+        config["linux"]["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO"}]}
+        (place / "config.json").write_text(json.dumps(config))
+        result = self.runtime.run(place, name)
+        if result.returncode != 7:
+            yield f"exit code {result.returncode}, stderr {result.stderr.strip()!r}"
+        seen = dict(line.split() for line in lines(log / "status"))
+        if (log / "made").exists() or seen.get("Seccomp:") != "2":
+            yield f"it has no filter: {seen}"
+        if int(seen.get("CapPrm:", "0"), 16) & 1 << 21 or int(seen.get("CapEff:", "0"), 16) & 1 << 21:
+            yield f"it has CAP_SYS_ADMIN: {seen}"
+
     def hook_order(self):
         """The hooks of a stage run in the order they are listed."""
         hooks = {"createRuntime": [{"path": "HOOK", "args": ["hook", "LOG", f"n{number}"]} for number in range(5)]}
@@ -198,6 +235,9 @@ def main():
 
         case("every stage", hooks.every_stage)
         case("the hooks of one stage", hooks.hook_order)
+        case("the directory of createContainer", hooks.working_directory)
+        case("the rights of startContainer", hooks.rights)
+        case("the environment", hooks.environment)
         for stage in ("prestart", "createRuntime", "createContainer", "startContainer"):
             case(f"{stage} fails", lambda stage=stage: hooks.failing(stage))
         for stage in ("poststart", "poststop"):

@@ -94,14 +94,14 @@ CASES = [
 ]
 
 
-def compile_profiles(harness, path):
+def compile_profiles(harness, path, text=PROFILE):
     """Compiles the profiles for the kernel."""
     vm = REPOSITORY / ".oracles/vm"
     parser = vm / "apparmor/sbin/apparmor_parser"
     if not parser.exists():
         harness.skip("there is no AppArmor parser; `tests/oracles/install` installs it")
     made = subprocess.run([parser, "--skip-kernel-load", "--skip-cache", "--quiet", "--stdout", "--features-file", vm / "apparmor/etc/apparmor.d/abi/3.0"],
-                          input=PROFILE.encode(), capture_output=True, check=False)
+                          input=text.encode(), capture_output=True, check=False)
     if made.returncode:
         harness.check("the profiles", [made.stderr.decode()])
         harness.end()

@@ -30,15 +30,18 @@ default_subnet = "10.97.0.0/16"
 
 
 class Podman:
-    """podman with its own storage and configuration, and the runtime under test."""
+    """podman with its own storage and configuration, and the runtime under test; as root or as an account without root."""
 
-    def __init__(self, harness, directory, runtime):
-        self.harness, self.directory = harness, directory
+    def __init__(self, harness, directory, runtime, account=None):
+        self.harness, self.directory, self.account = harness, directory, account
         self.podman = harness.tool("podman")
         (directory / "containers.conf").write_text(CONFIGURATION)
         (directory / "storage.conf").write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{directory}/graph"\nrunroot = "{directory}/run"\n')
         (directory / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
         self.environment = os.environ | {"CONTAINERS_CONF": str(directory / "containers.conf"), "CONTAINERS_STORAGE_CONF": str(directory / "storage.conf")}
+        if account:
+            os.chown(directory, account.uid, account.gid)
+            self.environment |= {"HOME": str(directory), "XDG_RUNTIME_DIR": str(directory)}
         self.runtime = self.wrap(runtime)
 
     def wrap(self, runtime):
@@ -53,7 +56,7 @@ class Podman:
 
     def __call__(self, *words, seconds=SECONDS, flags=(), **more):
         # conmon writes a file `oom` to its working directory when a container runs out of memory.
-        command = [self.podman, "--root", f"{self.directory}/graph", "--runroot", f"{self.directory}/run", "--tmpdir", f"{self.directory}/tmp",
+        command = [*(self.account.prefix() if self.account else []), self.podman, "--root", f"{self.directory}/graph", "--runroot", f"{self.directory}/run", "--tmpdir", f"{self.directory}/tmp",
                    "--storage-driver", "vfs", "--runtime", str(self.runtime), *flags, *words]
         try:
             return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, env=self.environment,
@@ -143,6 +146,29 @@ def volumes(podman):
         yield "what the container wrote is not there"
     yield from expect(podman.run("--tmpfs", "/t:size=1m", "busybox", "sh", "-c", "df /t | tail -1"), 0, "1024")
     yield from expect(podman.run("--read-only", "busybox", "sh", "-c", "touch /x || echo refused"), 0, "refused")
+
+
+def propagation(podman):
+    """With `rshared`, mounts of the container show on the host and the host's in the container; with `rslave` only the latter."""
+    directory = podman.directory / "shared"
+    directory.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "tmpfs"]
+    subprocess.run([*mount, directory], check=True)
+    subprocess.run(["mount", "--make-shared", directory], check=True)
+    try:
+        for number, (option, inward, outward) in enumerate((("rprivate", False, False), ("rslave", True, False), ("rshared", True, True))):
+            for place in (f"in{number}", f"out{number}"):
+                (directory / place).mkdir()
+            yield from expect(podman("run", "--detach", "--network", "none", "--cap-add", "sys_admin", "--name", option, "--volume", f"{directory}:/v:{option}",
+                                     "busybox", "sh", "-c", f"mount -t tmpfs inner /v/out{number} && touch /v/mounted{number}; sleep 60"), 0)
+            until(lambda: (directory / f"mounted{number}").exists())
+            subprocess.run([*mount, directory / f"in{number}"], check=True)
+            seen = os.path.ismount(directory / f"out{number}"), podman("exec", option, "grep", "-q", f" /v/in{number} ", "/proc/self/mountinfo").returncode == 0
+            if seen != (outward, inward):
+                yield f"{option}: the host sees the container's mount: {seen[0]}, the container sees the host's: {seen[1]}"
+            yield from expect(podman("rm", "--force", "--time", "0", option), 0)
+    finally:
+        subprocess.run(["umount", "--recursive", directory], check=False)
 
 
 def detached(podman):
@@ -268,7 +294,7 @@ def until(what, seconds=20):
         time.sleep(0.1)
 
 
-CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, detached, update, ignores_sigterm, privileges, namespaces, pod, failing_hook, nothing_left]
+CASES = [simple, codes, environment, standard_input, terminal, limits, volumes, propagation, detached, update, ignores_sigterm, privileges, namespaces, pod, failing_hook, nothing_left]
 
 
 def main():

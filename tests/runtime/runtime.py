@@ -52,7 +52,7 @@ class Runtime:
             with self.null() as null:
                 return self.call(*words, seconds=seconds, stdin=null, **more)
         started = subprocess.Popen(self.argv(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   errors="surrogateescape", env=self.environment(), **more)
+                                   errors="surrogateescape", **({"env": self.environment()} | more))
         try:
             out, err = started.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:

@@ -33,21 +33,6 @@ impl From<FormatArg> for Format {
     }
 }
 
-/// The output format of a command about jobs, images or GPUs.
-#[cfg(target_os = "linux")]
-#[derive(Clone, Copy, Debug, clap::Args)]
-pub(crate) struct OutputArgs {
-    /// Output format
-    #[arg(long, value_parser = table_or_json(), default_value = "table")]
-    pub format: FormatArg,
-}
-
-/// The formats `table` and `json`; the type is that of the global option `--format`, which this one replaces.
-pub(crate) fn table_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("table"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
 /// The formats of `jobc plan`: a summary, or the plan as a file; and the formats of findings, with a plan in YAML.
 pub(crate) fn of_plan() -> impl TypedValueParser<Value = FormatArg> {
     PossibleValuesParser::new([
@@ -66,18 +51,4 @@ pub(crate) fn of_plan() -> impl TypedValueParser<Value = FormatArg> {
         "github" => FormatArg::Github,
         _ => FormatArg::Text,
     })
-}
-
-/// The formats `yaml` and `json`, for a file.
-#[cfg(target_os = "linux")]
-pub(crate) fn yaml_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("yaml"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
-}
-
-/// The formats `text` and `json`, for output line by line.
-#[cfg(target_os = "linux")]
-pub(crate) fn text_or_json() -> impl TypedValueParser<Value = FormatArg> {
-    PossibleValuesParser::new([PossibleValue::new("text"), PossibleValue::new("json")])
-        .map(|word| if word == "json" { FormatArg::Json } else { FormatArg::Text })
 }

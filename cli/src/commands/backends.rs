@@ -16,7 +16,7 @@ use jobc_schema::BackendName;
 use jobc_schema::plan::JobPlan;
 use serde_json::{Value, json};
 
-use crate::args::{Args, FormatArg};
+use crate::args::FormatArg;
 use crate::input::{InputError, find_targets, read};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
@@ -40,7 +40,7 @@ struct Answer {
 /// The answers for one capability, for the backends of the columns.
 type Answers = Vec<(BackendName, Answer)>;
 
-pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
+pub(crate) fn run(target: Option<&str>, format: FormatArg) -> Outcome {
     let ask = match target {
         None => Selection::BuiltIn,
         Some(target) => {
@@ -56,7 +56,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
     };
     let first = match plans(&minimal_job::job(Capability::Shm), &ask) {
         Ok(jobs) => jobs,
-        Err((sources, sink)) => return report::findings(&sources, sink, args.format, true),
+        Err((sources, sink)) => return report::findings(&sources, sink, format, true),
     };
     let columns: Vec<(&dyn Backend, &JobPlan)> = table()
         .iter()
@@ -69,7 +69,7 @@ pub(crate) fn run(target: Option<&str>, args: &Args) -> Outcome {
         .iter()
         .map(|(capability, words)| (*words, answers(*capability, &ask, &columns)))
         .collect();
-    if args.format == FormatArg::Json {
+    if format == FormatArg::Json {
         terminal::print(&as_json(&columns, &rows));
     } else {
         terminal::print(&as_text(&columns, &rows));

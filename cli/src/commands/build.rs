@@ -9,14 +9,14 @@ use jobc_schema::BackendName;
 use jobc_schema::plan::RolePlan;
 use similar::TextDiff;
 
-use crate::args::{Args, BuildArgs, FormatArg, JobArgs};
+use crate::args::{BuildArgs, FormatArg, JobArgs};
 use crate::input::{Input, relative, shorten};
 use crate::outcome::Outcome;
 use crate::output::{WriteResult, list, write};
 use crate::report::{self, Row};
 use crate::terminal;
 
-pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
+pub(crate) fn run(build_args: &BuildArgs, format: FormatArg) -> Outcome {
     let mut input = match Input::read(&build_args.job) {
         Ok(input) => input,
         Err(why) => return super::report_input_error(&why),
@@ -35,7 +35,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
         let to_job = |job: &str| relative(&input.directory, &place.directory(job, "target"));
         outputs = build(&sources, planned, &input.request(&build_args.job, &to_job), &mut sink);
     }
-    let outcome = report::findings(&sources, sink, args.format, build_args.stdout);
+    let outcome = report::findings(&sources, sink, format, build_args.stdout);
     if outcome != Outcome::Success {
         return outcome;
     }
@@ -45,7 +45,7 @@ pub(crate) fn run(build_args: &BuildArgs, args: &Args) -> Outcome {
     } else if build_args.check {
         compare(&outputs, &place, &build_args.job)
     } else {
-        write_all(&outputs, &place, args)
+        write_all(&outputs, &place, format)
     };
     // The process ends here. Dropping millions of values first would take a tenth of a large build.
     std::mem::forget(outputs);
@@ -98,7 +98,7 @@ fn normalize(path: &Utf8Path) -> Utf8PathBuf {
     out
 }
 
-fn write_all(outputs: &[Output], place: &OutputDirectory, args: &Args) -> Outcome {
+fn write_all(outputs: &[Output], place: &OutputDirectory, format: FormatArg) -> Outcome {
     let mut rows = Vec::new();
     for output in outputs {
         let target = &output.job.target.name;
@@ -118,7 +118,7 @@ fn write_all(outputs: &[Output], place: &OutputDirectory, args: &Args) -> Outcom
             place: format!("{}{unchanged}", shorten(&directory.join(backend.as_str()))),
         }));
     }
-    if matches!(args.format, FormatArg::Text) {
+    if matches!(format, FormatArg::Text) {
         terminal::print(&report::table(&rows));
         let mut names: Vec<&str> = Vec::new();
         for output in outputs {

@@ -5,7 +5,7 @@ use jobc_compiler::compile::{check_all, plan};
 use jobc_compiler::diagnostic::{Diagnostic, Severity, Sink};
 use jobc_compiler::source::{SourceId, Sources};
 
-use crate::args::{Args, CheckArgs, FormatArg, JobArgs};
+use crate::args::{CheckArgs, FormatArg, JobArgs};
 use crate::input::{Input, InputError, JOB_FILE_NAMES};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
@@ -13,7 +13,7 @@ use crate::{report, terminal};
 /// Maximum depth of directories below a directory that is checked.
 const MAX_DEPTH: usize = 16;
 
-pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
+pub(crate) fn run(check: &CheckArgs, format: FormatArg) -> Outcome {
     let given: Vec<Utf8PathBuf> = check.job.job.iter().chain(&check.more).cloned().collect();
     let jobs = match jobs(&given) {
         Ok(jobs) => jobs,
@@ -29,8 +29,8 @@ pub(crate) fn run(check: &CheckArgs, args: &Args) -> Outcome {
     }
     let warned = sink.diagnostics().iter().any(|d| d.severity == Severity::Warning);
     let quiet = sink.diagnostics().is_empty();
-    let outcome = report::findings(&sources, sink, args.format, false);
-    if quiet && args.format == FormatArg::Text {
+    let outcome = report::findings(&sources, sink, format, false);
+    if quiet && format == FormatArg::Text {
         let files = if jobs.len() > 1 { format!(" in {} files", jobs.len()) } else { String::new() };
         terminal::eprint(&format!("no findings{files}\n"));
     }

@@ -1,14 +1,14 @@
 //! `jobc completions`: a shell's completion script.
 
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::args::Args;
 use crate::outcome::Outcome;
 use crate::terminal;
 
-pub(crate) fn run(shell: Shell) -> Outcome {
+pub(crate) fn run(shell: Shell, mut all: Command) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Args::full_command(), "jobc", &mut script);
+    clap_complete::generate(shell, &mut all, "jobc", &mut script);
     terminal::print(&String::from_utf8_lossy(&script));
     Outcome::Success
 }

@@ -1,29 +1,74 @@
 //! `jobc explain`: prints the page of a diagnostic code, or what a field means.
 
-mod field;
-
 use jobc_compiler::diagnostic::Code;
 use jobc_compiler::suggest;
+use serde_json::{Value, json};
 
+use crate::args::FormatArg;
+use crate::fields::{self, Field};
 use crate::outcome::Outcome;
 use crate::terminal;
 
-pub(crate) fn run(code: Option<&str>) -> Outcome {
-    let Some(text) = code else {
-        let lines: String = Code::all().map(|(code, title)| format!("{code}  {title}\n")).collect();
-        terminal::print(&lines);
+/// Maximum number of places of a field that are described in full.
+const MAX_PLACES: usize = 4;
+
+pub(crate) fn run(topic: Option<&str>, format: FormatArg) -> Outcome {
+    let is_json = format == FormatArg::Json;
+    let Some(text) = topic else {
+        if is_json {
+            print_json(&all());
+        } else {
+            let lines: String = Code::all().map(|(code, title)| format!("{code}  {title}\n")).collect();
+            terminal::print(&lines);
+        }
         return Outcome::Success;
     };
     if let Some(code) = Code::parse(text) {
-        terminal::print(code.page());
+        if is_json {
+            print_json(&json!({"code": code.as_str(), "title": code.title(), "page": code.page()}));
+        } else {
+            terminal::print(code.page());
+        }
         return Outcome::Success;
     }
-    if let Some(page) = field::describe(text) {
-        terminal::print(&page);
-        return Outcome::Success;
+    let places = fields::find(text);
+    if places.is_empty() {
+        terminal::eprint(&unknown(text));
+        return Outcome::UsageError;
     }
-    terminal::eprint(&unknown(text));
-    Outcome::UsageError
+    if is_json {
+        let pages = places.iter().map(
+            |field| json!({"field": field.name(), "format": field.format.name, "page": fields::page(field)}),
+        );
+        print_json(&pages.collect::<Vec<_>>().into());
+    } else {
+        terminal::print(&pages(&places));
+    }
+    Outcome::Success
+}
+
+/// The pages of the first places, and the names of the others.
+fn pages(places: &[&Field]) -> String {
+    let shown = &places[..places.len().min(MAX_PLACES)];
+    let mut text = shown.iter().map(|field| fields::page(field)).collect::<Vec<_>>().join("\n");
+    let others: Vec<String> = places.iter().skip(MAX_PLACES).map(|field| field.name()).collect();
+    if !others.is_empty() {
+        text += &format!("\nalso: {}\n", others.join(", "));
+    }
+    text
+}
+
+/// Everything that can be explained: the codes, and the reference of both formats.
+fn all() -> Value {
+    let codes: Vec<Value> = Code::all()
+        .map(|(code, title)| json!({"code": code.as_str(), "title": title, "page": code.page()}))
+        .collect();
+    let formats: Vec<Value> = fields::Format::all().iter().map(fields::document).collect();
+    json!({"codes": codes, "formats": formats})
+}
+
+fn print_json(value: &Value) {
+    terminal::print(&format!("{value:#}\n"));
 }
 
 fn unknown(text: &str) -> String {
@@ -33,10 +78,8 @@ fn unknown(text: &str) -> String {
         let near = suggest::nearest(&upper, Code::all().map(|(code, _)| code.as_str()));
         ("code", near.map(str::to_owned), "`jobc explain` lists all codes")
     } else {
-        let names = field::names();
-        let near = suggest::nearest(text, names.iter().map(String::as_str)).map(str::to_owned);
-        ("code or field", near, "`jobc explain` lists all codes, `jobc schema` all fields")
+        ("code or field", fields::nearest(text), "`jobc explain` lists all codes, `jobc schema` all fields")
     };
     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-    format!("jobc: unknown {what} `{text}`{near} ({list})\n")
+    format!("jobc: unknown {what} `{}`{near} ({list})\n", text.escape_debug())
 }

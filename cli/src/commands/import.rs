@@ -6,12 +6,12 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::Sources;
 
-use crate::args::{Args, ImportArgs};
+use crate::args::{FormatArg, ImportArgs};
 use crate::input::{read_source, reason};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
 
-pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
+pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     let source = match read_source(&import.job) {
         Ok(source) => source,
         Err(why) => return super::report_input_error(&why),
@@ -21,7 +21,7 @@ pub(crate) fn run(import: &ImportArgs, args: &Args) -> Outcome {
     let mut sink = Sink::new();
     let schema = format!("{}job.v1.schema.json", super::SCHEMA_URL);
     let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
-    let outcome = report::findings(&sources, sink, args.format, import.output.is_none());
+    let outcome = report::findings(&sources, sink, format, import.output.is_none());
     let text = match rewritten {
         RewriteResult::Job(text) => text,
         RewriteResult::Refused => return outcome,

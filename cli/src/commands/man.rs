@@ -4,13 +4,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::args::Args;
+use clap::Command;
+
 use crate::outcome::Outcome;
 use crate::terminal;
 
 /// Prints the page of one command, or of `jobc` itself.
-pub(crate) fn run(command: Option<&str>) -> Outcome {
-    let mut all = Args::full_command();
+pub(crate) fn run(command: Option<&str>, mut all: Command) -> Outcome {
     all.build();
     let page = match command {
         None => clap_mangen::Man::new(all),
@@ -36,15 +36,15 @@ pub(crate) fn run(command: Option<&str>) -> Outcome {
 
 /// Writes the pages of all commands and their subcommands into a directory, as `jobc-image-build.1`. Hidden commands have
 /// none.
-pub(crate) fn run_all(directory: &Path) -> Outcome {
-    if let Err(error) = write_all(directory) {
+pub(crate) fn run_all(directory: &Path, all: Command) -> Outcome {
+    if let Err(error) = write_all(directory, all) {
         terminal::eprint(&format!("jobc: cannot write manual pages to `{}`: {error}\n", directory.display()));
         return Outcome::SystemError;
     }
     Outcome::Success
 }
 
-fn write_all(directory: &Path) -> io::Result<()> {
+fn write_all(directory: &Path, all: Command) -> io::Result<()> {
     fs::create_dir_all(directory)?;
-    clap_mangen::generate_to(Args::full_command(), directory)
+    clap_mangen::generate_to(all, directory)
 }

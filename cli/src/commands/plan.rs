@@ -1,6 +1,6 @@
 //! `jobc plan`: prints the resolved plan: a summary for people, or all of it with all defaults.
 
-mod summary;
+pub(crate) mod summary;
 
 use camino::Utf8PathBuf;
 use jobc_compiler::compile::{plan, plan_json};

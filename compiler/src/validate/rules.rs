@@ -1,6 +1,7 @@
 //! What a schema cannot express, one idea per file; each rule looks at the document, so that it points at the very key.
 
 mod amounts;
+mod blank;
 pub(super) mod foreign_file;
 mod image;
 mod keys;
@@ -33,9 +34,18 @@ pub(super) fn check_job(report: &mut Report<'_>) {
     image::check(&Pointer::ROOT, root, report);
     for (at, entry) in below(root, &Pointer::ROOT, "images") {
         image::block(&at, &entry.value, report);
+        blank::image(&at, &entry.value, report);
+    }
+    let job_image = root.get("image");
+    if let Some(image) = job_image {
+        blank::image(&Pointer::ROOT.key("image"), image, report);
     }
     for (at, entry) in below(root, &Pointer::ROOT, "roles") {
         role::check(&at, &entry.value, report);
+        blank::role(&at, &entry.value, job_image, report);
+        if let Some(image) = entry.value.get("image") {
+            blank::image(&at.key("image"), image, report);
+        }
         one_of::role(&at, &entry.value, report);
         matrix::check(&at, &entry.value, report);
         one_of::metrics(&at, &entry.value, report);

@@ -24,11 +24,16 @@ pub struct Bundle {
 impl Bundle {
     /// Opens a directory and reads its config.json; the values in it are not checked yet, see [`Config::check`].
     pub fn open(dir: &Path) -> Result<Self> {
+        Self::open_with(dir, Path::new("config.json"))
+    }
+
+    /// The same with another configuration than config.json: a path from the directory, or an absolute one.
+    pub fn open_with(dir: &Path, config: &Path) -> Result<Self> {
         let shown = dir.display();
         let dir = std::fs::canonicalize(dir).map_err(|error| {
             Error::new(Kind::Config, format!("cannot open `{shown}`: {}", describe_io(&error)))
         })?;
-        let file = match File::open(dir.join("config.json")) {
+        let file = match File::open(dir.join(config)) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotADirectory => {
                 let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it is a file"));
@@ -37,7 +42,7 @@ impl Bundle {
                     _ => "a bundle is a directory with a config.json; `jobc build` makes one for each task of a job file",
                 }));
             }
-            Err(error) => return Err(refused(&dir, &error)),
+            Err(error) => return Err(refused(&dir, config, &error)),
         };
         let unreadable = |error: std::io::Error| {
             Error::new(Kind::Config, format!("cannot read config.json: {}", describe_io(&error)))
@@ -69,13 +74,11 @@ impl Bundle {
 }
 
 /// Why a directory has no config.json that can be opened, by what else is in it.
-fn refused(dir: &Path, error: &std::io::Error) -> Error {
+fn refused(dir: &Path, config: &Path, error: &std::io::Error) -> Error {
     let shown = dir.display();
-    if error.kind() != std::io::ErrorKind::NotFound {
-        return Error::new(
-            Kind::Config,
-            format!("cannot open `{shown}/config.json`: {}", describe_io(error)),
-        );
+    if error.kind() != std::io::ErrorKind::NotFound || config != Path::new("config.json") {
+        let path = dir.join(config);
+        return Error::new(Kind::Config, format!("cannot open `{}`: {}", path.display(), describe_io(error)));
     }
     let error = Error::new(Kind::Config, format!("`{shown}` is not a bundle: it has no config.json"));
     if dir.join("plan.json").is_file() {

@@ -151,12 +151,6 @@ impl<'a, K: Kernel> Child<'a, K> {
         index.map(|index| self.remembered_mounts[index] = Some(mount)).is_some()
     }
 
-    /// Makes the host's root the working directory, while it is still this process's root.
-    pub fn change_to_host_root(&mut self) -> Result<(), Errno> {
-        self.working_directory = None;
-        self.kernel.chdir(c"/")
-    }
-
     /// The parent directory of a place, made where it is missing, and the place's last name.
     pub fn parent<'p>(&self, place: &'p ContainerPath) -> Result<(Fd, &'p CStr), Errno> {
         if let ([_, Some(dev), ..], Some(name)) =

@@ -177,15 +177,9 @@ impl Container {
         let arguments = config.process().as_ref().and_then(|process| process.args().as_deref());
         let program = arguments.and_then(|arguments| arguments.first()).map_or("", String::as_str);
         let pid = self.record.process.map_or(0, |process| process.pid);
-        let no_new_privileges =
-            config.process().as_ref().is_some_and(|process| process.no_new_privileges().unwrap_or(false));
-        let agent = match listener::agent_socket(&config)? {
-            // Without `noNewPrivileges` the filter is loaded already, and its agent was notified.
-            Some(path) if no_new_privileges => {
-                Some(Agent::connect(path, &config, &self.record.state(&config, status))?)
-            }
-            _ => None,
-        };
+        let agent = listener::agent_socket(&config)?
+            .map(|path| Agent::connect(path, &config, &self.record.state(&config, status)))
+            .transpose()?;
         start_fifo::release(self.entry.path(), program, pid, agent.as_ref())?;
         stages::run(Stage::Poststart, &config, &self.record, (Status::Running, pid), None).inspect_err(|_| {
             // The hook's failure is reported.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use oci_spec::runtime::{Process as Written, Spec};
 use serde_json::{Value, json};
 
+use crate::cgroup::SubGroups;
 use crate::child::report::Gate;
 use crate::config::Config;
 use crate::config::complete::{complete_process, unknown_capabilities};
@@ -42,6 +43,8 @@ pub struct ExecRequest {
     pub detached: bool,
     /// Whether the container may be frozen: the process then begins when it is not any more.
     pub ignore_paused: bool,
+    /// Groups below the container's cgroups, to enter instead.
+    pub sub_groups: SubGroups,
 }
 
 /// What a command line changes of the container's own `process`.
@@ -70,8 +73,8 @@ pub struct ProcessOverrides {
 }
 
 impl ProcessOverrides {
-    /// The container's `process` with the changes made.
-    pub fn apply(&self, spec: &Spec) -> Result<Written> {
+    /// The container's `process` with the changes made, and what a person should know of them.
+    pub fn apply(&self, spec: &Spec) -> Result<(Written, Option<String>)> {
         let mut process = json!(spec.process());
         if !process.is_object() {
             process = json!({"cwd": "/", "user": {"uid": 0, "gid": 0}});
@@ -115,25 +118,25 @@ impl ProcessOverrides {
                 }
             }
         }
-        read(process)
+        complete(process)
     }
 }
 
 /// Reads a `process` from a file of its own, as podman and containerd give it; with what a person should know of it.
 pub fn read_process(text: &[u8]) -> Result<(Written, Option<String>)> {
-    let mut process = serde_json::from_slice(text)
+    let process = serde_json::from_slice(text)
         .map_err(|error| Error::new(Kind::Config, format!("the process file is not JSON: {error}")))?;
-    let (_, unknown) = complete_process(&mut process);
-    Ok((read(process)?, unknown_capabilities(&unknown)))
+    complete(process)
 }
 
-fn read(process: Value) -> Result<Written> {
+fn complete(mut process: Value) -> Result<(Written, Option<String>)> {
+    let (_, unknown) = complete_process(&mut process);
     let process: Written = serde_path_to_error::deserialize(process).map_err(|error| {
         let place = error.path().to_string();
         let (message, help) = describe_serde_error(&error.inner().to_string());
         Error { help, ..Error::new(Kind::Config, format!("`{place}` of the process: {message}")) }
     })?;
-    Ok(process)
+    Ok((process, unknown_capabilities(&unknown)))
 }
 
 /// Refuses a process that its container's configuration would be refused with.
@@ -186,13 +189,13 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
     let status = container::status(&directory, &record);
     let first = match (status, record.process) {
         (Status::Paused, _) if !request.ignore_paused => {
-            return Err(Error::new(Kind::State, format!("container `{id}` is paused"))
+            return Err(Error::new(Kind::State, format!("cannot exec in a paused container: `{id}`"))
                 .help(format!("resume it with `jobc oci resume {id}`, or pass `--ignore-paused`")));
         }
         (Status::Created | Status::Running | Status::Paused, Some(process)) => process,
         _ => return Err(container::wrong_status(&record.id, "running", status)),
     };
-    let ExecRequest { process, mut options, console_socket, pid_file, detached, .. } = request;
+    let ExecRequest { process, mut options, console_socket, pid_file, detached, sub_groups, .. } = request;
     options.id = id.to_string();
     options.end_with_parent = !detached;
     let wanted = process.terminal().unwrap_or(false);
@@ -200,7 +203,12 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
     let config = container::config(&directory)?;
     options.systemd_cgroup = needs_systemd(&record);
     let groups = match &record.cgroup {
-        Some(saved) if !options.systemd_cgroup => reopen(saved, first.pid)?,
+        Some(saved) if !options.systemd_cgroup => reopen(saved, first.pid, &sub_groups)?,
+        _ if !sub_groups.is_empty() => {
+            let message = format!("no process can be put into a cgroup below that of container `{id}`");
+            return Err(Error::new(Kind::State, message)
+                .help("the container has none, or only systemd may move processes there"));
+        }
         _ => CgroupFds::default(),
     };
     refuse(&config, &process)?;
@@ -208,7 +216,7 @@ pub fn exec(store: &Store, id: &Id, request: ExecRequest) -> Result<(Process, Op
     let mut prepared =
         prepare_exec(&config, &process, first.pid, &mut options, &jobc_sys::host::Host::read()?)
             .map_err(without_config_pointer)?;
-    if prepared.notifies().is_some()
+    if prepared.notifies()
         && let Some(path) = listener::agent_socket(&config)?
     {
         prepared.agent = Some(Agent::connect(path, &config, &record.state(&config, status))?);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::config::mount_options;
 use crate::config::support::{PROPERTIES, Support};
+use crate::prepare::KEEP_GROUPS;
 use crate::{capabilities, namespaces::Namespace};
 
 /// The architecture whose syscall names a profile uses.
@@ -57,7 +58,7 @@ pub fn features() -> Value {
         "annotations": {"dev.jobc.version": env!("CARGO_PKG_VERSION")},
         // `dev.jobc.image` chooses the root, and properties of a unit may be programs to run; a name that ends in a dot
         // represents all that begin with it.
-        "potentiallyUnsafeConfigAnnotations": ["dev.jobc.", "org.systemd.property."]
+        "potentiallyUnsafeConfigAnnotations": ["dev.jobc.", "org.systemd.property.", KEEP_GROUPS]
     })
 }
 

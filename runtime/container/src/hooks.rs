@@ -4,8 +4,8 @@
 //! order of stages and what their failure means is in the OCI runtime specification (runtime.md, "Lifecycle").
 //!
 //! A hook runs with the privileges of the user who starts the container, so no other user may be able to change it
-//! ([`program`]), and it gets nothing but what config.json gives it: its arguments, its environment and no other, and
-//! the bundle as its working directory, as with runc.
+//! ([`program`]), and it gets nothing but what config.json gives it: its arguments, its environment, and the bundle as its
+//! working directory, as with runc. Only for callers of runc, a hook without an environment of its own has theirs.
 
 pub mod container_namespace;
 pub mod program;
@@ -75,6 +75,8 @@ pub struct HookContext<'a> {
     pub state: &'a [u8],
     /// The bundle's directory.
     pub bundle: &'a Path,
+    /// Whether a hook without `env` gets this process's environment, as with runc and crun.
+    pub inherits_environment: bool,
     /// When this becomes readable (for example a signalfd) the hook that runs is killed, and the stage fails. Nothing
     /// is read from it.
     pub cancel_fd: Option<BorrowedFd<'a>>,

@@ -1,4 +1,5 @@
-//! Mounts that show other owners than their file system has (mount_setattr(2), `MOUNT_ATTR_IDMAP`).
+//! Copies of the host's trees that the parent makes for bind mounts: mounts that show other owners than their file
+//! system has (mount_setattr(2), `MOUNT_ATTR_IDMAP`), and those that the container's root has no way to.
 //!
 //! The kernel takes the map from a user namespace, and asks for CAP_SYS_ADMIN in the one that the file system was
 //! mounted in: a container with a user namespace of its own has not got it. So the parent makes the copy of the tree
@@ -17,7 +18,7 @@ use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::child::report::Gate;
 use crate::mounts::id_mapped::{IdMapSource, IdMappedMount};
-use crate::mounts::{Mount, Source};
+use crate::mounts::{Mount, Source, TreeCopy};
 use crate::operation::{Operation, Step};
 use crate::process::{Launch, Process, Program};
 use jobc_sys::c_list::CList;
@@ -27,7 +28,16 @@ use jobc_sys::syscall::linux::Linux;
 use jobc_sys::syscall::{Fd, Kernel as _, MountAttributes};
 
 /// Copies the tree at a path of the host and maps its owners by a user namespace.
-fn copy(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
+fn copy_mapped(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Result<OwnedFd> {
+    let (source, tree) = copy(path, recursive, Some(mapped.propagation))?;
+    let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
+    given.map_err(|errno| refused(path, &source, mapped.recursive, errno))?;
+    Ok(tree)
+}
+
+/// Copies the tree at a path of the host, with the propagation of its mounts there or another; returns what is at the
+/// path, and the copy.
+fn copy(path: &CStr, recursive: bool, propagation: Option<u64>) -> Result<(OwnedFd, OwnedFd)> {
     let machine = |errno| {
         let what = format!("bind `{}`", path.to_string_lossy());
         let error = Error::system(what, errno);
@@ -42,11 +52,11 @@ fn copy(mapped: &IdMappedMount, path: &CStr, recursive: bool, users: Fd) -> Resu
     flags.set(OpenTreeFlags::AT_RECURSIVE, recursive);
     let tree = open_tree(&source, c"", flags).map_err(machine)?;
     // What the container mounts below it must not propagate to the host: the copies of its own tree are cut off too.
-    let attributes = MountAttributes { propagation: mapped.propagation, ..MountAttributes::default() };
-    Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
-    let given = Linux.map_ids(tree.as_fd(), mapped.recursive, users);
-    given.map_err(|errno| refused(path, &source, mapped.recursive, errno))?;
-    Ok(tree)
+    if let Some(propagation) = propagation {
+        let attributes = MountAttributes { propagation, ..MountAttributes::default() };
+        Linux.mount_setattr(tree.as_raw_fd(), true, attributes).map_err(machine)?;
+    }
+    Ok((source, tree))
 }
 
 /// Makes the copies for all steps that mount one, each map's user namespace once; they must stay open until the new
@@ -66,11 +76,28 @@ fn create_mounts_with(
     let mut namespaces: Vec<(IdMaps, OwnedFd)> = Vec::new();
     let mut trees = Vec::new();
     for Step { operation, pointer: place } in steps {
-        let Operation::Mount(Mount {
-            source: Source::Bind { path, recursive, id_mapped: Some(mapped) }, ..
-        }) = operation
+        let Operation::Mount(Mount { source: Source::Bind { path, recursive, copy: Some(wanted) }, .. }) =
+            operation
         else {
             continue;
+        };
+        let mapped = match wanted {
+            TreeCopy::IdMapped(mapped) => mapped,
+            TreeCopy::Spare { propagation, tree } => {
+                // What is wrong with the path, the process itself finds out.
+                if let Ok((_, copy)) = copy(path, *recursive, Some(*propagation)) {
+                    *tree = copy.as_raw_fd();
+                    trees.push(copy);
+                }
+                continue;
+            }
+            TreeCopy::Peer { tree } => {
+                let (_, copy) = copy(path, *recursive, None)
+                    .map_err(|error| Error { pointer: place.clone(), ..error })?;
+                *tree = copy.as_raw_fd();
+                trees.push(copy);
+                continue;
+            }
         };
         let at = |error: Error| Error { pointer: place.clone(), ..error };
         let users = match &mapped.ids {
@@ -86,7 +113,7 @@ fn create_mounts_with(
                 }
             }
         };
-        let tree = copy(mapped, path, *recursive, users).map_err(at)?;
+        let tree = copy_mapped(mapped, path, *recursive, users).map_err(at)?;
         mapped.tree = tree.as_raw_fd();
         trees.push(tree);
     }

@@ -126,14 +126,10 @@ pub fn keyring_label(process: Option<&Process>) -> Result<Option<CString>> {
 
 /// The label of the container's mounts; nothing where config.json names none.
 ///
-/// # Errors
-///
-/// [`Kind::Unenforceable`] where SELinux is not enabled.
-pub fn mount_label(linux: Option<&Linux>, is_kept: impl Fn(Field) -> bool) -> Result<Option<CString>> {
+/// It confines nothing by itself: where SELinux is not enabled, no file has a label.
+pub fn mount_label(linux: Option<&Linux>) -> Result<Option<CString>> {
     let label = linux.and_then(|linux| linux.mount_label().as_deref()).filter(|text| !text.is_empty());
-    let Some(label) = label else { return Ok(None) };
-    check_enforceable(Field::MountLabel, is_kept)?;
-    c_text(label, Field::MountLabel).map(Some)
+    label.map(|label| c_text(label, Field::MountLabel)).transpose()
 }
 
 /// Adds the label to the parameters of a new file system, where it takes one and has none of its own.

@@ -59,8 +59,28 @@ pub enum Source {
         path: CString,
         /// Whether the mounts below it come along.
         recursive: bool,
-        /// Whether it shows other owners than the file system has; the parent makes such a copy of the tree ahead.
-        id_mapped: Option<IdMappedMount>,
+        /// A copy of the tree that the parent makes ahead, as only it may.
+        copy: Option<TreeCopy>,
+    },
+}
+
+/// What needs rights on the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TreeCopy {
+    /// The mount shows other owners than its file system has.
+    IdMapped(IdMappedMount),
+    /// The container's root may have no way to the path: it is used where the kernel says so.
+    Spare {
+        /// `MS_*`, what every mount of the host is made in the container.
+        propagation: u64,
+        /// The detached copy; -1 where there is none.
+        tree: Fd,
+    },
+    /// Mounts that the container makes there show on the host, as the host's show there: both roots and the mount are
+    /// shared (mount_namespaces(7)). The other copies are of a tree that is cut off from the host.
+    Peer {
+        /// The detached copy; -1 until it is made.
+        tree: Fd,
     },
 }
 
@@ -75,13 +95,12 @@ impl Mount {
             Source::New { kind, parameters, .. } => {
                 new_file_system(kernel, kind, parameters, self.attributes.set)?
             }
-            Source::Bind { id_mapped: Some(IdMappedMount { tree, .. }), .. } => *tree,
-            Source::Bind { path, recursive, .. } => {
-                let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
-                let tree = kernel.clone_tree(source, c"", *recursive)?;
-                kernel.close(source);
-                tree
-            }
+            Source::Bind { copy: Some(TreeCopy::IdMapped(mapped)), .. } => mapped.tree,
+            Source::Bind { copy: Some(TreeCopy::Peer { tree }), .. } => *tree,
+            Source::Bind { path, recursive, copy } => match (host_tree(kernel, path, *recursive), copy) {
+                (Err(Errno::ACCESS), Some(TreeCopy::Spare { tree: tree @ 0.., .. })) => *tree,
+                (tree, _) => tree?,
+            },
         };
         if let Some(below) = self.recursive_attributes {
             kernel.mount_setattr(mount, true, below)?;
@@ -112,6 +131,14 @@ impl Mount {
     fn is_empty_tmpfs(&self) -> bool {
         matches!(&self.source, Source::New { kind, copy_up: false, .. } if kind.as_c_str() == c"tmpfs")
     }
+}
+
+/// A detached copy of the tree at a path of the host.
+fn host_tree<K: Kernel>(kernel: &K, path: &CStr, recursive: bool) -> Result<Fd, Errno> {
+    let source = kernel.open(CWD, path, OFlags::PATH, Mode::empty(), ResolveFlags::empty())?;
+    let tree = kernel.clone_tree(source, c"", recursive)?;
+    kernel.close(source);
+    Ok(tree)
 }
 
 fn new_file_system<K: Kernel>(
@@ -149,8 +176,11 @@ impl fmt::Display for Mount {
                 words.push(format!("all below {word}"));
             }
         }
-        if let Source::Bind { id_mapped: Some(id_mapped), .. } = &self.source {
+        if let Source::Bind { copy: Some(TreeCopy::IdMapped(id_mapped)), .. } = &self.source {
             words.push(id_mapped.to_string());
+        }
+        if let Source::Bind { copy: Some(TreeCopy::Peer { .. }), .. } = &self.source {
+            words.push("with mounts that show on the host".to_owned());
         }
         if let Source::New { parameters, .. } = &self.source {
             words.extend(parameters.iter().map(|(key, value)| {

@@ -51,10 +51,10 @@ pub struct State<'a> {
     pub oci_version: &'static str,
     /// The container's name.
     pub id: &'a str,
-    /// Where it is in its life.
-    pub status: Status,
     /// Its first process, in the namespace of the reader; 0 where there is none.
     pub pid: u32,
+    /// Where it is in its life.
+    pub status: Status,
     /// The bundle's absolute path.
     pub bundle: &'a Path,
     /// The root file system's absolute path.

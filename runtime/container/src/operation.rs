@@ -8,6 +8,7 @@ mod display;
 
 use std::ffi::CString;
 
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::child::Child;
@@ -22,7 +23,7 @@ use crate::namespaces::{self, IdMapFiles, JoinNamespace};
 use crate::privileges::{self, SetCapabilities};
 use crate::rootfs::{self, EnterRoot};
 use crate::terminal::console::Console;
-use jobc_sys::syscall::{Fd, Kernel, MountAttributes, Prctl};
+use jobc_sys::syscall::{CWD, Fd, Kernel, MountAttributes, Prctl};
 
 /// A step, and the field of config.json that it comes from.
 #[derive(Debug)]
@@ -136,8 +137,6 @@ pub enum Operation {
     SetIoPriority(u32),
     /// Give up gaining privileges.
     NoNewPrivileges,
-    /// Load the seccomp filter early, while the process has the capability for it: without `noNewPrivileges`.
-    LoadFilter(crate::seccomp::Program),
     /// Become the user.
     BecomeUser {
         /// User id.
@@ -245,10 +244,6 @@ impl Operation {
             Self::SetScheduler(attributes) => kernel.sched_setattr(attributes),
             Self::SetIoPriority(value) => kernel.ioprio_set(*value),
             Self::NoNewPrivileges => kernel.prctl(Prctl::NoNewPrivileges),
-            Self::LoadFilter(program) => {
-                let listener = kernel.seccomp(program.flags, &program.instructions)?;
-                if program.notifies() { child.report.hand_over_listener(listener) } else { Ok(()) }
-            }
             Self::BecomeUser { uid, gid, groups } => {
                 privileges::become_user(kernel, *uid, *gid, groups.as_deref())
             }
@@ -279,11 +274,22 @@ impl Operation {
 }
 
 /// As in execvp(3): a permission error is reported only if nothing else is found.
+///
+/// A directory, which may be searched where a program may be executed, is not one: execve(2) gives `EACCES` for it.
 fn find_program<K: Kernel>(kernel: &K, candidates: &[CString]) -> Result<(), Errno> {
     let mut refused = Errno::NOENT;
     for path in candidates {
         match kernel.may_execute(path) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY;
+                match kernel.open(CWD, path, flags, Mode::empty(), ResolveFlags::empty()) {
+                    Ok(directory) => {
+                        kernel.close(directory);
+                        refused = Errno::ACCESS;
+                    }
+                    Err(_) => return Ok(()),
+                }
+            }
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(errno) => refused = errno,
         }

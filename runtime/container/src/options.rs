@@ -47,6 +47,8 @@ pub struct Options {
     pub preserve_fds: u32,
     /// Kill the container when the thread that started it ends (`PR_SET_PDEATHSIG`).
     pub end_with_parent: bool,
+    /// Give hooks on the host that have no `env` the environment of this process.
+    pub hooks_inherit_environment: bool,
     /// Stay in the caller's session keyring (keyrings(7)).
     pub keep_keyring: bool,
     /// Variables of the first process that are in no file.

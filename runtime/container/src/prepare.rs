@@ -16,6 +16,7 @@ mod steps;
 
 pub use cgroups::CgroupView;
 pub use join::prepare_exec;
+pub(crate) use rights::KEEP_GROUPS;
 
 use self::hooks::{list_hooks, parent_hooks};
 use self::rights::Rights;
@@ -83,7 +84,7 @@ pub fn prepare(
         steps.push_at("/process/args/0", Operation::FindProgram(program.candidates.clone()));
         steps.push(Operation::Hold(std::os::fd::AsRawFd::as_raw_fd(hold)));
     }
-    list_hooks(&mut steps, bundle, options, "startContainer")?;
+    list_hooks(&mut steps, bundle, options, "startContainer", program.filter.as_ref())?;
     steps.push(Operation::ResetSignals(machine.ignored_signals));
     let mut descriptors = identity.descriptors;
     descriptors.extend(options.hold.take());

@@ -10,7 +10,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 
 use linux_raw_sys::general::{self, clone_args};
@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{WaitId, WaitIdOptions};
 
 use crate::child::Child;
-use crate::child::report::{AT_CGROUP, AT_ID_MAPS, AT_LISTENER, CREATED, GONE, Gate, Report, wait};
+use crate::child::report::{AT_CGROUP, AT_ID_MAPS, CREATED, GONE, Gate, Report, wait};
 use crate::listener::{self, Agent};
 use crate::namespaces::{JoinNamespace, Namespace};
 use crate::operation::{Operation, Step};
@@ -165,11 +165,6 @@ impl Process {
                 CREATED => return Ok(()),
                 AT_CGROUP => Gate::Cgroup,
                 AT_ID_MAPS => Gate::IdMaps,
-                AT_LISTENER => {
-                    shared.report.open_gate(true);
-                    refused = shared.take_listener(self.pid, self.pidfd.as_fd()).err().or(refused);
-                    continue;
-                }
                 _ => Gate::Hooks,
             };
             match parent(gate, self.pid) {
@@ -385,16 +380,6 @@ impl SharedState {
         };
         let error = step.operation.explain(errno, self.report.detail.load(Ordering::Acquire));
         Some(if let Some(place) = &step.pointer { error.at(place) } else { error })
-    }
-
-    /// Hands the listener of a filter on that the child loads as a step.
-    fn take_listener(&self, pid: u32, pidfd: BorrowedFd<'_>) -> Result<()> {
-        let (Some(listener), Some(agent)) = (self.report.listener(), &self.launch.agent) else {
-            return Ok(());
-        };
-        let handed = agent.hand_over(pid, pidfd, listener);
-        self.report.confirm_listener(handed.is_ok());
-        handed
     }
 
     /// The trampoline's report: nothing when the user's program runs.

@@ -9,17 +9,27 @@ use oci_spec::runtime::{
     LinuxIdMapping, LinuxIdMappingBuilder, LinuxNamespace, LinuxNamespaceType, Mount, Spec,
 };
 
+use crate::nested::{Engine, Restrictions};
 use jobc_sys::error::Result;
 use jobc_sys::id_map::{IdMap, IdMaps};
 
-/// Changes a configuration so that this user can run it; returns the changes, a line each.
+/// Changes a configuration so that this process can run it as `uid` and `gid`; returns the changes, a line each.
 ///
 /// A configuration that names a user namespace is left as it is.
 ///
 /// # Errors
 ///
-/// Unusable entries in /etc/subuid and /etc/subgid.
+/// Unusable entries in /etc/subuid and /etc/subgid, and a container around this process that allows none inside it.
 pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
+    adapt_within(spec, (uid, gid), Restrictions::find()?, Engine::around())
+}
+
+fn adapt_within(
+    spec: &mut Spec,
+    (uid, gid): (u32, u32),
+    around: Restrictions,
+    engine: Option<Engine>,
+) -> Result<Vec<String>> {
     let mut notes = Vec::new();
     let Some(linux) = spec.linux_mut() else { return Ok(notes) };
     let namespaces = linux.namespaces_mut().get_or_insert_default();
@@ -32,10 +42,13 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
     let new = |kind| namespaces.iter().any(|namespace| namespace.typ() == kind && namespace.path().is_none());
     let (network, pid) = (new(LinuxNamespaceType::Network), new(LinuxNamespaceType::Pid));
     let maps = IdMaps::rootless(uid, gid)?;
-    notes.push(format!(
-        "the container has a user namespace: its root is user {uid}, plus {} more users",
-        additional_ids(&maps)
-    ));
+    notes.push(match additional_ids(&maps) {
+        // Root of a container, who maps all ids.
+        users if uid == 0 && users > 0 => "the container has a user namespace with the same users".to_owned(),
+        users => {
+            format!("the container has a user namespace: its root is user {uid}, plus {users} more users")
+        }
+    });
     let terminals = maps.groups.outside(TTY_GID).is_some();
     linux.set_uid_mappings(Some(mappings(&maps.users)));
     linux.set_gid_mappings(Some(mappings(&maps.groups)));
@@ -46,14 +59,24 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
                 make_bind(mount, "/sys");
                 notes.push("`/sys` is the host's, read-only, because the network is the host's".to_owned());
             }
+            Some("sysfs") if around.no_sysfs => make_bind(mount, "/sys"),
             Some("proc") if !pid => {
                 make_bind(mount, "/proc");
                 notes.push("`/proc` is the host's, because the processes are the host's".to_owned());
+            }
+            // Each process finds itself there as `/proc/self`, and writes to its own files.
+            Some("proc") if around.no_proc => {
+                make_bind(mount, "/proc");
+                mount.set_options(Some(["rbind", "nosuid", "noexec", "nodev"].map(str::to_owned).to_vec()));
             }
             Some("devpts") if !terminals => notes.extend(use_own_tty_group(mount)),
             _ => {}
         }
     }
+    if around.no_host_name {
+        spec.set_hostname(None).set_domainname(None);
+    }
+    notes.extend(around.note(engine));
     Ok(notes)
 }
 
@@ -61,12 +84,23 @@ pub fn adapt(spec: &mut Spec, uid: u32, gid: u32) -> Result<Vec<String>> {
 /// returns the changes, a line each.
 pub fn adapt_in_user_namespace(spec: &mut Spec) -> Vec<String> {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
-    let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
-    if own || has_id(&groups, TTY_GID) {
+    let has = |kind| namespaces.into_iter().flatten().any(|namespace| namespace.typ() == kind);
+    let (own, network) = (has(LinuxNamespaceType::User), has(LinuxNamespaceType::Network));
+    if own {
         return Vec::new();
     }
-    spec.mounts_mut().iter_mut().flatten().filter_map(use_own_tty_group).collect()
+    let mut notes = Vec::new();
+    let groups = std::fs::read_to_string("/proc/self/gid_map").unwrap_or_default();
+    if !has_id(&groups, TTY_GID) {
+        notes.extend(spec.mounts_mut().iter_mut().flatten().filter_map(use_own_tty_group));
+    }
+    // The network may belong to another user namespace, as with `--network host` of a rootless engine.
+    if !network {
+        let sysfs =
+            spec.mounts_mut().iter_mut().flatten().filter(|mount| mount.typ().as_deref() == Some("sysfs"));
+        sysfs.for_each(|mount| make_bind(mount, "/sys"));
+    }
+    notes
 }
 
 /// Whether the text of an id map has an id inside (user_namespaces(7)).
@@ -108,7 +142,7 @@ fn mappings(map: &IdMap) -> Vec<LinuxIdMapping> {
 }
 
 fn additional_ids(maps: &IdMaps) -> u32 {
-    maps.users.extents().iter().skip(1).map(|extent| extent.length).sum()
+    maps.users.extents().iter().map(|extent| extent.length).sum::<u32>() - 1
 }
 
 /// Turns a mount into a read-only bind mount of a host directory.

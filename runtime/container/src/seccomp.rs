@@ -111,6 +111,13 @@ pub fn compile(profile: &LinuxSeccomp) -> Result<Program> {
 }
 
 impl Program {
+    /// The same without an agent: what it would decide fails with `ENOSYS` (seccomp(2), `SECCOMP_RET_USER_NOTIF`).
+    #[must_use]
+    pub fn without_listener(&self) -> Self {
+        let listening = SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+        Self { flags: self.flags & !listening, ..self.clone() }
+    }
+
     /// Whether an agent is notified of syscalls: the filter is loaded with a listener.
     pub fn notifies(&self) -> bool {
         self.flags & SECCOMP_FILTER_FLAG_NEW_LISTENER != 0

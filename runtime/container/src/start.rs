@@ -69,7 +69,7 @@ pub struct Program {
     pub environment: Vec<CString>,
     /// What belongs to the environment and is shown nowhere.
     pub secret_environment: SecretEnvironment,
-    /// The filter that the trampoline loads; `None` if there is none, or it is a step.
+    /// The filter that the trampoline loads.
     pub filter: Option<Filter>,
     /// What a security module is to make of it; set by the trampoline.
     pub label: Option<Label>,
@@ -77,24 +77,10 @@ pub struct Program {
     pub birth: Option<Birth>,
 }
 
-/// When a filter is loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FilterStage {
-    /// By the trampoline, right before the program.
-    Last,
-    /// As a step, while there is the right to.
-    Early,
-}
-
 impl PreparedProcess {
-    /// Whether calls of the program are decided by an agent: nothing where not, else when the filter is loaded.
-    pub fn notifies(&self) -> Option<FilterStage> {
-        let early =
-            |step: &Step| matches!(&step.operation, Operation::LoadFilter(filter) if filter.notifies());
-        match &self.program.filter {
-            Some(filter) if filter.notifies() => Some(FilterStage::Last),
-            _ => self.steps.iter().any(early).then_some(FilterStage::Early),
-        }
+    /// Whether calls of the program are decided by an agent, who gets the listener as the program starts.
+    pub fn notifies(&self) -> bool {
+        self.program.filter.as_ref().is_some_and(Filter::notifies)
     }
 
     /// Makes the process and waits until it runs its program, or waits to be started.
@@ -132,7 +118,7 @@ impl PreparedProcess {
         });
         let mut descriptors = self.descriptors;
         let (mut reply, mut reply_writer) = (None, None);
-        if notifies == Some(FilterStage::Last) {
+        if notifies {
             // The process that releases a held container takes the listener, and confirms it on the same fifo.
             reply = hold;
             if failure.is_some() {
@@ -188,10 +174,7 @@ impl PreparedProcess {
             join_before_clone: self.join_before_clone,
             set_not_dumpable: self.set_not_dumpable,
             cgroup: groups.clone_into,
-            has_parent_work: self.hooks
-                || self.id_maps.is_some()
-                || waits
-                || notifies == Some(FilterStage::Early),
+            has_parent_work: self.hooks || self.id_maps.is_some() || waits,
             in_user_namespace: self.in_user_namespace,
             agent: self.agent,
             program: process::Program {
@@ -210,7 +193,6 @@ impl PreparedProcess {
         let maps = self.id_maps;
         Process::spawn(launch, &mut |gate, pid| match gate {
             Gate::IdMaps => maps.as_ref().map_or(Ok(()), |maps| maps.write(pid)),
-            Gate::Listener => Ok(()),
             gate => parent(gate, pid),
         })
     }

@@ -87,6 +87,9 @@ pub struct Record {
     /// Whether hooks are to run when it is deleted.
     #[serde(default)]
     pub poststop: bool,
+    /// Whether its hooks on the host get the environment of the command that runs them, where they have none.
+    #[serde(default)]
+    pub hooks_inherit_environment: bool,
 }
 
 impl Record {

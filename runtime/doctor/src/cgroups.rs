@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::check::{Check, CheckResult, Need};
 use super::distribution::Distribution;
-use super::host::{Host, RunAs, ScopeError};
+use super::host::{Host, Refusal, RunAs};
 use jobc_container::cgroup::{Controller, DELEGATE_HELP, Layout, Version};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -154,7 +154,7 @@ fn delegated(machine: &dyn Host) -> CheckResult {
         }
         (Err(why), _) => match machine.scope() {
             Ok(there) => delegated_in_scope(&layout, &there),
-            Err(ScopeError { why: also, fix }) => {
+            Err(Refusal { why: also, fix }) => {
                 // A group that holds processes can be helped without systemd.
                 let own = advice(machine, &why).filter(|advice| !advice.contains("systemd-run"));
                 let by_systemd = fix.filter(|_| has_systemd(machine));
@@ -297,8 +297,8 @@ fn swap(machine: &dyn Host) -> CheckResult {
 }
 
 fn devices(machine: &dyn Host) -> CheckResult {
-    if !machine.user().is_root() {
-        return CheckResult::ok("not needed: a container of an unprivileged user cannot create device nodes");
+    if machine.needs_user_namespace() {
+        return CheckResult::ok("not needed: a container in a user namespace cannot create device nodes");
     }
     match layout(machine).version(Controller::Devices) {
         Some(Version::V1) => return CheckResult::ok("by the cgroup v1 controller"),

@@ -23,9 +23,9 @@ pub(super) enum Need {
     Everyone,
     /// Whoever asks cannot; others may.
     CurrentUser,
-    /// Root cannot.
+    /// Root cannot who sets containers up without a user namespace.
     Root,
-    /// An unprivileged user cannot.
+    /// Who needs a user namespace cannot: an unprivileged user, and root in most containers.
     User,
     /// Containers run; the text names what is missing, and is empty where most containers do not need it.
     Optional(&'static str),

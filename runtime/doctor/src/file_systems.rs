@@ -2,7 +2,9 @@
 
 use super::check::{Check, CheckResult, Need};
 use super::host::{Host, RunAs};
-use super::namespaces::{UNPRIVILEGED_USER, denied, has_unprivileged_user, step_of, steps};
+use super::namespaces::{
+    SHARED_PROC, UNPRIVILEGED_USER, denied, engine, has_unprivileged_user, step_of, steps,
+};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -15,7 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "file-system.proc",
         purpose: "/proc of a container's own processes",
         need: Need::CurrentUser,
-        run: |machine| mount(machine, "mount,pid,proc"),
+        run: proc,
     },
     Check {
         name: "file-system.devpts",
@@ -50,12 +52,23 @@ fn mount(machine: &dyn Host, what: &str) -> CheckResult {
     }
 }
 
+/// A procfs that cannot be mounted because parts of this one are masked is replaced by this one.
+fn proc(machine: &dyn Host) -> CheckResult {
+    match machine.probe(&steps(machine, "mount,pid,proc"), RunAs::CurrentUser) {
+        Ok(_) => CheckResult::ok("mounted"),
+        Err(why) if step_of(&why) == "proc" && machine.needs_user_namespace() => {
+            CheckResult::limited(SHARED_PROC).fix(engine(machine).unmask(false))
+        }
+        Err(why) => denied(machine, "", why),
+    }
+}
+
 fn overlay(machine: &dyn Host) -> CheckResult {
     let mine = machine.probe(&steps(machine, "mount,overlay"), RunAs::CurrentUser);
     if let Err(why) = mine {
         return denied(machine, "", why);
     }
-    if !machine.user().is_root() {
+    if machine.needs_user_namespace() {
         return CheckResult::ok("mounted and written");
     }
     if !has_unprivileged_user(machine) {

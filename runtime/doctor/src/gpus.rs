@@ -74,7 +74,7 @@ fn cards(machine: &dyn Host) -> CheckResult {
 
 /// How many whole GPUs tasks could be given: NVIDIA's by their nodes, AMD's by their drivers.
 pub fn count_usable() -> u64 {
-    let machine = super::host::LocalHost::new([]);
+    let machine = super::host::LocalHost::here();
     let nvidia = count_nodes(&machine, "/dev", "nvidia");
     let amd =
         pci_gpus(&machine).iter().filter(|(name, ..)| *name == "AMD").map(|(_, _, driven)| *driven).sum();

@@ -1,6 +1,7 @@
-//! The checks' view of the host: files, programs, and tests in a separate process.
+//! The checks' view of the host: files, programs, tests in a separate process, and jobs.
 
-use std::ffi::OsString;
+mod trial;
+
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use rustix::fs::Access;
 use serde::Serialize;
 
 use jobc_container::cgroup::{Controller, Layout};
+use jobc_container::probe;
 use jobc_container::scope::{Scope, ScopeOwner};
 use jobc_gpu as gpu;
 use jobc_gpu::Inventory;
@@ -39,10 +41,14 @@ pub trait Host: Send + Sync + 'static {
     fn program(&self, name: &str) -> Option<String>;
     /// The first line of a program's output, or why there is none.
     fn run_program(&self, program: &str, arguments: &[&str]) -> Result<String, String>;
-    /// Runs steps of [`super::probe`] in a separate process: their output, or which step failed and why.
+    /// Runs steps of [`jobc_container::probe`] in a separate process: their output, or which step failed and why.
     fn probe(&self, steps: &str, as_whom: RunAs) -> Result<String, String>;
+    /// Whether this user's containers need a user namespace: [`jobc_sys::host::needs_user_namespace`].
+    fn needs_user_namespace(&self) -> bool;
+    /// Runs a job file by `jobc run` to its end, and removes what is left of the job.
+    fn run_job(&self, job: &str) -> Result<(), Refusal>;
     /// The controllers that a scope of this user's systemd would have; or why there is none to be had.
-    fn scope(&self) -> Result<Vec<Controller>, ScopeError>;
+    fn scope(&self) -> Result<Vec<Controller>, Refusal>;
     /// Whether the kernel has a syscall.
     fn has_syscall(&self, call: Syscall) -> bool;
     /// The host whose files describe the GPU drivers.
@@ -53,7 +59,7 @@ pub trait Host: Send + Sync + 'static {
 
 /// Why something is not to be had, and how it would be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ScopeError {
+pub struct Refusal {
     /// The reason.
     pub why: String,
     /// What to do, if anything.
@@ -114,14 +120,13 @@ impl Entry {
 /// The host this program runs on.
 #[derive(Debug)]
 pub struct LocalHost {
-    prober: Vec<OsString>,
     files: gpu::Host,
 }
 
 impl LocalHost {
-    /// `prober` is a command that calls [`super::probe::run`] with the argument added to it.
-    pub fn new(prober: impl IntoIterator<Item = OsString>) -> Self {
-        Self { prober: prober.into_iter().collect(), files: gpu::Host::at("/") }
+    /// This host. Its probes are run by this program, whose first function calls [`jobc_container::probe::main`].
+    pub fn here() -> Self {
+        Self { files: gpu::Host::at("/") }
     }
 }
 
@@ -181,11 +186,8 @@ impl Host for LocalHost {
     }
 
     fn probe(&self, steps: &str, as_whom: RunAs) -> Result<String, String> {
-        let [program, arguments @ ..] = self.prober.as_slice() else {
-            return Err("no user to test it with".to_owned());
-        };
-        let mut command = Command::new(program);
-        command.args(arguments).arg(steps).env_clear().current_dir(Path::new("/"));
+        let mut command = probe::command();
+        command.arg(steps).env_clear().current_dir(Path::new("/"));
         if as_whom == RunAs::Nobody {
             command.uid(NOBODY_UID).gid(NOBODY_UID);
         }
@@ -197,9 +199,17 @@ impl Host for LocalHost {
         Err(if why.is_empty() { format!("the test ended with {}", output.status) } else { why.to_owned() })
     }
 
-    fn scope(&self) -> Result<Vec<Controller>, ScopeError> {
+    fn needs_user_namespace(&self) -> bool {
+        jobc_sys::host::needs_user_namespace()
+    }
+
+    fn run_job(&self, job: &str) -> Result<(), Refusal> {
+        trial::run(job)
+    }
+
+    fn scope(&self) -> Result<Vec<Controller>, Refusal> {
         let scope = Scope::find_with_timeout(&ScopeOwner::Container("doctor".to_owned()), PROBE_TIMEOUT)
-            .map_err(|error| ScopeError {
+            .map_err(|error| Refusal {
                 why: error.message,
                 fix: error.help.map(|help| help.trim_end_matches("; or ").to_owned()),
             })?;
@@ -212,7 +222,7 @@ impl Host for LocalHost {
     }
 
     fn driver_host(&self) -> Box<dyn Host> {
-        Box::new(Self { prober: self.prober.clone(), files: gpu::Host::here() })
+        Box::new(Self { files: gpu::Host::here() })
     }
 
     fn gpus(&self) -> Inventory {

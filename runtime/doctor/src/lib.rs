@@ -3,7 +3,7 @@
 //! A [`Check`] is a row of a table: its name, its purpose, who needs it, and a small function that looks. The function
 //! looks at the host through the trait [`Host`], so that tests can describe hosts. Where possible the kernel is
 //! tested instead of read: a namespace counts as available if a process of this user got one, not if a setting allows
-//! it. A [`probe`] makes such tests in a separate process, which removes everything it created when it exits, so
+//! it. A [`probe`](jobc_container::probe) makes such tests in a separate process, which removes everything it created when it exits, so
 //! nothing on the host changes. A program or a test that takes longer than [`host::PROBE_TIMEOUT`] is killed. A check
 //! that does not return, as from a file system whose server is down, is left behind.
 #![cfg(target_os = "linux")]
@@ -18,11 +18,11 @@ mod file_systems;
 pub mod gpus;
 pub mod host;
 mod ids;
+mod jobs;
 mod kernel;
 mod limits;
 mod namespaces;
 mod network;
-pub mod probe;
 pub mod runtimes;
 mod security;
 
@@ -37,7 +37,8 @@ pub use check::Status;
 pub use host::{Host, LocalHost};
 
 /// The subjects in the order they are shown.
-const SUBJECTS: [(&str, &[Check]); 12] = [
+const SUBJECTS: [(&str, &[Check]); 13] = [
+    ("jobs", jobs::CHECKS),
     ("kernel", kernel::CHECKS),
     ("namespaces", namespaces::CHECKS),
     ("user ids", ids::CHECKS),
@@ -114,7 +115,7 @@ pub fn examine(machine: impl Host) -> Report {
 
 fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
     let user = machine.user();
-    let root = user.is_root();
+    let (root, rootless) = (user.is_root(), machine.needs_user_namespace());
     let mut checks = vec![];
     let mut answer = ContainerSupport { status: Status::Ok, without: vec![] };
     let mut for_all = true;
@@ -124,8 +125,8 @@ fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
             run_check(check, machine, longest);
         let needed = match check.need {
             Need::Everyone | Need::CurrentUser => true,
-            Need::Root => root,
-            Need::User => !root,
+            Need::Root => !rootless,
+            Need::User => rootless,
             Need::Optional(_) => false,
         };
         answer.count(check, status, needed, follows.is_none());
@@ -133,10 +134,14 @@ fn examine_within(machine: &Arc<dyn Host>, longest: Duration) -> Report {
         let Check { name, purpose, .. } = *check;
         checks.push(Finding { subject, name, status, found, purpose, needed, fix });
     }
+    // A job fails for the same reason as what it consists of, if that is known.
+    if answer.status == Status::Missing && answer.without.len() > 1 {
+        answer.without.retain(|name| name != jobs::RUN);
+    }
     let containers = if root {
         let tried = checks
             .iter()
-            .any(|check| check.name == namespaces::UNPRIVILEGED_USER && check.status == Status::Ok);
+            .any(|check| check.name == namespaces::UNPRIVILEGED_USER && check.status != Status::Missing);
         let user = match (for_all, tried) {
             (true, true) => ContainerSupport { status: Status::Ok, without: vec![] },
             (true, false) => ContainerSupport {

@@ -1,6 +1,8 @@
 //! Namespaces, each of them really made by this user.
 
-use super::check::{Check, CheckResult, Need};
+use jobc_container::nested::Engine;
+
+use super::check::{Check, CheckResult, Need, Status};
 use super::distribution::sysctl;
 use super::host::{Host, NOBODY_UID, RunAs};
 use super::ids::NamespaceIds;
@@ -37,7 +39,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "namespace.uts",
         purpose: "a container's own host name",
         need: Need::CurrentUser,
-        run: |machine| try_namespace(machine, "uts"),
+        run: uts,
     },
     Check {
         name: "namespace.net",
@@ -65,15 +67,15 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Steps as this user makes them: an unprivileged user needs a user namespace first.
+/// Steps as this user makes them, some in a user namespace.
 pub(super) fn steps(machine: &dyn Host, steps: &str) -> String {
-    if machine.user().is_root() { steps.to_owned() } else { format!("user,{steps}") }
+    if machine.needs_user_namespace() { format!("user,{steps}") } else { steps.to_owned() }
 }
 
 fn try_namespace(machine: &dyn Host, name: &str) -> CheckResult {
     match machine.probe(&steps(machine, name), RunAs::CurrentUser) {
-        Ok(_) if machine.user().is_root() => CheckResult::ok("made"),
-        Ok(_) => CheckResult::ok("created, in a user namespace"),
+        Ok(_) if machine.needs_user_namespace() => CheckResult::ok("created, in a user namespace"),
+        Ok(_) => CheckResult::ok("made"),
         Err(why) => denied(machine, &format!("namespace.{name}"), why),
     }
 }
@@ -85,6 +87,18 @@ fn user(machine: &dyn Host) -> CheckResult {
             CheckResult::ok(format!("created, at most {}", limit.trim()))
         }
         Err(why) => denied(machine, "namespace.user", why),
+    }
+}
+
+fn uts(machine: &dyn Host) -> CheckResult {
+    let found = try_namespace(machine, "uts");
+    if found.status != Status::Ok {
+        return found;
+    }
+    match machine.probe(&steps(machine, "uts,host-name"), RunAs::CurrentUser) {
+        Ok(_) => found,
+        Err(why) => CheckResult::limited(format!("{}; tasks keep this host name: {why}", found.message))
+            .fix(engine(machine).unmask(true)),
     }
 }
 
@@ -111,7 +125,13 @@ fn as_unprivileged_user(machine: &dyn Host) -> CheckResult {
     }
     match machine.probe("user,mount,ipc,uts,cgroup,net,pid,proc,tmpfs", whom) {
         Ok(_) => CheckResult::ok(who),
-        Err(why) if !machine.user().is_root() => denied(machine, UNPRIVILEGED_USER, why),
+        Err(why)
+            if step_of(&why) == "proc"
+                && machine.probe("user,mount,ipc,uts,cgroup,net,pid,tmpfs", whom).is_ok() =>
+        {
+            CheckResult::limited(format!("{SHARED_PROC}; {who}")).fix(engine(machine).unmask(false))
+        }
+        Err(why) if machine.needs_user_namespace() => denied(machine, UNPRIVILEGED_USER, why),
         Err(why) => {
             let fixes = fixes(machine, step_of(&why), false);
             CheckResult::missing(format!("{why}; {who}")).fixes(fixes)
@@ -128,21 +148,26 @@ pub(super) fn has_unprivileged_user(machine: &dyn Host) -> bool {
 ///
 /// Its text begins with the step that failed; if that is another check's step, this check only follows from it.
 pub(super) fn denied(machine: &dyn Host, own: &str, why: String) -> CheckResult {
-    let administrator =
-        super::capabilities::effective(machine).is_none_or(|set| set & super::capabilities::SYS_ADMIN != 0);
-    if machine.user().is_root() && !administrator {
-        return CheckResult::missing(why).caused_by(super::capabilities::SETUP);
-    }
     let step = step_of(&why);
     let cause = CHECKS.iter().find(|check| check.name.strip_prefix("namespace.") == Some(step));
     match cause {
         Some(cause) if cause.name != own => CheckResult::missing(why).caused_by(cause.name),
         _ => {
-            let fixes = fixes(machine, step, machine.user().is_root());
+            let fixes = fixes(machine, step, !machine.needs_user_namespace());
             CheckResult::missing(why).fixes(fixes)
         }
     }
 }
+
+/// The container engine around this process.
+pub(super) fn engine(machine: &dyn Host) -> Engine {
+    let is_set = |name: &str| machine.variable(name).is_some();
+    Engine::of(&is_set, &|path| machine.entry(path).is_some()).unwrap_or(Engine::Other)
+}
+
+/// What becomes of /proc in containers inside one that masks parts of its own.
+pub(super) const SHARED_PROC: &str =
+    "parts of /proc are masked, so tasks have the /proc of the container around them";
 
 /// The step at the beginning of an error.
 pub(super) fn step_of(why: &str) -> &str {
@@ -153,7 +178,6 @@ pub(super) fn step_of(why: &str) -> &str {
 fn fixes(machine: &dyn Host, step: &str, root: bool) -> Vec<String> {
     match step {
         "user" => user_namespaces(machine),
-        "proc" => vec!["parts of /proc are masked, as in a container: run outside the container".to_owned()],
         "overlay" => {
             let kinds = machine.read("/proc/filesystems").unwrap_or_default();
             let known = kinds.lines().any(|line| line.ends_with("\toverlay"));
@@ -178,7 +202,7 @@ fn user_namespaces(machine: &dyn Host) -> Vec<String> {
     fixes.extend(app_armor(machine));
     let filtered = machine.read("/proc/self/status").is_some_and(|status| status.contains("\nSeccomp:\t2"));
     if fixes.is_empty() && filtered {
-        fixes.push("this process has a seccomp filter: leave the container it runs in".to_owned());
+        fixes.push(engine(machine).allow().to_owned());
     }
     fixes
 }

@@ -216,6 +216,30 @@ fn root_inside_a_docker_container() {
         refuse time = operation not permitted (EPERM)
         refuse user = operation not permitted (EPERM)
         refuse nobody:user = operation not permitted (EPERM)
+        refuse job:doctor-run = this Docker container does not allow user namespaces
+        there /.dockerenv
+        ",
+    );
+}
+
+/// podman's filter allows user namespaces, and its masks over /proc remain.
+#[test]
+fn root_inside_a_podman_container() {
+    check(
+        "inside_a_podman_container",
+        r"
+        user 0 root
+        /proc/self/status = Name:\tjobc\nCapEff:\t00000000a80425fb\nNoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n
+        /proc/self/cgroup = 0::/
+        /proc/self/mountinfo = 35 24 0:30 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup2 rw
+        /sys/fs/cgroup/cgroup.controllers = cpuset cpu io memory hugetlb pids
+        refuse limits=memory+pids = this user cannot create cgroups in `/sys/fs/cgroup` or above it
+        refuse limits= = this user may not make cgroups
+        refuse proc = operation not permitted (EPERM)
+        refuse nobody:proc = operation not permitted (EPERM)
+        refuse host-name = operation not permitted (EPERM)
+        refuse job:doctor-limits = limits are not enforced
+        there /run/.containerenv
         ",
     );
 }
@@ -268,6 +292,23 @@ fn a_fix_for_the_kernels_command_line_names_what_is_there() {
         fix("program grubby = /usr/sbin/grubby"),
         "grubby --update-kernel=ALL --args=x=1, then reboot"
     );
+}
+
+#[test]
+fn locked_memory_is_unlimited_or_too_little_for_rdma() {
+    let memory = |bytes: &str, more: &str| {
+        let limits = format!("/proc/self/limits = Max locked memory         {bytes} {bytes} bytes");
+        one("limit.locked-memory", &format!("user 1000 ada\n{limits}\n{more}"))
+    };
+    let fix = "echo '* - memlock unlimited' >/etc/security/limits.d/60-jobc.conf, then log in again; \
+               a service: LimitMEMLOCK=infinity";
+    let small = memory("8388608", "");
+    assert_eq!((small.found.as_str(), small.fix), ("at most 8388608 bytes", vec![fix.to_owned()]));
+    assert!(memory("67108864", "").fix.is_empty(), "enough for pinned memory");
+    let rdma = memory("67108864", "there /sys/class/infiniband/mlx5_0");
+    assert_eq!(rdma.found, "at most 67108864 bytes; RDMA buffers of `mlx5_0` are locked memory");
+    assert_eq!(rdma.fix, [fix]);
+    assert!(memory("unlimited", "there /sys/class/infiniband/mlx5_0").fix.is_empty());
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub fn mount(
     }
     let digest = &image.descriptor.digest;
     let directory = directory.map(existing).transpose()?;
-    let layers = unpack::layers(store, image, on_progress, stopped)?;
+    let layers = unpack::own_layers(store, image, on_progress, stopped)?;
     if layers.is_empty() {
         return Err(Error::new(Kind::Config, format!("the image {digest} has no files to mount")));
     }

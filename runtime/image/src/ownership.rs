@@ -3,10 +3,20 @@
 
 use std::path::PathBuf;
 
-use crate::store::Store;
+use crate::store::{SharedStore, Store};
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Result;
+use jobc_sys::host::needs_user_namespace;
 use jobc_sys::id_map::IdMaps;
+
+/// The directories that have unpacked layers of one kind of owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LayerDirectories {
+    /// Where layers are unpacked.
+    pub(crate) own: PathBuf,
+    /// Those of shared stores, which are only read.
+    pub(crate) shared: Vec<PathBuf>,
+}
 
 /// Whose the files are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,15 +33,26 @@ impl Ownership {
     /// Whose the files are that this process unpacks.
     pub fn of_current_user() -> Result<Self> {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        if uid.is_root() {
+        if !needs_user_namespace() {
             return Ok(Self::Root);
         }
         let maps = IdMaps::rootless(uid.as_raw(), gid.as_raw())?;
         Ok(if maps.single().is_some() { Self::SingleUser } else { Self::Mapped(maps) })
     }
 
-    /// Where the layers are; ids that are granted again get a new place.
-    pub(crate) fn directory(&self, store: &Store) -> PathBuf {
+    /// Where unpacked layers are.
+    pub(crate) fn layer_directories(&self, store: &Store) -> LayerDirectories {
+        // A shared layer belongs to the owners of the image as root unpacked it. In a user namespace they are other
+        // ids, and a container could change nothing of it.
+        let shared = match self {
+            Self::Root => store.shared().iter().filter_map(SharedStore::layers_of_root).collect(),
+            Self::SingleUser | Self::Mapped(_) => Vec::new(),
+        };
+        LayerDirectories { own: self.directory(store), shared }
+    }
+
+    /// Where the layers of a store are; ids that are granted again get a new place.
+    fn directory(&self, store: &Store) -> PathBuf {
         let name = match self {
             Self::Root => "root".to_owned(),
             Self::SingleUser => "user".to_owned(),

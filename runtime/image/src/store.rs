@@ -22,6 +22,7 @@ mod image;
 mod index;
 mod mounted;
 mod pin;
+mod shared;
 mod verify;
 mod writer;
 
@@ -33,6 +34,7 @@ pub use image::Image;
 pub use index::NamedImage;
 pub use mounted::MountRecord;
 pub use pin::ContentPin;
+pub use shared::{SHARED_STORES_FILE, SHARED_STORES_VARIABLE, SharedStore, listed_shared_stores};
 pub use verify::Finding;
 pub use writer::Writer;
 

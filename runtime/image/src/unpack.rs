@@ -29,6 +29,7 @@ mod userns_worker;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use crate::ownership::LayerDirectories;
 use crate::progress::{Progress, ProgressFn};
 use crate::store::{Image, Store};
 use copy_layers::copy_here;
@@ -61,6 +62,25 @@ pub fn layers(
     layers_within(store, image, &Limits::of_environment()?, on_progress, stopped)
 }
 
+/// The same, in the store itself: of directories in shared stores none is used, since their owner does not see for how
+/// long.
+///
+/// # Errors
+///
+/// Those of [`layers`].
+pub fn own_layers(
+    store: &Store,
+    image: &Image,
+    on_progress: ProgressFn<'_>,
+    stopped: &AtomicBool,
+) -> Result<Vec<PathBuf>> {
+    let whose = Ownership::of_current_user()?;
+    let directories = LayerDirectories { shared: Vec::new(), ..whose.layer_directories(store) };
+    let limits = Limits::of_environment()?;
+    let unpacker = Unpacker::new(store, image, &limits, on_progress, stopped, directories)?;
+    unpack_missing(&unpacker, &whose)
+}
+
 /// The same with other limits.
 pub fn layers_within(
     store: &Store,
@@ -70,7 +90,12 @@ pub fn layers_within(
     stopped: &AtomicBool,
 ) -> Result<Vec<PathBuf>> {
     let whose = Ownership::of_current_user()?;
-    let unpacking = Unpacker::new(store, image, limits, on_progress, stopped, whose.directory(store))?;
+    let unpacker = Unpacker::new(store, image, limits, on_progress, stopped, whose.layer_directories(store))?;
+    unpack_missing(&unpacker, &whose)
+}
+
+fn unpack_missing(unpacking: &Unpacker<'_>, whose: &Ownership) -> Result<Vec<PathBuf>> {
+    let on_progress = unpacking.progress;
     if unpacking.missing().is_empty() {
         for (layer, _) in &unpacking.layers {
             let known = Progress::Layer {
@@ -81,16 +106,16 @@ pub fn layers_within(
             };
             on_progress(known);
         }
-        if let Some(directories) = merge_layer::directories(&unpacking)? {
+        if let Some(directories) = merge_layer::directories(unpacking)? {
             return Ok(directories);
         }
     }
-    match &whose {
-        Ownership::Mapped(maps) => userns_worker::unpack(&unpacking, maps)?,
+    match whose {
+        Ownership::Mapped(maps) => userns_worker::unpack(unpacking, maps)?,
         Ownership::Root => unpacking.unpack(Owners::FromArchive)?,
         Ownership::SingleUser => unpacking.unpack(Owners::CurrentUser)?,
     }
-    merge_layer::directories(&unpacking)?.ok_or_else(|| {
+    merge_layer::directories(unpacking)?.ok_or_else(|| {
         Error::new(Kind::State, "the layers were removed while they were unpacked").help("try again")
     })
 }

@@ -33,6 +33,7 @@ pub(crate) enum WorkerRequest {
     /// Unpack the layers of an image that are missing.
     Unpack {
         store: PathBuf,
+        shared: Vec<PathBuf>,
         directory: PathBuf,
         image: Box<Descriptor>,
         platform: Platform,

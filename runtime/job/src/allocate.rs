@@ -119,13 +119,14 @@ impl Allocation {
         }
         let text = serde_json::to_vec_pretty(&config).map_err(broken)?;
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let within = uid.is_root() && host::in_user_namespace();
-        if uid.is_root() && !within && self.devices.is_none() {
+        let unprivileged = host::needs_user_namespace();
+        let within = !unprivileged && host::in_user_namespace();
+        if !unprivileged && !within && self.devices.is_none() {
             return Ok((text, Vec::new()));
         }
         let mut spec = Config::read(&text)?.spec;
         let mut notes = Vec::new();
-        if !uid.is_root() {
+        if unprivileged {
             notes.extend(rootless::adapt(&mut spec, uid.as_raw(), gid.as_raw())?);
         } else if within {
             notes.extend(rootless::adapt_in_user_namespace(&mut spec));

@@ -6,6 +6,8 @@
 //! plain files that any later `jobc` reads; only the lock shows whether a job still runs, because the kernel releases
 //! it with its holder.
 
+mod storage;
+
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
@@ -19,6 +21,7 @@ use jobc_container::state::store::Store;
 use jobc_sys::error::{Error, Kind, Result, file_error};
 use jobc_sys::id::{JobId, TaskId};
 use jobc_sys::write_atomic::{Durability, write_atomic};
+pub use storage::storage_error;
 
 /// The name of the link in a job's record directory that leads to its state directory.
 const STATE_LINK: &str = "state";
@@ -82,7 +85,7 @@ impl JobDirectories {
     pub fn create(&self, name: &str) -> Result<Directory> {
         for parent in [&self.state, &self.records] {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(parent);
-            made.map_err(|error| file_error("create the directory", parent, &error))?;
+            made.map_err(|error| storage_error("create the directory", parent, &error))?;
         }
         let taken = self.list()?.into_iter().filter(|id| id.name == name).map(|id| id.run).max().unwrap_or(0);
         for run in taken + 1..=u32::MAX {
@@ -95,17 +98,17 @@ impl JobDirectories {
                     let Err(error) = made else {
                         let link = directory.record.join(STATE_LINK);
                         symlink(&directory.state, &link)
-                            .map_err(|error| file_error("create the link", &link, &error))?;
+                            .map_err(|error| storage_error("create the link", &link, &error))?;
                         return Ok(directory);
                     };
                     let _ = std::fs::remove_dir(&directory.record);
                     // The same user with another record directory has taken the number meanwhile.
                     if error.kind() != ErrorKind::AlreadyExists {
-                        return Err(file_error("create the directory", &directory.state, &error));
+                        return Err(storage_error("create the directory", &directory.state, &error));
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(file_error("create the directory", &directory.record, &error)),
+                Err(error) => return Err(storage_error("create the directory", &directory.record, &error)),
             }
         }
         Err(Error::new(Kind::State, format!("no run number is left for the job `{name}`"))
@@ -164,6 +167,16 @@ impl Directory {
         self.record.join("plan.json")
     }
 
+    /// The text of the job file of the run; absent if it was run from a built plan.
+    pub fn job_file(&self) -> PathBuf {
+        self.record.join("job-file")
+    }
+
+    /// What the run was made from ([`crate::origin::Origin`]).
+    pub fn origin_file(&self) -> PathBuf {
+        self.record.join("origin.json")
+    }
+
     /// The logs of a task: numbered parts, see [`crate::logs`].
     pub fn logs(&self, task: &TaskId) -> PathBuf {
         self.record.join("logs").join(task.to_string())
@@ -205,7 +218,7 @@ impl Directory {
     pub fn try_lock(&self) -> Result<Option<File>> {
         let path = self.state.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
-        let file = file.map_err(|error| file_error("open", &path, &error))?;
+        let file = file.map_err(|error| storage_error("open", &path, &error))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(file)),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -227,7 +240,7 @@ impl Directory {
 
 /// Replaces a file in one step: readers see the old content or the new.
 pub fn replace(path: &Path, bytes: &[u8], durability: Durability) -> Result<()> {
-    write_atomic(path, bytes, 0o600, durability).map_err(|error| file_error("write", path, &error))
+    write_atomic(path, bytes, 0o600, durability).map_err(|error| storage_error("write", path, &error))
 }
 
 #[cfg(test)]

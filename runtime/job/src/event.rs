@@ -11,9 +11,9 @@ use serde_json::Value;
 
 pub use reader::Reader;
 
-use crate::directory::Directory;
+use crate::directory::{Directory, storage_error};
 use crate::time::Time;
-use jobc_sys::error::{Result, file_error};
+use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 
 /// Something that happened.
@@ -73,9 +73,10 @@ pub enum Kind {
     Paused,
     /// All tasks continue.
     Resumed,
-    /// The job is being ended: `why`.
+    /// The job is being ended: `why`, and the `task` whose end decided it.
     Stopping,
-    /// A task or the job ended: `exit_code`, `explanation`.
+    /// A task or the job ended: `exit_code`, `explanation`. Of a task also its `signal`, whether it was `stopped`, and
+    /// `ends_job` if its end decides that of the job.
     Ended,
     /// Outputs and logs are complete: `outputs`.
     Saved,
@@ -104,7 +105,7 @@ impl EventLog {
     pub fn open(directory: &Directory) -> Result<Self> {
         let path = directory.events_file();
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
-        Ok(Self { file: file.map_err(|error| file_error("open", &path, &error))? })
+        Ok(Self { file: file.map_err(|error| storage_error("open", &path, &error))? })
     }
 
     /// Appends an event, in one write so that readers see whole lines.

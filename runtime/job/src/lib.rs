@@ -1,7 +1,8 @@
 //! Jobs on this host.
 //!
-//! A job is plain files that every command reads: [`directory`] defines their paths, [`record`] and [`event`] their
-//! content. [`admission`], [`provision`], [`secrets`] and [`network`] prepare a job before its first task;
+//! A job is plain files that every command reads: [`directory`] defines their paths, [`record`], [`event`] and
+//! [`origin`] their content, [`exit_text`] how attempts ended in words. [`admission`], [`provision`], [`secrets`] and
+//! [`network`] prepare a job before its first task;
 //! [`lifecycle`] decides the steps and has no side effects; [`supervisor`] carries out the decisions, with containers,
 //! [`ready`], [`logs`] and [`metrics`]. [`recover`] finds jobs whose supervisor was killed.
 #![cfg(target_os = "linux")]
@@ -13,10 +14,13 @@ pub mod clean;
 pub mod control;
 pub mod directory;
 pub mod event;
+pub mod exit_text;
 pub mod lifecycle;
 pub mod logs;
 pub mod metrics;
 pub mod network;
+pub mod newest;
+pub mod origin;
 pub mod provision;
 pub mod ready;
 pub mod record;

@@ -41,8 +41,8 @@ use combinations::Combinations;
 use gang::Gang;
 pub use input::Input;
 use role::Role;
-use task::{RoleNumber, TaskProgress};
-pub use task::{Task, TaskNumber};
+use task::{EndReason, RoleNumber, TaskProgress};
+pub use task::{EndRequest, Task, TaskNumber};
 use timers::{Timer, Timers};
 use verdict::Verdict;
 
@@ -79,6 +79,8 @@ pub struct Lifecycle {
     timers: Timers,
     phase: Phase,
     attempt: u32,
+    /// The task whose end decided how the job ends.
+    deciding_task: Option<TaskNumber>,
     /// Tasks that have a process, or will have one at any moment.
     alive: usize,
     /// Tasks that are over.
@@ -135,6 +137,7 @@ impl Lifecycle {
             timers: Timers::default(),
             phase: Phase::Preparing,
             attempt: 1,
+            deciding_task: None,
             alive: 0,
             ended: 0,
             serving: courses.iter().any(|progress| progress.serves),
@@ -201,6 +204,19 @@ impl Lifecycle {
             Phase::Preparing => JobState::Preparing,
             Phase::Running | Phase::Restarting { .. } => JobState::Running,
         }
+    }
+
+    /// The task whose end decided how the job ends, once that is decided.
+    pub fn deciding_task(&self) -> Option<TaskNumber> {
+        self.deciding_task
+    }
+
+    /// Why a running attempt is being ended, if it is.
+    pub fn end_request(&self, task: TaskNumber) -> Option<EndRequest<'_>> {
+        Some(match self.progress[task].ending.as_ref()? {
+            EndReason::Failed(why) => EndRequest::Failure(why),
+            EndReason::Restart | EndReason::Served | EndReason::JobEnded => EndRequest::Stop,
+        })
     }
 
     /// Which attempt of the whole job this is, from 1.

@@ -1,4 +1,5 @@
-//! What tasks use while they run: read from their cgroups, and from the driver for GPUs.
+//! What tasks use while they run: read from their cgroups, or from their processes without one, and from the driver for
+//! GPUs.
 //!
 //! A [`Sampler`] is part of a job's supervisor. It asks the kernel once a second, or less often where that would cost
 //! more than a thousandth of a CPU, and appends what has changed to `samples.jsonl`, a [`Sample`] a line. That file
@@ -6,6 +7,7 @@
 
 mod gpu;
 mod live;
+mod processes;
 mod sample;
 mod sample_file;
 mod sampler;

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 
 use crate::directory::{Directory, replace};
+use crate::exit_text;
 use crate::time::Time;
 use crate::user_metrics::MetricValue;
 use jobc_container::state::process::Process;
@@ -186,9 +187,12 @@ pub struct TaskRecord {
     /// Its GPUs, as the host names them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<String>,
-    /// Its effective limits, for display: `memory` → bytes, `cpu_millis`, `pids`, `shm`.
+    /// Its limits, for display: `cpu_millis`, `memory_bytes`, `shm_bytes`, `disk_bytes`, `pids`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits: BTreeMap<String, u64>,
+    /// Which of them nothing enforces on this host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unenforced: Vec<String>,
     /// When this attempt was let go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<Time>,
@@ -201,7 +205,10 @@ pub struct TaskRecord {
     /// How this attempt ended: 0 to 255, 128 and the signal's number for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
-    /// The reason, if there is more to report than the code: `memory limit 2 GiB reached`.
+    /// The signal that ended its first process, such as `SIGSEGV`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The reason, if there is more to report than code and signal: `out of memory: used 2 GiB of 2 GiB`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Attempts that ended before this one.
@@ -223,6 +230,9 @@ pub struct Attempt {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<u8>,
+    /// The signal that ended it, as in a [`TaskRecord`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
     /// Why, as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -286,13 +296,42 @@ impl TaskState {
 /// How a job ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// One line: ``failed: `worker` reached min_failed 1 (worker-3: exit 137, memory limit 2 GiB reached)``.
+    /// One line: `failed: worker-3: out of memory: used 2 GiB of 2 GiB`.
     pub explanation: String,
     /// What `jobc run` exits with: 0; 1 failed; 124 timed out; 125 could not start; 130 interrupted.
     pub exit_code: u8,
     /// The task that decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
+}
+
+impl TaskRecord {
+    /// How this attempt ended, in words; nothing if it has not ended.
+    pub fn end_text(&self) -> Option<String> {
+        exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
+    }
+}
+
+impl Attempt {
+    /// How it ended, in words.
+    pub fn end_text(&self) -> Option<String> {
+        exit_text::describe(self.exit_code, self.signal.as_deref(), self.reason.as_deref())
+    }
+}
+
+impl End {
+    /// The explanation without the words that only repeat the state, for tables with a column of it.
+    pub fn cause(&self, state: JobState) -> &str {
+        let words = match state {
+            JobState::TimedOut => "timed out ",
+            JobState::Succeeded => "succeeded: ",
+            JobState::Failed => "failed: ",
+            JobState::Stopped => "stopped: ",
+            JobState::Lost => "lost: ",
+            _ => "",
+        };
+        self.explanation.strip_prefix(words).unwrap_or(&self.explanation)
+    }
 }
 
 impl Record {

@@ -21,6 +21,12 @@ pub struct Submission {
     /// The base directory of relative paths in the job file.
     #[serde(rename = "folder")]
     pub directory: PathBuf,
+    /// The words of the command that submits it, the program's name first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// The working directory of that command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<PathBuf>,
     /// Wait for room on the host instead of failing.
     pub queue: bool,
     /// Roles with fewer instances than in the job file, for the record: role → the job file's number.
@@ -63,6 +69,9 @@ pub struct Submission {
 pub struct Images {
     /// The store's directory.
     pub store: PathBuf,
+    /// The directories of shared stores below it, which are only read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shared: Vec<PathBuf>,
     /// Why each task gets a copy of its layers instead of an overlay over them; nothing if it gets an overlay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copied: Option<String>,

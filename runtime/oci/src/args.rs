@@ -37,6 +37,9 @@ pub(crate) struct OciArgs {
     /// Accepted for compatibility with runc; rootless mode is detected automatically
     #[arg(long, hide = true, value_name = "MODE", value_parser = ["auto", "true", "false"])]
     pub rootless: Option<String>,
+    /// Accepted for compatibility with runc
+    #[arg(long, hide = true, value_name = "PROGRAM")]
+    pub criu: Option<PathBuf>,
     /// Print the versions of jobc and of the OCI runtime specification
     #[arg(long, short = 'v')]
     pub version: bool,
@@ -169,6 +172,29 @@ pub(crate) enum OciCommand {
     },
     /// Print the supported features as JSON
     Features,
+    /// Write a first config.json, to be edited
+    Spec {
+        /// Directory to write config.json to
+        #[arg(long, short, value_name = "DIR", default_value = ".")]
+        bundle: PathBuf,
+        /// Write it for a container of this unprivileged user, with a user namespace and without limits
+        #[arg(long)]
+        rootless: bool,
+    },
+    /// Not supported: a container cannot be saved to files
+    // Callers look whether `checkpoint --help` succeeds to learn whether it is supported.
+    #[command(hide = true, disable_help_flag = true)]
+    Checkpoint(IgnoredArgs),
+    /// Not supported: a container cannot be restored from files
+    #[command(hide = true, disable_help_flag = true)]
+    Restore(IgnoredArgs),
+}
+
+/// Whatever follows.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct IgnoredArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 /// Arguments of `create` and `run`.
@@ -177,6 +203,9 @@ pub(crate) struct CreateArgs {
     /// Bundle directory, which contains config.json
     #[arg(long, short, value_name = "DIR", default_value = ".")]
     pub bundle: PathBuf,
+    /// Configuration file, from the bundle directory on
+    #[arg(long, short = 'f', value_name = "FILE", default_value = "config.json")]
+    pub config: PathBuf,
     /// Write the PID of the init process to this file
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
@@ -242,6 +271,9 @@ pub(crate) struct ExecArgs {
     /// Number of file descriptors, from 3 on, to pass to the command
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub preserve_fds: u32,
+    /// Cgroup below the container's to run the command in: PATH, or for cgroup v1 CONTROLLERS:PATH (repeatable)
+    #[arg(long, value_name = "PATH")]
+    pub cgroup: Vec<String>,
     /// Allow a paused container; the command starts when the container is resumed
     #[arg(long)]
     pub ignore_paused: bool,

@@ -1,5 +1,6 @@
 //! `jobc oci exec`: runs a command in a running container.
 
+use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::container::wait::{SignalPolicy, wait};
 use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
@@ -18,17 +19,13 @@ use crate::log::Log;
 pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
     ensure_read_only(Environment::Minimal)?;
     let id = Id::new(&args.id)?;
-    let process = match &args.process {
+    let (process, warning) = match &args.process {
         Some(path) => {
             let text = std::fs::read(path).map_err(|error| {
                 let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
                 Error::system(format!("read `{}`", path.display()), errno)
             })?;
-            let (process, warning) = exec::read_process(&text)?;
-            if let Some(warning) = warning {
-                log.warn(&warning);
-            }
-            process
+            exec::read_process(&text)?
         }
         None if args.command.is_empty() => {
             return Err(Error::new(Kind::State, "no program to start")
@@ -51,6 +48,9 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
             changes.apply(&container::config(&store.directory(&id))?)?
         }
     };
+    if let Some(warning) = warning {
+        log.warn(&warning);
+    }
     let request = ExecRequest {
         process,
         options: Options { preserve_fds: args.preserve_fds, ..Options::default() },
@@ -58,6 +58,7 @@ pub(crate) fn run(store: &Store, args: &ExecArgs, log: &mut Log) -> Result<u8> {
         pid_file: args.pid_file.clone(),
         detached: args.detach,
         ignore_paused: args.ignore_paused,
+        sub_groups: SubGroups::parse(&args.cgroup)?,
     };
     let signals = Signals::block_forwarded()?;
     let (process, terminal) = exec::exec(store, &id, request)?;

@@ -5,89 +5,68 @@
 //!
 //! It is a crate of its own so that a file can be made which holds nothing else: `jobc-oci`, for those who start
 //! containers and compile nothing. `jobc oci` is the same code.
+#![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 
-#[cfg(target_os = "linux")]
 mod activation;
-#[cfg(target_os = "linux")]
 mod args;
-#[cfg(target_os = "linux")]
 mod exec;
-#[cfg(target_os = "linux")]
 mod exit_code;
-#[cfg(target_os = "linux")]
+mod json;
 mod list;
-#[cfg(target_os = "linux")]
 mod log;
-#[cfg(target_os = "linux")]
 pub mod message;
-#[cfg(target_os = "linux")]
 mod run;
-#[cfg(target_os = "linux")]
+mod spec;
 mod stdio;
-pub mod terminal;
-#[cfg(target_os = "linux")]
 mod update;
 
-#[cfg(target_os = "linux")]
-pub use command_line::{command, main, report_usage_error};
-#[cfg(target_os = "linux")]
+use std::ffi::OsString;
+use std::mem::ManuallyDrop;
+
+use clap::{CommandFactory as _, FromArgMatches as _};
+use jobc_terminal::report_panic;
+
+use args::OciArgs;
+use exit_code::FAILURE_EXIT_CODE;
+
 pub use run::wait_and_delete;
-#[cfg(target_os = "linux")]
 pub use stdio::open_standard_streams;
 
 /// The exit code for our own failure, as with other programs that run programs (env(1), timeout(1)).
 pub const RUNTIME_FAILURE_EXIT_CODE: u8 = 125;
 
-/// Says what a panic is: our bug, and nothing that the user wrote.
-pub fn report_panic(panic: &std::panic::PanicHookInfo<'_>) {
-    eprintln!("jobc: internal error: {panic}");
-    eprintln!("jobc: this is a bug in jobc, not in your job; please report it with the job file");
+/// The commands and their options, for help, completion scripts and manual pages.
+pub fn command() -> clap::Command {
+    OciArgs::command()
 }
 
-#[cfg(target_os = "linux")]
-mod command_line {
-    use std::ffi::OsString;
-    use std::mem::ManuallyDrop;
-
-    use clap::{CommandFactory as _, FromArgMatches as _};
-
-    use super::args::OciArgs;
-    use super::exit_code::FAILURE_EXIT_CODE;
-    use super::{RUNTIME_FAILURE_EXIT_CODE, report_panic};
-
-    /// The commands and their options, for help, completion scripts and manual pages.
-    pub fn command() -> clap::Command {
-        OciArgs::command()
+/// Reads a command line, whose first word is the program's name, and carries it out; returns the exit code.
+pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
+    std::panic::set_hook(Box::new(|panic| {
+        jobc_container::terminal::raw_mode::restore();
+        report_panic(panic);
+        std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
+    }));
+    match read(words) {
+        Ok(args) => run::run(&args),
+        Err(error) => match report_usage_error(&error) {
+            0 => 0,
+            _ => FAILURE_EXIT_CODE,
+        },
     }
+}
 
-    /// Reads a command line, whose first word is the program's name, and carries it out; returns the exit code.
-    pub fn main(words: impl Iterator<Item = OsString>) -> u8 {
-        std::panic::set_hook(Box::new(|panic| {
-            jobc_container::terminal::raw_mode::restore();
-            report_panic(panic);
-            std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
-        }));
-        match read(words) {
-            Ok(args) => super::run::run(&args),
-            Err(error) => match report_usage_error(&error) {
-                0 => 0,
-                _ => FAILURE_EXIT_CODE,
-            },
-        }
-    }
+/// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
+/// twentieth of all that a start does of its own.
+fn read(words: impl Iterator<Item = OsString>) -> clap::error::Result<OciArgs> {
+    let mut command = ManuallyDrop::new(command());
+    let matches = command.try_get_matches_from_mut(words)?;
+    OciArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
 
-    /// What [`clap::Parser::try_parse_from`] does, but that the tree of commands is not taken apart again: that was a
-    /// twentieth of all that a start does of its own.
-    fn read(words: impl Iterator<Item = OsString>) -> clap::error::Result<OciArgs> {
-        let mut command = ManuallyDrop::new(command());
-        let matches = command.try_get_matches_from_mut(words)?;
-        OciArgs::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
-    }
-
-    /// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
-    pub fn report_usage_error(error: &clap::Error) -> u8 {
-        let _ = error.print();
-        if error.use_stderr() { RUNTIME_FAILURE_EXIT_CODE } else { 0 }
-    }
+/// Says what is wrong with a command line, or prints the help that it asks for; returns the exit code.
+pub fn report_usage_error(error: &clap::Error) -> u8 {
+    let _ = error.print();
+    if error.use_stderr() { RUNTIME_FAILURE_EXIT_CODE } else { 0 }
 }

@@ -11,13 +11,13 @@ use jobc_sys::accounts;
 use jobc_sys::error::{Error, Kind, Result};
 
 use crate::args::ListFormat;
-use crate::terminal;
+use crate::json::print_json_line;
 
 /// Lists the containers of a state root.
 pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Result<()> {
     let records = store.list()?;
     if quiet {
-        terminal::print(&records.iter().map(|record| format!("{}\n", record.id)).collect::<String>());
+        jobc_terminal::print(&records.iter().map(|record| format!("{}\n", record.id)).collect::<String>());
         return Ok(());
     }
     let found = records.iter().filter_map(|record| {
@@ -32,7 +32,7 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
                 states.push(serde_json::json!(record.state(&config, status)));
             }
         }
-        return terminal::print_json(&states);
+        return print_json_line(&states);
     }
     let passwd = accounts::read_file("/etc/passwd").unwrap_or_default();
     let mut rows = vec![["ID", "PID", "STATUS", "BUNDLE", "CREATED", "OWNER"].map(str::to_owned)];
@@ -48,7 +48,7 @@ pub(crate) fn containers(store: &Store, format: ListFormat, quiet: bool) -> Resu
             owner(&passwd, record.owner),
         ]
     }));
-    terminal::print(&table(&rows));
+    jobc_terminal::print(&table(&rows));
     Ok(())
 }
 
@@ -71,7 +71,7 @@ fn table<const N: usize>(rows: &[[String; N]]) -> String {
 pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[OsString]) -> Result<()> {
     let processes = container::processes(store, id)?;
     if format == ListFormat::Json {
-        return terminal::print_json(&processes);
+        return print_json_line(&processes);
     }
     let options = if options.is_empty() { &["-ef".into()][..] } else { options };
     let output = Command::new("ps").args(options).output().map_err(|error| {
@@ -90,7 +90,7 @@ pub(crate) fn processes(store: &Store, id: &Id, format: ListFormat, options: &[O
         return Err(Error::new(Kind::System, "with these options, `ps` does not print the column `PID`")
             .help("add it, as in `-o pid,args`"));
     };
-    terminal::print(&lines);
+    jobc_terminal::print(&lines);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use jobc_container::oci_state::rfc3339;
 use jobc_sys::error::{Error, Result};
 
 use crate::args::LogFormat;
-use crate::{message, terminal};
+use crate::message;
 
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -34,20 +34,21 @@ impl Log {
     }
 
     pub(crate) fn error(&mut self, error: &Error) {
-        terminal::eprint(&message::error(error));
+        jobc_terminal::eprint(&message::error(error));
         let help = error.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
         self.write("error", &format!("{error}{help}"));
     }
 
     pub(crate) fn warn(&mut self, text: &str) {
-        terminal::eprint(&message::warning(text));
+        jobc_terminal::eprint(&message::warning(text));
         self.write("warning", text);
     }
 
-    /// What only `--debug` shows.
+    /// What only `--debug` shows: on standard error where there is no file.
     pub(crate) fn debug(&mut self, text: &str) {
-        if self.debug {
-            terminal::eprint(&format!("debug: {text}\n"));
+        if self.debug && self.file.is_none() {
+            jobc_terminal::eprint(&format!("debug: {text}\n"));
+        } else if self.debug {
             self.write("debug", text);
         }
     }

@@ -2,8 +2,7 @@
 
 /// What went wrong: the error, and what to do about it.
 pub fn error(error: &jobc_sys::Error) -> String {
-    let help = error.help.iter().map(|help| format!(" \x1b[1m= help\x1b[0m: {help}\n")).collect::<String>();
-    format!("\x1b[1m\x1b[91merror\x1b[0m: {error}\n{help}")
+    jobc_terminal::error(&error.to_string(), error.help.as_slice())
 }
 
 /// What is worth knowing.

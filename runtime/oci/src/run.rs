@@ -2,7 +2,6 @@
 
 use std::mem::ManuallyDrop;
 use std::os::fd::AsFd as _;
-use std::path::Path;
 
 use jobc_container::bundle::Bundle;
 use jobc_container::container::create::{self, CreateRequest, CreatedContainer, StartMode};
@@ -21,21 +20,22 @@ use rustix::io::Errno;
 
 use crate::activation::{Readiness, pass_listen_fds};
 use crate::args::{CgroupManager, CreateArgs, OciArgs, OciCommand};
-use crate::exit_code::FAILURE_EXIT_CODE;
+use crate::exit_code::{EXEC_FAILURE_EXIT_CODE, FAILURE_EXIT_CODE};
+use crate::json::print_json;
 use crate::log::Log;
-use crate::{exec, list, message, terminal, update};
+use crate::{exec, list, message, spec, update};
 
 /// Carries a command out; returns the exit code.
 pub(crate) fn run(args: &OciArgs) -> u8 {
     if args.version {
         let version = env!("CARGO_PKG_VERSION");
-        terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
+        jobc_terminal::print(&format!("jobc version {version}\nspec: {OCI_VERSION}\n"));
         return 0;
     }
     let mut log = match Log::open(args.log.as_deref(), args.log_format, args.debug) {
         Ok(log) => log,
         Err(error) => {
-            terminal::eprint(&message::error(&error));
+            jobc_terminal::eprint(&message::error(&error));
             return exit_code(args.command.as_ref(), &error);
         }
     };
@@ -48,11 +48,11 @@ pub(crate) fn run(args: &OciArgs) -> u8 {
     }
 }
 
-/// The exit code of a command that failed: 1 as with runc. Only those that exit with a program's code distinguish more.
+/// The exit code of a command that failed, as with runc; only `run` distinguishes more, for people at a terminal.
 fn exit_code(command: Option<&OciCommand>, error: &Error) -> u8 {
     match (command, error.kind) {
-        (Some(OciCommand::Exec(_)), _)
-        | (Some(OciCommand::Run { .. }), Kind::NotFound | Kind::NotExecutable) => error.exit_code(),
+        (Some(OciCommand::Exec(_)), _) => EXEC_FAILURE_EXIT_CODE,
+        (Some(OciCommand::Run { .. }), Kind::NotFound | Kind::NotExecutable) => error.exit_code(),
         _ => FAILURE_EXIT_CODE,
     }
 }
@@ -85,7 +85,7 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
             let record = store.read(&id)?;
             let directory = store.directory(&id);
             let config = container::config(&directory)?;
-            terminal::print_json(&record.state(&config, container::status(&directory, &record)))?;
+            print_json(&record.state(&config, container::status(&directory, &record)))?;
         }
         OciCommand::Kill { all, id, signal } => {
             container::kill(&store, &Id::new(id)?, Signal::parse_or_probe(signal)?, *all)?;
@@ -105,7 +105,15 @@ fn command(args: &OciArgs, log: &mut Log) -> Result<u8> {
         OciCommand::Events { stats: false, interval, id } => {
             update::follow(&store, &Id::new(id)?, *interval)?;
         }
-        OciCommand::Features => terminal::print_json(&jobc_container::features::features())?,
+        OciCommand::Features => print_json(&jobc_container::features::features())?,
+        OciCommand::Spec { bundle, rootless } => spec::write(bundle, *rootless)?,
+        OciCommand::Checkpoint(_) | OciCommand::Restore(_) => {
+            return Err(Error::new(
+                Kind::Unsupported,
+                "checkpoint and restore of containers are not supported",
+            )
+            .help("have the program save its own state, and stop the container"));
+        }
     }
     Ok(0)
 }
@@ -144,7 +152,7 @@ fn create_container(
         .help("if the root is on the initial ramdisk, copy it to a tmpfs first"));
     }
     let id = Id::new(id)?;
-    let mut bundle = open(&create.bundle, log)?;
+    let mut bundle = open(create, log)?;
     let listen_fds = pass_listen_fds(&mut bundle);
     if joins_pid_namespace(&bundle) {
         ensure_read_only(Environment::Minimal)?;
@@ -156,6 +164,7 @@ fn create_container(
             systemd_cgroup: groups == CgroupManager::Systemd,
             every_hierarchy: true,
             skip_io_accounting: true,
+            hooks_inherit_environment: true,
             preserve_fds: create.preserve_fds + listen_fds,
             keep_keyring: create.no_new_keyring,
             ..Options::default()
@@ -170,6 +179,11 @@ fn create_container(
     let readiness =
         if is_offered && then != StartMode::Hold { Readiness::open(reserved.directory())? } else { None };
     let made = reserved.create(&bundle, request, then, given_up)?;
+    log.debug(&format!(
+        "process {} is the first of `{id}`, whose bundle is `{}`",
+        made.process.pid,
+        bundle.dir.display()
+    ));
     for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
         log.warn(text);
     }
@@ -199,8 +213,8 @@ pub(crate) fn joins_pid_namespace(bundle: &Bundle) -> bool {
 }
 
 /// Opens a bundle; unknown properties cause a warning, as the specification requires (config.md, "Extensibility").
-fn open(directory: &Path, log: &mut Log) -> Result<Bundle> {
-    let bundle = Bundle::open(directory)?;
+fn open(create: &CreateArgs, log: &mut Log) -> Result<Bundle> {
+    let bundle = Bundle::open_with(&create.bundle, &create.config)?;
     for pointer in &bundle.config.unknown {
         log.warn(&format!("config.json: {pointer}: unknown property, ignored"));
     }

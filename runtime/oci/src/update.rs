@@ -14,7 +14,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
 use crate::args::UpdateArgs;
-use crate::terminal;
 
 /// The interval of checks whether a container has run out of memory or has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -114,5 +113,5 @@ fn line(kind: &str, id: &Id, data: Option<Value>) {
     if let Some(data) = data {
         line["data"] = data;
     }
-    terminal::print(&format!("{line}\n"));
+    jobc_terminal::print(&format!("{line}\n"));
 }

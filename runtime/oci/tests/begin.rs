@@ -44,3 +44,15 @@ fn a_reader_that_went_away_is_no_end_by_a_signal() {
     let status = Command::new(PROGRAM).arg("features").stdout(Stdio::from(writer)).status();
     assert_eq!(status.expect("the program").code(), Some(0));
 }
+
+#[test]
+fn a_container_cannot_be_saved_even_if_only_help_is_requested() {
+    // podman asks so whether it can.
+    for words in
+        [&["checkpoint", "--help"][..], &["checkpoint", "--image-path", "/x", "a"], &["restore", "-h"]]
+    {
+        let output = Command::new(PROGRAM).args(words).output().expect("the program");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("not supported"));
+    }
+}

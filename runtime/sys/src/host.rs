@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use rustix::fs::CWD;
+use linux_raw_sys::general::CAP_SYS_ADMIN;
+use rustix::fs::{CWD, StatVfsMountFlags, statvfs};
 
 use crate::error::{Error, Result};
 use crate::kernel_file;
@@ -53,6 +54,29 @@ pub fn in_user_namespace() -> bool {
             Err(_) => false,
         }
     })
+}
+
+/// Whether this process can start containers only in user namespaces of their own; read once.
+///
+/// It can where it lacks CAP_SYS_ADMIN: as every user but root does, and as root does in most containers. And where it
+/// has it in a container that shows the cgroups read-only: there nothing but a user namespace keeps other containers
+/// from the host's devices.
+pub fn needs_user_namespace() -> bool {
+    static NEEDS: OnceLock<bool> = OnceLock::new();
+    *NEEDS.get_or_init(|| match ProcessStatus::of_this_process() {
+        Ok(status) if status.permitted & 1 << CAP_SYS_ADMIN == 0 => true,
+        Ok(_) => !in_user_namespace() && cgroups_are_read_only(),
+        Err(_) => !rustix::process::geteuid().is_root(),
+    })
+}
+
+/// Whether the hierarchy that device rules are written to is mounted read-only.
+fn cgroups_are_read_only() -> bool {
+    // The directory of cgroup v1 hierarchies is read-only itself on many hosts.
+    ["/sys/fs/cgroup/devices", "/sys/fs/cgroup/cgroup.controllers"]
+        .into_iter()
+        .find_map(|path| statvfs(path).ok())
+        .is_some_and(|hierarchy| hierarchy.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 /// The kernel's status of this process (proc_pid_status(5)), read once: jobc changes none of it for itself.

@@ -9,10 +9,12 @@ pub mod subordinate;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use linux_raw_sys::general::{CAP_SETFCAP, CAP_SETGID, CAP_SETUID};
 use oci_spec::runtime::{Linux, LinuxIdMapping, Mount, Spec};
 use rustix::process::{Gid, Uid};
 
 use crate::error::{Error, Kind, Result, describe_io};
+use crate::host::ProcessStatus;
 
 /// The most extents a map can have (`UID_GID_MAP_MAX_EXTENTS`).
 const MAX_EXTENTS: usize = 340;
@@ -61,7 +63,7 @@ impl IdMaps {
     pub fn of(spec: &Spec) -> Result<Self> {
         let maps = spec.linux().as_ref().map(Self::read).transpose()?.flatten();
         let maps = maps.ok_or_else(|| missing_maps("/linux/uidMappings"))?;
-        maps.writer(rustix::process::geteuid(), rustix::process::getegid())?;
+        maps.current_writer()?;
         Ok(maps)
     }
 
@@ -100,7 +102,22 @@ impl IdMaps {
 
     /// The maps of a container that a user without rights starts: its root is that user, and its other ids are those
     /// that /etc/subuid and /etc/subgid grant, where newuidmap and newgidmap are installed; else it has no others.
+    ///
+    /// Root that lacks CAP_SYS_ADMIN, as in most containers, may as a rule map all ids that it knows, each to itself.
     pub fn rootless(uid: u32, gid: u32) -> Result<Self> {
+        // To map root itself takes CAP_SETFCAP as well (user_namespaces(7)).
+        if uid == 0 && is_privileged() && has_capabilities(1 << CAP_SETFCAP) {
+            let own = |file: &str| {
+                let text = std::fs::read_to_string(format!("/proc/self/{file}"));
+                text.map(|text| IdMap::identity(&text)).map_err(|error| {
+                    Error::new(
+                        Kind::System,
+                        format!("cannot read /proc/self/{file}: {}", describe_io(&error)),
+                    )
+                })
+            };
+            return Ok(Self { users: own("uid_map")?, groups: own("gid_map")? });
+        }
         let name = subordinate::name(Path::new("/etc/passwd"), uid)?;
         let granted = |path| subordinate::granted(Path::new(path), uid, name.as_deref());
         let (users, groups) = (granted("/etc/subuid")?, granted("/etc/subgid")?);
@@ -114,15 +131,14 @@ impl IdMaps {
 
     /// The lines of both maps, where the container's first process writes them itself.
     pub fn single(&self) -> Option<(String, String)> {
-        let writer = self.writer(rustix::process::geteuid(), rustix::process::getegid());
-        (writer == Ok(Writer::Child)).then(|| (self.users.text(), self.groups.text()))
+        (self.current_writer() == Ok(Writer::Child)).then(|| (self.users.text(), self.groups.text()))
     }
 
     /// Whether setgroups(2) is denied in the namespace: to a process that maps only its own group, no matter which
     /// process writes the map.
     pub fn groups_denied(&self) -> bool {
-        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        !uid.is_root() && self.groups.is_only(gid.as_raw())
+        let gid = rustix::process::getegid();
+        !is_privileged() && self.groups.is_only(gid.as_raw())
     }
 
     /// The user and group to become first in the namespace: 0 where it is mapped.
@@ -135,7 +151,7 @@ impl IdMaps {
 
     /// Writes the maps of a process in its new user namespace, which waits for them.
     pub fn write(&self, pid: u32) -> Result<()> {
-        match self.writer(rustix::process::geteuid(), rustix::process::getegid())? {
+        match self.current_writer()? {
             Writer::Helpers { users, groups } => {
                 run(&users, &self.users.arguments(pid), "/linux/uidMappings")?;
                 run(&groups, &self.groups.arguments(pid), "/linux/gidMappings")
@@ -154,13 +170,22 @@ impl IdMaps {
         }
     }
 
-    /// Who can write these maps where `uid` and `gid` start the container.
-    fn writer(&self, uid: Uid, gid: Gid) -> Result<Writer> {
-        if uid.is_root() {
+    /// Who can write these maps where this process starts the container.
+    fn current_writer(&self) -> Result<Writer> {
+        self.writer(rustix::process::geteuid(), rustix::process::getegid(), is_privileged())
+    }
+
+    /// Who can write these maps where `uid` and `gid` start the container, `privileged` or not to map any id.
+    fn writer(&self, uid: Uid, gid: Gid, privileged: bool) -> Result<Writer> {
+        if privileged {
             return Ok(Writer::Parent);
         }
-        for (map, place) in [(&self.users, "/linux/uidMappings"), (&self.groups, "/linux/gidMappings")] {
-            if map.0.iter().any(|extent| extent.outside == 0) {
+        // The group of a user can be 0, as in containers of arbitrary users.
+        for (map, own, place) in [
+            (&self.users, uid.as_raw(), "/linux/uidMappings"),
+            (&self.groups, gid.as_raw(), "/linux/gidMappings"),
+        ] {
+            if own != 0 && map.0.iter().any(|extent| extent.outside == 0) {
                 return Err(Error::new(
                     Kind::Unenforceable,
                     "only root can map the host's id 0 into a container",
@@ -181,6 +206,15 @@ impl IdMaps {
             .at("/linux/uidMappings")
             .help(format!("install the package `uidmap`, or map your id {} alone", uid.as_raw())))
     }
+}
+
+/// Whether this process may write any maps of ids of its user namespace: root may, unless it lacks the capabilities.
+fn is_privileged() -> bool {
+    rustix::process::geteuid().is_root() && has_capabilities(1 << CAP_SETUID | 1 << CAP_SETGID)
+}
+
+fn has_capabilities(needed: u64) -> bool {
+    ProcessStatus::of_this_process().is_ok_and(|status| status.permitted & needed == needed)
 }
 
 /// Runs one of the two programs; its output goes into the error.
@@ -259,6 +293,16 @@ impl IdMap {
             }
         }
         Self(extents)
+    }
+
+    /// All ids inside of a map as the kernel shows it, each as itself.
+    fn identity(map: &str) -> Self {
+        let extent = |line: &str| {
+            let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u32>().ok());
+            let (first, length) = (numbers.next()??, numbers.nth(1)??);
+            Some(Extent { inside: first, outside: first, length })
+        };
+        Self(map.lines().filter_map(extent).collect())
     }
 
     fn is_only(&self, id: u32) -> bool {

@@ -60,10 +60,11 @@ impl Environment {
 /// Checks that this process executes from a file system that is mounted read-only, with no more environment than it is
 /// to have, and executes itself again where it does not; returns in the first case only.
 ///
-/// Only root needs it: to the root of a user namespace that is not the host's, and to its processes, this program's
-/// file belongs to another user, or this user can change it.
+/// Only root of the host needs it: to the root of a user namespace that is not the host's, and to its processes, this
+/// program's file belongs to another user, or this user can change it. Root that lacks CAP_SYS_ADMIN can mount nothing,
+/// and its containers are in user namespaces below its own, where they have no power over this process.
 pub fn ensure_read_only(environment: Environment) -> Result<()> {
-    if !rustix::process::geteuid().is_root() || crate::host::in_user_namespace() {
+    if crate::host::needs_user_namespace() || crate::host::in_user_namespace() {
         return Ok(());
     }
     let machine = |what: &'static str| move |errno| Error::system(what, errno);

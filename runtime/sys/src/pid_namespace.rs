@@ -1,6 +1,6 @@
 //! The processes of a pid namespace, as /proc of this one shows them (pid_namespaces(7)).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::{fs, io};
 
@@ -31,6 +31,25 @@ struct Listed {
 /// The process is gone, or /proc cannot be read.
 pub fn others(first: u32) -> io::Result<Vec<Member>> {
     let namespace = namespace_of(first)?;
+    Ok(select(first, namespace, &list()?))
+}
+
+/// For each of several processes: itself, if it is there, with the processes in the pid namespace that it is the first
+/// of and in namespaces below it, in ascending order. A process without a pid namespace of its own has its descendants.
+///
+/// # Errors
+///
+/// /proc cannot be read.
+pub fn members(firsts: &[u32]) -> io::Result<BTreeMap<u32, Vec<u32>>> {
+    let own = namespace_of(std::process::id()).unwrap_or_default();
+    let firsts: BTreeSet<u32> = firsts.iter().copied().collect();
+    let namespace = |first: u32| namespace_of(first).ok().filter(|&namespace| namespace != own);
+    let namespaces = firsts.iter().filter_map(|&first| Some((namespace(first)?, first))).collect();
+    Ok(assign(&firsts, &namespaces, &list()?))
+}
+
+/// Every process.
+fn list() -> io::Result<BTreeMap<u32, Listed>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let name = entry?.file_name();
@@ -40,7 +59,7 @@ pub fn others(first: u32) -> io::Result<Vec<Member>> {
         let Some(parent) = parent_of(&stat) else { continue };
         all.insert(pid, Listed { parent, namespace: namespace_of(pid).unwrap_or_default() });
     }
-    Ok(select(first, namespace, &all))
+    Ok(all)
 }
 
 fn namespace_of(pid: u32) -> io::Result<u64> {
@@ -56,19 +75,37 @@ fn parent_of(stat: &str) -> Option<u32> {
 /// Which of `all` are in a namespace, or descend from a process that is: those of namespaces below, and those whose
 /// namespace this user may not know. Who entered it has a parent outside.
 fn select(first: u32, namespace: u64, all: &BTreeMap<u32, Listed>) -> Vec<Member> {
-    let is_inside = |mut pid: u32| {
-        // A parent is older, but numbers wrap around; a process that ended meanwhile ends the chain.
-        for _ in 0..all.len() {
-            match all.get(&pid) {
-                Some(listed) if listed.namespace == namespace || pid == first => return true,
-                Some(listed) => pid = listed.parent,
-                None => return false,
-            }
-        }
-        false
-    };
+    let is_inside =
+        |pid| chain(pid, all).any(|(ancestor, listed)| listed.namespace == namespace || ancestor == first);
     let inside = all.iter().filter(|&(&pid, _)| pid != first && is_inside(pid));
     inside.map(|(&pid, listed)| Member { pid, parent: listed.parent }).collect()
+}
+
+/// Which process each one belongs to: the nearest among itself and its ancestors that is one of `firsts`, or in one of
+/// their namespaces.
+fn assign(
+    firsts: &BTreeSet<u32>,
+    namespaces: &BTreeMap<u64, u32>,
+    all: &BTreeMap<u32, Listed>,
+) -> BTreeMap<u32, Vec<u32>> {
+    let mut members = BTreeMap::<u32, Vec<u32>>::new();
+    for &pid in all.keys() {
+        let owner = chain(pid, all).find_map(|(ancestor, listed)| {
+            let is_first = firsts.contains(&ancestor).then_some(ancestor);
+            is_first.or_else(|| namespaces.get(&listed.namespace).copied())
+        });
+        if let Some(owner) = owner {
+            members.entry(owner).or_default().push(pid);
+        }
+    }
+    members
+}
+
+/// A process and its ancestors.
+fn chain(pid: u32, all: &BTreeMap<u32, Listed>) -> impl Iterator<Item = (u32, Listed)> {
+    let next = move |pid: u32| Some((pid, *all.get(&pid)?));
+    // A parent is older, but numbers wrap around; a process that ended meanwhile ends the chain.
+    std::iter::successors(next(pid), move |(_, listed)| next(listed.parent)).take(all.len())
 }
 
 #[cfg(test)]
@@ -94,6 +131,47 @@ mod tests {
         let inside = select(30, 8, &all);
         assert_eq!(inside.iter().map(|member| member.pid).collect::<Vec<_>>(), [31, 32, 33, 40, 41]);
         assert_eq!(inside[1], Member { pid: 32, parent: 31 });
+    }
+
+    #[test]
+    fn every_process_belongs_to_the_nearest_first_one() {
+        let member = |parent, namespace| Listed { parent, namespace };
+        let all = BTreeMap::from([
+            (1, member(0, 7)),
+            (30, member(1, 8)),
+            (31, member(30, 8)),
+            (32, member(31, 0)),
+            (40, member(1, 9)),
+            (41, member(1, 9)),
+            // A task that was started by a process of another task.
+            (50, member(31, 10)),
+            (51, member(50, 0)),
+            (60, member(1, 7)),
+            (61, member(60, 7)),
+        ]);
+        let namespaces = BTreeMap::from([(8, 30), (9, 40), (10, 50)]);
+        let members = assign(&BTreeSet::from([30, 40, 50, 60, 70]), &namespaces, &all);
+        let expected = [(30, vec![30, 31, 32]), (40, vec![40, 41]), (50, vec![50, 51]), (60, vec![60, 61])];
+        assert_eq!(members, BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn a_process_without_a_namespace_of_its_own_has_its_descendants() {
+        let mut shell =
+            std::process::Command::new("sh").args(["-c", "sleep 60; true"]).spawn().expect("sh starts");
+        let mut found = vec![];
+        for _ in 0..500 {
+            found = members(&[shell.id()]).expect("/proc is there").remove(&shell.id()).unwrap_or_default();
+            if found.len() > 1 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        for pid in &found {
+            crate::signals::Signal::KILL.send_to(*pid).expect("it is ours");
+        }
+        shell.wait().expect("it has ended");
+        assert!(found.len() == 2 && found.contains(&shell.id()), "{found:?}");
     }
 
     #[test]

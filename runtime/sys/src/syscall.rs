@@ -6,11 +6,11 @@
 
 use std::ffi::CStr;
 
-use linux_raw_sys::ptrace::sock_filter;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 pub mod available;
+pub mod ended;
 pub mod hook;
 pub mod linux;
 pub mod namespace;
@@ -222,8 +222,6 @@ pub trait Kernel {
     fn setuid(&self, uid: u32) -> Result<(), Errno>;
     /// capset(2).
     fn capset(&self, bits: CapabilityBits) -> Result<(), Errno>;
-    /// seccomp(2) with `SECCOMP_SET_MODE_FILTER`: the listener, with `SECCOMP_FILTER_FLAG_NEW_LISTENER`; else 0.
-    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<Fd, Errno>;
     /// umask(2).
     fn umask(&self, mask: u32);
     /// prlimit64(2) of this process.

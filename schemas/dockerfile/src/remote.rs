@@ -47,7 +47,7 @@ impl Remote {
             Some("http" | "https") => {
                 address.split('?').next().is_some_and(|path| path.strip_suffix(".git").is_some())
             }
-            Some("git" | "ssh") => true,
+            Some("git" | "ssh" | "git+ssh" | "git+https" | "git+http") => true,
             Some("ftp") => false,
             None if address.starts_with("git@") && address.contains(':') => true,
             _ => return None,
@@ -61,6 +61,11 @@ impl Remote {
             Some("git") => Err(RemoteError::unsupported(
                 format!("the protocol of `{address}` is not supported"),
                 "use `https://` or `ssh://`: `git://` is not encrypted",
+            )),
+            // As pip and npm write it; no builder of Dockerfiles reads it.
+            Some(prefixed) if prefixed.starts_with("git+") => Err(RemoteError::wrong(
+                format!("the protocol of `{address}` is not one of git's"),
+                "write `ssh://HOST/PATH`, or `https://HOST/PATH.git`, without `git+`",
             )),
             Some("http") if is_git => Err(RemoteError::unsupported(
                 format!("git by `http://` is not supported: `{address}`"),
@@ -172,6 +177,8 @@ mod tests {
             "git@h:r.git#main",
             "ssh://git@h/r#main",
             "git://h/r.git",
+            "git+ssh://git@h/r.git#v1",
+            "git+https://h/r",
             "http://h/r.git",
             "ftp://h/x",
             "https://h/r.git#--upload-pack=x",

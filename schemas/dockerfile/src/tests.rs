@@ -54,6 +54,7 @@ fn runs() {
         "FROM a AS b\nFROM c\nRUN --mount=from=b,source=/x,target=/y --mount=type=bind,dst=z,rw --mount=type=tmpfs,target=/t,size=64m x\n",
         "FROM a\nRUN --mount=type=secret,id=k --mount=type=secret,src=n,env=N,required --mount=type=secret,target=/a/t,mode=0440 x\n",
         "FROM a\nARG D\nRUN --mount=\"type=cache,target=/$D x\" --security=sandbox x\n",
+        "FROM a AS b\nFROM c\nWORKDIR /w\nRUN --mount=from=b,source=/x,rw --mount=type=tmpfs x\n",
         "FROM a\nONBUILD RUN <<EOF\nx\nEOF\n",
     ]));
 }
@@ -95,7 +96,7 @@ fn what_is_refused() {
         "FROM a\nRUNN x\nCOPY x\nENV\nWORKDIR\nlable x=y\nFRMO a\nCM d\nINSTALL z\n",
         "FROM\nFROM a b\nFROM a AS\nFROM a AS 1x\nFROM --platfrom=x a\nFROM Debian\nFROM ${X}\nFROM '\n",
         "FROM a\nRUN\nRUN []\nRUN [1]\nRUN --mont=x y\nRUN --network=all x\nCMD [1]\nSHELL /bin/sh\n",
-        "FROM a\nRUN --mount x\nRUN --mount=type=cash,target=/x y\nRUN --mount=type=cache, target=/x y\nRUN --mount=type=cache y\nRUN --mount=type=bind,id=x,target=/y z\n",
+        "FROM a\nRUN --mount x\nRUN --mount=type=cash,target=/x y\nRUN --mount=type=cache, target=/x y\nRUN --mount=type=bind,id=x,target=/y z\n",
         "FROM a\nRUN --mount=type=ssh y\nRUN --mount=type=cache,target=/x,sharing=some,mode=9 y\nRUN --mount=type=cache,target=/x,mode=9 y\nRUN --mount=type=tmpfs,target=/x,size=much y\n",
         "FROM a\nRUN --mount=type=secret,id=a,source=b x\nRUN --mount=type=secret x\nRUN --mount=from=$X,target=/y x\nRUN --mount=type=cache,target=/x,ro=maybe y\n",
         "FROM a\nRUN --security=insecure x\nRUN --device=gpu x\nADD https://x/y.tar /\nADD --checksum=sha256:0 http://x/y /\nADD git@x:y.git /\nADD https://x/y.git#main /\n",

@@ -1,5 +1,6 @@
 """What the peers' suites share: the runtimes, the sandbox, and the lists of tests that are expected not to pass."""
 
+import json
 import os
 import subprocess
 import sys
@@ -46,10 +47,10 @@ class Suite(Harness):
         if not PEERS.exists():
             self.skip("the peers' suites are not installed; `tests/runtime/peers/install` installs them")
 
-    def runtimes(self, directory):
-        """The runtimes to test by name, with their programs."""
+    def runtimes(self, directory, references=True):
+        """The runtimes to test by name, with their programs; without `references` only jobc, where `--runtime` names no other."""
         wanted = self.options.runtime
-        names = [wanted] if wanted in RUNTIMES else ["jobc"] if wanted else RUNTIMES
+        names = [wanted] if wanted in RUNTIMES else RUNTIMES if references and not wanted else ["jobc"]
         return {name: str(ours(directory) if name == "jobc" else self.tool(name)) for name in names}
 
     def is_expected(self, runtime, test, problems):
@@ -85,4 +86,35 @@ def in_sandbox(runtime, command, seconds, **more):
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, check=False, **more)
 
 
-__all__ = ["HERE", "PEERS", "Suite", "in_sandbox", "scratch"]
+def expect(result, code, *words):
+    """The differences from the expected exit code and texts of either stream, in any case."""
+    if result.returncode != code:
+        yield f"exit code {result.returncode}, not {code}: {result.stdout.strip()[-300:]} {result.stderr.strip()[-300:]}"
+    for word in words:
+        if word.lower() not in (result.stdout + result.stderr).lower():
+            yield f"`{word}` is not in {result.stdout[-400:]!r} {result.stderr[-400:]!r}"
+
+
+def name_of(case):
+    return case.__name__.replace("_", " ")
+
+
+def report(cases, subject):
+    """In the sandbox: prints each case with its problems as JSON."""
+    for case in cases:
+        print(json.dumps([name_of(case), list(case(subject))]), flush=True)
+
+
+def run_cases(suite, file, cases, seconds):
+    """Runs cases of a file in the sandbox, by the file itself with `--inside` and each runtime's program."""
+    with scratch() as directory:
+        for runtime, program in suite.runtimes(directory).items():
+            ran = in_sandbox(runtime, [sys.executable, "-B", file, "--inside", program], seconds)
+            found = dict(json.loads(line) for line in ran.stdout.splitlines() if line.startswith("["))
+            for case in cases:
+                missing = [f"no result: exit code {ran.returncode}: {ran.stderr.strip()[-800:]}"]
+                suite.result(runtime, name_of(case), found.get(name_of(case), missing))
+    suite.finish()
+
+
+__all__ = ["HERE", "PEERS", "REPOSITORY", "Suite", "expect", "in_sandbox", "report", "run_cases", "scratch"]

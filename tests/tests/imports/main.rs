@@ -70,10 +70,15 @@ fn unsafe_is_used_only_where_the_architecture_says() {
 }
 
 #[test]
+fn the_operating_system_is_asked_for_only_where_the_architecture_says() {
+    assert_none(&placement::of_target_os(&page("ARCHITECTURE.md")).check(&[tree("jobc")]));
+}
+
+#[test]
 fn package_counts_match_the_page() {
     let backends = "dockerfile,oci,cgroup,kubernetes,openpai";
     let compiler = packages::built_of("jobc-compiler", None);
-    let program = packages::built_of("jobc", Some(backends));
+    let program = packages::built_of("jobc", Some(&format!("{backends},runtime")));
     let registry = packages::built_of("jobc", None) - program;
     let locked = packages::locked(&page("Cargo.lock"));
     let text = page("docs/internals/dependencies.md").replace('\n', " ");

@@ -31,6 +31,13 @@ pub(crate) fn of_unsafe(architecture: &str) -> Placement {
     Placement { words: vec!["unsafe".to_owned()], places }
 }
 
+/// Where the program may ask for the operating system.
+pub(crate) fn of_target_os(architecture: &str) -> Placement {
+    let text = item(architecture, "**`target_os`");
+    let places = quoted(text).filter(|place| place.contains('/')).map(str::to_owned).collect();
+    Placement { words: vec!["target_os".to_owned()], places }
+}
+
 impl Placement {
     /// Uses in other places, and places without a use.
     pub(crate) fn check(&self, trees: &[Tree]) -> Vec<String> {

@@ -110,13 +110,14 @@ fn roles(job: &JobPlan, columns: Option<usize>) -> String {
             role.image.clone(),
             if ports.is_empty() { "-".to_owned() } else { some(&ports) },
             if needs.is_empty() { "-".to_owned() } else { some(&needs) },
-            command(&role.command),
+            first_line(&command(&role.command)),
         ]);
     }
     table.render(columns)
 }
 
-fn cpus(millis: u64) -> String {
+/// Thousandths of a CPU as a number of CPUs: `0.5`, `16`.
+pub(crate) fn cpus(millis: u64) -> String {
     let text = format!("{}.{:03}", millis / 1000, millis % 1000);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -136,15 +137,18 @@ fn gpus(role: &RolePlan) -> String {
     text
 }
 
-/// The first line of what an instance runs.
-fn command(command: &CommandPlan) -> String {
+/// What an instance runs.
+pub(crate) fn command(command: &CommandPlan) -> String {
     let list = |words: &[Text]| words.iter().map(text).collect::<Vec<_>>().join(" ");
-    let whole = match command {
+    match command {
         CommandPlan::Image {} => "the image's own".to_owned(),
         CommandPlan::Args(args) => format!("the image's own, with {}", list(args)),
         CommandPlan::Argv { argv, .. } => list(argv),
         CommandPlan::Script { script, .. } => text(script),
-    };
+    }
+}
+
+fn first_line(whole: &str) -> String {
     let mut lines = whole.trim().lines();
     let first = lines.next().unwrap_or_default().to_owned();
     if lines.next().is_some() { first + " …" } else { first }

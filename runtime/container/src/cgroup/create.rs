@@ -18,7 +18,7 @@ use super::plan::{Group, Interface, Plan, accept_unenforced, device_rules_error}
 use super::record::{Cgroup, GroupRecord, inode_of};
 use super::request::CgroupRequest;
 use super::unenforced::UnenforcedLimit;
-use jobc_sys::error::{Error, Kind, Result, describe};
+use jobc_sys::error::{Error, Kind, Result, describe, file_error};
 
 /// How often a group is made again whose parent another container's end has just taken away.
 const MAX_TRIES: usize = 16;
@@ -210,30 +210,39 @@ impl Group {
     }
 }
 
-/// Gives new cgroup v1 groups the CPUs and memory nodes of the group above: without any they take no process.
+/// Gives new cgroup v1 groups the CPUs and memory nodes of the group above: without any they take no process. A group
+/// above that has none itself, such as one that somebody has just made for a pod, gets them too.
 ///
 /// `cgroup.clone_children` would do that, but it is a setting of another owner's group.
 fn inherit_cpus(group: &Group, made: &[PathBuf], directory: &Path) -> Result<()> {
     for one in made.iter().map(PathBuf::as_path).chain([directory]) {
         for file in ["cpuset.cpus", "cpuset.mems"] {
+            let list = inherited_list(&group.mount, one.parent().unwrap_or(one), file)?;
             let set_later = one == directory && group.limits.iter().any(|limit| limit.files[0].0 == file);
-            if set_later {
-                continue;
-            }
-            let above = one.parent().unwrap_or(one).join(file);
-            let failed = |what: &str, path: &Path, error: &std::io::Error| {
-                Error::system(
-                    format!("{what} `{}`", path.display()),
-                    Errno::from_io_error(error).unwrap_or(Errno::IO),
-                )
-            };
-            let list = std::fs::read_to_string(&above).map_err(|error| failed("read", &above, &error))?;
-            if let Err(errno) = write(&one.join(file), list.trim()) {
-                return Err(Error::system(format!("write `{}`", one.join(file).display()), errno));
+            if !set_later {
+                write_list(&one.join(file), &list)?;
             }
         }
     }
     Ok(())
+}
+
+/// What a group at or below the mount has in a file, which is filled from above where it is empty.
+fn inherited_list(mount: &Path, directory: &Path, file: &str) -> Result<String> {
+    let path = directory.join(file);
+    let list = std::fs::read_to_string(&path).map_err(|error| file_error("read", &path, &error))?;
+    match directory.parent() {
+        Some(above) if list.trim().is_empty() && directory != mount => {
+            let list = inherited_list(mount, above, file)?;
+            write_list(&path, &list)?;
+            Ok(list)
+        }
+        _ => Ok(list.trim().to_owned()),
+    }
+}
+
+fn write_list(path: &Path, list: &str) -> Result<()> {
+    write(path, list).map_err(|errno| Error::system(format!("write `{}`", path.display()), errno))
 }
 
 /// Writes the limits of a group of the cgroup v2 hierarchy; its controllers are enabled where they are not.

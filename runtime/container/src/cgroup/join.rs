@@ -8,6 +8,7 @@ use super::layout::{Layout, Version};
 use super::plan::{self, Plan};
 use super::record::Cgroup;
 use super::request::CgroupRequest;
+use super::subgroup::SubGroups;
 use super::unenforced::UnenforcedLimit;
 use super::{create, lifecycle};
 use jobc_sys::error::Result;
@@ -30,17 +31,23 @@ impl Cgroup {
     ///
     /// `first` is the container's first process. Where the container has divided its cgroup v2 group itself, the
     /// group takes no process any more (cgroup-v2.rst, "No Internal Process Constraint"), and the further one goes
-    /// where the first is.
-    pub fn open_entry_fds(&mut self, first: u32) -> Result<()> {
+    /// where the first is; unless `below` says which it enters.
+    pub fn open_entry_fds(&mut self, first: u32, below: &SubGroups) -> Result<()> {
         self.into_fd = None;
         self.join_fds.clear();
+        below.check(&self.record.groups)?;
         for group in self.record.groups.iter().filter(|group| group.exists()) {
+            let named = below.directory_in(group)?;
             match group.version {
                 Version::V1 => {
-                    self.join_fds.push(create::open_entry_fd(&group.directory, "tasks", OFlags::WRONLY)?);
+                    let directory = named.as_ref().unwrap_or(&group.directory);
+                    self.join_fds.push(create::open_entry_fd(directory, "tasks", OFlags::WRONLY)?);
                 }
                 Version::V2 => {
-                    let directory = lifecycle::group_of_process(&group.directory, first)?;
+                    let directory = match named {
+                        Some(directory) => directory,
+                        None => lifecycle::group_of_process(&group.directory, first)?,
+                    };
                     self.into_fd = Some(create::open_entry_fd(&directory, "", OFlags::DIRECTORY)?);
                 }
             }

@@ -210,6 +210,14 @@ impl Mount {
     }
 }
 
+/// Whether the file system of a mount is read-only, and not the mount alone.
+pub(super) fn is_file_system_read_only(point: &Path) -> bool {
+    let table = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
+    let is_there = |line: &&str| Mount::parse(line).is_some_and(|mount| mount.point == point);
+    let last = table.lines().rfind(is_there).and_then(|line| line.rsplit(' ').next());
+    last.is_some_and(|options| options.split(',').next() == Some("ro"))
+}
+
 /// The mount of a hierarchy that shows most of it: with several, one whose root is the hierarchy's own.
 fn best_mount<'a>(mounts: &'a [Mount], name: &str) -> Option<&'a Mount> {
     mounts.iter().filter(|mount| mount.is_hierarchy(name)).min_by_key(|mount| mount.root.components().count())

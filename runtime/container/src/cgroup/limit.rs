@@ -127,6 +127,9 @@ impl Limits {
 pub const ALLOW_UNENFORCED_HELP: &str =
     "remove it from config.json, or run without it with `--allow-unenforced`";
 
+/// The period of CPU time that a new group has (`default_cfs_period` in kernel/sched/fair.c).
+const DEFAULT_CPU_PERIOD_US: u64 = 100_000;
+
 /// The order of writing. CPU sets come first: a cgroup v1 group takes no process before it has one.
 const WRITE_ORDER: [Controller; 9] = [
     Controller::Cpuset,
@@ -191,10 +194,16 @@ impl LimitRequest<'_> {
     }
 
     /// CPU time: the quota where it limits something, and the period.
+    ///
+    /// A period without a quota limits nothing; a quota that is set later counts in it. Callers write the kernel's own
+    /// where they limit nothing, and it needs no group.
     fn bandwidth(&self) -> (Option<i64>, Option<u64>) {
         let cpu = self.resources.cpu().as_ref();
         let quota = cpu.and_then(oci_spec::runtime::LinuxCpu::quota).filter(|quota| *quota > 0);
-        (quota, cpu.and_then(oci_spec::runtime::LinuxCpu::period).filter(|period| *period > 0))
+        let is_written = |period: &u64| {
+            *period > 0 && (self.is_update || quota.is_some() || *period != DEFAULT_CPU_PERIOD_US)
+        };
+        (quota, cpu.and_then(oci_spec::runtime::LinuxCpu::period).filter(is_written))
     }
 
     /// The sizes of huge pages with their limits, each size checked to be a part of a file's name.

@@ -116,7 +116,7 @@ impl Plan {
                 }),
                 Err(refusal) => {
                     impossible.extend(inside.iter().map(|limit| refusal.limit_error(limit)));
-                    impossible.extend(devices.and_then(|_| device_rules_error(request, &refusal)));
+                    impossible.extend(devices.and_then(|_| refused_devices(request, &refusal)));
                 }
             }
         }
@@ -158,11 +158,11 @@ impl Plan {
                 Err(refusal) => {
                     lacks_group |= !limits.writable.is_empty() && refusal.needs_delegated_group();
                     impossible.extend(limits.writable.iter().map(|limit| refusal.limit_error(limit)));
-                    impossible.extend(by_program.and_then(|_| device_rules_error(request, &refusal)));
+                    impossible.extend(by_program.and_then(|_| refused_devices(request, &refusal)));
                 }
             }
         } else if by_program.is_some() {
-            impossible.extend(device_rules_error(request, &Refusal::NotMounted));
+            impossible.extend(refused_devices(request, &Refusal::NotMounted));
         }
         if layout.hierarchies.is_empty() && layout.unified.is_none() {
             // The one reason for all, whatever each limit would need.
@@ -269,9 +269,16 @@ pub(super) fn device_rules_error(request: &CgroupRequest<'_>, why: &dyn fmt::Dis
     Some(Error::new(Kind::Unenforceable, message).at(devices::DEVICES_POINTER).help(help))
 }
 
+/// The same where no group can be made that would keep them, with what to do about that.
+fn refused_devices(request: &CgroupRequest<'_>, refusal: &Refusal) -> Option<Error> {
+    let error = device_rules_error(request, refusal)?;
+    let help = refusal.help_or(error.help.as_deref().unwrap_or_default());
+    Some(error.help(help))
+}
+
 /// Whether this process may load and attach a device program: it needs capabilities in the first user namespace.
 fn can_load_device_program() -> bool {
-    rustix::process::geteuid().is_root()
+    rustix::process::geteuid().is_root() && !jobc_sys::host::needs_user_namespace()
 }
 
 #[cfg(test)]

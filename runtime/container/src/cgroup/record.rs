@@ -90,6 +90,17 @@ impl GroupRecord {
     pub(super) fn exists(&self) -> bool {
         inode_of(&self.directory) == Some(self.id)
     }
+
+    /// Whether files of that controller can be in the group. To look for one that is not there costs as much as to open
+    /// one that is.
+    pub(super) fn may_have(&self, version: Version, controller: Controller) -> bool {
+        // A cgroup v2 group has some files without their controller, such as cpu.stat. Records of earlier versions do
+        // not name the controllers.
+        self.version == version
+            && (version == Version::V2
+                || self.controllers.is_empty()
+                || self.controllers.contains(&controller))
+    }
 }
 
 /// Identifies a group among all that were or will be at its path: the kernel never reuses an inode number.

@@ -5,6 +5,7 @@ use std::os::unix::fs::FileExt as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::controller::Controller;
 use super::layout::Version;
 use super::record::{Cgroup, GroupRecord};
 
@@ -40,39 +41,51 @@ pub struct Usage {
 /// What is taken from the text of a file.
 type ParseFn = fn(&str, &mut Usage);
 
-/// The files that contain it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst. What an
-/// earlier one has reported is left as it is.
-const FILES: &[(Version, &str, ParseFn)] = &[
-    (Version::V2, "cpu.stat", |text, usage| {
+/// The files that contain it, in cgroup-v2.rst and cgroup-v1/{memory,cpuacct,blkio-controller,pids}.rst, with the
+/// controller that has them. What an earlier one has reported is left as it is.
+const FILES: &[(Version, Controller, &str, ParseFn)] = &[
+    (Version::V2, Controller::Cpu, "cpu.stat", |text, usage| {
         set_if_missing(&mut usage.cpu_usec, value_of_key(text, "usage_usec"));
     }),
-    (Version::V2, "memory.current", |text, usage| set_if_missing(&mut usage.memory, number(text))),
-    (Version::V2, "memory.peak", |text, usage| set_if_missing(&mut usage.memory_peak, number(text))),
-    (Version::V2, "memory.events", |text, usage| {
+    (Version::V2, Controller::Memory, "memory.current", |text, usage| {
+        set_if_missing(&mut usage.memory, number(text));
+    }),
+    (Version::V2, Controller::Memory, "memory.peak", |text, usage| {
+        set_if_missing(&mut usage.memory_peak, number(text));
+    }),
+    (Version::V2, Controller::Memory, "memory.events", |text, usage| {
         set_if_missing(&mut usage.memory_limit_hits, value_of_key(text, "max"));
         set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"));
     }),
-    (Version::V2, "io.stat", |text, usage| {
+    (Version::V2, Controller::Io, "io.stat", |text, usage| {
         set_if_missing(&mut usage.read_bytes, Some(sum_of_devices(text, "rbytes=")));
         set_if_missing(&mut usage.written_bytes, Some(sum_of_devices(text, "wbytes=")));
     }),
-    (Version::V2, "pids.current", |text, usage| set_if_missing(&mut usage.pids, number(text))),
-    (Version::V1, "cpuacct.usage", |text, usage| {
+    (Version::V2, Controller::Pids, "pids.current", |text, usage| {
+        set_if_missing(&mut usage.pids, number(text));
+    }),
+    (Version::V1, Controller::Cpuacct, "cpuacct.usage", |text, usage| {
         set_if_missing(&mut usage.cpu_usec, number(text).map(|nanoseconds| nanoseconds / 1_000));
     }),
-    (Version::V1, "memory.usage_in_bytes", |text, usage| set_if_missing(&mut usage.memory, number(text))),
-    (Version::V1, "memory.max_usage_in_bytes", |text, usage| {
+    (Version::V1, Controller::Memory, "memory.usage_in_bytes", |text, usage| {
+        set_if_missing(&mut usage.memory, number(text));
+    }),
+    (Version::V1, Controller::Memory, "memory.max_usage_in_bytes", |text, usage| {
         set_if_missing(&mut usage.memory_peak, number(text));
     }),
-    (Version::V1, "memory.failcnt", |text, usage| set_if_missing(&mut usage.memory_limit_hits, number(text))),
-    (Version::V1, "memory.oom_control", |text, usage| {
+    (Version::V1, Controller::Memory, "memory.failcnt", |text, usage| {
+        set_if_missing(&mut usage.memory_limit_hits, number(text));
+    }),
+    (Version::V1, Controller::Memory, "memory.oom_control", |text, usage| {
         set_if_missing(&mut usage.oom_kills, value_of_key(text, "oom_kill"));
     }),
-    (Version::V1, "blkio.throttle.io_service_bytes_recursive", |text, usage| {
+    (Version::V1, Controller::Io, "blkio.throttle.io_service_bytes_recursive", |text, usage| {
         set_if_missing(&mut usage.read_bytes, Some(sum_of_devices(text, "Read ")));
         set_if_missing(&mut usage.written_bytes, Some(sum_of_devices(text, "Write ")));
     }),
-    (Version::V1, "pids.current", |text, usage| set_if_missing(&mut usage.pids, number(text))),
+    (Version::V1, Controller::Pids, "pids.current", |text, usage| {
+        set_if_missing(&mut usage.pids, number(text));
+    }),
 ];
 
 /// Files that contain it where no controller counts processes: a line each.
@@ -97,14 +110,15 @@ impl Cgroup {
         let mut files = vec![];
         let groups = || self.record.groups.iter().filter(|group| group.exists());
         for group in groups() {
-            let known = FILES.iter().filter(|(version, ..)| *version == group.version);
-            files.extend(
-                known.filter_map(|(_, name, take)| {
-                    Some((File::open(group.directory.join(name)).ok()?, *take))
-                }),
-            );
+            let known =
+                FILES.iter().filter(|(version, controller, ..)| group.may_have(*version, *controller));
+            files.extend(known.filter_map(|(_, _, name, take)| {
+                Some((File::open(group.directory.join(name)).ok()?, *take))
+            }));
         }
-        let counts = |group: &&GroupRecord| group.directory.join("pids.current").exists();
+        let counts = |group: &&GroupRecord| {
+            group.may_have(group.version, Controller::Pids) && group.directory.join("pids.current").exists()
+        };
         if !groups().any(|group| counts(&group)) {
             let lists = groups().flat_map(|group| {
                 PROCESS_LISTS
@@ -169,7 +183,7 @@ mod tests {
     use super::*;
 
     fn check(version: Version, file: &str, text: &str, expected: Usage) {
-        let (_, _, take) = FILES.iter().find(|(known, name, _)| (*known, *name) == (version, file)).unwrap();
+        let (.., take) = FILES.iter().find(|(known, _, name, _)| (*known, *name) == (version, file)).unwrap();
         let mut usage = Usage::default();
         take(text, &mut usage);
         assert_eq!(usage, expected, "{file}");

@@ -18,8 +18,6 @@ pub enum Gate {
     IdMaps,
     /// The parent runs the hooks that belong before the root is entered, in its own namespaces.
     Hooks,
-    /// The parent looks out for the listener of the filter that is loaded next.
-    Listener,
 }
 
 impl fmt::Display for Gate {
@@ -28,7 +26,6 @@ impl fmt::Display for Gate {
             Self::Cgroup => "have systemd make its cgroup",
             Self::IdMaps => "map users and groups",
             Self::Hooks => "run the hooks in the runtime namespace",
-            Self::Listener => "receive the seccomp listener",
         })
     }
 }
@@ -46,10 +43,6 @@ pub struct Report {
     pub(crate) errno: AtomicI32,
     /// An additional value: a hook's exit code.
     pub(crate) detail: AtomicU32,
-    /// The filter's listener in the child, or -1.
-    pub(crate) listener: AtomicI32,
-    /// 0 until the parent has taken the listener: then 1, or [`NEVER`] where it could not.
-    pub(crate) listener_taken: AtomicU32,
     /// The process id, as the parent sees it, where another process made the child for it.
     pub(crate) pid: AtomicU32,
 }
@@ -59,8 +52,7 @@ pub(crate) const RUNNING: u32 = 1;
 pub(crate) const CREATED: u32 = 2;
 pub(crate) const AT_ID_MAPS: u32 = 3;
 pub(crate) const AT_HOOKS: u32 = 4;
-pub(crate) const AT_LISTENER: u32 = 5;
-pub(crate) const AT_CGROUP: u32 = 6;
+pub(crate) const AT_CGROUP: u32 = 5;
 
 pub(crate) const NEVER: u32 = u32::MAX;
 
@@ -79,8 +71,6 @@ impl Report {
             step: AtomicU32::new(0),
             errno: AtomicI32::new(0),
             detail: AtomicU32::new(0),
-            listener: AtomicI32::new(-1),
-            listener_taken: AtomicU32::new(0),
             pid: AtomicU32::new(0),
         }
     }
@@ -92,7 +82,6 @@ impl Report {
             Gate::Cgroup => AT_CGROUP,
             Gate::IdMaps => AT_ID_MAPS,
             Gate::Hooks => AT_HOOKS,
-            Gate::Listener => AT_LISTENER,
         });
         loop {
             match self.opened.load(Ordering::Acquire) {
@@ -112,36 +101,6 @@ impl Report {
         let read = kernel.read(fd, &mut [0])?;
         self.state.store(RUNNING, Ordering::Release);
         if read == 1 { Ok(()) } else { Err(Errno::CANCELED) }
-    }
-
-    /// In the child: waits until the parent has taken a filter's listener.
-    ///
-    /// The filter may refuse any call, or notify the agent, which is not connected yet: none is made here.
-    pub fn hand_over_listener(&self, listener: Fd) -> std::result::Result<(), Errno> {
-        self.listener.store(listener, Ordering::Release);
-        loop {
-            match self.listener_taken.load(Ordering::Acquire) {
-                0 => std::hint::spin_loop(),
-                NEVER => return Err(Errno::CANCELED),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// In the parent: the listener of a child that loads its filter; nothing where it has gone instead.
-    pub(crate) fn listener(&self) -> Option<Fd> {
-        loop {
-            match self.listener.load(Ordering::Acquire) {
-                -1 if self.state.load(Ordering::Acquire) == GONE => return None,
-                -1 => std::thread::sleep(std::time::Duration::from_micros(50)),
-                listener => return Some(listener),
-            }
-        }
-    }
-
-    /// In the parent: lets the child go on, or end.
-    pub(crate) fn confirm_listener(&self, taken: bool) {
-        self.listener_taken.store(if taken { 1 } else { NEVER }, Ordering::Release);
     }
 
     /// In the child: adds details about the step that is about to fail.
@@ -205,24 +164,6 @@ pub(crate) fn wait(futex: &AtomicU32, value: u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_listener_is_waited_for_until_it_is_taken_or_its_process_gone() {
-        let report = Report::new();
-        for (taken, expected) in [(true, Ok(())), (false, Err(Errno::CANCELED))] {
-            report.listener_taken.store(0, Ordering::Release);
-            report.listener.store(-1, Ordering::Release);
-            std::thread::scope(|scope| {
-                let child = scope.spawn(|| report.hand_over_listener(5));
-                assert_eq!(report.listener(), Some(5));
-                report.confirm_listener(taken);
-                assert_eq!(child.join().unwrap(), expected);
-            });
-        }
-        report.listener.store(-1, Ordering::Release);
-        report.state.store(GONE, Ordering::Release);
-        assert_eq!(report.listener(), None);
-    }
 
     #[test]
     fn who_was_killed_at_a_gate_is_not_waited_for() {

@@ -18,7 +18,6 @@ use crate::prepare::listing::{Line, listing};
 use crate::prepare::prepare;
 use crate::process::Process;
 use crate::root::Root;
-use crate::start::FilterStage;
 use crate::state::store::Store;
 use crate::state::{Id, Record, process};
 use crate::terminal::socket;
@@ -99,6 +98,7 @@ pub fn reserve(store: &Store, id: &Id) -> Result<PendingContainer> {
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,
+        hooks_inherit_environment: false,
     };
     Ok(PendingContainer { container: Some(Container::from_record(entry, record)) })
 }
@@ -184,14 +184,16 @@ impl Container {
         let mut decided = CgroupSetup::of(spec, &options, &machine, Mode::Apply)?;
         self.scope = decided.scope().map(str::to_owned);
         let mut prepared = prepare(bundle, &root, &mut options, &machine, Some(&decided.view()))?;
-        match (prepared.notifies(), listener::agent_socket(spec)?) {
-            // The command that starts it connects to the agent.
-            (Some(FilterStage::Last), Some(path)) if then == StartMode::Hold => listener::check_socket(path)?,
-            (Some(_), Some(path)) => {
+        if prepared.notifies()
+            && let Some(path) = listener::agent_socket(spec)?
+        {
+            if then == StartMode::Hold {
+                // The command that starts it connects to the agent.
+                listener::check_socket(path)?;
+            } else {
                 let state = self.record.state(spec, Status::Creating);
                 prepared.agent = Some(Agent::connect(path, spec, &state)?);
             }
-            _ => {}
         }
         self.warnings.clone_from(&prepared.warnings);
         let (mut cgroup, unenforced) = decided.create(spec, &options, &machine)?;
@@ -199,6 +201,7 @@ impl Container {
         self.record_unenforced(unenforced);
         self.record.pid_namespace = prepared.namespaces & Namespace::Pid.flag() != 0;
         let hooks = spec.hooks().as_ref();
+        self.record.hooks_inherit_environment = options.hooks_inherit_environment;
         self.record.poststop = hooks.is_some_and(|hooks| !Stage::Poststop.hooks_of(hooks).is_empty());
         // Written before there is a process: what a killed command leaves in a cgroup must be found.
         self.entry.write(&self.record)?;

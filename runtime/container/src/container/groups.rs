@@ -8,7 +8,7 @@ use oci_spec::runtime::{Linux, LinuxNamespaceType, LinuxResources, Spec};
 use super::cgroup;
 use crate::cgroup::{
     ALLOW_UNENFORCED_HELP, Cgroup, CgroupRecord, CgroupRequest, Layout, Plan, SUPERVISOR_GROUP, ScopeGroup,
-    UnenforcedLimit, UnitGroup,
+    SubGroups, UnenforcedLimit, UnitGroup,
 };
 use crate::namespaces::Namespace;
 use crate::options::Options;
@@ -396,10 +396,11 @@ pub(super) fn stop_unit(record: &Record) -> Result<()> {
     stopped
 }
 
-/// The groups that a record names, with the ways in open for a process beside the container's `first`.
-pub(crate) fn reopen(saved: &CgroupRecord, first: u32) -> Result<CgroupFds> {
+/// The groups that a record names, or those `below` them, with the ways in open for a process beside the container's
+/// `first`.
+pub(crate) fn reopen(saved: &CgroupRecord, first: u32, below: &SubGroups) -> Result<CgroupFds> {
     let mut cgroup = Cgroup::open(saved.clone());
-    cgroup.open_entry_fds(first)?;
+    cgroup.open_entry_fds(first, below)?;
     Ok(take_entry_fds(&mut cgroup))
 }
 

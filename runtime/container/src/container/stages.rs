@@ -50,5 +50,6 @@ fn with_state<T>(
     run: impl FnOnce(HookContext<'_>) -> Result<T>,
 ) -> Result<T> {
     let state = serde_json::to_vec(&State { pid, ..record.state(spec, status) }).unwrap_or_default();
-    run(HookContext { state: &state, bundle: &record.bundle, cancel_fd: None })
+    let inherits_environment = record.hooks_inherit_environment;
+    run(HookContext { state: &state, bundle: &record.bundle, inherits_environment, cancel_fd: None })
 }

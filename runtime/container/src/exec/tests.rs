@@ -15,7 +15,7 @@ const CONTAINER: &str = r#"{
 fn check(container: &str, changes: &ProcessOverrides) -> String {
     let spec: Spec = serde_json::from_str(container).expect("a configuration");
     match changes.apply(&spec) {
-        Ok(process) => {
+        Ok((process, warning)) => {
             let mut process = json!(process);
             // Sets have no order of their own.
             for set in process["capabilities"].as_object_mut().into_iter().flat_map(|sets| sets.values_mut())
@@ -23,7 +23,7 @@ fn check(container: &str, changes: &ProcessOverrides) -> String {
                 let list = list(set);
                 list.sort_by_key(Value::to_string);
             }
-            process.to_string()
+            warning.map(|warning| format!("warning: {warning}\n")).unwrap_or_default() + &process.to_string()
         }
         Err(error) => error.to_string(),
     }
@@ -57,10 +57,18 @@ fn changes_are_made() {
 fn an_impossible_change_is_reported() {
     let variable = ProcessOverrides { variables: vec!["=x".to_owned()], ..ProcessOverrides::default() };
     assert_snapshot!(check(CONTAINER, &variable), @"invalid environment variable `=x`");
-    let capability = ProcessOverrides { capabilities: vec!["FLY".to_owned()], ..ProcessOverrides::default() };
-    assert_snapshot!(check(CONTAINER, &capability), @"`capabilities.bounding[1]` of the process: `CAP_FLY` is not a capability");
     assert_snapshot!(read_process(b"{").expect_err("refused"), @"the process file is not JSON: EOF while parsing an object at line 1 column 1");
     assert_snapshot!(read_process(b"{\"cwd\": 1}").expect_err("refused"), @"`cwd` of the process: expected a string, found `1`");
+}
+
+#[test]
+fn an_unknown_capability_is_a_warning() {
+    let capabilities = vec!["FLY".to_owned(), "kill".to_owned()];
+    let changes = ProcessOverrides { capabilities, ..ProcessOverrides::default() };
+    assert_snapshot!(check(r#"{"ociVersion": "1.0.2"}"#, &changes), @r#"
+    warning: `CAP_FLY` is not a capability that jobc knows, ignored
+    {"terminal":false,"user":{"uid":0,"gid":0,"additionalGids":[]},"args":[],"cwd":"/","capabilities":{"bounding":["CAP_KILL"],"effective":["CAP_KILL"],"permitted":["CAP_KILL"]}}
+    "#);
 }
 
 #[test]
@@ -70,7 +78,7 @@ fn a_process_is_checked_as_that_of_a_configuration() {
         "linux": {"namespaces": [{"type": "mount"}]}
     });
     let container: Spec = serde_json::from_value(container).expect("a configuration");
-    let check = |process: Value| match refuse(&container, &read(process).expect("a process")) {
+    let check = |process: Value| match refuse(&container, &complete(process).expect("a process").0) {
         Ok(()) => "fine".to_owned(),
         Err(error) => error.to_string(),
     };

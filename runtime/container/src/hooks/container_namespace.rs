@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::program::Program;
 use crate::child::Child;
+use crate::seccomp::Program as Filter;
 use crate::trampoline;
 use jobc_sys::c_list::CList;
 use jobc_sys::error::{Error, Kind, Result};
@@ -33,6 +34,9 @@ pub struct ContainerHook {
     pid_offset: u64,
 }
 
+/// The signal that ends a process for a syscall that its filter forbids.
+const SIGSYS: u32 = linux_raw_sys::general::SIGSYS;
+
 /// The default timeout of a hook, in seconds.
 pub const DEFAULT_TIMEOUT_SECS: i64 = 300;
 
@@ -41,7 +45,10 @@ const PID_WIDTH: usize = 10;
 
 impl ContainerHook {
     /// A hook of config.json, with the container's state but for the process id, which is `"pid":` and room.
-    pub fn new(stage: &'static str, hook: &Hook, state: &StateText) -> Result<Self> {
+    ///
+    /// A hook of the image's files gets the program's `filter`, and so its capabilities: the right to load the filter
+    /// goes with it.
+    pub fn new(stage: &'static str, hook: &Hook, state: &StateText, filter: Option<&Filter>) -> Result<Self> {
         let text = |text: &str| {
             CString::new(text).map_err(|_| Error::new(Kind::Config, "a hook contains a NUL byte"))
         };
@@ -61,7 +68,7 @@ impl ContainerHook {
             // It reports its failures to a file descriptor that must be open; nothing reads it here.
             "startContainer" => Some(trampoline::build(
                 std::slice::from_ref(&path),
-                None,
+                filter.map(Filter::without_listener).as_ref(),
                 None,
                 state_file.as_raw_fd(),
                 None,
@@ -98,8 +105,8 @@ impl ContainerHook {
         }
         child.kernel.write_at(self.program.state.as_raw_fd(), &digits, self.pid_offset)?;
         if self.stage == "createContainer" {
-            // Not in a directory of the container, where mounts may have led this process.
-            child.change_to_host_root()?;
+            // As with runc: such hooks name what they mount by paths below the root.
+            child.change_directory(child.root)?;
         }
         match child.kernel.run_hook(&self.program)? {
             0 => Ok(()),
@@ -135,6 +142,10 @@ impl ContainerHook {
             }
             Errno::CHILD => {
                 let how = match detail.checked_sub(HookProgram::SIGNAL_BASE) {
+                    Some(SIGSYS) => {
+                        "was ended by SIGSYS: the container's seccomp filter forbids a syscall of it"
+                            .to_owned()
+                    }
                     Some(signal) => format!("was ended by signal {signal}"),
                     None => format!("ended with exit code {detail}"),
                 };

@@ -28,7 +28,8 @@ pub(super) struct RuntimeHook<'a> {
     stage: Stage,
     path: &'a PathBuf,
     arguments: &'a [String],
-    environment: Vec<(&'a str, &'a str)>,
+    /// Nothing where config.json has no `env`.
+    environment: Option<Vec<(&'a str, &'a str)>>,
     timeout: Duration,
     program: Program,
 }
@@ -42,18 +43,19 @@ enum HookEnd {
 
 impl<'a> RuntimeHook<'a> {
     pub(super) fn of(stage: Stage, hook: &'a Hook) -> Result<Self> {
-        let list = hook.env().as_deref().unwrap_or_default();
-        let variables =
-            list.iter().enumerate().map(|(index, item)| match item.split_once('=') {
+        let variable =
+            |(index, item): (usize, &'a String)| match item.split_once('=') {
                 Some((name, value)) if !name.is_empty() => Ok((name, value)),
                 _ => Err(Error::new(Kind::Config, format!("`{item}` is not NAME=VALUE"))
                     .at(format!("/env/{index}"))),
-            });
+            };
+        let variables =
+            hook.env().as_ref().map(|list| list.iter().enumerate().map(variable).collect::<Result<_>>());
         Ok(Self {
             stage,
             path: hook.path(),
             arguments: hook.args().as_deref().unwrap_or_default(),
-            environment: variables.collect::<Result<_>>()?,
+            environment: variables.transpose()?,
             timeout: timeout(hook)?,
             program: Program::open(hook.path())?,
         })
@@ -101,9 +103,11 @@ impl<'a> RuntimeHook<'a> {
             [] => command.arg0(self.path),
             [name, arguments @ ..] => command.arg0(name).args(arguments),
         };
+        if self.environment.is_some() || !given.inherits_environment {
+            command.env_clear();
+        }
         command
-            .env_clear()
-            .envs(self.environment.iter().copied())
+            .envs(self.environment.iter().flatten().copied())
             .current_dir(given.bundle)
             .process_group(0)
             .stdin(state)

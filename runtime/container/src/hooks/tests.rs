@@ -40,7 +40,7 @@ fn hooks(stage: Stage, list: Value) -> Hooks {
 }
 
 fn given<'a>(bundle: &'a Path, state: &'a str) -> HookContext<'a> {
-    HookContext { state: state.as_bytes(), bundle, cancel_fd: None }
+    HookContext { state: state.as_bytes(), bundle, inherits_environment: false, cancel_fd: None }
 }
 
 /// Runs one createRuntime hook in its directory.

@@ -16,11 +16,11 @@ fn maps(inside: u32, outside: u32) -> IdMaps {
 fn step(path: &Path, ids: IdMaps, recursive: bool, index: usize) -> Step {
     let path = std::ffi::CString::new(path.as_os_str().as_encoded_bytes()).unwrap();
     let private = linux_raw_sys::general::MS_PRIVATE.into();
-    let id_mapped = Some(IdMappedMount::new(IdMapSource::Maps(ids), recursive, private));
+    let copy = Some(TreeCopy::IdMapped(IdMappedMount::new(IdMapSource::Maps(ids), recursive, private)));
     let operation = Operation::Mount(Mount {
         target: ContainerPath::new("/data".as_ref()).unwrap(),
         target_kind: TargetKind::Directory,
-        source: Source::Bind { path, recursive, id_mapped },
+        source: Source::Bind { path, recursive, copy },
         attributes: MountAttributes::default(),
         recursive_attributes: None,
         propagation: vec![],
@@ -115,4 +115,31 @@ fn a_mount_that_shows_other_owners_is_known() {
     assert_eq!(shows_others(&table, &id), Some(false));
     assert_eq!(shows_others(&table, "1"), Some(true));
     assert_eq!(shows_others(&table, "2"), None);
+}
+
+#[test]
+fn a_spare_copy_is_made_of_what_is_there_and_used_where_the_way_is_barred() {
+    if !is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let spare = |path: &Path| {
+        let mut step = step(path, maps(0, 1000), true, 0);
+        if let Operation::Mount(Mount { source: Source::Bind { copy, .. }, .. }) = &mut step.operation {
+            *copy =
+                Some(TreeCopy::Spare { propagation: linux_raw_sys::general::MS_PRIVATE.into(), tree: -1 });
+        }
+        step
+    };
+    let mut steps = [spare(directory.path()), spare(&directory.path().join("none"))];
+    let made = create_mounts(&mut steps).expect("what is wrong with a path is found out later");
+    assert_eq!(made.len(), 1);
+    let of = |step: &Step| match &step.operation {
+        Operation::Mount(mount) => match &mount.source {
+            Source::Bind { copy: Some(TreeCopy::Spare { tree, .. }), .. } => *tree,
+            _ => unreachable!("it was made so"),
+        },
+        _ => unreachable!("it was made so"),
+    };
+    assert_eq!([of(&steps[0]), of(&steps[1])], [made[0].as_raw_fd(), -1]);
 }

@@ -75,7 +75,6 @@ impl Operation {
             (Self::OpenAttributes(_), Errno::NOENT | Errno::NODEV) => {
                 error.help("it needs a procfs at /proc")
             }
-            (Self::LoadFilter(_), Errno::ACCESS) => error.help("set `noNewPrivileges`, or add CAP_SYS_ADMIN"),
             _ => error,
         }
     }
@@ -164,10 +163,6 @@ impl fmt::Display for Operation {
                 write!(f, "set the I/O priority to class {}, {}", value >> 13, value & 0x1fff)
             }
             Self::NoNewPrivileges => f.write_str("set no_new_privs"),
-            Self::LoadFilter(program) => {
-                let listener = if program.notifies() { ", with a listener" } else { "" };
-                write!(f, "load a seccomp filter of {} instructions{listener}", program.instructions.len())
-            }
             Self::BecomeUser { uid, gid, groups } => {
                 write!(f, "become user {uid}, group {gid}")?;
                 match groups.as_deref() {

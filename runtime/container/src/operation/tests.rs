@@ -1,8 +1,8 @@
+use std::ffi::CStr;
 use std::os::fd::AsRawFd as _;
 
 use serde_json::{Value, json};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::*;
@@ -267,4 +267,15 @@ fn only_pipes_are_given_to_the_user() {
     carry_out(&[Step { operation: streams, pointer: None }], &kernel).unwrap();
     let given: Vec<String> = kernel.lines().into_iter().filter(|line| line.starts_with("fchown")).collect();
     assert_eq!(given, [format!("fchown({pipe}, 1000, 0)"), format!("fchown({pipe}, 1000, 0)")]);
+}
+
+#[test]
+fn a_directory_is_no_program() {
+    let find = |paths: &[&CStr], kernel: &RecordingKernel| {
+        find_program(kernel, &paths.iter().map(|path| (*path).to_owned()).collect::<Vec<_>>())
+    };
+    let kernel = RecordingKernel::default().file("/bin/tool");
+    assert_eq!(find(&[c"/etc"], &kernel), Err(Errno::ACCESS));
+    assert_eq!(find(&[c"/etc", c"/bin/tool"], &kernel), Ok(()));
+    assert_eq!(find(&[], &kernel), Err(Errno::NOENT));
 }

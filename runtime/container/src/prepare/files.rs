@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use linux_raw_sys::general::{
-    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SLAVE,
+    MOUNT_ATTR_NOSUID, MOUNT_ATTR_RDONLY, MOUNT_ATTR_STRICTATIME, MS_PRIVATE, MS_SHARED, MS_SLAVE,
 };
 use oci_spec::runtime::{LinuxDevice, LinuxDeviceType, Spec};
 
@@ -25,7 +25,7 @@ use crate::config::sysctl::{self, Parameter};
 use crate::devices::{self, DeviceNode};
 use crate::labels::{self, Field, Label};
 use crate::mounts::id_mapped::{IdMapSource, IdMappedMount};
-use crate::mounts::{Mount, Source};
+use crate::mounts::{Mount, Source, TreeCopy};
 use crate::namespaces::Namespace;
 use crate::operation::Operation;
 use crate::options::Options;
@@ -45,14 +45,18 @@ pub(super) fn list(
 ) -> Result<()> {
     let spec = &bundle.config.spec;
     let linux = spec.linux().as_ref();
-    let mount_label = labels::mount_label(linux, Field::is_module_enabled)?;
+    let mut mount_label = labels::mount_label(linux)?;
+    if mount_label.is_some() && !Field::MountLabel.is_module_enabled() {
+        steps.warn("/linux/mountLabel", "SELinux is not enabled in this kernel, ignored");
+        mount_label = None;
+    }
     let root_propagation =
         linux.and_then(|linux| linux.rootfs_propagation().as_deref()).and_then(Propagation::of);
     let machine = propagation(spec, root_propagation);
     steps.push(Operation::SetPropagation(machine));
     root::list(steps, root, identity.in_user_namespace)?;
 
-    let mut mounts = mounts(steps, bundle, groups, identity, machine)?;
+    let mut mounts = mounts(steps, bundle, groups, identity, machine, root_propagation)?;
     for (_, operation) in &mut mounts {
         set_label(operation, mount_label.as_ref());
     }
@@ -81,7 +85,7 @@ pub(super) fn list(
     if parent_hooks(spec) {
         steps.push_at("/hooks", Operation::Wait(Gate::Hooks));
     }
-    list_hooks(steps, bundle, options, "createContainer")?;
+    list_hooks(steps, bundle, options, "createContainer", None)?;
     if let Some(process) = spec.process().as_ref().filter(|process| process.cwd() != Path::new("/")) {
         steps.push_at(
             "/process/cwd",
@@ -101,15 +105,16 @@ pub(super) fn list(
     if spec.root().as_ref().is_some_and(|root| root.readonly().unwrap_or(false)) {
         steps.push_at("/root/readonly", Operation::ReadOnlyRoot(root::writable_parts(root, spec)?));
     }
-    if let Some(change) = root_propagation {
-        steps.push_at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
-    }
     if let Some(label) = label {
         // By the host's /proc, as long as it is there.
         let (place, attributes) = label.attributes();
         steps.push_at(place, Operation::OpenAttributes(attributes));
     }
     steps.push(Operation::PivotRoot);
+    if let Some(change) = root_propagation {
+        // A shared mount cannot become the root (pivot_root(2)).
+        steps.push_at("/linux/rootfsPropagation", Operation::SetRootPropagation(change.flag.into()));
+    }
     Ok(())
 }
 
@@ -130,8 +135,11 @@ fn mounts(
     groups: Option<&CgroupView<'_>>,
     identity: &Identity,
     machine: u64,
+    root: Option<Propagation>,
 ) -> Result<Vec<(usize, Operation)>> {
     let followed = machine != u64::from(MS_PRIVATE);
+    let is_shared = |change: &Propagation| change.flag == MS_SHARED;
+    let shows_mounts = root.as_ref().is_some_and(is_shared);
     let mut list = Vec::new();
     for (index, mount) in bundle.config.spec.mounts().iter().flatten().enumerate() {
         let at = format!("/mounts/{index}");
@@ -155,11 +163,22 @@ fn mounts(
             let path = if path.is_relative() { bundle.dir.join(path) } else { path };
             let last = if path.is_dir() { TargetKind::Directory } else { TargetKind::File };
             let id_mapped = id_mapped(bundle, mount, words.id_map, identity, &at)?;
+            let id_mapped = id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine));
+            let others = if !rustix::process::geteuid().is_root() {
+                None
+            } else if identity.own_user_namespace {
+                // As with runc: who may start the container has a way to its volumes, its root need not.
+                Some(TreeCopy::Spare { propagation: machine, tree: -1 })
+            } else if shows_mounts && words.propagation.iter().any(is_shared) {
+                Some(TreeCopy::Peer { tree: -1 })
+            } else {
+                None
+            };
             (
                 Source::Bind {
                     path: c_path(&path, &at)?,
                     recursive: recursive == Recursive::Yes,
-                    id_mapped: id_mapped.map(|(ids, recursive)| IdMappedMount::new(ids, recursive, machine)),
+                    copy: id_mapped.map(TreeCopy::IdMapped).or(others),
                 },
                 last,
             )
@@ -213,7 +232,7 @@ fn id_mapped(
     if maps.is_none() && word.is_none() {
         return Ok(None);
     }
-    if !rustix::process::geteuid().is_root() {
+    if jobc_sys::host::needs_user_namespace() {
         return Err(Error::new(Kind::Unenforceable, "only root can id-map a mount")
             .at(at)
             .help("run it as root, or bind a directory that belongs to the ids of the container"));

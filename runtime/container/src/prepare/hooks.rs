@@ -5,6 +5,7 @@ use crate::bundle::Bundle;
 use crate::hooks::container_namespace::{ContainerHook, StateText};
 use crate::operation::Operation;
 use crate::options::Options;
+use crate::seccomp::Program as Filter;
 use jobc_sys::error::Result;
 
 /// Whether there are hooks that the parent runs between the mounts and the entering of the root.
@@ -18,12 +19,14 @@ pub(super) fn parent_hooks(spec: &oci_spec::runtime::Spec) -> bool {
     })
 }
 
-/// Lists the hooks of a stage that run inside the container's namespaces.
+/// Lists the hooks of a stage that run inside the container's namespaces; `filter` is the program's, for those that run
+/// inside the root.
 pub(super) fn list_hooks(
     steps: &mut Steps,
     bundle: &Bundle,
     options: &Options,
     stage: &'static str,
+    filter: Option<&Filter>,
 ) -> Result<()> {
     let Some(hooks) = bundle.config.spec.hooks() else { return Ok(()) };
     let (list, status) = if stage == "createContainer" {
@@ -37,7 +40,7 @@ pub(super) fn list_hooks(
     let state = StateText::new(spec.version(), &options.id, status, &bundle.dir, &annotations);
     for (index, hook) in list.iter().flatten().enumerate() {
         let place = format!("/hooks/{stage}/{index}");
-        let inside = ContainerHook::new(stage, hook, &state).map_err(|error| error.at(&place))?;
+        let inside = ContainerHook::new(stage, hook, &state, filter).map_err(|error| error.at(&place))?;
         steps.push_at(place, Operation::Hook(inside));
     }
     Ok(())

@@ -6,9 +6,7 @@
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use oci_spec::runtime::{
-    LinuxSchedulerFlag, LinuxSchedulerPolicy, LinuxSeccomp, LinuxSeccompAction, LinuxSyscall, Process, Spec,
-};
+use oci_spec::runtime::{LinuxSchedulerFlag, LinuxSchedulerPolicy, Process, Spec};
 use rustix::fs::{Mode, OFlags};
 
 use super::identity::Identity;
@@ -67,7 +65,7 @@ pub fn prepare_exec(
     let in_user_namespace = joins.iter().any(|join| join.kind == Namespace::User);
     let maps =
         if in_user_namespace { spec.linux().as_ref().map(IdMaps::read).transpose()?.flatten() } else { None };
-    let is_late = joins.iter().any(|join| join.kind == Namespace::Pid) && may_be_born_late(spec, process);
+    let is_late = joins.iter().any(|join| join.kind == Namespace::Pid) && may_be_born_late(process);
     let (place, attributes) = label.as_ref().map(Label::attributes).unzip();
     let attributes = place.zip(attributes);
     if is_late {
@@ -157,23 +155,13 @@ pub fn prepare_exec(
     })
 }
 
-/// Whether the process in the container's pid namespace can be made last, by the trampoline.
-///
-/// Not where a step must be made by the process that becomes the program: a filter with an agent that is loaded before
-/// (the agent is given the process), and a scheduler that a new process does not inherit (sched(7)).
-fn may_be_born_late(spec: &Spec, process: &Process) -> bool {
-    let notifies = |profile: &LinuxSeccomp| {
-        let mut actions = profile.syscalls().iter().flatten().map(LinuxSyscall::action);
-        profile.default_action() == LinuxSeccompAction::ScmpActNotify
-            || actions.any(|action| action == LinuxSeccompAction::ScmpActNotify)
-    };
-    let notifies = !process.no_new_privileges().unwrap_or(false)
-        && spec.linux().as_ref().and_then(|linux| linux.seccomp().as_ref()).is_some_and(notifies);
-    let inherits = process.scheduler().as_ref().is_none_or(|scheduler| {
+/// Whether the process in the container's pid namespace can be made last, by the trampoline: not where it would not
+/// inherit its scheduler (sched(7)).
+fn may_be_born_late(process: &Process) -> bool {
+    process.scheduler().as_ref().is_none_or(|scheduler| {
         *scheduler.policy() != LinuxSchedulerPolicy::SchedDeadline
             && !scheduler.flags().iter().flatten().any(|flag| *flag == LinuxSchedulerFlag::SchedResetOnFork)
-    });
-    inherits && !notifies
+    })
 }
 
 /// The namespace of a process, where it is another than this process's.

@@ -46,13 +46,7 @@ pub fn listing(before: Vec<String>, prepared: &PreparedProcess, spec: &Spec) -> 
         },
     );
     for Step { operation, pointer: place } in &prepared.steps {
-        let words = match operation {
-            Operation::LoadFilter(filter) => {
-                describe_filter(filter, profile, "while it still has the capabilities for it")
-            }
-            other => other.to_string(),
-        };
-        list.0.push(Line { text: words, pointer: place.clone() });
+        list.0.push(Line { text: operation.to_string(), pointer: place.clone() });
         if matches!(operation, Operation::Wait(Gate::Hooks)) {
             list.hooks(Stage::Prestart, spec);
             list.hooks(Stage::CreateRuntime, spec);
@@ -60,7 +54,7 @@ pub fn listing(before: Vec<String>, prepared: &PreparedProcess, spec: &Spec) -> 
     }
     list.0.push(Line { text: "execute the trampoline, a sealed file in memory".to_owned(), pointer: None });
     if let Some(filter) = &prepared.program.filter {
-        list.push("/linux/seccomp", describe_filter(filter, profile, "right before the program"));
+        list.push("/linux/seccomp", describe_filter(filter, profile));
     }
     let arguments = prepared.program.arguments.iter().map(|word| shell_quote(&word.to_string_lossy()));
     list.push("/process/args", format!("execute {}", arguments.collect::<Vec<_>>().join(" ")));
@@ -99,7 +93,7 @@ fn program(hook: &Hook) -> String {
     format!("`{}`", hook.path().display())
 }
 
-fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) -> String {
+fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>) -> String {
     let mut words = format!("load a seccomp filter of {} instructions", filter.instructions.len());
     if let Some(profile) = profile {
         let rules = profile.syscalls().as_deref().unwrap_or_default();
@@ -114,7 +108,7 @@ fn describe_filter(filter: &Filter, profile: Option<&LinuxSeccomp>, when: &str) 
     if filter.notifies() {
         words += ", with a listener";
     }
-    format!("{words}, {when}")
+    words + ", right before the program"
 }
 
 fn pluralize(count: usize, what: &str) -> String {

@@ -5,7 +5,6 @@ use oci_spec::runtime::{LinuxSeccompAction, Process, Spec};
 use super::identity::Identity;
 use super::steps::{Steps, c_string};
 use crate::capabilities::CapabilitySets;
-use crate::child::report::Gate;
 use crate::config::scheduling;
 use crate::operation::Operation;
 use crate::privileges::SetCapabilities;
@@ -20,6 +19,9 @@ const DEFAULT_UMASK: u32 = 0o022;
 
 /// The capability that may load a filter without no-new-privileges.
 const SYS_ADMIN: u64 = 1 << linux_raw_sys::general::CAP_SYS_ADMIN;
+
+/// The annotation with which the process keeps the supplementary groups of who starts it, whatever its value.
+pub(crate) const KEEP_GROUPS: &str = "run.oci.keep_original_groups";
 
 /// What the steps leave to be done.
 pub(super) struct Rights {
@@ -74,11 +76,6 @@ pub(super) fn list(
             "no syscall has the action `SCMP_ACT_NOTIFY`, so the agent is never notified",
         );
     }
-    if !no_new_privileges && let Some(program) = filter.take_if(|program| program.notifies()) {
-        // The agent is connected to only where the filter is loaded as a step.
-        steps.push_at("/linux/seccomp", Operation::Wait(Gate::Listener));
-        steps.push_at("/linux/seccomp", Operation::LoadFilter(program));
-    }
     let requested = process.capabilities().as_ref().map(CapabilitySets::of).transpose()?.unwrap_or_default();
     // In a user namespace of its own a process holds every capability; elsewhere it passes on what it has.
     let held = if identity.own_user_namespace { u64::MAX } else { machine.permitted };
@@ -131,7 +128,10 @@ pub(super) fn list(
     if no_new_privileges {
         steps.push_at("/process/noNewPrivileges", Operation::NoNewPrivileges);
     }
-    let groups = user.additional_gids().clone().unwrap_or_default();
+    // As with crun, which podman's `--group-add keep-groups` asks for: data that only a group may read.
+    let annotations = spec.annotations().as_ref();
+    let keeps_groups = annotations.is_some_and(|annotations| annotations.contains_key(KEEP_GROUPS));
+    let groups = user.additional_gids().clone().filter(|_| !keeps_groups).unwrap_or_default();
     if identity.groups_denied && !groups.is_empty() {
         return Err(Error::new(
             Kind::Unenforceable,
@@ -143,7 +143,7 @@ pub(super) fn list(
     let is_already = !identity.own_user_namespace
         && machine.only_ids == Some((user.uid(), user.gid()))
         && groups.is_empty();
-    let groups = if identity.groups_denied { None } else { Some(groups) };
+    let groups = if identity.groups_denied || keeps_groups { None } else { Some(groups) };
     let directory = c_string(process.cwd().as_os_str().as_encoded_bytes(), "/process/cwd")?;
     // As with runc: a directory that its user may not search is entered with the rights there are until then.
     let changes_user = !is_already && user.uid() != 0;

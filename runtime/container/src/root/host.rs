@@ -4,7 +4,7 @@ mod parts;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use oci_spec::runtime::LinuxNamespaceType;
 
@@ -22,7 +22,7 @@ pub(super) fn overlay(bundle: &Bundle) -> Result<Root> {
     })?;
     let lower = PathBuf::from("/");
     let table = mounts(&table);
-    if in_user_namespace(bundle) {
+    if in_user_namespace(bundle) || table.contains_key(Path::new(WRITABLE_DIRECTORY)) {
         let (parts, binds) = parts::split_root(&lower, &table);
         return Ok(Root::Overlay { lowers: vec![lower], upper, on, binds, parts: Some(parts) });
     }
@@ -41,7 +41,7 @@ pub(super) fn upper_size(bundle: &Bundle) -> Result<Option<u64>> {
 fn in_user_namespace(bundle: &Bundle) -> bool {
     let namespaces = bundle.config.spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    own || !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace()
+    own || jobc_sys::host::needs_user_namespace() || jobc_sys::host::in_user_namespace()
 }
 
 fn size(text: &str) -> Result<u64> {
@@ -92,6 +92,10 @@ const HIDDEN_DIRECTORIES: [&str; 8] = [
     "/var/lib/kubelet",
 ];
 
+/// The directory where every container gets files of its own, such as /etc/jobc/job.json: whatever is mounted there or
+/// below it, the container can write it.
+const WRITABLE_DIRECTORY: &str = "/etc";
+
 /// What is done about a mount of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MountVisibility {
@@ -111,8 +115,10 @@ fn mounts(table: &[u8]) -> BTreeMap<PathBuf, MountVisibility> {
             continue;
         };
         let place = unescape(place);
-        let hidden = HIDDEN_DIRECTORIES.iter().any(|directory| place.starts_with(directory))
-            || VIRTUAL_FILE_SYSTEMS.iter().any(|name| name.as_bytes() == kind);
+        // Engines keep the /etc/hosts of a container in memory, and some systems all of /etc.
+        let hidden = !place.starts_with(WRITABLE_DIRECTORY)
+            && (HIDDEN_DIRECTORIES.iter().any(|directory| place.starts_with(directory))
+                || VIRTUAL_FILE_SYSTEMS.iter().any(|name| name.as_bytes() == kind));
         found.insert(place, if hidden { MountVisibility::Hidden } else { MountVisibility::Shown });
     }
     found
@@ -138,13 +144,22 @@ mod tests {
 31 21 0:4 net:[1] /run/netns/x rw - nsfs nsfs rw
 32 21 8:1 /etc/resolv /etc/resolv.conf rw - ext4 /dev/sda1 rw
 33 21 0:44 / /proceedings rw - nfs4 server:/ rw
+35 21 0:45 /c/hosts /etc/hosts rw - tmpfs tmpfs rw
 34 21 8:2 / /home rw,relatime - ext4 /dev/sda2 rw
 broken line
 ";
         let shown = mounts(table).into_iter().filter(|(_, kept)| *kept == MountVisibility::Shown);
         let found: Vec<String> = shown.map(|(path, _)| path.display().to_string()).collect();
-        let expected =
-            ["/", "/etc/resolv.conf", "/home", "/home/ann/my files\\", "/home-old", "/proceedings", "/usr"];
+        let expected = [
+            "/",
+            "/etc/hosts",
+            "/etc/resolv.conf",
+            "/home",
+            "/home/ann/my files\\",
+            "/home-old",
+            "/proceedings",
+            "/usr",
+        ];
         assert_eq!(found, expected);
     }
 

@@ -4,17 +4,18 @@ use super::*;
 use crate::config::Config;
 
 /// Shows the resulting namespaces and mounts of a bundle, and the messages. Ids that no file grants more to.
-fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value) {
+fn check(name: &str, namespaces: &[&str], mounts: &serde_json::Value, around: Restrictions) {
     let namespaces: Vec<_> = namespaces.iter().map(|kind| json!({"type": kind})).collect();
     let config = json!({
         "ociVersion": "1.1.0", "root": {"path": "rootfs"}, "process": {"args": ["true"], "cwd": "/", "user": {"uid": 0, "gid": 0}},
-        "mounts": mounts, "linux": {"namespaces": namespaces}
+        "mounts": mounts, "hostname": "main-0", "linux": {"namespaces": namespaces}
     });
     let mut spec = Config::read(config.to_string().as_bytes()).unwrap().spec;
-    let notes = adapt(&mut spec, 3_999_999_999, 3_999_999_998).unwrap();
+    let notes =
+        adapt_within(&mut spec, (3_999_999_999, 3_999_999_998), around, Some(Engine::Podman)).unwrap();
     let linux = spec.linux().as_ref().unwrap();
     let shown = json!({
-        "said": notes, "mounts": spec.mounts(), "namespaces": linux.namespaces(),
+        "said": notes, "hostname": spec.hostname(), "mounts": spec.mounts(), "namespaces": linux.namespaces(),
         "uidMappings": linux.uid_mappings(), "gidMappings": linux.gid_mappings(),
     });
     insta::assert_snapshot!(name, format!("{config:#}\n\n{shown:#}"));
@@ -30,17 +31,23 @@ fn mounts() -> serde_json::Value {
 
 #[test]
 fn on_the_hosts_network_sys_is_the_hosts() {
-    check("machine_network", &["pid", "mount"], &mounts());
+    check("machine_network", &["pid", "mount"], &mounts(), Restrictions::default());
 }
 
 #[test]
 fn with_a_network_of_its_own_sys_is_its_own() {
-    check("own_network", &["pid", "mount", "network"], &mounts());
+    check("own_network", &["pid", "mount", "network"], &mounts(), Restrictions::default());
 }
 
 #[test]
 fn who_names_a_user_namespace_has_thought_of_it() {
-    check("user_namespace", &["user", "mount"], &mounts());
+    check("user_namespace", &["user", "mount"], &mounts(), Restrictions::default());
+}
+
+#[test]
+fn what_a_container_around_withholds_is_left_out() {
+    let around = Restrictions { no_proc: true, no_sysfs: true, no_host_name: true };
+    check("nested", &["pid", "mount", "network", "uts"], &mounts(), around);
 }
 
 #[test]

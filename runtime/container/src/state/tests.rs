@@ -72,8 +72,9 @@ fn the_state_is_the_specifications_structure() {
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,
+        hooks_inherit_environment: false,
     };
     let output = |status| serde_json::to_string(&record.state(&config, status)).expect("JSON");
-    assert_snapshot!(output(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","status":"running","pid":42,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
-    assert_snapshot!(output(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","status":"stopped","pid":0,"bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(output(Status::Running), @r#"{"ociVersion":"1.2.1","id":"web","pid":42,"status":"running","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
+    assert_snapshot!(output(Status::Stopped), @r#"{"ociVersion":"1.2.1","id":"web","pid":0,"status":"stopped","bundle":"/bundles/web","rootfs":"/bundles/web/rootfs","created":"1970-01-01T00:00:00Z","owner":1000,"annotations":{"a":"1","b":"2"}}"#);
 }

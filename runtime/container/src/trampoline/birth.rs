@@ -62,7 +62,7 @@ impl Birth {
 
     /// Whether the second process is made after the filter was loaded: where the right to load it is none of the
     /// program's, and the filter allows all calls that follow. A filter that denies one of them is loaded by the second
-    /// process, as every filter is that needs no right.
+    /// process, as every filter is that needs no right, or has an agent: that is given the process.
     fn is_after(self, filter: &Program, report: RawFd) -> bool {
         let (Some(with), Some(without)) = (filter.rights_after, filter.rights_without) else { return false };
         let report = u64::try_from(report).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Birth {
             .iter()
             .chain(ends.iter().filter(|_| self.end_with_parent))
             .chain(terminal.iter().filter(|_| self.terminal));
-        with != without && { calls }.all(|call| call.is_allowed_by(filter))
+        with != without && !filter.notifies() && { calls }.all(|call| call.is_allowed_by(filter))
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jobc_container::cgroup::{Cgroup, CgroupRequest};
+use jobc_container::cgroup::{Cgroup, CgroupRequest, SubGroups};
 use jobc_sys::error::Kind;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn a_thread_that_writes_to_a_join_file_is_in_the_group() {
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
     // An additional process enters by what was kept.
     let mut found = Cgroup::open(trial.cgroup.record().clone());
-    found.open_entry_fds(std::process::id()).expect("opened");
+    found.open_entry_fds(std::process::id(), &SubGroups::default()).expect("opened");
     let (born_in, further) = found.take_entry_fds();
     assert_eq!(born_in.is_some(), trial.layout.unified.is_some());
     assert_eq!(first.len(), further.len());
@@ -47,7 +47,7 @@ fn a_further_process_enters_a_group_that_the_container_has_divided() {
     std::fs::create_dir(&below).expect("a group below");
     let entered = || {
         let mut found = Cgroup::open(trial.cgroup.record().clone());
-        found.open_entry_fds(child.id()).map(|()| {
+        found.open_entry_fds(child.id(), &SubGroups::default()).map(|()| {
             let (entrance, _) = found.take_entry_fds();
             let entrance = entrance.expect("a way in");
             std::fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&entrance)))

@@ -2,7 +2,7 @@
 
 use rustix::fs::Access;
 
-use super::super::host::{Entry, RunAs, ScopeError, User};
+use super::super::host::{Entry, Refusal, RunAs, User};
 use super::super::*;
 use jobc_container::cgroup::Controller;
 use jobc_gpu as gpu;
@@ -17,6 +17,7 @@ use jobc_sys::syscall::available::Syscall;
 /// write /dev/fuse                  may be read and written; `read`, `there`, `set-uid` are the other rights
 /// program runc = /usr/sbin/runc: runc version 1.1.5
 /// refuse net = operation not permitted (EPERM)        a step of this user's tries; `refuse nobody:net` of others'
+/// refuse job:doctor-run = it failed                    a job of the doctor's, by its name
 /// scope memory pids                what a scope of this user's systemd would have; without the line there is none
 /// lack clone3
 /// hang /proc/swaps                 a file that is never read to its end
@@ -140,13 +141,26 @@ impl Host for FakeHost {
         Ok(facts.unwrap_or_default())
     }
 
-    fn scope(&self) -> Result<Vec<Controller>, ScopeError> {
+    fn scope(&self) -> Result<Vec<Controller>, Refusal> {
         let list =
             self.all("scope").next().map(|list| list.split(' ').filter_map(Controller::from_name).collect());
-        list.ok_or_else(|| ScopeError {
+        list.ok_or_else(|| Refusal {
             why: "cannot reach this user's systemd".to_owned(),
             fix: Some("log in by ssh".to_owned()),
         })
+    }
+
+    fn needs_user_namespace(&self) -> bool {
+        let administrator = super::super::capabilities::effective(self).is_none_or(|set| set & 1 << 21 != 0);
+        !self.user().is_root() || !administrator
+    }
+
+    fn run_job(&self, job: &str) -> Result<(), Refusal> {
+        let name = job.lines().find_map(|line| line.strip_prefix("name: ")).expect("a name");
+        match self.value("refuse", &format!("job:{name}")) {
+            Some(why) => Err(Refusal { why: why.to_owned(), fix: Some("change this".to_owned()) }),
+            None => Ok(()),
+        }
     }
 
     fn has_syscall(&self, call: Syscall) -> bool {

@@ -68,7 +68,7 @@ fn reject_unsupported(edits: &Edits) -> Result<()> {
 pub(crate) fn is_in_user_namespace(spec: &Spec) -> bool {
     let namespaces = spec.linux().as_ref().and_then(|linux| linux.namespaces().as_ref());
     let own = namespaces.into_iter().flatten().any(|namespace| namespace.typ() == LinuxNamespaceType::User);
-    own || !rustix::process::geteuid().is_root() || jobc_sys::host::in_user_namespace()
+    own || jobc_sys::host::needs_user_namespace() || jobc_sys::host::in_user_namespace()
 }
 
 /// Sets a variable, `NAME=value`, instead of one of that name.

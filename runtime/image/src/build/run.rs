@@ -103,7 +103,7 @@ fn create_container(
         begun.create(&bundle, request, StartMode::Attach, None)
     };
     // A cgroup keeps root from the host's devices. In a user namespace the kernel itself does.
-    let root = rustix::process::geteuid().is_root() && !jobc_sys::host::in_user_namespace();
+    let root = !jobc_sys::host::needs_user_namespace() && !jobc_sys::host::in_user_namespace();
     let made = match attempt(root, secrets.clone()) {
         Err(error) if root && error.kind == Kind::Unenforceable => attempt(false, secrets),
         other => other,

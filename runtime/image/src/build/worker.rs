@@ -38,7 +38,7 @@ enum Response {
 
 /// Puts files into a tree, and waits until they are copied or `stopped` has become true.
 pub(super) fn copy(copy: &CopyRequest, stopped: &AtomicBool) -> Result<CopyReport> {
-    if rustix::process::geteuid().is_root() {
+    if !jobc_sys::host::needs_user_namespace() {
         // Apart, for what it mounts on an older kernel is its own.
         let done = std::thread::scope(|scope| scope.spawn(|| copy_here(copy, stopped)).join());
         return done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::document::{MAX_DOCUMENT_SIZE, sorted_json};
+use super::shared::{SharedStore, blob_path};
 use crate::manifest::Descriptor;
 use jobc_schema::digest::{Algorithm, Digest, Hasher};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
@@ -17,6 +18,8 @@ use jobc_sys::error::{Error, Kind, Result, describe_io};
 pub struct Store {
     pub(super) root: PathBuf,
     pub(super) users: File,
+    /// Stores that are only read, below this one.
+    pub(super) shared: Vec<SharedStore>,
 }
 
 impl Store {
@@ -50,20 +53,55 @@ impl Store {
         directories.recursive(true).mode(0o700);
         directories.create(root).map_err(|error| failed("create the image store", &error))?;
         let root = fs::canonicalize(root).map_err(|error| failed("find the image store", &error))?;
+        // Whoever may read the directory may read its images. Unpacked layers have set-user-id programs, and caches
+        // have what builds were given: they are the owner's alone.
+        let readers =
+            fs::metadata(&root).map_err(|error| failed("find the image store", &error))?.mode() & 0o055;
         for algorithm in Algorithm::ALL {
             directories
+                .mode(0o700 | readers)
                 .create(root.join("blobs").join(algorithm.name()))
                 .map_err(|error| failed("create the image store", &error))?;
         }
+        directories.mode(0o700);
         for name in ["partial", "held", "unpacked", "cache"] {
             directories.create(root.join(name)).map_err(|error| failed("create the image store", &error))?;
         }
         let users = open_lock(&root.join("users"))?;
         flock(&users, FlockOperation::LockShared)
             .map_err(|errno| Error::system(format!("lock the store `{}`", root.display()), errno))?;
-        let store = Self { root, users };
+        let store = Self { root, users, shared: Vec::new() };
         store.create_layout()?;
         Ok(store)
+    }
+
+    /// Opens a store as [`open`](Self::open) does, above shared ones; returns the errors of those that cannot be read,
+    /// which are passed over. The store itself may be in the list.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_above(root: &Path, shared: &[PathBuf]) -> Result<(Self, Vec<Error>)> {
+        let mut store = Self::open(root)?;
+        let mut unreadable = Vec::new();
+        for path in shared {
+            match SharedStore::open(path) {
+                Ok(other) if other.root() == store.root => {}
+                Ok(other) => store.shared.push(other),
+                Err(error) => unreadable.push(error),
+            }
+        }
+        Ok((store, unreadable))
+    }
+
+    /// The shared stores below this one, the first to be looked at first.
+    pub fn shared(&self) -> &[SharedStore] {
+        &self.shared
+    }
+
+    /// The directories of the shared stores, for another process that opens this store.
+    pub fn shared_roots(&self) -> Vec<PathBuf> {
+        self.shared.iter().map(|store| store.root().to_owned()).collect()
     }
 
     /// The directory of the store.
@@ -71,12 +109,21 @@ impl Store {
         &self.root
     }
 
-    /// The file of a blob, there or not.
+    /// The file of a blob: of this store, else of a shared one that has it, else where this store would have it.
     pub fn path(&self, digest: &Digest) -> PathBuf {
-        self.root.join("blobs").join(digest.algorithm().name()).join(digest.hex())
+        let own = self.own_path(digest);
+        if self.shared.is_empty() || own.is_file() {
+            return own;
+        }
+        self.shared.iter().map(|store| store.path(digest)).find(|path| path.is_file()).unwrap_or(own)
     }
 
-    /// Whether a blob is there.
+    /// The file of a blob in this store, there or not.
+    pub(super) fn own_path(&self, digest: &Digest) -> PathBuf {
+        blob_path(&self.root, digest)
+    }
+
+    /// Whether a blob is there, in this store or a shared one.
     pub fn has(&self, digest: &Digest) -> bool {
         self.path(digest).is_file()
     }

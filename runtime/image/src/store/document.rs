@@ -1,5 +1,11 @@
 //! Documents of a store: manifests, configurations and indexes, which are JSON.
 
+use std::fs;
+use std::path::Path;
+
+use crate::manifest::Index;
+use jobc_sys::error::{Error, Kind, Result, describe_io};
+
 /// The largest document that is read as a whole: manifests, configurations and indexes; registries take no larger ones.
 pub const MAX_DOCUMENT_SIZE: u64 = 4 << 20;
 
@@ -40,6 +46,24 @@ fn has_many_values(bytes: &[u8]) -> bool {
         }
     }
     count > MAX_VALUES
+}
+
+/// Reads the index.json of an image layout.
+///
+/// # Errors
+///
+/// It is absent, not readable, not an index, or larger than 64 MiB.
+pub(super) fn read_index(root: &Path) -> Result<Index> {
+    let path = root.join("index.json");
+    let text = fs::read(&path).map_err(|error| {
+        Error::new(Kind::System, format!("cannot read `{}`: {}", path.display(), describe_io(&error)))
+    })?;
+    serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * MAX_DOCUMENT_SIZE).ok_or_else(
+        || {
+            Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
+                .help("name another directory with `--image-root`, or restore the file")
+        },
+    )
 }
 
 /// JSON with sorted keys and nothing between.

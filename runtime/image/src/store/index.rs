@@ -1,16 +1,17 @@
 //! index.json: the names of images, changed under a lock and replaced as a whole.
 
-use std::fs::{self, File};
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use super::directory::{Store, open_lock};
-use super::document::{MAX_DOCUMENT_SIZE, sorted_json};
+use super::document::{read_index, sorted_json};
 use super::writer::flock_retrying;
 use crate::manifest::Descriptor;
 use crate::manifest::Index;
 use crate::manifest::REF_NAME;
 use jobc_schema::digest::Digest;
 use jobc_schema::reference::Reference;
-use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::error::{Error, Result};
 use jobc_sys::write_atomic::{Durability, write_atomic};
 
 /// An image under a name.
@@ -20,6 +21,8 @@ pub struct NamedImage {
     pub name: Option<String>,
     /// Its target: an index or a manifest.
     pub descriptor: Descriptor,
+    /// The shared store that it is in; absent for an image of the own store.
+    pub shared: Option<PathBuf>,
 }
 
 impl Store {
@@ -39,21 +42,22 @@ impl Store {
         Ok(())
     }
 
-    /// Every image, by name.
+    /// Every image, by name; those of shared stores too, unless a store above has an image of that name.
     ///
     /// # Errors
     ///
     /// index.json is not what it should be.
     pub fn images(&self) -> Result<Vec<NamedImage>> {
-        let mut images: Vec<NamedImage> = self
-            .read_index()?
-            .manifests
-            .into_iter()
-            .map(|mut descriptor| NamedImage {
-                name: descriptor.annotations.shift_remove(REF_NAME),
-                descriptor,
-            })
-            .collect();
+        let mut images = named(self.read_index()?, None);
+        for shared in &self.shared {
+            let further = named(shared.read_index()?, Some(shared.root()));
+            let is_hidden = |image: &NamedImage| match &image.name {
+                Some(name) => images.iter().any(|above| above.name.as_ref() == Some(name)),
+                None => images.iter().any(|above| above.descriptor.digest == image.descriptor.digest),
+            };
+            let further: Vec<_> = further.into_iter().filter(|image| !is_hidden(image)).collect();
+            images.extend(further);
+        }
         images.sort_by(|a, b| (&a.name, &a.descriptor.digest).cmp(&(&b.name, &b.descriptor.digest)));
         Ok(images)
     }
@@ -64,20 +68,32 @@ impl Store {
     ///
     /// As [`images`](Self::images).
     pub fn find(&self, name: &Reference) -> Result<Option<Descriptor>> {
-        let images = self.read_index()?.manifests;
+        if let Some(found) = self.find_in(&self.read_index()?.manifests, name) {
+            return Ok(Some(found));
+        }
+        for shared in &self.shared {
+            if let Some(found) = self.find_in(&shared.read_index()?.manifests, name) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The target of a name among the images of a store.
+    fn find_in(&self, images: &[Descriptor], name: &Reference) -> Option<Descriptor> {
         let called = |descriptor: &&Descriptor, wanted: &str| {
             descriptor.annotations.get(REF_NAME).is_some_and(|name| name == wanted)
         };
         if let Some(digest) = &name.digest {
             // By its digest, whatever its tag; the registry that it came from does not matter.
-            return Ok(images
+            return images
                 .iter()
                 .find(|descriptor| descriptor.digest == *digest)
                 .map(Descriptor::bare)
-                .or_else(|| self.inner_manifest(&images, digest)));
+                .or_else(|| self.inner_manifest(images, digest));
         }
         let wanted = name.to_string();
-        Ok(images.iter().find(|descriptor| called(descriptor, &wanted)).map(Descriptor::bare))
+        images.iter().find(|descriptor| called(descriptor, &wanted)).map(Descriptor::bare)
     }
 
     /// A manifest that is named by an index in the store.
@@ -141,14 +157,7 @@ impl Store {
     }
 
     pub(super) fn read_index(&self) -> Result<Index> {
-        let path = self.root.join("index.json");
-        let text = fs::read(&path).map_err(|error| self.failed("read", &path, &error))?;
-        serde_json::from_slice(&text).ok().filter(|_| text.len() as u64 <= 16 * MAX_DOCUMENT_SIZE).ok_or_else(
-            || {
-                Error::new(Kind::Config, format!("`{}` is not the index of an image layout", path.display()))
-                    .help("name another directory with `--image-root`, or restore the file")
-            },
-        )
+        read_index(&self.root)
     }
 
     fn change(&self, with: impl FnOnce(&mut Index)) -> Result<()> {
@@ -175,4 +184,14 @@ impl Store {
         write_atomic(&path, bytes, 0o666, Durability::Disk)
             .map_err(|error| self.failed("write", &path, &error))
     }
+}
+
+/// The images of an index, and the shared store that they are in.
+fn named(index: Index, shared: Option<&Path>) -> Vec<NamedImage> {
+    let named = |mut descriptor: Descriptor| NamedImage {
+        name: descriptor.annotations.shift_remove(REF_NAME),
+        descriptor,
+        shared: shared.map(Path::to_owned),
+    };
+    index.manifests.into_iter().map(named).collect()
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use rustix::fs::{FlockOperation, flock};
 
 use super::directory::Store;
+use super::shared::SharedStore;
 use jobc_schema::digest::Digest;
 use jobc_sys::error::Result;
 
@@ -15,6 +16,8 @@ use jobc_sys::error::Result;
 pub struct ContentPin {
     path: PathBuf,
     _file: File,
+    /// Locks of the shared stores: nothing is removed from them either.
+    _shared: Vec<File>,
 }
 
 impl Store {
@@ -36,7 +39,8 @@ impl Store {
                         jobc_sys::error::Error::system("lock a file of this process", errno)
                     })?;
                     file.write_all(text.as_bytes()).map_err(|error| self.failed("write", &path, &error))?;
-                    return Ok(ContentPin { path, _file: file });
+                    let shared = self.shared.iter().filter_map(SharedStore::lock).collect();
+                    return Ok(ContentPin { path, _file: file, _shared: shared });
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(self.failed("write", &path, &error)),

@@ -195,7 +195,7 @@ impl Writer<'_> {
             }
         }
         let failed = |error: io::Error| self.store.failed("keep", &self.path, &error);
-        rename_to_disk(&self.file, &self.path, &self.store.path(&digest)).map_err(failed)?;
+        rename_to_disk(&self.file, &self.path, &self.store.own_path(&digest)).map_err(failed)?;
         // What had its place in `partial` has it no more.
         self.resumable = true;
         Ok(digest)

@@ -39,7 +39,7 @@ pub fn follow<T>(
 ) -> Result<T> {
     let (limits, whose) = (Limits::of_environment()?, Ownership::of_current_user()?);
     let ended = AtomicBool::new(false);
-    let unpacker = Unpacker::new(store, image, &limits, on_progress, &ended, whose.directory(store))?;
+    let unpacker = Unpacker::new(store, image, &limits, on_progress, &ended, whose.layer_directories(store))?;
     let unpacker = Unpacker { is_incoming: true, ..unpacker };
     if unpacker.missing().is_empty() {
         return fetch();
@@ -69,7 +69,7 @@ pub fn follow<T>(
 /// Removes what a worker that was killed has left of layers, unless another process is at them.
 fn remove_partial(of: &Unpacker<'_>, maps: &jobc_sys::id_map::IdMaps) {
     for (_, diff_id) in of.missing() {
-        let part = of.directory.join(format!("{}.part", diff_id.hex()));
+        let part = of.directories.own.join(format!("{}.part", diff_id.hex()));
         let free = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if File::open(&part).is_ok_and(free) {
             // What stays is removed by the next that unpacks it.

@@ -48,14 +48,13 @@ pub(super) fn directories(of: &Unpacker<'_>) -> Result<Option<Vec<PathBuf>>> {
     let mut directories = layer_directories(of);
     let lefts = dependencies(of)?;
     if may_need_merge(&lefts) {
-        let place = merge_path(of);
-        if !sync::is_complete(&place) {
-            return Ok(None);
-        }
+        let Some(place) = of.find_complete(&merge_name(of)) else { return Ok(None) };
         // Without files it reports that none are needed.
         directories.extend(Some(place.join("files")).filter(|files| files.is_dir()));
     }
-    let places: Vec<PathBuf> = of.layers.iter().map(|(_, diff_id)| of.layer_path(diff_id)).collect();
+    let own = |place: &PathBuf| place.starts_with(&of.directories.own);
+    let places: Vec<PathBuf> =
+        of.layers.iter().map(|(_, diff_id)| of.layer_path(diff_id)).filter(own).collect();
     sync::sync_layers(places.iter().map(PathBuf::as_path));
     Ok(Some(directories))
 }
@@ -66,7 +65,11 @@ pub(super) fn create(of: &Unpacker<'_>) -> Result<()> {
     if !may_need_merge(&lefts) {
         return Ok(());
     }
-    let place = merge_path(of);
+    let name = merge_name(of);
+    if of.find_complete(&name).is_some() {
+        return Ok(());
+    }
+    let place = of.directories.own.join(name);
     let failed = |error: io::Error| of.failed("create the layer", &place, &error);
     let Some(part) = PartialDirectory::create(&place, of.stopped).map_err(failed)? else { return Ok(()) };
     let seam =
@@ -89,10 +92,10 @@ fn dependencies(of: &Unpacker<'_>) -> Result<Vec<LayerSummary>> {
 }
 
 /// Its name begins with that of the highest layer, and it is removed with it.
-fn merge_path(of: &Unpacker<'_>) -> PathBuf {
+fn merge_name(of: &Unpacker<'_>) -> String {
     let all: Vec<&str> = of.layers.iter().map(|(_, diff_id)| diff_id.hex()).collect();
     let top = all.last().copied().unwrap_or_default();
-    of.directory.join(format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short()))
+    format!("{top}.{}", Digest::of(all.join("\n").as_bytes()).short())
 }
 
 /// Whether layers above the lowest depend on attributes from layers below, judging by their lists alone.

@@ -54,7 +54,7 @@ impl Unpacker<'_> {
     /// Checks that the layers would fit the disk if they were not compressed at all.
     fn refuse_full_disk(&self, missing: &[(&Descriptor, &Digest)]) -> Result<()> {
         let needed = missing.iter().fold(0u64, |sum, (layer, _)| sum.saturating_add(layer.size));
-        let Ok(disk) = rustix::fs::statvfs(&self.directory) else { return Ok(()) };
+        let Ok(disk) = rustix::fs::statvfs(&self.directories.own) else { return Ok(()) };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         if needed <= free {
             return Ok(());

@@ -212,7 +212,7 @@ fn the_content_must_be_what_the_image_says() {
     }
     let error = super::layers(&store, &image, &ignore_progress, &CONTINUE).expect_err("refused");
     assert!(error.message.contains("but the image lists"), "{error}");
-    let directory = Ownership::of_current_user().expect("ids").directory(&store);
+    let directory = Ownership::of_current_user().expect("ids").layer_directories(&store).own;
     assert_eq!(fs::read_dir(directory).expect("a directory").count(), 0);
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::limits::Limits;
 use super::sync;
 use crate::manifest::Descriptor;
+use crate::ownership::LayerDirectories;
 use crate::progress::ProgressFn;
 use crate::store::{Image, Store};
 use jobc_schema::digest::Digest;
@@ -22,7 +23,7 @@ pub(super) struct Unpacker<'a> {
     pub(super) progress: ProgressFn<'a>,
     pub(super) stopped: &'a AtomicBool,
     /// Where the directories of layers are.
-    pub(super) directory: PathBuf,
+    pub(super) directories: LayerDirectories,
     /// Whether blobs that are not in the store are being fetched, and waited for.
     pub(super) is_incoming: bool,
 }
@@ -34,14 +35,14 @@ impl<'a> Unpacker<'a> {
         limits: &'a Limits,
         on_progress: ProgressFn<'a>,
         stopped: &'a AtomicBool,
-        directory: PathBuf,
+        directories: LayerDirectories,
     ) -> Result<Self> {
         let diffs = &image.config.rootfs.diff_ids;
         // Of a layer that occurs twice, the upper one is sufficient, and overlayfs refuses the same directory twice.
         let last = |index: usize, diff: &Digest| !diffs[index + 1..].contains(diff);
         let layers = image.manifest.layers.iter().zip(diffs).enumerate();
         let layers = layers.filter(|(index, (_, diff))| last(*index, diff)).map(|(_, layer)| layer).collect();
-        fs::create_dir_all(&directory).map_err(|error| store.write_error("write to", &error))?;
+        fs::create_dir_all(&directories.own).map_err(|error| store.write_error("write to", &error))?;
         Ok(Self {
             store,
             image,
@@ -49,14 +50,20 @@ impl<'a> Unpacker<'a> {
             limits,
             progress: on_progress,
             stopped,
-            directory,
+            directories,
             is_incoming: false,
         })
     }
 
-    /// The directory of a layer.
+    /// The directory of a layer: where it is whole, else where it is to be unpacked.
     pub(super) fn layer_path(&self, diff_id: &Digest) -> PathBuf {
-        self.directory.join(diff_id.hex())
+        self.find_complete(diff_id.hex()).unwrap_or_else(|| self.directories.own.join(diff_id.hex()))
+    }
+
+    /// The directory of that name which is whole, in the own store or a shared one.
+    pub(super) fn find_complete(&self, name: &str) -> Option<PathBuf> {
+        let directories = std::iter::once(&self.directories.own).chain(&self.directories.shared);
+        directories.map(|directory| directory.join(name)).find(|path| sync::is_complete(path))
     }
 
     /// The layers that do not exist as a whole.
@@ -64,7 +71,7 @@ impl<'a> Unpacker<'a> {
         self.layers
             .iter()
             .copied()
-            .filter(|(_, diff_id)| !sync::is_complete(&self.layer_path(diff_id)))
+            .filter(|(_, diff_id)| self.find_complete(diff_id.hex()).is_none())
             .collect()
     }
 

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 use super::copy_layers::copy_here;
 use super::limits::Limits;
 use super::unpacker::Unpacker;
+use crate::ownership::LayerDirectories;
 use crate::pack;
 use crate::progress::Progress;
 use crate::store::Store;
@@ -29,7 +30,8 @@ use jobc_sys::syscall::linux::Linux;
 pub(super) fn unpack(of: &Unpacker<'_>, maps: &IdMaps) -> Result<()> {
     let order = WorkerRequest::Unpack {
         store: of.store.root().to_owned(),
-        directory: of.directory.clone(),
+        shared: of.store.shared_roots(),
+        directory: of.directories.own.clone(),
         image: Box::new(of.image.descriptor.clone()),
         platform: of.image.platform(),
         bytes: of.limits.bytes,
@@ -95,8 +97,10 @@ fn enter_namespace(say: &dyn Fn(&WorkerMessage)) -> Result<WorkerRequest> {
 
 fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result<()> {
     match order {
-        WorkerRequest::Unpack { store, directory, image, platform, bytes, entries, is_incoming } => {
-            let store = Store::open(&store)?;
+        WorkerRequest::Unpack { store, shared, directory, image, platform, bytes, entries, is_incoming } => {
+            // What its caller could read of the shared stores is readable here too.
+            let (store, _) = Store::open_above(&store, &shared)?;
+            let directories = LayerDirectories { own: directory, shared: Vec::new() };
             let image = store.image(&image, &platform)?;
             let (limits, stopped) = (Limits { bytes, entries }, AtomicBool::new(false));
             let on_message = |progress| match progress {
@@ -106,7 +110,7 @@ fn handle(order: WorkerRequest, say: &(dyn Fn(&WorkerMessage) + Sync)) -> Result
                 Progress::Note(text) => say(&WorkerMessage::Note(text)),
                 _ => {}
             };
-            let unpacker = Unpacker::new(&store, &image, &limits, &on_message, &stopped, directory)?;
+            let unpacker = Unpacker::new(&store, &image, &limits, &on_message, &stopped, directories)?;
             Unpacker { is_incoming, ..unpacker }.unpack(Owners::Mapped)
         }
         WorkerRequest::Pack { directory, pack } => {

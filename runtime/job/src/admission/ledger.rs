@@ -135,6 +135,10 @@ impl Ledger {
     pub fn standard(places: &JobDirectories) -> Result<Self> {
         let named = std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = named.unwrap_or_else(|| PathBuf::from(DIRECTORY));
+        // Images of containers often lack /run/lock; only root can make it.
+        if let Some(parent) = directory.parent().filter(|parent| !parent.exists()) {
+            let _ = DirBuilder::new().mode(0o755).create(parent);
+        }
         match create_world_writable(&directory) {
             Ok(()) => Ok(Self { directory, note: None }),
             Err(errno) => {

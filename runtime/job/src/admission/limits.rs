@@ -22,7 +22,7 @@ impl Limits {
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let read = |text| Ok(Config::read(text)?.spec);
         let mut specs: Vec<Spec> = configs.into_iter().map(read).collect::<Result<_>>()?;
-        if !uid.is_root() {
+        if jobc_sys::host::needs_user_namespace() {
             for spec in &mut specs {
                 rootless::adapt(spec, uid.as_raw(), gid.as_raw())?;
             }

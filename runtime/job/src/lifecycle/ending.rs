@@ -26,7 +26,7 @@ impl Lifecycle {
         let role = &self.roles[self.tasks[number].role];
         if let Some(min) = role.completion.min_succeeded.filter(|min| role.counts.succeeded >= *min as usize)
         {
-            let explanation = format!("succeeded: `{}` reached min_succeeded {min}", role.name);
+            let explanation = format::succeeded(role, min, &self.tasks[number]);
             self.end_job(time, Verdict::new(JobState::Succeeded, explanation, Some(number)), None);
         }
     }
@@ -36,7 +36,6 @@ impl Lifecycle {
         self.set_state(number, TaskState::Failed);
         let task = &self.tasks[number];
         let role = &self.roles[task.role];
-        let last_task = format::task(task);
         let short = self.progress[number].gang.and_then(|gang| {
             let gang = Some(&mut self.gangs[gang]).filter(|gang| !gang.open)?;
             gang.possible -= 1;
@@ -44,9 +43,9 @@ impl Lifecycle {
         });
         let reached = role.completion.min_failed.filter(|min| role.counts.failed >= *min as usize);
         let explanation = match (reached, short) {
-            (Some(min), _) => format!("failed: `{}` reached min_failed {min} ({last_task})", role.name),
+            (Some(min), _) => format::failed(role, min, task),
             (None, Some(needed)) => {
-                format!("failed: {needed} tasks cannot start together any more ({last_task})")
+                format!("failed: {needed} tasks cannot start together any more ({})", format::task(task))
             }
             (None, None) => return,
         };
@@ -132,6 +131,7 @@ impl Lifecycle {
         if self.alive > 0 {
             self.actions.push(Action::Stopping { why: verdict.explanation.clone() });
         }
+        self.deciding_task = verdict.task;
         self.phase = Phase::Ending(verdict);
         self.clock.resume();
         self.timers.retain(|timer| matches!(timer, Timer::Kill(_)));

@@ -5,8 +5,9 @@ use std::time::Duration;
 use jobc_schema::Seconds;
 use jobc_schema::role::NeedState;
 
-use super::role::Need;
+use super::role::{Need, Role};
 use super::task::Task;
+use crate::exit_text;
 use jobc_container::process::Exit;
 
 /// `90s`, `12h`.
@@ -14,13 +15,37 @@ pub(super) fn duration(duration: Duration) -> String {
     Seconds(duration.as_secs()).to_string()
 }
 
-/// How a task's last attempt ended: `exit 137, memory limit 2 GiB reached`.
+/// How a task's last attempt ended: `out of memory: used 2 GiB of 2 GiB`.
 pub(super) fn attempt_end(task: &Task) -> String {
-    match (task.exit, &task.reason) {
-        (None | Some(Exit::Code(0)), Some(reason)) => reason.clone(),
-        (Some(exit), Some(reason)) => format!("exit {}, {reason}", exit.code()),
-        (Some(exit), None) => format!("exit {}", exit.code()),
-        (None, None) => "it did not run".to_owned(),
+    let signal = task.exit.and_then(exit_text::signal_name);
+    exit_text::describe(task.exit.map(Exit::code), signal.as_deref(), task.reason.as_deref())
+        .unwrap_or_else(|| "it did not run".to_owned())
+}
+
+/// The end of a job by the failures of a role. The usual threshold is not named: the first failure ends the job.
+pub(super) fn failed(role: &Role, min: u32, task: &Task) -> String {
+    let last = self::task(task);
+    match (min, role.elastic_min) {
+        (1, _) => format!("failed: {last}"),
+        (min, Some(least)) if min == role.instances.saturating_sub(least) + 1 => {
+            format!(
+                "failed: fewer than {least} of {} `{}` tasks are left ({last})",
+                role.instances, role.name
+            )
+        }
+        _ => format!("failed: `{}` reached min_failed {min} ({last})", role.name),
+    }
+}
+
+/// The end of a job by the successes of a role.
+pub(super) fn succeeded(role: &Role, min: u32, task: &Task) -> String {
+    match min {
+        _ if role.instances == 1 => format!("succeeded: {} ended well", task.id),
+        min if min == role.instances => format!("succeeded: all {min} `{}` tasks ended well", role.name),
+        min if role.elastic_min == Some(min) => {
+            format!("succeeded: {min} of {} `{}` tasks ended well", role.instances, role.name)
+        }
+        min => format!("succeeded: `{}` reached min_succeeded {min}", role.name),
     }
 }
 

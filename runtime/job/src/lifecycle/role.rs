@@ -22,6 +22,8 @@ pub(super) struct Role {
     /// The roles that need it.
     pub(super) needed_by: Vec<RoleNumber>,
     pub(super) completion: CompletionPlan,
+    /// The fewest instances of its elastic rendezvous, if it is a member of one.
+    pub(super) elastic_min: Option<u32>,
     pub(super) retry: RetryPlan,
     /// The time limit of an attempt.
     pub(super) timeout: Option<Duration>,
@@ -128,6 +130,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
         plan.roles.iter().enumerate().map(|(number, role)| (&*role.name, number)).collect();
     let members: BTreeSet<&str> =
         plan.distributed.iter().flat_map(|d| &d.members).map(|member| &*member.role).collect();
+    let elastic_min = plan.distributed.as_ref().and_then(|d| d.elastic.as_ref()).map(|elastic| elastic.min);
     let mut roles = Vec::with_capacity(plan.roles.len());
     let mut first = 0;
     for planned in &plan.roles {
@@ -147,6 +150,7 @@ pub(super) fn of_plan(plan: &JobPlan) -> Vec<Role> {
             needs: needs.collect(),
             needed_by: Vec::new(),
             completion: planned.completion,
+            elastic_min: elastic_min.filter(|_| members.contains(&*planned.name)),
             retry: planned.retry.clone(),
             timeout: planned.timeout_seconds.map(Duration::from_secs),
             grace: Duration::from_secs(planned.grace_period_seconds),

@@ -51,6 +51,15 @@ pub(super) struct TaskProgress {
     pub(super) launches: bool,
 }
 
+/// Why an attempt is ended before its program has ended by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndRequest<'a> {
+    /// It has failed already: it took too long, or was not ready in time; why, as text.
+    Failure(&'a str),
+    /// It is stopped, and has not failed.
+    Stop,
+}
+
 /// Why a task is being ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum EndReason {

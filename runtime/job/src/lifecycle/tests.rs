@@ -20,7 +20,7 @@ use jobc_container::process::Exit;
 
 /// A plan from its roles: what is not written is as the compiler would have it.
 ///
-/// A need is `{role: state}` or `{role: [state, min]}`; `completion`, `retry`, `ready` and `launch` are the plan's own,
+/// `elastic` is the fewest instances of the rendezvous of `members`. A need is `{role: state}` or `{role: [state, min]}`; `completion`, `retry`, `ready` and `launch` are the plan's own,
 /// without what has a default.
 pub(super) fn plan(written: &Value) -> JobPlan {
     let mut roles = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn plan(written: &Value) -> JobPlan {
     });
     for (key, value) in written.as_object().expect("a job").iter().filter(|(key, _)| *key != "roles") {
         job[key] = match key.as_str() {
-            "members" => continue,
+            "members" | "elastic" => continue,
             _ => value.clone(),
         };
     }
@@ -72,6 +72,10 @@ pub(super) fn plan(written: &Value) -> JobPlan {
             members.iter().map(|role| json!({"role": role, "part": "worker", "processes": 1})).collect();
         job["distributed"] =
             json!({"framework": "mpi", "members": members, "instances": 1, "world_size": 1, "port": 1});
+    }
+    if let Some(min) = written.get("elastic") {
+        job["distributed"]["elastic"] =
+            json!({"min": min, "max": 9, "max_restarts": 0, "backend": "c10d", "id": "demo"});
     }
     serde_json::from_value(job).expect("a plan")
 }

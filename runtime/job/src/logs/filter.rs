@@ -1,6 +1,6 @@
 //! Which lines of logs are read.
 
-use super::line::format_time;
+use super::line::{Stream, format_time};
 use crate::time::Time;
 
 /// Which lines are wanted.
@@ -12,6 +12,8 @@ pub struct LineFilter {
     pub(super) since: Option<String>,
     /// Those of an attempt.
     pub(super) attempt: Option<u32>,
+    /// Those of a stream.
+    pub(super) stream: Option<Stream>,
 }
 
 impl LineFilter {
@@ -31,5 +33,11 @@ impl LineFilter {
     #[must_use]
     pub fn attempt(self, attempt: Option<u32>) -> Self {
         Self { attempt, ..self }
+    }
+
+    /// Those of a stream.
+    #[must_use]
+    pub fn stream(self, stream: Option<Stream>) -> Self {
+        Self { stream, ..self }
     }
 }

@@ -196,10 +196,11 @@ impl LogSource {
 }
 
 impl LineFilter {
-    /// Whether a line is wanted, by its time and its attempt. Remarks of the supervisor's belong to every attempt.
+    /// Whether a line is wanted, by its time, its attempt and its stream. Remarks of the supervisor's belong to every attempt.
     fn matches(&self, line: &Line<'_>) -> bool {
         self.since.as_deref().is_none_or(|since| line.time >= since)
             && self.attempt.is_none_or(|attempt| line.attempt == attempt || line.stream == Stream::Jobc)
+            && self.stream.is_none_or(|stream| line.stream == stream)
     }
 }
 

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use super::gpu::GpuUse;
+use super::processes;
 use super::sample::Sample;
 use crate::directory::Directory;
-use crate::record::Record;
+use crate::record::{Record, TaskRecord};
 use crate::time::Time;
 use jobc_container::cgroup::Cgroup;
 use jobc_container::state::Id;
@@ -42,20 +43,23 @@ impl LiveUsage {
             if !self.groups.contains_key(&task.task) {
                 let container = task.container.as_deref().and_then(|name| Id::new(name).ok());
                 // A container that is being created or removed is sampled the next time.
-                let saved = container.and_then(|id| store.read(&id).ok()?.cgroup);
-                let Some(saved) = saved else { continue };
-                self.groups.insert(task.task.clone(), (task.attempt, Cgroup::open(saved)));
+                let Some(state) = container.and_then(|id| store.read(&id).ok()) else { continue };
+                let group = Cgroup::open(state.cgroup.unwrap_or_default());
+                self.groups.insert(task.task.clone(), (task.attempt, group));
             }
             let Some((attempt, group)) = self.groups.get(&task.task) else { continue };
+            let usage = group.usage();
             samples.push(Sample {
                 time: Time::now(),
                 task: task.task.clone(),
                 attempt: *attempt,
-                usage: group.usage(),
+                from_processes: processes::is_needed(&usage),
+                usage,
                 gpu: gpus.remove(&task.task).unwrap_or_default(),
                 last: false,
             });
         }
+        fill_from_processes(record, &mut samples);
         samples
     }
 
@@ -73,5 +77,27 @@ impl LiveUsage {
         let samples =
             text.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice::<Sample>(line).ok());
         samples.map(|sample| (sample.task, sample.gpu)).collect()
+    }
+}
+
+/// Completes samples of tasks whose cgroups do not count all.
+fn fill_from_processes(record: &Record, samples: &mut [Sample]) {
+    if !samples.iter().any(|sample| sample.from_processes) {
+        return;
+    }
+    let known: BTreeMap<&TaskId, &TaskRecord> = record.tasks.iter().map(|task| (&task.task, task)).collect();
+    let process = |sample: &Sample| {
+        let process = known.get(&sample.task)?.process.filter(|_| sample.from_processes)?;
+        process.is_alive().then_some(process.pid)
+    };
+    let asked: Vec<(usize, u32)> =
+        samples.iter().enumerate().filter_map(|(place, sample)| Some((place, process(sample)?))).collect();
+    let pids: Vec<u32> = asked.iter().map(|(_, pid)| *pid).collect();
+    let read = processes::read(&pids);
+    for (place, pid) in asked {
+        if let Some(task) = read.get(&pid) {
+            processes::fill(&mut samples[place].usage, task.usage);
+            samples[place].time = Time::now();
+        }
     }
 }

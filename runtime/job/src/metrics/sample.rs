@@ -24,6 +24,10 @@ pub struct Sample {
     /// The GPUs that its processes used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpu: Vec<GpuUse>,
+    /// Whether no cgroup counts all of it: then CPU time, memory, disks and processes are sums over the processes, from
+    /// /proc.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_processes: bool,
     /// Whether it is the attempt's last.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub last: bool,

@@ -131,7 +131,15 @@ mod tests {
     fn sample(second: u64, task: &str, last: bool) -> Sample {
         let usage = Usage { cpu_usec: Some(second), ..Usage::default() };
         let time = Time::from_millis(second * 1000);
-        Sample { time, task: TaskId::new(task, 0), attempt: 1, usage, gpu: vec![], last }
+        Sample {
+            time,
+            task: TaskId::new(task, 0),
+            attempt: 1,
+            usage,
+            gpu: vec![],
+            from_processes: false,
+            last,
+        }
     }
 
     fn seconds(path: &Path, task: &str) -> Vec<u64> {

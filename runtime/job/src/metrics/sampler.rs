@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::gpu::GpuMonitor;
+use super::processes::{self, TaskProcesses};
 use super::sample::Sample;
 use super::sample_file::SampleFile;
 use crate::directory::Directory;
@@ -14,15 +15,23 @@ use crate::time::Time;
 use jobc_container::cgroup::{Cgroup, CgroupRecord, Meter};
 use jobc_gpu::Host;
 use jobc_sys::id::TaskId;
+use jobc_sys::syscall::ended::EndedUsage;
 
 /// How often tasks are sampled if it costs little.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
+
+/// When the first sample is taken after a task has begun: the tasks of a gang begin within such a time, and starting
+/// them comes first.
+const FIRST_SAMPLE_DELAY: Duration = Duration::from_millis(200);
 
 /// The minimum sampling rate.
 const MAX_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The maximum share of the time for sampling.
 const COST_DIVISOR: u32 = 1000;
+
+/// The same where all processes of the host are read for it.
+const PROCESSES_COST_DIVISOR: u32 = 200;
 
 /// A sample that equals the one before it is written after so long all the same.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(30);
@@ -44,11 +53,29 @@ struct SampledTask {
     task: TaskId,
     attempt: u32,
     group: Cgroup,
-    /// Its open files, if their number allows it: opening them again costs six times as much.
-    meter: Option<Meter>,
+    /// The number of its first process.
+    process: u32,
+    /// Whether its cgroup does not count all, so that its processes are asked; known from the first sample on.
+    by_processes: bool,
+    /// The most memory that its processes had at a sample, for what the kernel counts no peak of.
+    peak: u64,
+    /// Its open files, from the first sample on and if their number allows it: opening them again costs six times as
+    /// much.
+    meter: MeterState,
     written: Option<Sample>,
     /// A later sample that equals the written one but for its time.
     unchanged: Option<Sample>,
+}
+
+/// Whether a task's files are kept open.
+#[derive(Debug)]
+enum MeterState {
+    /// It was not sampled yet.
+    Unopened,
+    /// They are open.
+    Open(Meter),
+    /// Too many files are open: each sample opens them.
+    OpenedForEachSample,
 }
 
 impl Sampler {
@@ -64,20 +91,35 @@ impl Sampler {
         }
     }
 
-    /// An attempt has begun, in these groups.
-    pub fn add_attempt(&mut self, task: &TaskId, attempt: u32, groups: &CgroupRecord) {
-        let group = Cgroup::open(groups.clone());
-        let open: usize = self.tasks.iter().flat_map(|task| &task.meter).map(Meter::files).sum();
-        let meter = Some(group.meter()).filter(|meter| open + meter.files() <= self.max_open_files);
-        let task = task.clone();
-        self.tasks.push(SampledTask { task, attempt, group, meter, written: None, unchanged: None });
+    /// An attempt has begun, in these groups and with this first process.
+    pub fn add_attempt(&mut self, task: &TaskId, attempt: u32, groups: &CgroupRecord, process: u32) {
+        if self.tasks.is_empty() {
+            self.next = Instant::now() + FIRST_SAMPLE_DELAY;
+        }
+        self.tasks.push(SampledTask {
+            task: task.clone(),
+            attempt,
+            group: Cgroup::open(groups.clone()),
+            process,
+            by_processes: false,
+            peak: 0,
+            meter: MeterState::Unopened,
+            written: None,
+            unchanged: None,
+        });
     }
 
     /// An attempt has ended and its groups are about to be removed: what it used in all, which is written as well.
-    pub fn remove_attempt(&mut self, task: &TaskId) -> Option<Sample> {
+    /// `ended` is what its processes used, which counts where no cgroup does.
+    pub fn remove_attempt(&mut self, task: &TaskId, ended: Option<EndedUsage>) -> Option<Sample> {
         let at = self.tasks.iter().position(|watched| watched.task == *task)?;
-        let watched = self.tasks.swap_remove(at);
-        let sample = Sample { last: true, ..watched.sample(Time::now(), None) };
+        let mut watched = self.tasks.swap_remove(at);
+        watched.open_meter(0);
+        let mut sample = Sample { last: true, ..watched.sample(Time::now(), None, None) };
+        if let Some(ended) = ended.filter(|_| watched.by_processes) {
+            let last = watched.unchanged.as_ref().or(watched.written.as_ref()).map(|last| &last.usage);
+            processes::fill(&mut sample.usage, processes::at_end(ended, last));
+        }
         let samples: Vec<Sample> = watched.unchanged.into_iter().chain([sample.clone()]).collect();
         // A sample that cannot be written is in the end event.
         let _ = self.sample_file.push(&samples);
@@ -100,27 +142,63 @@ impl Sampler {
             gpus.poll(now);
         }
         let time = Time::now();
+        let mut open: usize = self.tasks.iter().map(SampledTask::open_files).sum();
+        for watched in &mut self.tasks {
+            open += watched.open_meter(self.max_open_files.saturating_sub(open));
+        }
+        let asked: Vec<u32> =
+            self.tasks.iter().filter(|task| task.by_processes).map(|task| task.process).collect();
+        let by_processes = processes::read(&asked);
         let mut samples = vec![];
         for watched in &mut self.tasks {
-            let sample = watched.sample(time, self.gpus.as_ref());
+            let processes = by_processes.get(&watched.process);
+            let mut sample = watched.sample(time, self.gpus.as_ref(), processes);
+            if let Some(processes) = processes {
+                processes::fill(&mut sample.usage, processes.usage);
+                watched.peak = watched.peak.max(processes.usage.memory.unwrap_or(0));
+                sample.usage.memory_peak = sample.usage.memory_peak.map(|peak| peak.max(watched.peak));
+            }
             watched.record(sample, &mut samples);
         }
         let result = self.sample_file.push(&samples);
         let cost = processor_time().saturating_sub(began);
-        self.next = now + (cost * COST_DIVISOR).clamp(MIN_INTERVAL, MAX_INTERVAL);
+        let divisor = if asked.is_empty() { COST_DIVISOR } else { PROCESSES_COST_DIVISOR };
+        self.next = now + (cost * divisor).clamp(MIN_INTERVAL, MAX_INTERVAL);
         result
     }
 }
 
 impl SampledTask {
-    fn sample(&self, time: Time, gpus: Option<&GpuMonitor>) -> Sample {
-        let usage = self.meter.as_ref().map_or_else(|| self.group.usage(), Meter::read);
-        let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| {
-            let processes = self.group.processes().unwrap_or_default();
-            gpus.used_by(&processes)
+    /// How many files are open for it.
+    fn open_files(&self) -> usize {
+        if let MeterState::Open(meter) = &self.meter { meter.files() } else { 0 }
+    }
+
+    /// Opens its files at its first sample, where at most `free` more may be open; returns how many are.
+    fn open_meter(&mut self, free: usize) -> usize {
+        if !matches!(self.meter, MeterState::Unopened) {
+            return 0;
+        }
+        let meter = self.group.meter();
+        self.by_processes = processes::is_needed(&meter.read());
+        let files = meter.files();
+        if files > free {
+            self.meter = MeterState::OpenedForEachSample;
+            return 0;
+        }
+        self.meter = MeterState::Open(meter);
+        files
+    }
+
+    fn sample(&self, time: Time, gpus: Option<&GpuMonitor>, processes: Option<&TaskProcesses>) -> Sample {
+        let usage = if let MeterState::Open(meter) = &self.meter { meter.read() } else { self.group.usage() };
+        let gpu = gpus.filter(|gpus| gpus.in_use()).map(|gpus| match processes {
+            Some(processes) => gpus.used_by(&processes.pids),
+            None => gpus.used_by(&self.group.processes().unwrap_or_default()),
         });
         let (task, attempt) = (self.task.clone(), self.attempt);
-        Sample { time, task, attempt, usage, gpu: gpu.unwrap_or_default(), last: false }
+        let (gpu, from_processes) = (gpu.unwrap_or_default(), self.by_processes);
+        Sample { time, task, attempt, usage, gpu, from_processes, last: false }
     }
 
     /// Takes a sample in: what has changed is written, with the last sample before the change.
@@ -154,13 +232,23 @@ mod tests {
     fn watched() -> SampledTask {
         let group = Cgroup::open(CgroupRecord::default());
         let task = TaskId::new("a", 0);
-        SampledTask { task, attempt: 1, group, meter: None, written: None, unchanged: None }
+        SampledTask {
+            task,
+            attempt: 1,
+            group,
+            process: 0,
+            by_processes: false,
+            peak: 0,
+            meter: MeterState::Unopened,
+            written: None,
+            unchanged: None,
+        }
     }
 
     fn sample(second: u64, cpu: u64) -> Sample {
         let usage = Usage { cpu_usec: Some(cpu), ..Usage::default() };
         let (time, task) = (Time::from_millis(second * 1000), TaskId::new("a", 0));
-        Sample { time, task, attempt: 1, usage, gpu: vec![], last: false }
+        Sample { time, task, attempt: 1, usage, gpu: vec![], from_processes: false, last: false }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+use rustix::io::Errno;
+
 use super::address::Subnet;
 use super::error::{errno, no_such_task};
 use super::namespace;
@@ -20,7 +22,7 @@ const TASK: u32 = 2;
 /// Far from the numbers that the kernel assigns meanwhile, which are consecutive.
 const FIRST_PORT: u32 = 1000;
 
-// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h.
+// linux/rtnetlink.h, linux/if_link.h, linux/if_addr.h, linux/veth.h, linux/ip.h.
 const RTM_NEWLINK: u16 = 16;
 const RTM_DELLINK: u16 = 17;
 const RTM_NEWADDR: u16 = 20;
@@ -29,6 +31,9 @@ const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_INET_CONF: u16 = 1;
+const IPV4_DEVCONF_FORWARDING: u16 = 1;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
@@ -39,6 +44,8 @@ const IFA_BROADCAST: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
 const IFF_UP: u32 = 1;
 const AF_INET: u8 = 2;
+
+const BRIDGE_NAME: &CStr = c"job0";
 
 /// Fixed, since a bridge takes the lowest of its ports' addresses otherwise, and changes it as they come and go.
 const BRIDGE_MAC: [u8; 6] = [0x02, b'j', b'o', b'b', b'c', 0x01];
@@ -51,7 +58,7 @@ pub(super) fn create_bridge(range: Subnet) -> Result<OwnedFd> {
     let made = namespace::unshare()?;
     let mut batch = Batch::default();
     batch.request("create a bridge", RTM_NEWLINK, NEW, &link(BRIDGE), |attributes| {
-        attributes.text(IFLA_IFNAME, c"job0").bytes(IFLA_ADDRESS, &BRIDGE_MAC);
+        attributes.text(IFLA_IFNAME, BRIDGE_NAME).bytes(IFLA_ADDRESS, &BRIDGE_MAC);
         attributes.nested(IFLA_LINKINFO, |info| {
             info.text(IFLA_INFO_KIND, c"bridge");
         });
@@ -60,9 +67,31 @@ pub(super) fn create_bridge(range: Subnet) -> Result<OwnedFd> {
     address(&mut batch, BRIDGE, range.bridge(), range);
     Netlink::route()?.send(&batch)?;
     // Without an uplink, a task gets an answer that there is no route, instead of none.
-    std::fs::write(IP_FORWARD_PATH, "1")
-        .map_err(|error| Error::system(format!("write `{IP_FORWARD_PATH}`"), errno(&error)))?;
+    match std::fs::write(IP_FORWARD_PATH, "1") {
+        Ok(()) => {}
+        // A container around this process shows its /proc/sys read-only.
+        Err(error) if matches!(errno(&error), Errno::ROFS | Errno::ACCESS | Errno::PERM) => {
+            forward_from(BRIDGE_NAME)?;
+        }
+        Err(error) => return Err(Error::system(format!("write `{IP_FORWARD_PATH}`"), errno(&error))),
+    }
     Ok(made)
+}
+
+/// Passes packets on that come in by one interface of this thread's network namespace.
+pub(super) fn forward_from(interface: &CStr) -> Result<()> {
+    let mut batch = Batch::default();
+    let what = format!("pass packets on that come from `{}`", interface.to_string_lossy());
+    batch.request(what, RTM_NEWLINK, 0, &[0; 16], |attributes| {
+        attributes.text(IFLA_IFNAME, interface).nested(IFLA_AF_SPEC, |families| {
+            families.nested(AF_INET.into(), |inet| {
+                inet.nested(IFLA_INET_CONF, |settings| {
+                    settings.number(IPV4_DEVCONF_FORWARDING, 1);
+                });
+            });
+        });
+    });
+    Netlink::route()?.send(&batch)
 }
 
 /// Creates the namespaces of tasks; with a range each is connected to the bridge and has an address.

@@ -9,7 +9,7 @@
 
 mod watch;
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fmt::Write as _;
 use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -26,7 +26,7 @@ use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use super::address::Subnet;
 use super::error::errno;
 use super::program::helper_command;
-use super::{namespace, nat};
+use super::{bridge, namespace, nat};
 use jobc_container::namespaces::Namespace;
 use jobc_sys::error::{Error, Result, describe};
 use jobc_sys::syscall::Kernel as _;
@@ -202,6 +202,7 @@ impl Tool {
         let began = Instant::now();
         let ended = loop {
             if is_connected(bridge) {
+                forward_answers(bridge).map_err(|error| error.to_string())?;
                 return Ok(keeper);
             }
             if keeper.process.try_wait().is_ok_and(|status| status.is_some()) {
@@ -265,6 +266,15 @@ fn is_connected(bridge: &OwnedFd) -> bool {
                 let mut rows = table.lines().map(|row| row.split_whitespace().take(2).collect::<Vec<_>>());
                 rows.any(|row| row == [INTERFACE, "00000000"])
             })
+    })
+}
+
+/// Passes answers on that come in by the uplink, where the namespace does not do so for all of its interfaces.
+fn forward_answers(bridge: &OwnedFd) -> Result<()> {
+    namespace::in_new_thread(|| {
+        namespace::enter(bridge)?;
+        let name = CString::new(INTERFACE).unwrap_or_default();
+        bridge::forward_from(&name)
     })
 }
 

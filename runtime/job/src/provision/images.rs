@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::large_data::large_data_directory;
 use crate::allocate::image::Image;
 use crate::directory::Directory;
-use crate::submission::Submission;
+use crate::submission::{Images, Submission};
 use jobc_image::progress::ignore_progress;
 use jobc_image::store::ContentPin;
 use jobc_image::{Platform, Store, unpack};
@@ -21,7 +21,13 @@ use jobc_sys::id::TaskId;
 pub fn pin_images(submission: &Submission) -> Result<Option<ContentPin>> {
     let Some(images) = &submission.images else { return Ok(None) };
     let digests: Vec<_> = images.roles.values().map(|image| image.digest.clone()).collect();
-    Store::open(&images.store)?.pin(&digests).map(Some)
+    open(images)?.pin(&digests).map(Some)
+}
+
+/// The store of a job above its shared stores. One of these that has gone since the submission is passed over: where the
+/// job needs something of it, the error is about that.
+fn open(images: &Images) -> Result<Store> {
+    Store::open_above(&images.store, &images.shared).map(|(store, _)| store)
 }
 
 /// Whether tasks get copies of the layers of their images.
@@ -45,7 +51,7 @@ pub(super) fn root(
     else {
         return Ok(None);
     };
-    let store = Store::open(&images.store)?;
+    let store = open(images)?;
     let image = store.image(image, &Platform::here())?;
     // Whoever submitted the job has unpacked them already, and showed how far it was.
     let layers = unpack::layers(&store, &image, &ignore_progress, stopped)?;

@@ -87,7 +87,7 @@ pub fn prepare_task(provided: &ProvisionedJob, task: &TaskId, container: &Path) 
     resolve_paths(spec, &dir, &root, &format!("/jobc/{}/{task}", provided.directory.id));
     spec.mounts_mut().get_or_insert_default().extend(mounts);
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    if !uid.is_root() {
+    if jobc_sys::host::needs_user_namespace() {
         notes.extend(rootless::adapt(spec, uid.as_raw(), gid.as_raw())?);
     } else if jobc_sys::host::in_user_namespace() {
         notes.extend(rootless::adapt_in_user_namespace(spec));
@@ -112,6 +112,7 @@ fn resolve_paths(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
     let mut of_spec = spec.root().clone().unwrap_or_default();
     of_spec.set_path(root.path());
     spec.set_root(Some(of_spec));
+    spec.mounts_mut().get_or_insert_default().retain(|mount| !is_absent_file_of_host(mount));
     for mount in spec.mounts_mut().iter_mut().flatten() {
         if let Some(source) = mount.source().as_ref().filter(|_| is_bind(mount)) {
             let source = absolute(dir, source);
@@ -122,6 +123,15 @@ fn resolve_paths(spec: &mut Spec, dir: &Path, root: &Root, group: &str) {
         // Two runs of a job can run at once, and each has its own cgroups.
         linux.set_cgroups_path(Some(PathBuf::from(group)));
     }
+}
+
+/// Whether a mount shows one of the host's files about its network where the host has none: as in a container without a
+/// network.
+fn is_absent_file_of_host(mount: &Mount) -> bool {
+    let path = mount.destination();
+    ["/etc/hosts", "/etc/resolv.conf"].into_iter().any(|file| path == Path::new(file))
+        && mount.source().as_deref() == Some(path)
+        && !path.exists()
 }
 
 /// A source from the bundle's directory, which has no link in its path, so that leading `..` can be taken by name.

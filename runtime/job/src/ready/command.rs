@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use jobc_container::cgroup::SubGroups;
 use jobc_container::container;
 use jobc_container::exec::{self, ExecRequest, ProcessOverrides};
 use jobc_container::options::Options;
@@ -22,7 +23,7 @@ use jobc_sys::signals::Signal;
 pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Result<Option<Exit>> {
     let until = Instant::now() + within;
     let changes = ProcessOverrides { arguments: arguments.to_vec(), ..ProcessOverrides::default() };
-    let process = changes.apply(&container::config(&store.directory(id))?)?;
+    let (process, _) = changes.apply(&container::config(&store.directory(id))?)?;
     let streams = Some([null()?, null()?, null()?]);
     let request = ExecRequest {
         process,
@@ -31,6 +32,7 @@ pub fn run(store: &Store, id: &Id, arguments: &[String], within: Duration) -> Re
         pid_file: None,
         detached: false,
         ignore_paused: false,
+        sub_groups: SubGroups::default(),
     };
     let (process, _) = exec::exec(store, id, request)?;
     loop {

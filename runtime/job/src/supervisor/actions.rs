@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::attempt::{Attempt, code_of};
 use super::message::{FileNumber, PendingContainer, PreparationEvent, PreparedHost};
@@ -10,7 +10,8 @@ use super::spawner::SpawnerRequest;
 use super::{Supervisor, with_help};
 use crate::control::Request;
 use crate::event::Kind as EventKind;
-use crate::lifecycle::{Action, Input, TaskNumber};
+use crate::exit_text;
+use crate::lifecycle::{Action, EndRequest, Input, TaskNumber};
 use crate::record::JobState;
 use crate::time::Time;
 use jobc_container::process::Exit;
@@ -21,6 +22,11 @@ use jobc_sys::signals::Signal;
 impl Supervisor {
     /// Sends an event to the lifecycle, and carries out the actions, until there are none left.
     pub(super) fn step(&mut self, input: Input) {
+        self.step_with_end(input, None);
+    }
+
+    /// The same for the end of an attempt, whose event also has whether it ends the job.
+    fn step_with_end(&mut self, input: Input, mut end: Option<(TaskNumber, Value)>) {
         match input {
             Input::Paused => self.prober.pause(),
             Input::Resumed => self.prober.resume(),
@@ -28,7 +34,14 @@ impl Supervisor {
         }
         let mut inputs = std::collections::VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            let decided_before = self.lifecycle.deciding_task();
             let actions = self.lifecycle.step(self.now(), input);
+            if let Some((task, mut detail)) = end.take() {
+                if decided_before.is_none() && self.lifecycle.deciding_task() == Some(task) {
+                    detail["ends_job"] = json!(true);
+                }
+                self.journal.task_event(task, EventKind::Ended, detail);
+            }
             // All of a gang are let go before the first is waited for.
             for action in &actions {
                 if let Action::Start(task) = action
@@ -71,7 +84,11 @@ impl Supervisor {
                 None
             }
             Action::Stopping { why } => {
-                self.journal.job_event(EventKind::Stopping, json!({ "why": why }));
+                let mut detail = json!({ "why": why });
+                if let Some(task) = self.lifecycle.deciding_task() {
+                    detail["task"] = json!(self.lifecycle.tasks()[task].id);
+                }
+                self.journal.job_event(EventKind::Stopping, detail);
                 // A frozen process does not handle signals.
                 for attempt in self.attempts.values().filter(|_| self.lifecycle.state() == JobState::Stopping)
                 {
@@ -122,7 +139,7 @@ impl Supervisor {
         for text in &held.notes {
             self.journal.note(text.clone());
         }
-        let mounts = held.mounts;
+        let (mounts, unenforced) = (held.mounts, held.unenforced.clone());
         let taken = match Attempt::new(task, attempt, held, &self.poll) {
             Ok(taken) => taken,
             Err(error) => return self.not_started(task, &error),
@@ -136,6 +153,7 @@ impl Supervisor {
         known.container = Some(name.clone());
         known.process = Process::of_child(pid);
         known.gpus = gpus;
+        known.unenforced = unenforced;
         self.journal.task_event(task, EventKind::Created, json!({ "container": name, "pid": pid }));
         self.journal.task_event(task, EventKind::Mounted, json!({ "mounts": mounts }));
         self.step(Input::Created(task));
@@ -148,7 +166,7 @@ impl Supervisor {
             Ok(()) => {
                 let (pid, number) = (attempt.pid(), attempt.number);
                 let id = &self.lifecycle.tasks()[task].id;
-                self.sampler.add_attempt(id, number, attempt.cgroup().record());
+                self.sampler.add_attempt(id, number, attempt.cgroup().record(), pid);
                 let now = Time::now();
                 self.journal.task_mut(task).started = Some(now);
                 self.journal.record_mut().started.get_or_insert(now);
@@ -176,8 +194,8 @@ impl Supervisor {
         known.ended = Some(Time::now());
         known.exit_code = Some(code);
         known.reason = Some(why.clone());
-        self.journal.task_event(task, EventKind::Ended, json!({ "exit_code": code, "explanation": why }));
-        self.step(Input::NotStarted { task, code, why });
+        let detail = json!({ "exit_code": code, "explanation": why });
+        self.step_with_end(Input::NotStarted { task, code, why }, Some((task, detail)));
     }
 
     /// A task's first process has ended.
@@ -188,7 +206,8 @@ impl Supervisor {
         let role = self.lifecycle.tasks()[task].role;
         let limit = self.context.plan.roles[role].resources.memory_bytes;
         let groups = attempt.cgroup();
-        if let Some(sample) = self.sampler.remove_attempt(&self.lifecycle.tasks()[task].id) {
+        let id = &self.lifecycle.tasks()[task].id;
+        if let Some(sample) = self.sampler.remove_attempt(id, attempt.ended_usage()) {
             self.journal.task_event(task, EventKind::Sampled, json!(sample));
         }
         match attempt.reap(&self.poll) {
@@ -225,14 +244,26 @@ impl Supervisor {
     }
 
     fn ended(&mut self, task: TaskNumber, exit: Exit, note: Option<String>) {
+        let signal = exit_text::signal_name(exit);
         let known = self.journal.task_mut(task);
         known.ended = Some(Time::now());
         known.process = None;
         known.exit_code = Some(exit.code());
+        known.signal.clone_from(&signal);
         known.reason.clone_from(&note);
-        let detail = json!({ "exit_code": exit.code(), "explanation": note });
-        self.journal.task_event(task, EventKind::Ended, detail);
-        self.step(Input::Ended { task, exit, note });
+        let mut detail = json!({ "exit_code": exit.code(), "explanation": note });
+        if let Some(signal) = signal {
+            detail["signal"] = json!(signal);
+        }
+        match self.lifecycle.end_request(task) {
+            Some(EndRequest::Failure(why)) => {
+                let reasons = std::iter::once(why).chain(note.as_deref());
+                detail["explanation"] = json!(reasons.collect::<Vec<_>>().join(", "));
+            }
+            Some(EndRequest::Stop) => detail["stopped"] = json!(true),
+            None => {}
+        }
+        self.step_with_end(Input::Ended { task, exit, note }, Some((task, detail)));
     }
 
     /// Does what a command asks.

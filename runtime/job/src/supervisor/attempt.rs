@@ -1,6 +1,6 @@
 //! An attempt of a task while it runs: its container, its first process, what it writes.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use jobc_schema::Bytes;
 use rustix::io::Errno;
@@ -15,6 +15,7 @@ use jobc_container::process::{Exit, Process};
 use jobc_sys::error::{Error, Kind, Result, describe_io};
 use jobc_sys::pid_namespace;
 use jobc_sys::signals::{Disposition, Signal};
+use jobc_sys::syscall::ended::{self, EndedUsage};
 
 /// Whether there is more to read of a stream now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +147,11 @@ impl Attempt {
         ReadState::MayHaveMore
     }
 
+    /// What its processes used, once its first process has ended.
+    pub(super) fn ended_usage(&self) -> Option<EndedUsage> {
+        ended::usage(self.process.pidfd.as_fd()).ok().flatten()
+    }
+
     /// Takes the end of its first process in; with it ended everything else in its pid namespace.
     pub(super) fn reap(self, poll: &Poll) -> Result<(Exit, Box<Container>)> {
         poll.remove(&self.process.pidfd);
@@ -167,11 +173,16 @@ impl Attempt {
 
 /// The host's information on the end of a container that had these cgroups, if there is any.
 pub(super) fn exit_note(groups: &Cgroup, exit: Exit, memory_limit: Option<u64>) -> Option<String> {
+    let usage = groups.usage();
     // A program may exit itself after the kernel has killed another one of the container.
-    let killed = exit != Exit::Code(0) && groups.usage().oom_kills.is_some_and(|kills| kills > 0);
-    killed.then(|| match memory_limit {
-        Some(limit) => format!("memory limit {} reached", Bytes(limit).amount()),
-        None => "the host ran out of memory".to_owned(),
+    let killed = exit != Exit::Code(0) && usage.oom_kills.is_some_and(|kills| kills > 0);
+    let used = usage.memory_peak.map(|bytes| Bytes(bytes).amount());
+    let limit = memory_limit.map(|bytes| Bytes(bytes).amount());
+    killed.then(|| match (used, limit) {
+        (Some(used), Some(limit)) => format!("out of memory: used {used} of {limit}"),
+        (None, Some(limit)) => format!("out of memory: the limit is {limit}"),
+        (Some(used), None) => format!("out of memory: the host had none left, used {used}"),
+        (None, None) => "out of memory: the host had none left".to_owned(),
     })
 }
 

@@ -11,6 +11,7 @@ use crate::lifecycle::Lifecycle;
 use crate::record::{JobState, Record, RoleCombination, TaskRecord, TaskState};
 use crate::submission::Submission;
 use crate::time::Time;
+use jobc_container::cgroup::UnenforcedLimit;
 use jobc_container::state::process::Process;
 use jobc_sys::id::TaskId;
 
@@ -31,10 +32,12 @@ pub(super) fn first_record(
         ports: ports(plan, &task.id, task.role),
         gpus: Vec::new(),
         limits: limits(plan, task.role),
+        unenforced: Vec::new(),
         started: None,
         ready: None,
         ended: None,
         exit_code: None,
+        signal: None,
         reason: None,
         earlier: Vec::new(),
     });
@@ -114,6 +117,22 @@ fn limits(plan: &JobPlan, role: usize) -> BTreeMap<String, u64> {
         ("pids", resources.pids.map(u64::from)),
     ];
     all.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit?))).collect()
+}
+
+/// The [`TaskRecord::limits`] that nothing enforces, by the fields of config.json that ask for them.
+pub(super) fn unenforced(all: &[UnenforcedLimit]) -> Vec<String> {
+    let name = |limit: &UnenforcedLimit| {
+        Some(match limit.place.strip_prefix("/linux/resources/")? {
+            "cpu/quota" | "cpu/period" => "cpu_millis",
+            "memory/limit" => "memory_bytes",
+            "pids/limit" => "pids",
+            _ => return None,
+        })
+    };
+    let mut names: Vec<String> = all.iter().filter_map(name).map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
 }
 
 /// The directories of the job's outputs, by name.

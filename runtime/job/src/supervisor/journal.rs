@@ -11,13 +11,13 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use crate::clean::RESERVE_FILE;
-use crate::directory::Directory;
+use crate::directory::{Directory, storage_error};
 use crate::event::{Event, EventLog, Kind};
 use crate::lifecycle::{Lifecycle, TaskNumber};
 use crate::record::{Attempt, Record, TaskRecord};
 use crate::time::Time;
 use crate::user_metrics::MetricValue;
-use jobc_sys::error::{Error, Result, file_error};
+use jobc_sys::error::Result;
 use jobc_sys::id::TaskId;
 use jobc_sys::write_atomic::Durability;
 
@@ -132,6 +132,7 @@ impl Journal {
                 started: known.started.take(),
                 ended: known.ended.take(),
                 exit_code: known.exit_code.take(),
+                signal: known.signal.take(),
                 reason: known.reason.take(),
             });
         }
@@ -193,12 +194,10 @@ pub(super) fn log_line(text: &str) {
 fn reserve(directory: &Directory, size: u64) -> Result<()> {
     let path = directory.record.join(RESERVE_FILE);
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&path);
-    let file = file.map_err(|error| file_error("make", &path, &error))?;
+    let file = file.map_err(|error| storage_error("create", &path, &error))?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size) {
         // A file system that cannot promise room keeps none.
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
-        Err(errno) => {
-            Err(Error::system(format!("reserve space for the job record in `{}`", path.display()), errno))
-        }
+        Err(errno) => Err(storage_error("reserve space for the job record in", &path, &errno.into())),
     }
 }

@@ -87,6 +87,8 @@ pub(super) struct PendingContainer {
     pub(super) output: Option<[OwnedFd; 2]>,
     /// Notes for the user.
     pub(super) notes: Vec<String>,
+    /// Which of the task's limits nothing enforces.
+    pub(super) unenforced: Vec<String>,
     /// What is mounted, for the event.
     pub(super) mounts: usize,
 }

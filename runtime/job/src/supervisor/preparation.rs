@@ -19,6 +19,7 @@ use crate::directory::JobDirectories;
 use crate::event::Kind as EventKind;
 use crate::lifecycle::Lifecycle;
 use crate::network::{Network, NetworkEvent};
+use crate::origin::Origin;
 use crate::provision::{self, Progress};
 use jobc_gpu::demand::Demands;
 use jobc_gpu::enforcement::SliceEnforcer;
@@ -129,6 +130,11 @@ impl Preparation<'_> {
                     self.event(EventKind::Scheduled, json!({ "claim": admission.claim() }));
                     self.mail
                         .send(Message::Preparation(PreparationEvent::Claimed(admission.claim().clone())));
+                    let origin =
+                        Origin::of(plan, submission, &capacity, &admission.claim().leased, directory);
+                    if let Err(error) = origin.write(directory) {
+                        self.note(error.to_string());
+                    }
                     return Ok(HostGpus { machine, inventory: capacity.gpus, means });
                 }
                 AdmissionOutcome::Queued { place, waits_for } => {

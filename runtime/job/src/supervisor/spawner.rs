@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::context::JobContext;
+use super::initial_record;
 use super::mailbox::Sender;
 use super::message::{Message, PendingContainer};
 use crate::lifecycle::TaskNumber;
@@ -159,7 +160,8 @@ fn create_container(
     let mut notes = given.notes;
     notes.extend(made.container.warnings.iter().cloned());
     notes.extend(UnenforcedLimit::in_words(&made.container.unenforced));
-    Ok(PendingContainer { made, start_pipe: hold, output, notes, mounts })
+    let unenforced = initial_record::unenforced(&made.container.unenforced);
+    Ok(PendingContainer { made, start_pipe: hold, output, notes, unenforced, mounts })
 }
 
 fn mount_count(bundle: &Bundle) -> usize {

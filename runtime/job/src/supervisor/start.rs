@@ -37,7 +37,7 @@ pub struct StartedSupervisor {
 ///
 /// # Errors
 ///
-/// The supervisor's error if it cannot start.
+/// The supervisor's error if it cannot start; the directories are removed then.
 #[allow(clippy::needless_pass_by_value)] // the terminal's end here is to be closed once it is handed over
 pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Result<StartedSupervisor> {
     let log = directory.record.join("supervisor.log");
@@ -59,12 +59,15 @@ pub fn start(directory: &Directory, lock: File, terminal: Option<OwnedFd>) -> Re
         command.arg(fd.as_raw_fd().to_string());
     }
     command.stdin(Stdio::null()).stdout(log).stderr(errors).current_dir("/");
-    let child = command.spawn().map_err(|error| failed(&error))?;
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
     drop((lock, theirs));
     let answer: Option<Response> = read_line(&ours).map_err(|error| failed(&error))?;
     match answer {
         Some(Response::Done {}) => Ok(StartedSupervisor { connection: Connection::from_stream(ours), child }),
         Some(Response::Refused { message, help }) => {
+            // Nothing of the job has started: without this it would be found later as lost. The error is the answer.
+            let _ = child.wait();
+            let _ = directory.remove();
             let error = Error::new(Kind::State, message);
             Err(if let Some(help) = help { error.help(help) } else { error })
         }

@@ -71,13 +71,26 @@ fn granted_ranges_stand_behind_the_user_s_own_id() {
 }
 
 #[test]
+fn an_identity_has_the_ids_of_a_namespace_as_themselves() {
+    let identity = |map: &str| IdMap::identity(map).text();
+    assert_eq!(identity("         0          0 4294967295\n"), "0 0 4294967295\n");
+    assert_eq!(identity("0 1002 1\n1 100000 65536\n"), "0 0 1\n1 1 65536\n");
+    assert_eq!(identity(""), "");
+}
+
+#[test]
 fn who_writes_the_maps() {
     let maps = |id| IdMaps { users: IdMap::with_granted(id, &[]), groups: IdMap::with_granted(id, &[]) };
-    let writer = |maps: &IdMaps, id| maps.writer(Uid::from_raw(id), Gid::from_raw(id));
+    let writer = |maps: &IdMaps, id| maps.writer(Uid::from_raw(id), Gid::from_raw(id), id == 0);
     assert_eq!(writer(&maps(1000), 1000), Ok(Writer::Child));
     assert_eq!(writer(&maps(1000), 0), Ok(Writer::Parent));
     assert_eq!(writer(&maps(0), 0), Ok(Writer::Parent), "root may map itself");
     assert_ne!(writer(&maps(1001), 1000), Ok(Writer::Child), "not its own id");
+    let alone = maps(0).writer(Uid::ROOT, Gid::ROOT, false);
+    assert_eq!(alone, Ok(Writer::Child), "root without the capabilities maps itself alone");
+
+    let of_group_0 = IdMaps { users: IdMap::with_granted(1000, &[]), groups: IdMap::with_granted(0, &[]) };
+    assert_eq!(of_group_0.writer(Uid::from_raw(1000), Gid::ROOT, false), Ok(Writer::Child));
 
     let root = IdMaps { users: IdMap::with_granted(1000, &[]), groups: IdMap::with_granted(0, &[]) };
     let error = writer(&root, 1000).expect_err("root of the host");

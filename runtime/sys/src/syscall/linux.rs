@@ -4,7 +4,6 @@
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 
-use linux_raw_sys::ptrace::sock_filter;
 use linux_raw_sys::{general, ioctl, net, prctl};
 use rustix::fs::{AtFlags, Dev, FileType, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
@@ -344,16 +343,6 @@ impl Kernel for Linux {
         let sets =
             [0, 32].map(|by| [bits.effective, bits.permitted, bits.inheritable].map(|set| low(set >> by)));
         call(general::__NR_capset, [address(&header), address(&sets), 0, 0, 0, 0]).map(drop)
-    }
-
-    fn seccomp(&self, flags: u32, instructions: &[sock_filter]) -> Result<Fd, Errno> {
-        const SECCOMP_SET_MODE_FILTER: usize = 1;
-        #[repr(C)]
-        struct Program(u16, *const sock_filter);
-        let program =
-            Program(u16::try_from(instructions.len()).map_err(|_| Errno::INVAL)?, instructions.as_ptr());
-        let arguments = [SECCOMP_SET_MODE_FILTER, flags as usize, address(&program), 0, 0, 0];
-        Fd::try_from(call(general::__NR_seccomp, arguments)?).map_err(|_| Errno::BADF)
     }
 
     fn umask(&self, mask: u32) {

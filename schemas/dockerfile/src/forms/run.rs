@@ -49,7 +49,7 @@ pub struct Mount {
     pub span: Span,
     /// What is mounted.
     pub kind: MountKind,
-    /// Where, a path in the container, relative to `WORKDIR`. Absent only for an agent's socket, and for a secret that
+    /// Where, a path in the container, relative to `WORKDIR`, which is also the default. Absent only for an agent's socket, and for a secret that
     /// is just a variable or is at `/run/secrets/ID`.
     pub target: Option<Word>,
     /// Whether the command cannot write there. What it writes to a `bind` mount is thrown away in any case.

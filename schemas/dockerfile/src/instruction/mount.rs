@@ -40,12 +40,11 @@ pub(super) fn read(flag: &Flag<'_>, scope: &mut Scope<'_>) -> Option<Mount> {
         Some(word) => Some(source(&word.text, word.span.clone(), scope)?),
         None => None,
     };
-    if fields.target.is_none() && !matches!(kind.as_str(), "secret" | "ssh") {
-        scope.problems.wrong(span, format!("a `{kind}` mount needs a target"), "write `target=/path`");
-        return None;
-    }
     let read_only = fields.read_only.unwrap_or(matches!(kind.as_str(), "bind" | "secret"));
-    let target = fields.target;
+    // As in BuildKit, a target is relative to the working directory, and is that directory where it is absent.
+    let here = || Word { text: ".".to_owned(), span: span.clone() };
+    let has_own_default = matches!(kind.as_str(), "secret" | "ssh");
+    let target = fields.target.or_else(|| (!has_own_default).then(here));
     let kind = match kind.as_str() {
         "bind" => MountKind::Bind { from, source: fields.source },
         "cache" => {

@@ -74,6 +74,7 @@ fn cpu() {
         json!({"cpu": {"shares": 262_144}}),
         json!({"cpu": {"shares": 1}}),
         json!({"cpu": {"quota": 50_000}}),
+        json!({"cpu": {"period": 50_000}}),
         json!({"cpu": {"cpus": "0-3,8", "mems": "0"}}),
         json!({"cpu": {"realtimeRuntime": 950_000, "realtimePeriod": 1_000_000}}),
     ];

@@ -40,9 +40,9 @@ pub(super) fn cpuset(request: &LimitRequest<'_>, limits: &mut Limits) {
 
 fn cpu(request: &LimitRequest<'_>, limits: &mut Limits) {
     let Some(cpu) = request.resources.cpu() else { return };
-    let (quota, period) = request.bandwidth();
+    let (_, period) = request.bandwidth();
     // The kernel checks a quota against the period that is there, so the period comes first.
-    if let Some(period) = period.filter(|_| request.is_update || quota.is_some()) {
+    if let Some(period) = period {
         limits.push(Controller::Cpu, "cpu/period", "cpu.cfs_period_us", &period);
     }
     if let Some(quota) = request.limit_text(cpu.quota(), "-1") {

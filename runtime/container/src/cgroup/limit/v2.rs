@@ -46,14 +46,13 @@ fn cpu(request: &LimitRequest<'_>, limits: &mut Limits) {
             limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("{quota} {period}"));
         }
         (Some(quota), None) => limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &quota),
-        (None, period)
-            if request.is_update && (period.is_some() || cpu.quota().is_some_and(|quota| quota < 0)) =>
-        {
-            let period = period.map(|period| format!(" {period}")).unwrap_or_default();
-            limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &format!("max{period}"));
+        (None, Some(period)) => {
+            limits.push(Controller::Cpu, "cpu/period", "cpu.max", &format!("max {period}"));
         }
-        // A period alone limits nothing.
-        (None, _) => {}
+        (None, None) if request.is_update && cpu.quota().is_some_and(|quota| quota < 0) => {
+            limits.push(Controller::Cpu, "cpu/quota", "cpu.max", &"max");
+        }
+        (None, None) => {}
     }
     if let Some(burst) = cpu.burst().filter(|burst| *burst > 0) {
         limits.push(Controller::Cpu, "cpu/burst", "cpu.max.burst", &burst);

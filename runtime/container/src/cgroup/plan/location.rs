@@ -13,7 +13,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
 use super::super::controller::Controller;
-use super::super::layout::{Hierarchy, UnifiedHierarchy};
+use super::super::layout::{Hierarchy, UnifiedHierarchy, is_file_system_read_only};
 use super::super::limit::{ALLOW_UNENFORCED_HELP, Limit};
 use super::super::path::GroupPath;
 use super::super::scope::ScopeGroup;
@@ -23,6 +23,9 @@ use jobc_sys::host::{ProcessStatus, in_user_namespace};
 /// How root has systemd give its users' systemds more controllers (systemd.resource-control(5), `Delegate=`).
 pub const DELEGATE_HELP: &str = "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' \
      >/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again";
+
+/// Where cgroups are mounted as a rule: cgroup v2 itself, cgroup v1 below.
+const CGROUP_MOUNT: &str = "/sys/fs/cgroup";
 
 /// The group to make a group in, relative to the mount, and the names below it.
 pub(super) type GroupLocation = (PathBuf, Vec<String>);
@@ -34,8 +37,8 @@ pub(super) enum Refusal {
     NotMounted,
     /// This user was given none of the groups that this process is in.
     NoDelegatedGroup { own: PathBuf },
-    /// The hierarchy is mounted read-only, for root too.
-    ReadOnly { mount: PathBuf },
+    /// The hierarchy is mounted read-only, for root too; options of mount(8) that change it.
+    ReadOnly { mount: PathBuf, remount: &'static str },
     /// The group that was given holds processes, so its controllers cannot be passed on.
     HoldsProcesses { group: PathBuf, controllers: Vec<Controller> },
     /// The group that was given does not have the controllers.
@@ -49,7 +52,13 @@ pub(super) enum Refusal {
 impl Refusal {
     /// That a limit cannot be enforced for this reason.
     pub(super) fn limit_error(&self, limit: &Limit) -> Error {
-        Error::new(Kind::Unenforceable, self.to_string()).at(&limit.pointer).help(self.help())
+        let error = Error::new(Kind::Unenforceable, self.to_string()).at(&limit.pointer);
+        error.help(self.help_or(ALLOW_UNENFORCED_HELP))
+    }
+
+    /// What to do about it, or else `otherwise`.
+    pub(super) fn help_or(&self, otherwise: &str) -> String {
+        self.advice().map_or_else(|| otherwise.to_owned(), |advice| format!("{advice}; or {otherwise}"))
     }
 
     /// The controllers that are lacking where others can be had.
@@ -69,27 +78,35 @@ impl Refusal {
         )
     }
 
-    fn help(&self) -> String {
-        match self {
-            Self::NoDelegatedGroup { .. } => format!(
-                "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`; or {ALLOW_UNENFORCED_HELP}"
-            ),
-            Self::ReadOnly { mount } => format!(
-                "as root: `mount -o remount,rw {0}`; in a container, start that with cgroups mounted read-write (`--privileged`, or `-v {0}:{0}:rw`); or {ALLOW_UNENFORCED_HELP}",
-                mount.display()
-            ),
+    fn advice(&self) -> Option<String> {
+        Some(match self {
+            Self::NoDelegatedGroup { .. } => "start it in a cgroup of your own, for example with `systemd-run --user --scope --property=Delegate=yes`, or use `jobc oci --systemd-cgroup`".to_owned(),
+            Self::ReadOnly { mount, remount } => {
+                // With cgroup v1 each hierarchy is a mount, and as a rule all are read-only.
+                let (all, each) = match mount.parent() {
+                    Some(above) if mount != Path::new(CGROUP_MOUNT) => {
+                        let above = above.display();
+                        (format!("{above}"), format!("for each in {above}/*; do mount -o {remount} $each; done"))
+                    }
+                    _ => (mount.display().to_string(), format!("mount -o {remount} {}", mount.display())),
+                };
+                format!("as root: `{each}`; in a container, start that with cgroups mounted read-write (`--privileged`, or `-v {all}:{all}:rw`)")
+            }
             Self::HoldsProcesses { group, .. } => format!(
-                "move its processes to a child: `mkdir {0}/main` and write their PIDs to `{0}/main/cgroup.procs`; or {ALLOW_UNENFORCED_HELP}",
+                "move its processes to a child: `mkdir {0}/main` and write their PIDs to `{0}/main/cgroup.procs`",
                 group.display()
             ),
             Self::MissingControllers { group, controllers } => format!(
-                "have root enable them for it (`+{}` in `cgroup.subtree_control` of the parent of `{}`, or `Delegate=` of its unit); or {ALLOW_UNENFORCED_HELP}",
+                "have root enable them for it (`+{}` in `cgroup.subtree_control` of the parent of `{}`, or `Delegate=` of its unit)",
                 names(controllers, " +"),
                 group.display()
             ),
-            Self::ControllersNotDelegated { .. } => format!("{DELEGATE_HELP}; or {ALLOW_UNENFORCED_HELP}"),
-            Self::NotMounted | Self::NotVisible => ALLOW_UNENFORCED_HELP.to_owned(),
-        }
+            Self::ControllersNotDelegated { .. } => DELEGATE_HELP.to_owned(),
+            Self::NotMounted if is_root_of_host() => {
+                format!("mount them: `mount -t cgroup2 cgroup2 {CGROUP_MOUNT}`")
+            }
+            Self::NotMounted | Self::NotVisible => return None,
+        })
     }
 }
 
@@ -100,7 +117,7 @@ impl fmt::Display for Refusal {
             Self::NoDelegatedGroup { own } => {
                 write!(f, "this user cannot create cgroups in `{}` or above it", own.display())
             }
-            Self::ReadOnly { mount } => {
+            Self::ReadOnly { mount, .. } => {
                 write!(f, "the cgroup hierarchy `{}` is mounted read-only", mount.display())
             }
             Self::HoldsProcesses { group, controllers } => write!(
@@ -180,9 +197,10 @@ pub(super) fn locate_in_unified(
 /// Why this process can make no group in its own or above it: what helps a user does not help root.
 fn no_group(mount: &Path, own: &Path) -> Refusal {
     let own = join_below(mount, own);
-    let is_root = rustix::process::geteuid().is_root() && !in_user_namespace();
-    if is_root && accessat(CWD, &own, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS) {
-        return Refusal::ReadOnly { mount: mount.to_owned() };
+    if is_root_of_host() && accessat(CWD, &own, Access::WRITE_OK, AtFlags::EACCESS) == Err(Errno::ROFS) {
+        // Whose file system is read-only, and not just its mount, is changed for all of its mounts.
+        let remount = if is_file_system_read_only(mount) { "remount,rw" } else { "remount,bind,rw" };
+        return Refusal::ReadOnly { mount: mount.to_owned(), remount };
     }
     Refusal::NoDelegatedGroup { own }
 }
@@ -229,6 +247,11 @@ pub(super) fn locate_in_scope(
         let group = join_below(&unified.mount, &scope.systemd);
         Err(Refusal::ControllersNotDelegated { group, controllers: lacking })
     }
+}
+
+/// Whether this process is root, and not of a user namespace only.
+fn is_root_of_host() -> bool {
+    rustix::process::geteuid().is_root() && !in_user_namespace()
 }
 
 /// The names of controllers, with something between them.

@@ -11,7 +11,6 @@ use crate::config::mount_options::Propagation;
 use crate::config::namespace_ownership::check_own_namespace;
 use crate::config::{escaped, scheduling, sysctl};
 use crate::namespaces::Namespace;
-use jobc_sys::error::{Error, Kind};
 use jobc_sys::id_map::{self, IdMaps};
 
 pub(super) fn check(spec: &Spec, findings: &mut Findings) {
@@ -236,16 +235,11 @@ fn propagation(linux: &Linux, findings: &mut Findings) {
     let Some(word) = linux.rootfs_propagation().as_deref().filter(|word| !word.is_empty()) else { return };
     let place = "/linux/rootfsPropagation";
     match Propagation::of(word).map(|propagation| propagation.flag) {
-        Some(linux_raw_sys::general::MS_SHARED) => findings.0.push(
-            Error::new(Kind::Unsupported, "mounts never propagate from the container to the host")
-                .at(place)
-                .help("write `slave`: new mounts propagate from the host to the container"),
-        ),
         Some(_) => {}
         None => findings.error(
             place,
             format!("unknown propagation `{word}`"),
-            "write `private`, `slave` or `unbindable`",
+            "write `private`, `slave`, `shared` or `unbindable`",
         ),
     }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-use super::{HIDDEN_DIRECTORIES, MountVisibility};
+use super::{HIDDEN_DIRECTORIES, MountVisibility, WRITABLE_DIRECTORY};
 use crate::root::RootParts;
 
 /// Up to how many entries a directory with mounts below is taken apart; one with more is shown read-only, as a whole.
+/// [`WRITABLE_DIRECTORY`] is taken apart whatever it has.
 const MAX_ENTRIES: usize = 64;
 
 /// The longest path of a layer: fsconfig(2) takes 255 bytes.
@@ -81,14 +82,16 @@ fn part_kind(root: &Path, path: &Path, mounts: &BTreeMap<PathBuf, MountVisibilit
     if access(path, Access::READ_OK | Access::EXEC_OK).is_err() {
         return PartKind::Closed;
     }
-    if mount == Some(&MountVisibility::Shown) {
+    let is_written = place == Path::new(WRITABLE_DIRECTORY);
+    if mount == Some(&MountVisibility::Shown) && !is_written {
         return PartKind::ReadOnly;
     }
+    let has_mounts = mounts.keys().any(|mount| mount != path && mount.starts_with(path));
     let name = path.as_os_str().as_encoded_bytes();
     match entries(path).len() {
         0 => PartKind::Empty,
-        1..=MAX_ENTRIES if mounts.keys().any(|mount| mount.starts_with(path)) => PartKind::Split,
-        _ if mounts.keys().any(|mount| mount.starts_with(path)) => PartKind::ReadOnly,
+        entries if has_mounts && (entries <= MAX_ENTRIES || is_written) => PartKind::Split,
+        _ if has_mounts => PartKind::ReadOnly,
         // A colon parts layers.
         _ if name.len() > MAX_LAYER_PATH_LEN || name.contains(&b':') => PartKind::ReadOnly,
         _ => PartKind::Overlay,
@@ -139,20 +142,49 @@ mod tests {
             ("var/lib/net/far", MountVisibility::Hidden),
         ];
         let mounts = mounts.map(|(path, kept)| (root.join(path), kept)).into_iter().collect();
-        let (parts, shown) = split_root(root, &mounts);
+        insta::assert_snapshot!(describe(root, &mounts));
+    }
+
+    /// Below a container engine /etc has mounts, and on some systems it is one.
+    #[test]
+    fn etc_is_written_wherever_mounts_are() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let root = directory.path();
+        fs::create_dir_all(root.join("etc/ssl/certs")).expect("a directory");
+        for name in 0..=MAX_ENTRIES {
+            fs::write(root.join(format!("etc/{name}")), "").expect("a file");
+        }
+        let table = |places: &[&str]| {
+            let shown = places.iter().map(|place| (root.join(place), MountVisibility::Shown));
+            shown.collect::<BTreeMap<_, _>>()
+        };
+        let mounts_below = describe(root, &table(&["", "etc/0", "etc/1"]));
+        let files: String = (0..=MAX_ENTRIES).map(|name| format!("  etc/{name}\n")).collect();
+        let mut files: Vec<&str> = files.lines().collect();
+        files.sort_unstable();
+        assert_eq!(
+            mounts_below,
+            format!("overlays\n  etc/ssl\ndirectories\n  etc\nlinks\nread-only\n{}\n", files.join("\n"))
+        );
+        let whole = "overlays\n  etc\ndirectories\nlinks\nread-only\n";
+        assert_eq!(describe(root, &table(&["", "etc"])), whole);
+        assert_eq!(describe(root, &table(&["", "etc", "etc/0"])), mounts_below);
+    }
+
+    fn describe(root: &Path, mounts: &BTreeMap<PathBuf, MountVisibility>) -> String {
+        let (parts, shown) = split_root(root, mounts);
         let names = |paths: Vec<&PathBuf>| -> String {
             paths
                 .iter()
                 .map(|path| format!("  {}\n", path.strip_prefix(root).expect("below").display()))
                 .collect()
         };
-        let text = format!(
+        format!(
             "overlays\n{}directories\n{}links\n{}read-only\n{}",
             names(parts.overlays.iter().map(|(path, _)| path).collect()),
             names(parts.directories.iter().map(|(path, _)| path).collect()),
             names(parts.links.iter().map(|(path, _)| path).collect()),
             names(shown.iter().collect())
-        );
-        insta::assert_snapshot!(text);
+        )
     }
 }

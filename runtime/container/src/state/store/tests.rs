@@ -21,6 +21,7 @@ fn record(name: &str) -> Record {
         unenforced: Vec::new(),
         pid_namespace: false,
         poststop: false,
+        hooks_inherit_environment: false,
     }
 }
 

@@ -30,6 +30,18 @@ const SSH_COMMAND: &str = "ssh -F none -o BatchMode=yes -o StrictHostKeyChecking
     -o ProxyCommand=none -o PermitLocalCommand=no -o ForwardAgent=no -o ConnectTimeout=20 \
     -o ServerAliveInterval=15";
 
+/// What ssh(1) says of a host whose key it does not know.
+const UNKNOWN_HOST: &str = "Host key verification failed";
+
+/// Parts of the lines in which ssh(1) says why it has no connection.
+const SSH_FAILURES: [&str; 5] = [
+    UNKNOWN_HOST,
+    "Permission denied",
+    "Connection refused",
+    "Connection timed out",
+    "Could not resolve hostname",
+];
+
 /// Settings of every command: no hooks, nothing that runs in the background, no file that is no file.
 const SETTINGS: [&str; 8] = [
     "core.hooksPath=/dev/null",
@@ -165,7 +177,10 @@ impl Git<'_> {
     /// The error with git's own reason.
     fn failure(&self, words: &[&str], errors: &str) -> Error {
         let errors = errors.replace(self.url, &self.shown());
-        let reason = errors.lines().rfind(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+        // Of a connection that failed, git only says that it could not read; the line before is ssh's own.
+        let of_ssh = |line: &&str| SSH_FAILURES.iter().any(|failure| line.contains(failure));
+        let of_git = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+        let reason = errors.lines().find(of_ssh).or_else(|| errors.lines().rfind(of_git));
         let reason = reason.or_else(|| errors.lines().next_back()).unwrap_or_default();
         let reason: String = reason.chars().filter(|c| !c.is_control()).take(MAX_ERROR_LENGTH).collect();
         let what = words.first().copied().unwrap_or_default();
@@ -174,8 +189,8 @@ impl Git<'_> {
             return error
                 .help("repositories and their submodules are fetched by `https://` and `ssh://` only");
         }
-        if errors.contains("Host key verification failed") {
-            return error.help("add the host's key to ~/.ssh/known_hosts");
+        if errors.contains(UNKNOWN_HOST) {
+            return error.help("add the host's key to ~/.ssh/known_hosts, as `ssh-keyscan HOST` prints it");
         }
         if errors.contains("Permission denied")
             || self.url.starts_with("git@")

@@ -124,7 +124,7 @@ impl Stage<'_> {
 /// The hint for a failure if this user has only one id.
 fn single_id_hint() -> Option<&'static str> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-    if uid.is_root() {
+    if !jobc_sys::host::needs_user_namespace() {
         return None;
     }
     let maps = jobc_sys::id_map::IdMaps::rootless(uid.as_raw(), gid.as_raw()).ok()?;

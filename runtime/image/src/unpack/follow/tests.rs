@@ -38,7 +38,7 @@ fn image(directory: &Path, layers: &[Vec<u8>]) -> (Store, Image) {
 
 /// The names in the directory of unpacked layers.
 fn unpacked(store: &Store) -> Vec<String> {
-    let directory = Ownership::of_current_user().expect("an owner").directory(store);
+    let directory = Ownership::of_current_user().expect("an owner").layer_directories(store).own;
     let mut names: Vec<String> = fs::read_dir(directory)
         .map(|entries| {
             entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into()).collect()
@@ -76,7 +76,7 @@ fn layers_are_unpacked_while_they_come() {
         let mut writer = store.resume(first)?.expect("not there yet");
         writer.write_all(&layers[0][..1 << 20]).expect("written");
         let part = format!("{}.part", image.config.rootfs.diff_ids[0].hex());
-        let file = Ownership::of_current_user()?.directory(&store).join(part).join("files/a");
+        let file = Ownership::of_current_user()?.layer_directories(&store).own.join(part).join("files/a");
         let has_begun = || {
             std::thread::sleep(Duration::from_millis(1));
             fs::metadata(&file).is_ok_and(|data| data.len() > 10_000)

@@ -59,3 +59,19 @@ fn failures_that_end_nothing() {
          2 ended worker-0 1"
     ));
 }
+
+/// Nobody wrote the thresholds of an elastic rendezvous, so its end is told without them.
+#[test]
+fn fewer_than_an_elastic_rendezvous_needs() {
+    insta::assert_snapshot!(check(
+        &json!({"roles": {"worker": {"instances": 4, "completion": {"min_succeeded": 3, "min_failed": 2}}},
+            "members": ["worker"], "elastic": 3}),
+        "0 prepared
+         0 created worker-*
+         0 started worker-*
+         1 ended worker-1 1
+         2 ended worker-0 -11
+         3 ended worker-2 -15
+         3 ended worker-3 -15"
+    ));
+}

@@ -1,0 +1,148 @@
+//! The command line: all commands, and the options that each of them has. Doc comments are help texts.
+#![allow(rustdoc::broken_intra_doc_links)] // `[default: ...]` is not a link
+
+mod overview;
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::args::values::GLOBAL_OPTION_ORDER;
+use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
+use crate::commands;
+use crate::runtime::{self, RuntimeCommand};
+
+/// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
+/// this host.
+#[derive(Debug, Parser)]
+#[command(
+    name = "jobc",
+    version,
+    max_term_width = 100,
+    after_help = "Run `jobc COMMAND --help` for the options of a command."
+)]
+pub(crate) struct Args {
+    /// Output format of findings
+    #[arg(long, global = true, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
+    pub format: FormatArg,
+    /// When to use colors
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t = ColorArg::Auto,
+        env = "JOBC_COLOR",
+        value_name = "WHEN",
+        alias = "colour",
+        display_order = GLOBAL_OPTION_ORDER
+    )]
+    pub color: ColorArg,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Args {
+    /// All commands of this platform.
+    pub(crate) fn full_command() -> clap::Command {
+        let own = runtime::add_commands(Self::command());
+        let template = overview::template(&own);
+        own.help_template(template)
+    }
+}
+
+/// The commands; `overview` has their order in `jobc --help`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Compile a job file into the files of each target
+    Build(BuildArgs),
+    /// Check job files without writing anything
+    Check(CheckArgs),
+    #[command(flatten)]
+    Runtime(RuntimeCommand),
+    /// Print a summary of the resolved plan, or all of it
+    ///
+    /// `--format json` prints the content of plan.json, `--format yaml` the same as YAML.
+    Plan(PlanArgs),
+    /// Print a JSON Schema
+    Schema {
+        /// Schema to print
+        #[arg(value_enum, default_value_t = SchemaArg::Job)]
+        name: SchemaArg,
+    },
+    /// Explain a diagnostic code or a field, or list all codes
+    ///
+    /// A field is its path in a job file or a targets file: `roles.train.retry`, `resources.memory`, `backends`. Names
+    /// that the file chooses can be any word, or left out. `--format json` prints pages as JSON; without a topic, all
+    /// codes and fields.
+    Explain {
+        /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        topic: Option<String>,
+    },
+    /// Show which fields each backend supports
+    ///
+    /// `--format json` adds the reasons.
+    Backends {
+        /// Use the settings of this target of `targets.yaml` [default: the built-in targets]
+        #[arg(long, value_name = "NAME")]
+        target: Option<String>,
+    },
+    /// Convert an OpenPAI job to a job file
+    Import(ImportArgs),
+    /// Create a starter job from an example
+    Init(InitArgs),
+    /// Start the language server for editors
+    ///
+    /// The server speaks the Language Server Protocol (LSP) on stdin and stdout.
+    Lsp {
+        /// Accepted for compatibility; the server always uses stdin and stdout
+        #[arg(long, hide = true)]
+        stdio: bool,
+    },
+    /// Print a shell completion script
+    Completions {
+        /// Shell that reads the script
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print a manual page
+    Man {
+        /// Command to describe [default: jobc itself]
+        #[arg(conflicts_with = "all")]
+        command: Option<String>,
+        /// Write the pages of all commands to this directory
+        #[arg(long, value_name = "DIR")]
+        all: Option<Utf8PathBuf>,
+    },
+}
+
+/// Runs the command of the command line.
+pub(crate) fn run() -> ExitCode {
+    let jobc = runtime::with_hidden_commands(Args::full_command(), overview::names());
+    let matches = jobc.get_matches();
+    if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
+        return code;
+    }
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    args.color.write_global();
+    let format = args.format;
+    let outcome = match &args.command {
+        Command::Build(build) => commands::build::run(build, format),
+        Command::Check(check) => commands::check::run(check, format),
+        Command::Plan(plan) => commands::plan::run(plan),
+        Command::Schema { name } => commands::schema::run(*name),
+        Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
+        Command::Backends { target } => commands::backends::run(target.as_deref(), format),
+        Command::Import(import) => commands::import::run(import, format),
+        Command::Runtime(command) => return runtime::run_command(command, format),
+        Command::Init(init) => commands::init::run(init),
+        Command::Lsp { .. } => commands::lsp::run(),
+        Command::Completions { shell } => commands::completions::run(*shell, Args::full_command()),
+        Command::Man { all: Some(directory), .. } => {
+            commands::man::run_all(directory.as_std_path(), Args::full_command())
+        }
+        Command::Man { command, all: None } => commands::man::run(command.as_deref(), Args::full_command()),
+    };
+    ExitCode::from(outcome as u8)
+}

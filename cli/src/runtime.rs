@@ -1,0 +1,79 @@
+//! The commands that run jobs and containers on this host: Linux, with the feature `runtime`.
+
+pub(crate) mod args;
+pub(crate) mod commands;
+mod early;
+mod interruptible;
+mod message;
+mod output;
+mod progress;
+mod quantity;
+mod registries;
+
+use std::process::ExitCode;
+
+use args::jobs::JobCommand;
+
+use crate::args::FormatArg;
+use commands::jobs::into_exit_code;
+
+pub(crate) use args::RuntimeCommand;
+pub(crate) use early::run_early_command;
+
+/// Runs a command.
+pub(crate) fn run_command(command: &RuntimeCommand, format: FormatArg) -> ExitCode {
+    match command {
+        RuntimeCommand::Run(run) => commands::run::run(run, format).into(),
+        RuntimeCommand::Job(command) => run_job_command(command),
+        RuntimeCommand::Image(image) => into_exit_code(commands::image::run(image)),
+        RuntimeCommand::Gpu(gpu) => into_exit_code(commands::gpu::run(&gpu.command)),
+        RuntimeCommand::Lock(lock) => ExitCode::from(commands::lock::run(lock, format) as u8),
+        RuntimeCommand::Doctor => ExitCode::from(commands::doctor::run(format) as u8),
+    }
+}
+
+/// The commands about jobs on this host.
+fn run_job_command(command: &JobCommand) -> ExitCode {
+    into_exit_code(match command {
+        JobCommand::Ps(ps) => commands::ps::run(ps),
+        JobCommand::Inspect(inspect) => commands::inspect::run(inspect),
+        JobCommand::Logs(logs) => commands::logs::run(logs),
+        JobCommand::Events(events) => commands::events::run(events),
+        JobCommand::Stats(stats) => commands::stats::run(stats),
+        JobCommand::Top(top) => commands::top::run(top),
+        JobCommand::Report(report) => commands::report::run(report),
+        JobCommand::Exec(exec) => commands::exec::run(exec),
+        JobCommand::Trace(trace) => commands::trace::run(trace),
+        JobCommand::Stop(stop) => commands::stop::stop(stop),
+        JobCommand::Kill(kill) => commands::stop::kill(kill),
+        JobCommand::Pause(jobs) => commands::stop::pause(jobs),
+        JobCommand::Resume(jobs) => commands::stop::resume(jobs),
+        JobCommand::Wait(jobs) => commands::stop::wait(jobs),
+        JobCommand::Rm(rm) => commands::rm::rm(rm),
+        JobCommand::Gc(gc) => commands::rm::gc(gc),
+    })
+}
+
+/// Adds `oci`, whose options are defined in a separate crate.
+pub(crate) fn add_commands(jobc: clap::Command) -> clap::Command {
+    jobc.subcommand(jobc_oci::command().name("oci"))
+}
+
+/// Runs `oci`, which is not part of [`RuntimeCommand`].
+pub(crate) fn run_hidden_command(matches: &clap::ArgMatches, _all: &clap::Command) -> Option<ExitCode> {
+    (matches.subcommand_name() == Some("oci"))
+        .then(|| jobc_oci::main(std::env::args_os().skip_while(|word| word != "oci")).into())
+}
+
+/// Ends the raw mode of the terminal.
+pub(crate) fn restore_terminal() {
+    jobc_container::terminal::raw_mode::restore();
+}
+
+/// The commands that this build does not have: none.
+pub(crate) fn with_hidden_commands(
+    jobc: clap::Command,
+    _names: impl Iterator<Item = &'static str>,
+) -> clap::Command {
+    jobc
+}

@@ -1,0 +1,64 @@
+//! The command line of the commands in [`super::commands`].
+
+pub(crate) mod build_access;
+mod duration;
+mod format;
+pub(crate) mod gpu;
+pub(crate) mod image;
+pub(crate) mod image_build;
+pub(crate) mod image_tools;
+pub(crate) mod jobs;
+pub(crate) mod lock;
+pub(crate) mod run;
+pub(crate) mod watch;
+
+use clap::{Parser, Subcommand};
+
+use crate::args::values::GLOBAL_OPTION_ORDER;
+use crate::args::{ColorArg, FormatArg};
+use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
+
+/// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
+const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
+
+/// The commands that run jobs and containers on this host.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RuntimeCommand {
+    #[command(about = ABOUT_RUN)]
+    Run(RunArgs),
+    #[command(flatten)]
+    Job(JobCommand),
+    /// Manage images: pull, build, import, save, push
+    Image(ImageArgs),
+    /// List GPUs and GPU leases, and write CDI files
+    Gpu(GpuArgs),
+    /// Record the digests of a job's images in jobc.lock
+    Lock(LockArgs),
+    /// Check whether this host can run containers, and suggest fixes
+    ///
+    /// It runs jobs that end at once, and checks what they need. Nothing on the host changes. The exit status is 0 if
+    /// the user can run containers, and 1 if not.
+    Doctor,
+}
+
+/// `jobc run` alone: it must start without building the options of all other commands.
+#[derive(Debug, Parser)]
+#[command(name = "jobc run", bin_name = "jobc run", about = ABOUT_RUN, max_term_width = 100)]
+pub(crate) struct RunCommand {
+    /// Output format of findings
+    #[arg(long, value_enum, default_value_t = FormatArg::Text, display_order = GLOBAL_OPTION_ORDER)]
+    pub format: FormatArg,
+    /// When to use colors
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = ColorArg::Auto,
+        env = "JOBC_COLOR",
+        value_name = "WHEN",
+        alias = "colour",
+        display_order = GLOBAL_OPTION_ORDER
+    )]
+    pub color: ColorArg,
+    #[command(flatten)]
+    pub run: RunArgs,
+}

@@ -1,0 +1,199 @@
+//! The commands about jobs on this host.
+
+use std::time::Duration;
+
+use clap::{Args as ClapArgs, Subcommand};
+
+use super::duration::parse_duration;
+use super::format::OutputArgs;
+use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
+
+/// The commands about jobs on this host.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// List your running jobs, or the tasks of one job
+    Ps(PsArgs),
+    /// Show the details of a job
+    Inspect(InspectArgs),
+    /// Show the output of tasks
+    Logs(LogsArgs),
+    /// Show the events of a job
+    Events(EventsArgs),
+    /// Show the resource usage of tasks, once per second
+    Stats(StatsArgs),
+    /// Show the resource usage of tasks in full screen
+    Top(StatsArgs),
+    /// Write an HTML report of a job
+    ///
+    /// The report shows the timeline, the resource usage, the exit status and the last output.
+    Report(ReportArgs),
+    /// Run a command in a running task
+    Exec(JobExecArgs),
+    /// Count and time the GPU driver calls of a task with strace
+    Trace(TraceArgs),
+    /// Stop jobs
+    ///
+    /// Every task gets SIGTERM, and SIGKILL after its grace period.
+    Stop(StopArgs),
+    /// Send a signal to the tasks of a job
+    ///
+    /// Sending `KILL` to all tasks ends the job.
+    Kill(KillArgs),
+    /// Pause all tasks of jobs
+    Pause(JobsArgs),
+    /// Resume paused jobs
+    Resume(JobsArgs),
+    /// Wait until jobs end, and exit with the exit code of the job
+    ///
+    /// For several jobs it is the first exit code that is not 0.
+    Wait(WaitArgs),
+    /// Remove the records, logs and samples of ended jobs
+    Rm(RmArgs),
+    /// Remove old jobs, and leftovers of killed commands
+    Gc(GcArgs),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct PsArgs {
+    /// Show ended jobs too
+    #[arg(long, short)]
+    pub all: bool,
+    /// Print only IDs
+    #[arg(long, short)]
+    pub quiet: bool,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Show the tasks of this job: an ID such as `train.2`, or a job name for its newest run
+    pub job: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct InspectArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobExecArgs {
+    /// Pass stdin to the command
+    ///
+    /// Without `-i` and `-t`, the stdin of the command is /dev/null.
+    #[arg(long, short)]
+    pub interactive: bool,
+    /// Allocate a terminal; stdin is passed to it
+    #[arg(long, short, conflicts_with = "format")]
+    pub tty: bool,
+    /// User and group, by name or number [default: from the task]
+    #[arg(long, short, value_name = "USER[:GROUP]")]
+    pub user: Option<String>,
+    /// Working directory [default: from the task]
+    #[arg(long, short, value_name = "DIR")]
+    pub workdir: Option<String>,
+    /// Set an environment variable (repeatable)
+    #[arg(long, short, value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// Pass the secret variables of the task too; they are read again from their sources
+    #[arg(long)]
+    pub secrets: bool,
+    #[command(flatten)]
+    pub lines: LineFormatArgs,
+    /// Job, task, command and arguments
+    ///
+    /// A job is an ID such as `train.2`, or a job name for its newest run. The task can be omitted if only one is
+    /// running. `jobc exec -- COMMAND` runs the command in the newest running job.
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "[JOB] [TASK] [--] COMMAND"
+    )]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TraceArgs {
+    /// How long to trace, such as `10s` or `2m`; tracing stops early if the task ends
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration, default_value = "10s")]
+    pub duration: Duration,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest running job]
+    pub job: Option<String>,
+    /// Task such as `worker-0` [default: the only running task]
+    pub task: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StopArgs {
+    /// Time between SIGTERM and SIGKILL, such as `10s` or `2m` [default: from the job file]
+    #[arg(long, short, value_name = "TIME", value_parser = parse_duration)]
+    pub grace: Option<Duration>,
+    /// Do not wait until the jobs end
+    #[arg(long)]
+    pub no_wait: bool,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names [default: the only running job]
+    ///
+    /// At a terminal, a job without a name is stopped only after a question.
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct WaitArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names [default: the newest running job, or else the newest job]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct KillArgs {
+    /// Signal, by name or number
+    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL")]
+    pub signal: String,
+    /// Kill a supervisor that does not respond, and all processes of the job with it
+    #[arg(long, conflicts_with_all = ["signal", "tasks"])]
+    pub force: bool,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job ID such as `train.2`, or a job name for its newest run
+    pub job: String,
+    /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
+    #[arg(value_name = "TASK")]
+    pub tasks: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct JobsArgs {
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names for their newest runs
+    #[arg(required = true, value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RmArgs {
+    /// Kill running jobs first, and remove unreadable records too
+    #[arg(long, short)]
+    pub force: bool,
+    #[command(flatten)]
+    pub jobs: JobsArgs,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct GcArgs {
+    /// Remove only jobs that ended longer ago than this
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "7d")]
+    pub older_than: Duration,
+    /// Print what would be removed, and remove nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+}

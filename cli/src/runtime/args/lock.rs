@@ -1,0 +1,44 @@
+//! `jobc lock`: records the digests of a job's images.
+
+use camino::Utf8PathBuf;
+use clap::Args as ClapArgs;
+
+use crate::args::values::parse_set;
+
+#[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub(crate) struct LockArgs {
+    /// Job file [default: `job.yaml` in the current directory]
+    ///
+    /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
+    pub job: Option<Utf8PathBuf>,
+    /// Write nothing; exit with status 1 if an image is not in jobc.lock
+    ///
+    /// It needs no registry.
+    #[arg(long, conflicts_with_all = ["update", "update_all"])]
+    pub check: bool,
+    /// Look up the digest of this image again (repeatable)
+    #[arg(long, value_name = "IMAGE")]
+    pub update: Vec<String>,
+    /// Look up the digest of every image again
+    #[arg(long)]
+    pub update_all: bool,
+    /// Use the digests in the image store instead of registries
+    #[arg(long)]
+    pub local: bool,
+    /// Use HTTP instead of HTTPS for registries
+    #[arg(long, conflicts_with = "local")]
+    pub plain_http: bool,
+    /// Image store directory [default: ~/.local/share/jobc/images]
+    #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT")]
+    pub image_root: Option<std::path::PathBuf>,
+    /// Set a parameter (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    pub set: Vec<(String, String)>,
+    /// Read parameters from a YAML or JSON file (repeatable)
+    #[arg(long, value_name = "FILE")]
+    pub params: Vec<Utf8PathBuf>,
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    #[arg(long, value_name = "FILE")]
+    pub targets: Option<Utf8PathBuf>,
+}

@@ -1,0 +1,185 @@
+//! `jobc run`: a job file, a built plan or an OCI bundle, on this host.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+use clap::{Args as ClapArgs, ValueEnum};
+use jobc_schema::target::GpuShare;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use jobc_gpu::inject::InjectionMethod;
+
+use crate::args::values::parse_set;
+
+#[derive(Debug, ClapArgs)]
+#[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
+pub(crate) struct RunArgs {
+    /// Job file (`-` for stdin), built plan or OCI bundle [default: `job.yaml` in the current directory]
+    ///
+    /// A directory with a config.json is a bundle, one with a plan.json a built plan, and one with a `job.yaml`,
+    /// `job.yml` or `job.json` stands for that job file.
+    #[arg(value_name = "PATH")]
+    pub what: Option<PathBuf>,
+
+    /// Set a parameter (repeatable)
+    ///
+    /// Example: `--set epochs=3`. It takes precedence over `--params`.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, help_heading = JOB_HEADING)]
+    pub set: Vec<(String, String)>,
+    /// Read parameters from a YAML or JSON file (repeatable)
+    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING)]
+    pub params: Vec<Utf8PathBuf>,
+    /// Target whose settings apply [default: the only target with the oci backend, or `local`]
+    ///
+    /// The target must have the oci backend. If several targets fit, this option is required.
+    #[arg(long, value_name = "NAME", help_heading = JOB_HEADING)]
+    pub target: Option<String>,
+    /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
+    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING)]
+    pub targets: Option<Utf8PathBuf>,
+    /// Leave out what the oci backend cannot express, with a warning instead of an error
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub allow_lossy: bool,
+    /// Fail if an image is not in jobc.lock
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub locked: bool,
+    /// Run fewer instances of a role (repeatable)
+    ///
+    /// Example: `--scale worker=1`.
+    #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB_HEADING)]
+    pub scale: Vec<(String, u32)>,
+    /// Run without GPUs
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub no_gpu: bool,
+    /// GPUs to use, by index or UUID prefix [default: `devices` of the target, or any free GPUs]
+    ///
+    /// `0` is a GPU, `0:1` a MIG instance, `GPU-3a1b` or `MIG-5c7d` a UUID prefix. `ROLE=` applies the option to one
+    /// role; it is then repeatable.
+    #[arg(long, value_name = "[ROLE=]GPU,...", conflicts_with = "no_gpu")]
+    pub devices: Vec<String>,
+    /// How to share GPUs that are not MIG instances [default: chosen from job and host]
+    ///
+    /// `mps` uses the NVIDIA Multi-Process Service, `hami` the HAMi-core library, and `none` only time slicing.
+    #[arg(long, value_name = "mps|hami|none", value_parser = parse_gpu_share, help_heading = JOB_HEADING)]
+    pub gpu_share: Option<GpuShare>,
+    /// Wait for free resources instead of failing
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub queue: bool,
+    /// Number of jobs of a matrix to run at once [default: `max_parallel` of the job file, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = JOB_HEADING)]
+    pub parallel: Option<u32>,
+    /// Publish a port of a task on the host (repeatable)
+    ///
+    /// Example: `--publish 8080:server-0:http`. `PORT` 0 selects a free port; `ADDRESS` defaults to 127.0.0.1.
+    #[arg(long, value_name = "[ADDRESS:]PORT:TASK:LABEL", help_heading = JOB_HEADING)]
+    pub publish: Vec<String>,
+    /// Run the job in the background and print its ID
+    #[arg(long, short, help_heading = JOB_HEADING)]
+    pub detach: bool,
+    /// Accepted so that `-it TASK` works; `-t` already forwards stdin
+    #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
+    pub interactive: bool,
+    /// Attach the terminal to this task
+    ///
+    /// `jobc logs` shows the output of the other tasks.
+    #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING)]
+    pub terminal: Option<String>,
+    /// Do not print the output of tasks; `jobc logs` shows it
+    #[arg(long, help_heading = JOB_HEADING)]
+    pub no_logs: bool,
+    /// Print only errors
+    #[arg(long, short, conflicts_with = "verbose", help_heading = JOB_HEADING)]
+    pub quiet: bool,
+
+    /// Root file system to use instead of the image: `host`, a directory or an archive
+    ///
+    /// `host` is the file system of the host below a writable layer. An archive is a .tar, .tar.gz or .tgz file.
+    /// `ROLE=` applies the option to one role; it is then repeatable.
+    #[arg(long, value_name = "[ROLE=]host|DIR|TAR")]
+    pub root: Vec<String>,
+    /// When to pull images from registries [default: missing]
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = JOB_HEADING)]
+    pub pull: Option<PullPolicy>,
+    /// Image store directory [default: ~/.local/share/jobc/images]
+    #[arg(long, value_name = "DIR", env = IMAGE_ROOT, help_heading = JOB_HEADING)]
+    pub image_root: Option<PathBuf>,
+    /// How to add GPUs to containers [default: `gpu_injection` of the target, or auto]
+    ///
+    /// `cdi` uses the CDI files of the host, `generated` a CDI specification generated from the GPU driver, `hook` the
+    /// NVIDIA prestart hook, and `none` nothing. `auto` uses the first of these that works.
+    #[arg(long, value_name = "MODE", value_parser = parse_injection())]
+    pub gpu_injection: Option<InjectionMethod>,
+    /// Print all steps in order, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Run even if a limit cannot be enforced, with a warning
+    #[arg(long)]
+    pub allow_unenforced: bool,
+    /// Keep containers and their bundle copies after the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Print the settings and resources chosen on this host
+    ///
+    /// For a job, this includes the order of its roles.
+    #[arg(long, short)]
+    pub verbose: bool,
+
+    /// OCI runtime, by name (such as `crun`) or path [default: built-in]
+    #[arg(long, value_name = "RUNTIME", help_heading = BUNDLE_HEADING)]
+    pub oci_runtime: Option<OsString>,
+    /// Container name [default: `run-<PID of jobc>`]
+    #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
+    pub id: Option<String>,
+}
+
+/// When images are pulled from registries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PullPolicy {
+    #[default]
+    /// Pull images that are not in the image store
+    Missing,
+    /// Pull all images, because a tag can point to a new image
+    Always,
+    /// Pull no image, and fail if one is not in the image store
+    Never,
+}
+
+impl RunArgs {
+    /// Which images are pulled.
+    pub(crate) fn pull_policy(&self) -> PullPolicy {
+        self.pull.unwrap_or_default()
+    }
+
+    /// Whether the command line, and not only the environment, sets the image store.
+    pub(crate) fn sets_image_root(&self) -> bool {
+        self.image_root.is_some() && self.image_root != std::env::var_os(IMAGE_ROOT).map(PathBuf::from)
+    }
+}
+
+/// The environment variable with the path of the image store.
+const IMAGE_ROOT: &str = "JOBC_IMAGE_ROOT";
+const JOB_HEADING: &str = "Job options";
+const BUNDLE_HEADING: &str = "Bundle options";
+
+fn parse_gpu_share(text: &str) -> Result<GpuShare, String> {
+    match text {
+        "mps" => Ok(GpuShare::Mps),
+        "hami" => Ok(GpuShare::Hami),
+        "none" => Ok(GpuShare::None),
+        _ => Err("write `mps`, `hami`, or `none` for the card's own time slices".to_owned()),
+    }
+}
+
+fn parse_injection() -> impl TypedValueParser<Value = InjectionMethod> {
+    PossibleValuesParser::new(InjectionMethod::ALL.map(InjectionMethod::as_str))
+        .map(|word| word.parse().unwrap_or_default())
+}
+
+fn parse_scale(text: &str) -> Result<(String, u32), String> {
+    let parts = text.split_once('=').filter(|(role, _)| !role.is_empty());
+    let number = parts.and_then(|(role, number)| Some((role, number.parse().ok().filter(|&n| n > 0)?)));
+    number
+        .map(|(role, number)| (role.to_owned(), number))
+        .ok_or_else(|| "write ROLE=N with N from 1; a role that others need cannot be left out".to_owned())
+}

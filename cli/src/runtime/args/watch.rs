@@ -1,0 +1,105 @@
+//! The commands that show the output, resource usage and events of jobs.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use jobc_job::time::Time;
+
+use super::duration::parse_duration;
+use super::format::{OutputArgs, text_or_json};
+use crate::args::FormatArg;
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct LogsArgs {
+    /// Follow the output until the job ends
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Number of lines to show from the end of each task's output [default: all]
+    #[arg(long, short = 'n', value_name = "LINES")]
+    pub tail: Option<u64>,
+    /// Show only lines newer than a duration (`10m`) or a time (`2026-11-21T13:31:53Z`) [default: all]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub since: Option<Time>,
+    /// Show the time of each line
+    #[arg(long, short)]
+    pub timestamps: bool,
+    /// Show only this attempt of each task, counted from 1 [default: all]
+    #[arg(long, value_name = "NUMBER")]
+    pub attempt: Option<u32>,
+    #[command(flatten)]
+    pub lines: LineFormatArgs,
+    /// Job and tasks [default: all tasks of the newest job]
+    ///
+    /// A job is an ID such as `train.2`, or a job name for its newest run. A task is `worker-0`, or a role for all its
+    /// tasks. Tasks without a job are those of the newest job.
+    #[arg(value_names = ["JOB", "TASK"], num_args = 0..)]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct EventsArgs {
+    /// Follow the events until the job ends
+    #[arg(long, short)]
+    pub follow: bool,
+    #[command(flatten)]
+    pub lines: LineFormatArgs,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct StatsArgs {
+    /// Print one sample and exit instead of refreshing every second
+    #[arg(long)]
+    pub no_stream: bool,
+    #[command(flatten)]
+    pub output_args: OutputArgs,
+    /// Job IDs such as `train.2`, or job names [default: all running jobs]
+    #[arg(value_name = "JOB")]
+    pub jobs: Vec<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    pub job: Option<String>,
+}
+
+/// The output format of a command that prints line by line.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub(crate) struct LineFormatArgs {
+    /// Output format; `json` prints one object per line
+    #[arg(long, value_parser = text_or_json(), default_value = "text")]
+    pub format: FormatArg,
+}
+
+/// A moment: a duration before now, or RFC 3339 with or without a zone; the default zone is UTC.
+fn parse_time(text: &str) -> Result<Time, String> {
+    if let Ok(ago) = parse_duration(text) {
+        let ago = u64::try_from(ago.as_millis()).unwrap_or(u64::MAX);
+        return Ok(Time::from_millis(Time::now().millis().saturating_sub(ago)));
+    }
+    humantime::parse_rfc3339_weak(text)
+        .map(Time::of)
+        .map_err(|_| "write a time such as `10m`, or a moment such as `2026-11-21T13:31:53Z`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_so_long_ago_or_a_date() {
+        let ago = parse_time("10m").unwrap();
+        assert!((590..=610).contains(&Time::now().since(ago).as_secs()));
+        for text in ["2026-11-21T13:31:53Z", "2026-11-21 13:31:53", "2026-11-21T13:31:53.000Z"] {
+            assert_eq!(parse_time(text).unwrap().to_string(), "2026-11-21T13:31:53.000Z", "{text}");
+        }
+        for text in ["", "yesterday", "10 parsecs"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The commands that run jobs and containers on this host, one per file.
+
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod exec;
+pub(crate) mod follow;
+pub(crate) mod gpu;
+pub(crate) mod image;
+pub(crate) mod inspect;
+pub(crate) mod jobs;
+pub(crate) mod lock;
+pub(crate) mod logs;
+pub(crate) mod newest;
+pub(crate) mod ps;
+pub(crate) mod report;
+pub(crate) mod rm;
+pub(crate) mod run;
+pub(crate) mod stats;
+pub(crate) mod stop;
+pub(crate) mod top;
+pub(crate) mod trace;

@@ -1,0 +1,217 @@
+//! The rows of `jobc gpu ls`: one per card, followed by one per MIG instance.
+
+use jobc_gpu::{DeviceId, Gpu, Inventory, LinkType, MigDevice};
+use jobc_job::admission::overview::Lease;
+
+use crate::runtime::quantity::bytes;
+use crate::table::Table;
+
+/// Shown for unknown or absent values.
+const PLACEHOLDER: &str = "-";
+
+/// The columns that identify cards.
+pub(super) fn short(inventory: &Inventory, leases: &[Lease]) -> Table<8> {
+    let mut table = Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "JOBS", "PROCESSES"]);
+    for gpu in &inventory.gpus {
+        table.row([
+            number(inventory, gpu),
+            uuid(gpu.uuid.as_deref()),
+            name(gpu),
+            memory(gpu),
+            compute(gpu),
+            node(gpu),
+            jobs(leases, device_id(gpu)),
+            processes(gpu),
+        ]);
+        for instance in instances(gpu) {
+            let mut row = [const { String::new() }; 8];
+            row[..4].clone_from_slice(&of_instance(gpu, instance, true));
+            row[6] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// All columns.
+pub(super) fn wide(inventory: &Inventory, leases: &[Lease]) -> Table<10> {
+    let mut table =
+        Table::new(["GPU", "UUID", "NAME", "MEMORY", "CC", "NUMA", "PCI", "LINKS", "JOBS", "PROCESSES"]);
+    for gpu in &inventory.gpus {
+        table.row([
+            number(inventory, gpu),
+            gpu.uuid.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
+            name(gpu),
+            memory(gpu),
+            compute(gpu),
+            node(gpu),
+            gpu.pci.clone().unwrap_or_else(|| PLACEHOLDER.to_owned()),
+            links(gpu),
+            jobs(leases, device_id(gpu)),
+            processes(gpu),
+        ]);
+        for instance in instances(gpu) {
+            let mut row = [const { String::new() }; 10];
+            row[..4].clone_from_slice(&of_instance(gpu, instance, false));
+            row[8] = jobs(leases, DeviceId { mig: Some(instance.index), ..device_id(gpu) });
+            table.row(row);
+        }
+    }
+    table
+}
+
+/// Its number, with the vendor if there are several.
+fn number(inventory: &Inventory, gpu: &Gpu) -> String {
+    if inventory.gpus.iter().all(|other| other.vendor == gpu.vendor) {
+        return gpu.index.to_string();
+    }
+    format!("{} {}", gpu.vendor.as_str(), gpu.index)
+}
+
+fn name(gpu: &Gpu) -> String {
+    let cut_up = gpu.mig.as_ref().is_some_and(|mig| mig.enabled);
+    if cut_up { format!("{} (MIG)", gpu.name) } else { gpu.name.clone() }
+}
+
+/// The first part of a UUID, which is unique for the cards of a host.
+fn uuid(uuid: Option<&str>) -> String {
+    let Some(uuid) = uuid else { return PLACEHOLDER.to_owned() };
+    let mut parts = uuid.splitn(3, '-');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(kind), Some(first), Some(_)) => format!("{kind}-{first}…"),
+        _ => uuid.to_owned(),
+    }
+}
+
+/// Used and total: `512 MiB / 80 GiB`.
+fn memory(gpu: &Gpu) -> String {
+    match (gpu.memory_used, gpu.memory_bytes) {
+        (Some(used), Some(all)) => format!("{} / {}", bytes(used), bytes(all)),
+        (None, Some(all)) => bytes(all),
+        _ => PLACEHOLDER.to_owned(),
+    }
+}
+
+fn compute(gpu: &Gpu) -> String {
+    gpu.compute_capability.map_or_else(|| PLACEHOLDER.to_owned(), |(major, minor)| format!("{major}.{minor}"))
+}
+
+fn node(gpu: &Gpu) -> String {
+    gpu.numa_node.map_or_else(|| PLACEHOLDER.to_owned(), |node| node.to_string())
+}
+
+/// The nearest links to other cards, with their numbers: `NVLink×18 1-7`.
+fn links(gpu: &Gpu) -> String {
+    let mut ways: Vec<(LinkType, Vec<u32>)> = vec![];
+    for link in &gpu.links {
+        match ways.iter_mut().find(|(way, _)| *way == link.by) {
+            Some((_, cards)) => cards.push(link.to),
+            None => ways.push((link.by, vec![link.to])),
+        }
+    }
+    // More NVLinks are nearer.
+    ways.sort_by_key(|(way, _)| match way {
+        LinkType::Nvlink(count) => (LinkType::Nvlink(0), u32::MAX - count),
+        way => (*way, 0),
+    });
+    let words: Vec<String> =
+        ways.iter().map(|(way, cards)| format!("{} {}", link_name(*way), ranges(cards))).collect();
+    if words.is_empty() { PLACEHOLDER.to_owned() } else { words.join(", ") }
+}
+
+fn link_name(way: LinkType) -> String {
+    match way {
+        LinkType::Nvlink(count) => return format!("link×{count}"),
+        LinkType::Switch => "switch",
+        LinkType::Switches => "switches",
+        LinkType::Bridge => "bridge",
+        LinkType::Node => "node",
+        LinkType::System => "system",
+    }
+    .to_owned()
+}
+
+/// Sorted numbers as ranges: `0-3,5`.
+fn ranges(numbers: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = vec![];
+    for &number in numbers {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let word = |(first, last): &(u32, u32)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(word).collect::<Vec<_>>().join(",")
+}
+
+/// A card as a device that can be assigned.
+fn device_id(gpu: &Gpu) -> DeviceId {
+    DeviceId { vendor: gpu.vendor, gpu: gpu.index, mig: None }
+}
+
+/// The jobs that have a device, or slices of it: `train.2`.
+fn jobs(leases: &[Lease], device: DeviceId) -> String {
+    let mut jobs: Vec<&str> =
+        leases.iter().filter(|lease| lease.device == device).map(|lease| lease.job.as_str()).collect();
+    jobs.dedup();
+    if jobs.is_empty() { PLACEHOLDER.to_owned() } else { jobs.join(", ") }
+}
+
+/// The processes that use it: `python3 (4711), ollama (99)`.
+fn processes(gpu: &Gpu) -> String {
+    let word = |process: &jobc_gpu::Process| match &process.name {
+        Some(name) => format!("{name} ({})", process.pid),
+        None => process.pid.to_string(),
+    };
+    let words: Vec<String> = gpu.processes.iter().map(word).collect();
+    if words.is_empty() { PLACEHOLDER.to_owned() } else { words.join(", ") }
+}
+
+fn instances(gpu: &Gpu) -> &[MigDevice] {
+    gpu.mig.as_ref().map_or(&[], |mig| &mig.devices)
+}
+
+/// The first columns of a MIG instance.
+fn of_instance(gpu: &Gpu, instance: &MigDevice, is_short: bool) -> [String; 4] {
+    let or_nothing = |text: Option<String>| text.unwrap_or_else(|| PLACEHOLDER.to_owned());
+    let whole = instance.uuid.as_deref();
+    [
+        format!("  {}:{}", gpu.index, instance.index),
+        if is_short { uuid(whole) } else { or_nothing(whole.map(str::to_owned)) },
+        or_nothing(instance.profile.clone()),
+        or_nothing(instance.memory_bytes.map(bytes)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(ranges(&[0, 1, 2, 5, 7, 8]), "0-2,5,7-8");
+        assert_eq!(ranges(&[]), "");
+    }
+
+    #[test]
+    fn the_nearest_way_comes_first() {
+        let link = |to, by| jobc_gpu::Link { to, by };
+        let links_ = vec![
+            link(1, LinkType::Bridge),
+            link(2, LinkType::Nvlink(1)),
+            link(3, LinkType::Nvlink(2)),
+            link(4, LinkType::Nvlink(2)),
+        ];
+        let gpu = Gpu { links: links_, ..Gpu::default() };
+        assert_eq!(links(&gpu), "link×2 3-4, link×1 2, bridge 1");
+    }
+
+    #[test]
+    fn a_uuid_is_cut_after_its_first_part() {
+        assert_eq!(uuid(Some("GPU-8a56a4bc-d184-a047-2620-be19fdd913d5")), "GPU-8a56a4bc…");
+        assert_eq!(uuid(Some("GPU-009c5c0000000001")), "GPU-009c5c0000000001");
+        assert_eq!(uuid(None), "-");
+    }
+}

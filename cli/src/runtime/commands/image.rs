@@ -1,0 +1,74 @@
+//! `jobc image`: the images of this user on this host.
+
+pub(crate) mod build;
+mod diff;
+pub(crate) mod dockerfile_errors;
+mod gc;
+mod history;
+mod import;
+mod inspect;
+mod ls;
+mod mount;
+mod name;
+#[cfg(feature = "registry")]
+mod pull;
+#[cfg(feature = "registry")]
+mod push;
+mod rm;
+mod save;
+mod tag;
+mod verify;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use jobc_image::Store;
+use jobc_image::store::listed_shared_stores;
+use jobc_sys::error::Error;
+
+use super::jobs::Result;
+use crate::runtime::args::image::{ImageArgs, ImageCommand};
+use crate::runtime::message::container_warning;
+use crate::terminal;
+
+/// Runs a command about images.
+pub(crate) fn run(args: &ImageArgs) -> Result<ExitCode> {
+    let open = || open(args.image_root.as_deref());
+    match &args.command {
+        #[cfg(feature = "registry")]
+        ImageCommand::Pull(pull) => pull::run(pull, &open()?),
+        #[cfg(feature = "registry")]
+        ImageCommand::Push(push) => push::run(push, &open()?),
+        #[cfg(not(feature = "registry"))]
+        ImageCommand::Pull(_) | ImageCommand::Push(_) => {
+            Err(super::jobs::Failure::usage_error(crate::runtime::registries::absent()))
+        }
+        ImageCommand::Build(build) => build::run(build, &open()?),
+        ImageCommand::Ls(ls) => ls::run(ls, &open()?),
+        ImageCommand::Import(import) => import::run(import, &open()?),
+        ImageCommand::Save(save) => save::run(save, &open()?),
+        ImageCommand::Tag(tag) => tag::run(tag, &open()?),
+        ImageCommand::History(history) => history::run(history, &open()?),
+        ImageCommand::Diff(diff) => diff::run(diff, &open()?),
+        ImageCommand::Mount(mount) => mount::run(mount, &open()?),
+        ImageCommand::Umount(umount) => mount::unmount(umount, &open()?),
+        ImageCommand::Inspect(inspect) => inspect::run(inspect, &open()?),
+        ImageCommand::Verify(verify) => verify::run(verify, &open()?),
+        ImageCommand::Rm(rm) => rm::run(rm, &open()?),
+        ImageCommand::Gc(gc) => gc::run(gc, &open()?),
+    }
+}
+
+/// The image store: the one that is named, or that of this user; above the shared stores of this host. A shared store
+/// that cannot be read is reported and passed over.
+pub(crate) fn open(root: Option<&Path>) -> std::result::Result<Store, Error> {
+    let shared = listed_shared_stores()?;
+    let (store, unreadable) = match root {
+        Some(root) => Store::open_above(root, &shared)?,
+        None => Store::open_above(&Store::default_path()?, &shared)?,
+    };
+    for error in unreadable {
+        terminal::eprint(&container_warning(&error.to_string()));
+    }
+    Ok(store)
+}

@@ -1,0 +1,157 @@
+//! The built-in builder.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indexmap::IndexMap;
+use jobc_image::build::access::Access;
+use jobc_image::build::{self, BuildError, Compression, Request, dockerignore};
+use jobc_image::dockerfile::ignore::Ignore;
+use jobc_image::dockerfile::{Build, Inspection, Refusals, Span};
+use jobc_image::{Descriptor, Fetch, Platform, Store};
+use jobc_sys::error::Error;
+use jobc_sys::signals::Signals;
+
+use super::dockerfile_file::{Dockerfile, read};
+use super::more::MoreOptions;
+use super::options::BuildOptions;
+use super::{findings, shared_cache};
+use crate::outcome::Outcome;
+use crate::runtime::args::image::BuildArgs;
+use crate::runtime::commands::image::dockerfile_errors;
+use crate::runtime::commands::jobs::{Failure, Result};
+use crate::runtime::interruptible;
+use crate::runtime::message::INTERRUPTED;
+use crate::runtime::message::container_error;
+use crate::runtime::progress::Meter;
+use crate::runtime::registries;
+use crate::table::escape_control;
+use crate::terminal;
+
+/// A build for one platform.
+pub(super) struct EmbeddedBuild<'a> {
+    pub(super) build: &'a Build,
+    pub(super) inspection: &'a Inspection,
+    pub(super) args: &'a BuildArgs,
+    pub(super) file: &'a Dockerfile,
+    pub(super) given: &'a BuildOptions,
+    pub(super) platform: &'a Platform,
+    pub(super) access: &'a Access<'a>,
+}
+
+impl EmbeddedBuild<'_> {
+    /// Builds; an exit code if there is no image, which is reported.
+    pub(super) fn run(
+        &self,
+        more: &mut MoreOptions,
+        store: &Store,
+    ) -> Result<std::result::Result<Descriptor, ExitCode>> {
+        let Self { build, inspection, args, file, given, platform, access } = *self;
+        let errors = || Ok(Err(ExitCode::from(Outcome::Errors as u8)));
+        let Some(ignore) = read_ignore(args, file)? else { return errors() };
+        if findings::ignored(inspection, &ignore, args, file) {
+            return errors();
+        }
+        let fetch = fetcher(args.plain_http)?;
+        // An index of several images has the names.
+        let tags = if given.platforms.len() > 1 { Vec::new() } else { given.tags.clone() };
+        let mut request = Request {
+            build,
+            context: Some(args.context.clone()),
+            ignore,
+            labels: given.labels.clone(),
+            tags,
+            secrets: given.secrets.clone(),
+            no_cache: args.no_cache,
+            pull: args.pull,
+            epoch: args.timestamp,
+            platform: platform.clone(),
+            locked: IndexMap::new(),
+            compression: Compression::default(),
+            fetch: fetch.as_deref(),
+            access: access.clone(),
+            extras: std::mem::take(&mut more.extras),
+        };
+        let meter = Meter::new(args.format, args.quiet);
+        let stopped = AtomicBool::new(false);
+        let result = run_interruptible(&stopped, || {
+            let on_progress = |progress| meter.report(&progress);
+            if !args.no_cache {
+                shared_cache::import(store, &more.cache_from, fetch.as_deref(), &on_progress);
+            }
+            build::build(store, &request, &on_progress, &stopped)
+        })?;
+        drop(meter);
+        more.extras = std::mem::take(&mut request.extras);
+        match result {
+            Ok(_) if findings::undefined(inspection, platform, store, args, file) => errors(),
+            Ok(descriptor) => Ok(Ok(descriptor)),
+            Err(_) if stopped.load(Ordering::Relaxed) => Ok(Err(ExitCode::from(INTERRUPTED))),
+            Err(error) => Ok(Err(report(args, file, error))),
+        }
+    }
+}
+
+/// Reports why there is no image.
+fn report(args: &BuildArgs, file: &Dockerfile, error: BuildError) -> ExitCode {
+    match error {
+        BuildError::Refused(refusals) => {
+            let outcome =
+                dockerfile_errors::show(&file.display_name(), &file.text, &refusals, &[], args.format);
+            ExitCode::from(outcome as u8)
+        }
+        BuildError::Failed(failure) => {
+            let build::Failure { span, error, output } = *failure;
+            // Without progress, these lines were not shown either.
+            if args.quiet {
+                for line in output {
+                    terminal::eprint(&format!("{}\n", escape_control(&String::from_utf8_lossy(&line))));
+                }
+            }
+            let message = message_with_line(&error, span, file);
+            // The configuration of a command's container was generated, so a place in it means nothing to the user.
+            terminal::eprint(&container_error(&Error { message, pointer: None, ..error }));
+            ExitCode::from(Outcome::Errors as u8)
+        }
+    }
+}
+
+/// The message of an error, after the line of the Dockerfile.
+fn message_with_line(error: &Error, span: Option<Span>, file: &Dockerfile) -> String {
+    let Some(span) = span else { return error.message.clone() };
+    let before = &file.text[..span.start.min(file.text.len())];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    format!("{}:{line}: {}", file.display_name(), error.message)
+}
+
+/// The patterns of the context's `.dockerignore`; none if it cannot be read, which is reported.
+fn read_ignore(args: &BuildArgs, file: &Dockerfile) -> Result<Option<Ignore>> {
+    let Some(path) = dockerignore::file(file.path.as_deref(), &args.context) else {
+        return Ok(Some(Ignore::default()));
+    };
+    let bytes = read(&path)?;
+    // The places are those of this text: bytes that are not UTF-8 are longer in it.
+    let text = String::from_utf8_lossy(&bytes);
+    match Ignore::read(&text) {
+        Ok(ignore) => Ok(Some(ignore)),
+        Err(Refusals(refusals)) => {
+            let shown = path.to_string_lossy();
+            dockerfile_errors::show(shown.as_ref().into(), text.as_bytes(), &refusals, &[], args.format);
+            Ok(None)
+        }
+    }
+}
+
+/// The source of base images; none if this program was built without registries.
+fn fetcher(plain_http: bool) -> Result<Option<Box<dyn Fetch>>> {
+    if cfg!(feature = "registry") {
+        return Ok(Some(registries::fetcher(plain_http).map_err(Failure::usage_error)?));
+    }
+    Ok(None)
+}
+
+/// Runs the work in a thread. A signal that ends a program is passed to it, so that it can clean up.
+pub(super) fn run_interruptible<T: Send>(stopped: &AtomicBool, work: impl FnOnce() -> T + Send) -> Result<T> {
+    let signals = Signals::block_forwarded()?;
+    Ok(interruptible::run(&signals, work, |_| stopped.store(true, Ordering::Relaxed))?)
+}

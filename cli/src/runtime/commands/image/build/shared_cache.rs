@@ -1,0 +1,66 @@
+//! `--cache-from` and `--cache-to`: results of steps that other hosts have made, by a registry.
+
+use jobc_image::build::{Extras, export_cache, import_cache};
+use jobc_image::{Fetch, Platform, ProgressFn, Reference, Store};
+use jobc_sys::error::{Error, Result};
+
+use crate::runtime::message::container_warning;
+use crate::terminal;
+
+/// Adds the results of caches in registries to that of the store. A cache that cannot be read is reported, and the build
+/// goes on without it.
+pub(super) fn import(store: &Store, from: &[Reference], fetch: Option<&dyn Fetch>, progress: ProgressFn<'_>) {
+    for reference in from {
+        let Some(fetch) = fetch else { continue };
+        if let Err(error) = import_one(store, reference, fetch, progress) {
+            let text = format!("the build cache `{reference}` cannot be used: {}", error.message);
+            terminal::eprint(&container_warning(&text));
+        }
+    }
+}
+
+fn import_one(
+    store: &Store,
+    reference: &Reference,
+    fetch: &dyn Fetch,
+    progress: ProgressFn<'_>,
+) -> Result<()> {
+    let before = store.find(reference)?;
+    let descriptor = fetch.fetch(store, reference, &Platform::here(), progress)?;
+    let imported = import_cache(store, &descriptor);
+    // The name was given by the fetch: a cache is not an image of the user.
+    match before {
+        Some(before) => store.tag(reference, &before)?,
+        None => drop(store.untag(&reference.to_string())?),
+    }
+    imported.map(drop)
+}
+
+/// Sends the results of a build's steps to registries.
+#[cfg(feature = "registry")]
+pub(super) fn export(
+    store: &Store,
+    to: &[Reference],
+    extras: &Extras,
+    plain_http: bool,
+    progress: ProgressFn<'_>,
+) -> Result<()> {
+    if to.is_empty() {
+        return Ok(());
+    }
+    let descriptor = export_cache(store, &extras.steps())?;
+    let client = crate::runtime::registries::client(plain_http)?;
+    for reference in to {
+        client.push(store, &descriptor, &Platform::here(), reference, progress).map_err(|error| Error {
+            message: format!("cannot write the build cache `{reference}`: {}", error.message),
+            ..error
+        })?;
+    }
+    Ok(())
+}
+
+/// The same without registries.
+#[cfg(not(feature = "registry"))]
+pub(super) fn export(_: &Store, to: &[Reference], _: &Extras, _: bool, _: ProgressFn<'_>) -> Result<()> {
+    if to.is_empty() { Ok(()) } else { Err(crate::runtime::registries::absent()) }
+}

@@ -1,0 +1,123 @@
+//! `jobc image import`: imports images from archives and directories.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+use jobc_image::source::{self, ImportedImage};
+use jobc_image::{Reference, Store};
+use jobc_sys::error::{Error, Kind};
+use serde_json::json;
+
+use crate::args::FormatArg;
+use crate::runtime::args::image::ImportArgs;
+use crate::runtime::commands::jobs::{Failure, Result, json_text};
+use crate::runtime::progress::Meter;
+use crate::terminal;
+
+pub(super) fn run(args: &ImportArgs, store: &Store) -> Result<ExitCode> {
+    let tag = args
+        .tag
+        .as_deref()
+        .map(str::parse::<Reference>)
+        .transpose()
+        .map_err(|error| Failure::usage_error(error.into()))?;
+    if let Some(tag) = tag.as_ref().filter(|tag| tag.digest.is_some()) {
+        let error = Error::new(Kind::Config, format!("invalid tag `{tag}`: a tag cannot have a digest"));
+        return Err(Failure::usage_error(error.help("use the form NAME[:TAG]")));
+    }
+    // A signal ends this program in the middle: what was imported until then has no name and is collected.
+    let meter = Meter::new(FormatArg::Text, args.quiet || args.output_args.format == FormatArg::Json);
+    let spooled = (args.source == Path::new("-")).then(|| StdinCopy::read(store)).transpose()?;
+    let source = spooled.as_ref().map_or(args.source.as_path(), |spooled| &spooled.0);
+    let images = source::import(store, source, &|progress| meter.report(&progress), &AtomicBool::new(false))
+        .map_err(|error| match error.kind {
+            // The source is absent, damaged, or in a form that is not supported.
+            Kind::Config | Kind::Unsupported | Kind::Unenforceable => Failure::usage_error(error),
+            _ => error.into(),
+        })?;
+    meter.clear();
+    let named = assign_names(images, tag, args)?;
+    for (image, names) in &named {
+        for name in names {
+            store.tag(name, &image.descriptor)?;
+        }
+    }
+    if args.quiet {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (image, names) in &named {
+        if args.output_args.format == FormatArg::Json {
+            terminal::print(&json_text(&json!({
+                "names": names.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "digest": image.descriptor.digest,
+                "source": image.kind.describe(),
+            })));
+            continue;
+        }
+        for name in names {
+            let digest = image.descriptor.digest.short();
+            terminal::print(&format!("{} {digest}, from {}\n", name.familiar(), image.kind.describe()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Stdin, in a temporary file of the store.
+struct StdinCopy(PathBuf);
+
+impl StdinCopy {
+    fn read(store: &Store) -> Result<Self> {
+        let path = store.root().join(format!("partial/new-input-{}", std::process::id()));
+        let spooled = Self(path);
+        let copied =
+            File::create(&spooled.0).and_then(|mut file| io::copy(&mut io::stdin().lock(), &mut file));
+        copied.map_err(|error| store.write_error("write to", &error))?;
+        Ok(spooled)
+    }
+}
+
+impl Drop for StdinCopy {
+    fn drop(&mut self) {
+        // Leftovers are collected.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The images with their new names.
+fn assign_names(
+    images: Vec<ImportedImage>,
+    tag: Option<Reference>,
+    args: &ImportArgs,
+) -> Result<Vec<(ImportedImage, Vec<Reference>)>> {
+    let source = args.source.display();
+    if let Some(tag) = tag {
+        return match <[ImportedImage; 1]>::try_from(images) {
+            Ok([image]) => Ok(vec![(image, vec![tag])]),
+            Err(images) => {
+                let message =
+                    format!("`{source}` contains {} images, and `--tag` names only one", images.len());
+                Err(Failure::usage_error(
+                    Error::new(Kind::Config, message)
+                        .help("leave `--tag` out to import them under their own names"),
+                ))
+            }
+        };
+    }
+    if images.iter().any(|image| image.names.is_empty()) {
+        let file = args.source.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let stem = file.split(".tar").next().unwrap_or_default().trim_end_matches(".tgz").to_owned();
+        let example = stem.parse::<Reference>().map_or_else(|_| "base:1".to_owned(), |_| format!("{stem}:1"));
+        let message = format!("the image in `{source}` has no name");
+        return Err(Failure::usage_error(
+            Error::new(Kind::Config, message).help(format!("name it with `--tag {example}`")),
+        ));
+    }
+    Ok(images
+        .into_iter()
+        .map(|image| (image.names.clone(), image))
+        .map(|(names, image)| (image, names))
+        .collect())
+}

@@ -1,0 +1,261 @@
+//! Shared by the commands about jobs: finding a job, reporting errors, and the text of times.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jobc_compiler::suggest;
+use jobc_container::state::process::Process;
+use jobc_job::directory::{Directory, JobDirectories};
+use jobc_job::record::Record;
+use jobc_job::recover::{self, LostJob};
+use jobc_job::time::Time;
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::id::TaskId;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::args::FormatArg;
+use crate::outcome::Outcome;
+use crate::runtime::message::{container_error, container_warning};
+use crate::terminal;
+
+/// The jobs of this user.
+pub(crate) struct Jobs {
+    directories: JobDirectories,
+}
+
+/// The error of a command about jobs.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    error: Error,
+}
+
+/// A result of a command about jobs.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        // A job in another state is an error of the job; everything else is one of the host.
+        let outcome = if error.kind == Kind::State { Outcome::Errors } else { Outcome::SystemError };
+        Self { code: outcome as u8, error }
+    }
+}
+
+impl Failure {
+    /// The command line names something that does not exist.
+    pub(crate) fn usage_error(error: Error) -> Self {
+        Self { code: Outcome::UsageError as u8, error }
+    }
+
+    /// The same, for a command that exits with the code of a program: its own failures are 125, and 126 and 127 if the
+    /// program cannot be executed or does not exist.
+    pub(crate) fn with_program_code(self) -> Self {
+        Self { code: self.error.exit_code(), ..self }
+    }
+}
+
+/// The exit code of a command, whose failure is printed.
+pub(crate) fn into_exit_code(result: Result<ExitCode>) -> ExitCode {
+    result.unwrap_or_else(|failure| {
+        terminal::eprint(&container_error(&failure.error));
+        ExitCode::from(failure.code)
+    })
+}
+
+impl Jobs {
+    /// Opens the directories of this user. Jobs whose supervisor was killed are first recovered and reported as lost.
+    pub(crate) fn open() -> std::result::Result<Self, Error> {
+        let jobs = Self { directories: JobDirectories::standard()? };
+        jobs.recover_lost()?;
+        Ok(jobs)
+    }
+
+    fn recover_lost(&self) -> std::result::Result<(), Error> {
+        for LostJob { id, not_removed: left } in recover::recover_lost_jobs(&self.directories)? {
+            let text = format!("job `{id}` is lost: its supervisor was killed, and all of its tasks with it");
+            terminal::eprint(&container_warning(&text));
+            for line in left {
+                terminal::eprint(&container_warning(&format!("job `{id}`: {line}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a job whose supervisor has ended; none if the supervisor never wrote one.
+    pub(crate) fn final_record(&self, directory: &Directory) -> std::result::Result<Option<Record>, Error> {
+        match Record::read(directory)? {
+            Some(record) if record.state.is_final() => Ok(Some(record)),
+            _ => {
+                self.recover_lost()?;
+                Record::read(directory)
+            }
+        }
+    }
+
+    /// The directories.
+    pub(crate) fn directories(&self) -> &JobDirectories {
+        &self.directories
+    }
+
+    /// The job that a word names: an id, or a name, which means its newest run.
+    pub(crate) fn find(&self, word: &str) -> Result<Directory> {
+        self.directories.find(word).map_err(|error| {
+            let ids = self.directories.list().unwrap_or_default();
+            let known: Vec<String> = ids.iter().flat_map(|id| [id.to_string(), id.name.clone()]).collect();
+            let near = suggest::nearest(word, known.iter().map(String::as_str));
+            Failure::usage_error(match near {
+                Some(near) => {
+                    Error { message: format!("{}; did you mean `{near}`?", error.message), ..error }
+                }
+                None => error,
+            })
+        })
+    }
+
+    /// The job that a word names, with its record.
+    pub(crate) fn record(&self, word: &str) -> Result<(Directory, Record)> {
+        let directory = self.find(word)?;
+        let record = read(&directory)?;
+        Ok((directory, record))
+    }
+
+    /// Every job with its record, by name and run. An unreadable record is skipped with a warning.
+    pub(crate) fn all(&self) -> Result<Vec<(Directory, Record)>> {
+        let directories = self.directories.list()?.into_iter().map(|id| self.directories.job(&id));
+        Ok(directories
+            .filter_map(|directory| match Record::read(&directory) {
+                Ok(record) => {
+                    let record = record?;
+                    if record.is_damaged {
+                        let text = format!(
+                            "the record of job `{0}` is damaged; its supervisor writes it anew, `jobc stop {0}` stops the job",
+                            directory.id
+                        );
+                        terminal::eprint(&container_warning(&text));
+                    }
+                    Some((directory, record))
+                }
+                Err(error) => {
+                    terminal::eprint(&container_warning(&error.to_string()));
+                    None
+                }
+            })
+            .collect())
+    }
+
+    /// Waits until a job has ended; returns its record.
+    pub(crate) fn wait_for_end(&self, directory: &Directory) -> Result<Record> {
+        loop {
+            let record = read(directory)?;
+            if record.state.is_final() {
+                return Ok(record);
+            }
+            let supervisor = record.supervisor.map(Process::open).transpose()?.flatten();
+            if let Some(pidfd) = supervisor {
+                let mut polled = [PollFd::new(&pidfd, PollFlags::IN)];
+                // After an interruption, check again.
+                let _ = rustix::event::poll(&mut polled, None);
+            } else {
+                // It is just starting, or its record is about to be written, or it was killed.
+                std::thread::sleep(Duration::from_millis(20));
+                self.recover_lost()?;
+            }
+        }
+    }
+}
+
+/// The record of a job; an error if the command has not written it yet.
+pub(crate) fn read(directory: &Directory) -> Result<Record> {
+    Record::read(directory)?.ok_or_else(|| {
+        let error = Error::new(Kind::State, format!("job `{}` has no record yet", directory.id));
+        Failure::from(error.help("it is being submitted, or the command that submitted it was killed"))
+    })
+}
+
+/// The tasks that words name: a task, such as `worker-0`, or a role for all its tasks, also one with a matrix.
+pub(crate) fn tasks(record: &Record, words: &[String]) -> Result<Vec<TaskId>> {
+    let mut found = Vec::new();
+    for word in words {
+        let is_of_role = |task: &&TaskId| {
+            let combination = record.combinations.get(&task.role);
+            task.role == *word || combination.is_some_and(|combination| combination.role == *word)
+        };
+        let of_role = record.tasks.iter().map(|task| &task.task).filter(is_of_role);
+        let before = found.len();
+        found.extend(of_role.cloned());
+        if found.len() == before {
+            let task = record.tasks.iter().map(|task| &task.task).find(|task| task.to_string() == *word);
+            found.push(task.ok_or_else(|| unknown_task(record, word))?.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn unknown_task(record: &Record, word: &str) -> Failure {
+    let known: Vec<String> = record.tasks.iter().map(|task| task.task.to_string()).collect();
+    let near = suggest::nearest(word, known.iter().map(String::as_str))
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    let message = format!("job `{}` has no task `{}`{near}", record.id, word.escape_debug());
+    let known = suggest::list(known.iter().map(String::as_str));
+    Failure::usage_error(Error::new(Kind::State, message).help(format!("its tasks are {known}")))
+}
+
+/// A value as JSON, indented.
+pub(crate) fn json_text(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).expect("what is printed is plain JSON") + "\n"
+}
+
+/// Prints what was done to a job: its id and a word for people, an object for programs.
+pub(crate) fn print_done(format: FormatArg, directory: &Directory, what: &str) {
+    if format == FormatArg::Json {
+        let line = serde_json::json!({"id": directory.id, "done": what});
+        terminal::print(&format!("{line}\n"));
+    } else {
+        terminal::print(&format!("{}: {what}\n", directory.id));
+    }
+}
+
+/// A duration for people, in its largest unit and the next one if useful: `45 s`, `3 min`, `2 h 5 min`.
+pub(crate) fn format_duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86400);
+    match () {
+        () if seconds < 10 => format!("{}.{} s", seconds, time.subsec_millis() / 100),
+        () if minutes < 2 => format!("{seconds} s"),
+        () if hours < 1 => format!("{minutes} min"),
+        () if days < 1 => format!("{hours} h {} min", minutes % 60),
+        () if days < 10 => format!("{days} d {} h", hours % 24),
+        () => format!("{days} d"),
+    }
+}
+
+/// The time since a moment, for people.
+pub(crate) fn format_ago(time: Time, now: Time) -> String {
+    format!("{} ago", format_duration(now.since(time)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_of_time_has_the_precision_that_people_want() {
+        let shown = |seconds: f64| format_duration(Duration::from_secs_f64(seconds));
+        assert_eq!(
+            [0.25, 9.99, 10.0, 119.0, 120.0, 3599.0, 3600.0, 86_399.0, 90_000.0, 8_640_000.0].map(shown),
+            [
+                "0.2 s",
+                "9.9 s",
+                "10 s",
+                "119 s",
+                "2 min",
+                "59 min",
+                "1 h 0 min",
+                "23 h 59 min",
+                "1 d 1 h",
+                "100 d"
+            ]
+        );
+    }
+}

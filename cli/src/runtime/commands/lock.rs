@@ -1,0 +1,189 @@
+//! `jobc lock`: records the digest of each image of a job in a file next to the job file.
+//!
+//! An entry stays until an update is requested, so a job always runs in the same images. Entries of other jobs of the
+//! directory stay too, since they share the file.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jobc_compiler::compile::plan;
+use jobc_compiler::diagnostic::Sink;
+use jobc_compiler::lock::{FILE_NAME, Lock, Locking};
+use jobc_compiler::suggest;
+use jobc_image::{Digest, Reference};
+use jobc_sys::error::{Error, Kind};
+use jobc_sys::write_atomic::{Durability, write_atomic};
+
+use crate::args::{FormatArg, JobArgs};
+use crate::input::{Input, shorten};
+use crate::outcome::Outcome;
+use crate::runtime::args::lock::LockArgs;
+use crate::runtime::commands::image;
+use crate::runtime::message::{container_error, container_warning};
+use crate::{report, terminal};
+
+/// The comment at the start of the file.
+const HEADER: &str = "\
+# What the name of each image stood for when `jobc lock` was run. Keep this file with the job: `jobc run --locked` takes these
+# images and no others. `jobc lock --update IMAGE` asks again.
+";
+
+pub(crate) fn run(lock: &LockArgs, format: FormatArg) -> Outcome {
+    let job = job_args(lock);
+    let mut input = match Input::read(&job) {
+        Ok(input) => input,
+        Err(why) => return crate::commands::report_input_error(&why),
+    };
+    let mut sink = Sink::new();
+    let mut sources = std::mem::take(&mut input.sources);
+    let not_yet = |_: &str| Utf8PathBuf::from("../../..");
+    let mut request = input.request(&job, &not_yet);
+    let known = Lock::read(Locking::Followed, request.job, request.files, &mut sources, &mut sink);
+    // By name only: existing entries do not change which images the job has.
+    request.locking = Locking::Ignored;
+    let planned = plan(&mut sources, &request, &mut sink);
+    let (Some(known), Some(planned)) = (known, planned) else {
+        return report::findings(&sources, sink, format, false);
+    };
+    if sink.has_errors() {
+        return report::findings(&sources, sink, format, false);
+    }
+    let (names, old) = (planned.images, known.into_digests());
+    let path = input.directory.join(FILE_NAME);
+    if lock.check {
+        return check(&names, &old, &path);
+    }
+    if let Some(unknown) = lock.update.iter().find(|name| !names.contains(*name)) {
+        let near = suggest::nearest(unknown, names.iter().map(String::as_str));
+        let help = near.map_or_else(
+            || format!("its images are {}", suggest::list(names.iter().map(String::as_str))),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let error = Error::new(Kind::Config, format!("the job has no image `{unknown}`")).help(help);
+        terminal::eprint(&container_error(&error));
+        return Outcome::UsageError;
+    }
+    let again = |name: &String| lock.update_all || lock.update.contains(name);
+    let mut digests = old.clone();
+    for name in names.iter().filter(|name| again(name) || !old.contains_key(*name)) {
+        match look_up(name, lock) {
+            Ok(digest) => drop(digests.insert(name.clone(), digest.to_string())),
+            Err(error) => {
+                terminal::eprint(&container_error(&error));
+                return Outcome::SystemError;
+            }
+        }
+    }
+    terminal::print(&describe_changes(&old, &digests));
+    if digests == old && path.exists() {
+        return Outcome::Success;
+    }
+    match write_atomic(path.as_std_path(), lock_file_text(&digests).as_bytes(), 0o666, Durability::Disk) {
+        Ok(()) => Outcome::Success,
+        Err(error) => {
+            terminal::eprint(&report::cannot_write(&shorten(&path), &error));
+            Outcome::SystemError
+        }
+    }
+}
+
+fn job_args(lock: &LockArgs) -> JobArgs {
+    JobArgs {
+        job: lock.job.clone(),
+        set: lock.set.clone(),
+        params: lock.params.clone(),
+        target: Vec::new(),
+        backend: Vec::new(),
+        targets: lock.targets.clone(),
+        allow_lossy: false,
+        locked: false,
+        gpu_injection: None,
+    }
+}
+
+/// Prints which names have no digest.
+fn check<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+    old: &BTreeMap<String, String>,
+    path: &Utf8Path,
+) -> Outcome {
+    let missing: Vec<&str> =
+        names.into_iter().filter(|name| !old.contains_key(*name)).map(String::as_str).collect();
+    if missing.is_empty() {
+        return Outcome::Success;
+    }
+    let missing = suggest::list(missing.iter().copied());
+    let what = if path.exists() { "does not have" } else { "does not exist and would have" };
+    terminal::eprint(&format!(
+        "jobc: `{}` {what} {missing}; run `jobc lock` to add missing images\n",
+        shorten(path)
+    ));
+    Outcome::Errors
+}
+
+/// The current digest of a name: from its registry, or from the store if that is requested or the registry fails.
+fn look_up(name: &str, lock: &LockArgs) -> Result<Digest, Error> {
+    let reference: Reference = name.parse()?;
+    let here = || -> Result<Option<Digest>, Error> {
+        let store = image::open(lock.image_root.as_deref())?;
+        Ok(store.find(&reference)?.map(|descriptor| descriptor.digest))
+    };
+    if lock.local {
+        return here()?.ok_or_else(|| {
+            Error::new(Kind::State, format!("the image `{}` is not in the image store", reference.familiar()))
+                .help("add it with `jobc image pull` or `jobc image import`")
+        });
+    }
+    match resolve_digest(&reference, lock.plain_http) {
+        Ok(digest) => Ok(digest),
+        Err(error) => match here()? {
+            Some(digest) => {
+                let text = format!(
+                    "{error}; locked `{}` to the image of that name in the image store",
+                    reference.familiar()
+                );
+                terminal::eprint(&container_warning(&text));
+                Ok(digest)
+            }
+            None => Err(error),
+        },
+    }
+}
+
+#[cfg(feature = "registry")]
+fn resolve_digest(reference: &Reference, plain_http: bool) -> Result<Digest, Error> {
+    Ok(crate::runtime::registries::client(plain_http)?.resolve(reference)?.digest)
+}
+
+#[cfg(not(feature = "registry"))]
+fn resolve_digest(_: &Reference, _: bool) -> Result<Digest, Error> {
+    Err(crate::runtime::registries::absent())
+}
+
+/// What happened to each name, one per line.
+fn describe_changes(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> String {
+    new.iter().fold(String::new(), |mut out, (name, digest)| {
+        let how = match old.get(name) {
+            None => "new",
+            Some(before) if before == digest => "unchanged",
+            Some(_) => "changed",
+        };
+        let _ = writeln!(out, "{name} {digest} ({how})");
+        out
+    })
+}
+
+/// The file's text.
+fn lock_file_text(digests: &BTreeMap<String, String>) -> String {
+    let mut text = format!("{HEADER}version: 1\n");
+    if digests.is_empty() {
+        return text + "images: {}\n";
+    }
+    text += "images:\n";
+    for (name, digest) in digests {
+        // The name of an image has no character that would end the quotes.
+        let _ = writeln!(text, "  \"{name}\": {digest}");
+    }
+    text
+}

@@ -1,0 +1,178 @@
+//! Which job a command takes that names none.
+//!
+//! Commands that only look take the newest job. `wait` and `exec` take the newest running one. `stop` never chooses: it
+//! takes the only running job, and asks at a terminal.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+use jobc_job::directory::Directory;
+use jobc_job::record::Record;
+use jobc_job::time::Time;
+use jobc_sys::error::{Error, Kind};
+
+use super::jobs::{Failure, Jobs, Result, format_ago, tasks};
+use crate::table::{Table, escape_control};
+use crate::terminal;
+
+/// A job with its record.
+type Job = (Directory, Record);
+
+/// The named job; without a name the newest one, whether it runs or has ended.
+pub(crate) fn named_or_newest(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
+    match name {
+        Some(name) => jobs.record(name),
+        None => newest(jobs)?.ok_or_else(|| no_job("there is no job yet")),
+    }
+}
+
+/// The job and the tasks of `[JOB] [TASK]...`: the job can be left out before tasks, too.
+pub(crate) fn job_and_tasks(jobs: &Jobs, words: &[String]) -> Result<(Job, Vec<String>)> {
+    let [first, rest @ ..] = words else { return Ok((named_or_newest(jobs, None)?, vec![])) };
+    let error = match jobs.record(first) {
+        Ok(job) => return Ok((job, rest.to_vec())),
+        Err(error) => error,
+    };
+    match newest(jobs)? {
+        Some(job) if tasks(&job.1, words).is_ok() => Ok((job, words.to_vec())),
+        _ => Err(error),
+    }
+}
+
+/// The named job; without a name the newest one that runs.
+pub(crate) fn named_or_running(jobs: &Jobs, name: Option<&str>) -> Result<Job> {
+    match name {
+        Some(name) => jobs.record(name),
+        None => running(jobs)?.into_iter().next().ok_or_else(|| no_job("no job is running")),
+    }
+}
+
+/// The newest job that runs, or else the newest one.
+pub(crate) fn running_or_newest(jobs: &Jobs) -> Result<Job> {
+    match running(jobs)?.into_iter().next() {
+        Some(job) => Ok(job),
+        None => named_or_newest(jobs, None),
+    }
+}
+
+/// The jobs to end, of a command that names none: the only one that runs. At a terminal the user is asked, and may
+/// choose none.
+pub(crate) fn jobs_to_stop(jobs: &Jobs) -> Result<Vec<Directory>> {
+    let running = running(jobs)?;
+    let asks = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let choice = match &running[..] {
+        [] => return Err(no_job("no job is running")),
+        [_] if !asks => vec![0],
+        [(directory, record)] => {
+            let age = format_ago(record.submitted, Time::now());
+            let question =
+                format!("stop {}, {}, submitted {age}? [Y/n] ", directory.id, record.state.as_str());
+            let answer = ask(&question);
+            if answer.is_some_and(|answer| is_yes(&answer)) { vec![0] } else { vec![] }
+        }
+        several if asks => {
+            terminal::eprint(&overview(several));
+            let answer = ask("stop which? numbers such as `1 2`, `all`, or Enter for none: ");
+            chosen(&answer.unwrap_or_default(), several.len())?
+        }
+        several => {
+            let names: Vec<String> = several.iter().map(|(directory, _)| directory.id.to_string()).collect();
+            let error =
+                Error::new(Kind::State, format!("{} jobs are running; name those to stop", names.len()));
+            let known = jobc_compiler::suggest::list(names.iter().map(String::as_str));
+            return Err(Failure::usage_error(error.help(format!("they are {known}"))));
+        }
+    };
+    if choice.is_empty() {
+        return Err(Error::new(Kind::State, "no job was stopped").into());
+    }
+    Ok(choice.into_iter().map(|number| running[number].0.clone()).collect())
+}
+
+/// Tells a user at a terminal which job was taken.
+pub(crate) fn show_choice(record: &Record) {
+    if io::stderr().is_terminal() {
+        let style = terminal::style();
+        let (dim, plain) = if style.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        terminal::eprint(&format!("{dim}jobc: {}, {}{plain}\n", record.id, record.state.as_str()));
+    }
+}
+
+/// The job that was submitted last.
+fn newest(jobs: &Jobs) -> Result<Option<Job>> {
+    Ok(jobc_job::newest::newest(jobs.directories())?)
+}
+
+/// The jobs that run, or wait to, the newest first.
+fn running(jobs: &Jobs) -> Result<Vec<Job>> {
+    Ok(jobc_job::newest::running(jobs.directories())?)
+}
+
+fn no_job(message: &str) -> Failure {
+    let error = Error::new(Kind::State, message);
+    error.help("`jobc run` starts a job, `jobc ps --all` lists those of this user").into()
+}
+
+fn overview(running: &[Job]) -> String {
+    let mut table = Table::new(["", "JOB", "STATE", "SUBMITTED", "TASKS"]);
+    for (number, (directory, record)) in (1..).zip(running) {
+        table.row([
+            number.to_string(),
+            directory.id.to_string(),
+            record.state.as_str().to_owned(),
+            format_ago(record.submitted, Time::now()),
+            super::ps::task_counts(record),
+        ]);
+    }
+    table.render(terminal::columns_of_stderr())
+}
+
+/// The answer to a question at the terminal, without spaces around it; nothing at the end of the input.
+fn ask(question: &str) -> Option<String> {
+    terminal::eprint(question);
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    if !line.ends_with('\n') {
+        terminal::eprint("\n");
+    }
+    read.ok().filter(|&bytes| bytes > 0).map(|_| line.trim().to_owned())
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.to_ascii_lowercase().as_str(), "" | "y" | "yes")
+}
+
+/// The places of the chosen jobs of so many, in order; none for an empty answer.
+fn chosen(answer: &str, count: usize) -> Result<Vec<usize>> {
+    if answer.eq_ignore_ascii_case("all") {
+        return Ok((0..count).collect());
+    }
+    let words = answer.split([' ', ',']).filter(|word| !word.is_empty());
+    let mut places = words
+        .map(|word| {
+            let number = word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
+            number.map(|number| number - 1).ok_or_else(|| {
+                let message = format!("`{}` is not one of the numbers 1 to {count}", escape_control(word));
+                Failure::usage_error(Error::new(Kind::State, message).help("no job was stopped"))
+            })
+        })
+        .collect::<Result<Vec<usize>>>()?;
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_chooses_by_number_and_never_by_accident() {
+        assert_eq!(chosen("", 3).unwrap(), [0; 0]);
+        assert_eq!(chosen("3, 1 3", 3).unwrap(), [0, 2]);
+        assert_eq!(chosen("ALL", 3).unwrap(), [0, 1, 2]);
+        for answer in ["0", "4", "1 x", "y", "-1"] {
+            assert!(chosen(answer, 3).is_err(), "{answer}");
+        }
+        assert!(is_yes("") && is_yes("Y") && !is_yes("n") && !is_yes("what"));
+    }
+}

@@ -1,0 +1,170 @@
+//! `jobc ps`: lists the jobs of this user on this host, or the tasks of one.
+
+use std::process::ExitCode;
+
+use jobc_gpu::device_names::short_name;
+use jobc_job::directory::Directory;
+use jobc_job::record::{JobState, Record, TaskRecord, TaskState};
+use jobc_job::time::Time;
+use jobc_job::user_metrics::format_number;
+use serde_json::{Value, json};
+
+use super::jobs::{Jobs, Result, format_ago, format_duration, json_text};
+use crate::args::FormatArg;
+use crate::runtime::args::jobs::PsArgs;
+use crate::table::{Table, WideTable};
+use crate::terminal;
+
+pub(crate) fn run(args: &PsArgs) -> Result<ExitCode> {
+    let jobs = Jobs::open()?;
+    let text = match &args.job {
+        Some(word) => tasks_text(args, &jobs.record(word)?.1),
+        None => jobs_text(args, jobs.all()?),
+    };
+    terminal::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tasks_text(args: &PsArgs, record: &Record) -> String {
+    match args.output_args.format {
+        FormatArg::Json => json_text(&record.tasks),
+        _ if args.quiet => record.tasks.iter().map(|task| format!("{}\n", task.task)).collect(),
+        _ => tasks_table(record, Time::now()).render(terminal::columns_of_stdout()),
+    }
+}
+
+fn jobs_text(args: &PsArgs, mut found: Vec<(Directory, Record)>) -> String {
+    found.retain(|(_, record)| args.all || !record.state.is_final());
+    // The newest first.
+    found.sort_by_key(|(_, record)| std::cmp::Reverse(record.submitted));
+    match args.output_args.format {
+        FormatArg::Json => json_text(&found.iter().map(summary).collect::<Vec<_>>()),
+        _ if args.quiet => found.iter().map(|(directory, _)| format!("{}\n", directory.id)).collect(),
+        _ => jobs_table(&found, Time::now()).render(terminal::columns_of_stdout()),
+    }
+}
+
+fn jobs_table(found: &[(Directory, Record)], now: Time) -> Table<6> {
+    let mut table = Table::new(["JOB", "STATE", "TASKS", "SUBMITTED", "RAN", "END"]);
+    for (directory, record) in found {
+        let ran = record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
+        table.row([
+            directory.id.to_string(),
+            record.state.as_str().to_owned(),
+            task_counts(record),
+            format_ago(record.submitted, now),
+            ran.unwrap_or_default(),
+            record.end.as_ref().map(|end| end.cause(record.state).to_owned()).unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// The number of tasks in each state, in the order of the states: `1 succeeded, 3 running`.
+pub(super) fn task_counts(record: &Record) -> String {
+    let counts = by_state(record);
+    counts.iter().map(|(state, count)| format!("{count} {state}")).collect::<Vec<_>>().join(", ")
+}
+
+fn by_state(record: &Record) -> Vec<(&'static str, usize)> {
+    let mut counts: Vec<(&'static str, usize)> = Vec::new();
+    for task in &record.tasks {
+        let state = task.state.as_str();
+        match counts.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((state, 1)),
+        }
+    }
+    counts
+}
+
+/// A job of the list for programs: the columns of the table, and the exit code.
+fn summary((directory, record): &(Directory, Record)) -> Value {
+    let tasks: serde_json::Map<String, Value> =
+        by_state(record).into_iter().map(|(state, count)| (state.to_owned(), json!(count))).collect();
+    json!({
+        "id": directory.id,
+        "state": record.state,
+        "description": record.description,
+        "source": record.source,
+        "target": record.target,
+        "submitted": record.submitted,
+        "started": record.started,
+        "ended": record.ended,
+        "tasks": tasks,
+        "end": record.end,
+    })
+}
+
+/// The tasks of a job; with the values of their combinations if roles have a matrix, and with the metrics that they
+/// have reported.
+pub(super) fn tasks_table(record: &Record, now: Time) -> WideTable {
+    let has_values = !record.combinations.is_empty();
+    let mut metrics: Vec<&str> = Vec::new();
+    for metric in &record.metrics {
+        if !metrics.contains(&metric.name.as_str()) {
+            metrics.push(&metric.name);
+        }
+    }
+    let values = has_values.then_some("VALUES");
+    let headings =
+        ["TASK"].into_iter().chain(values).chain(["STATE", "ATTEMPT", "PID", "ADDRESS", "GPU", "RAN"]);
+    let mut headings: Vec<String> = headings.map(str::to_owned).collect();
+    headings.extend(metrics.iter().map(|name| name.to_uppercase()));
+    headings.push("EXIT".to_owned());
+    let mut table = WideTable::new(headings);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    for task in &record.tasks {
+        // The last states of a lost job's tasks are no longer valid.
+        let alive = task.state.is_alive() && record.state != JobState::Lost;
+        let ran = task.started.map(|started| format_duration(task.ended.unwrap_or(now).since(started)));
+        let values = record.combinations.get(&task.task.role).map(|combination| {
+            let values = combination.values.iter().map(|(axis, value)| format!("{axis}={value}"));
+            values.collect::<Vec<_>>().join(" ")
+        });
+        let mut cells = vec![task.task.to_string()];
+        cells.extend(has_values.then(|| or_dash(values)));
+        cells.extend([
+            task.state.as_str().to_owned(),
+            task.attempt.to_string(),
+            or_dash(task.process.filter(|_| alive).map(|process| process.pid.to_string())),
+            or_dash(address(task)),
+            or_dash(gpus(record, task)),
+            or_dash(ran),
+        ]);
+        cells.extend(metrics.iter().map(|name| {
+            let of_task =
+                record.metrics.iter().find(|metric| metric.name == *name && metric.task == task.task);
+            or_dash(of_task.map(|metric| format_number(metric.value.0)))
+        }));
+        cells.push(or_dash(describe_exit(task)));
+        table.row(cells);
+    }
+    table
+}
+
+/// The address of a task, with its ports: `127.0.0.1 http:8080`.
+fn address(task: &TaskRecord) -> Option<String> {
+    let ports = task.ports.iter().map(|(label, number)| format!("{label}:{number}"));
+    let all: Vec<String> = task.address.iter().cloned().chain(ports).collect();
+    (!all.is_empty()).then(|| all.join(" "))
+}
+
+/// The numbers of a task's GPUs: `0,1`, or `2:0` for a MIG instance.
+fn gpus(record: &Record, task: &TaskRecord) -> Option<String> {
+    let number = |name: &String| record.claim.leased.slot_named(name).map(|slot| short_name(slot.device));
+    let numbers: Vec<String> =
+        task.gpus.iter().map(|name| number(name).unwrap_or_else(|| name.clone())).collect();
+    (!numbers.is_empty()).then(|| numbers.join(","))
+}
+
+/// How an attempt ended: `0`, `3`, `killed by SIGSEGV (segmentation fault)`. Of a task that was stopped, only the signal
+/// or the code: it has not failed.
+pub(super) fn describe_exit(task: &TaskRecord) -> Option<String> {
+    let code = || task.exit_code.map(|code| code.to_string());
+    if task.state == TaskState::Stopped && task.reason.is_none() {
+        return task.signal.clone().or_else(code);
+    }
+    let text = task.end_text()?;
+    Some(text.strip_prefix("exit ").map(str::to_owned).unwrap_or(text))
+}

@@ -1,0 +1,155 @@
+//! The content of a report.
+
+use std::collections::BTreeMap;
+
+use jobc_job::directory::Directory;
+use jobc_job::event::{self, Event, Kind};
+use jobc_job::logs::{LineFilter, Reader, Stream};
+use jobc_job::metrics::{self, Sample};
+use jobc_job::origin::Origin;
+use jobc_job::record::{Record, TaskRecord};
+use jobc_job::time::Time;
+use jobc_schema::plan::JobPlan;
+use jobc_sys::id::TaskId;
+
+use super::selection;
+
+/// Number of last lines that are shown of each task.
+const TAIL_LINES: u64 = 40;
+
+/// Maximum number of tasks whose last lines are shown.
+pub(super) const MAX_LOGS: usize = 200;
+
+/// All that is known of a job.
+#[derive(Debug)]
+pub(super) struct ReportData {
+    pub record: Record,
+    pub events: Vec<Event>,
+    pub origin: Option<Origin>,
+    pub plan: Option<JobPlan>,
+    /// The text of the job file.
+    pub job_file: Option<String>,
+    /// When attempts were created, and ready.
+    attempt_events: BTreeMap<(TaskId, u32), AttemptEvents>,
+    /// By task, in the order of sampling.
+    pub samples: BTreeMap<TaskId, Vec<Sample>>,
+    pub tails: BTreeMap<TaskId, Vec<LogLine>>,
+    /// When the content was collected.
+    pub now: Time,
+}
+
+/// What the events report of an attempt.
+#[derive(Clone, Copy, Debug, Default)]
+struct AttemptEvents {
+    created: Option<Time>,
+    ready: Option<Time>,
+}
+
+/// A line that a task printed.
+#[derive(Clone, Debug)]
+pub(super) struct LogLine {
+    pub time: String,
+    pub stream: Stream,
+    pub text: Vec<u8>,
+    /// Whether it continues in the next line of the log.
+    pub continues: bool,
+}
+
+/// An attempt of a task, as the time line shows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt<'a> {
+    pub number: u32,
+    pub created: Option<Time>,
+    pub started: Option<Time>,
+    pub ready: Option<Time>,
+    pub ended: Option<Time>,
+    pub exit_code: Option<u8>,
+    pub signal: Option<&'a str>,
+    pub reason: Option<&'a str>,
+}
+
+impl ReportData {
+    /// Reads the files of a job. Unreadable files are left out, since an incomplete report is better than none.
+    pub(super) fn gather(directory: &Directory, record: Record) -> Self {
+        let events = event::Reader::new(directory).read().unwrap_or_default();
+        let mut seen: BTreeMap<(TaskId, u32), AttemptEvents> = BTreeMap::new();
+        for event in &events {
+            let Some(key) = event.task.clone().zip(event.attempt) else { continue };
+            match event.event {
+                Kind::Created => seen.entry(key).or_default().created = Some(event.time),
+                Kind::Ready => seen.entry(key).or_default().ready = Some(event.time),
+                _ => {}
+            }
+        }
+        let mut samples: BTreeMap<TaskId, Vec<Sample>> = BTreeMap::new();
+        for sample in metrics::read(directory) {
+            samples.entry(sample.task.clone()).or_default().push(sample);
+        }
+        let now = Time::now();
+        let shown = selection::select(&record, MAX_LOGS, now);
+        let tasks: Vec<TaskId> = shown.tasks.iter().map(|task| task.task.clone()).collect();
+        let logs = tasks.iter().map(|task| directory.logs(task));
+        let mut reader = Reader::new(logs, LineFilter::default().tail(Some(TAIL_LINES)));
+        let mut tails: BTreeMap<TaskId, Vec<LogLine>> = BTreeMap::new();
+        let mut each = |number: usize, line: &jobc_job::logs::Line<'_>| {
+            let (time, stream) = (line.time.to_owned(), line.stream);
+            let printed = LogLine { time, stream, text: line.text.to_owned(), continues: !line.ends };
+            tails.entry(tasks[number].clone()).or_default().push(printed);
+            Ok(())
+        };
+        while reader.read(&mut each).unwrap_or(false) {}
+        let plan = std::fs::read(directory.plan_file()).ok();
+        Self {
+            events,
+            origin: Origin::read(directory),
+            plan: plan.and_then(|text| serde_json::from_slice(&text).ok()),
+            job_file: std::fs::read_to_string(directory.job_file()).ok(),
+            attempt_events: seen,
+            samples,
+            tails,
+            now,
+            record,
+        }
+    }
+
+    /// When the time line begins.
+    pub(super) fn begin(&self) -> Time {
+        self.record.submitted
+    }
+
+    /// When it ends.
+    pub(super) fn end(&self) -> Time {
+        let last = self.events.iter().map(|event| event.time).max();
+        match self.record.ended {
+            Some(ended) => ended.max(last.unwrap_or(ended)),
+            None => self.now,
+        }
+    }
+
+    /// The attempts of a task that were started, in order.
+    pub(super) fn attempts<'a>(&'a self, task: &'a TaskRecord) -> Vec<Attempt<'a>> {
+        let seen =
+            |number| self.attempt_events.get(&(task.task.clone(), number)).copied().unwrap_or_default();
+        let earlier = task.earlier.iter().map(|attempt| Attempt {
+            number: attempt.attempt,
+            created: seen(attempt.attempt).created,
+            started: attempt.started,
+            ready: seen(attempt.attempt).ready,
+            ended: attempt.ended,
+            exit_code: attempt.exit_code,
+            signal: attempt.signal.as_deref(),
+            reason: attempt.reason.as_deref(),
+        });
+        let last = (task.attempt > 0).then(|| Attempt {
+            number: task.attempt,
+            created: seen(task.attempt).created,
+            started: task.started,
+            ready: task.ready,
+            ended: task.ended,
+            exit_code: task.exit_code,
+            signal: task.signal.as_deref(),
+            reason: task.reason.as_deref(),
+        });
+        earlier.chain(last).collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! The whole page.
+
+use jobc_job::record::{JobState, Record};
+use jobc_job::time::Time;
+
+use super::super::jobs::format_duration;
+use super::super::ps::task_counts;
+use super::data::{MAX_LOGS, ReportData};
+use super::html::{escape, format_backticks};
+use super::{activity, gpus, plots, provenance, selection, tables, timeline};
+use crate::report::cpus;
+use crate::runtime::quantity::bytes;
+
+/// The style, for light and dark mode.
+const STYLE: &str = include_str!("report.css");
+
+/// What the page may load and run: only its own style.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The whole page.
+pub(super) fn page(facts: &ReportData) -> String {
+    let mut out = head(&facts.record.id.to_string());
+    out += &header(facts);
+    let mut section = |title: &str, content: String| {
+        if !content.is_empty() {
+            out += &format!("<section>\n<h2>{title}</h2>\n{content}</section>\n");
+        }
+    };
+    let logs = selection::select(&facts.record, MAX_LOGS, facts.end());
+    section("Time line", activity::activity(facts) + &legend() + &timeline::timeline(facts, &logs));
+    section("GPUs", gpus::gpus(facts));
+    section("Resource use", plots::plots(facts));
+    section("Tasks", tables::tasks(facts, &logs));
+    section("Logs", tables::logs(facts, &logs));
+    section("Command, host and job file", provenance::provenance(facts));
+    section("Events", tables::events(facts));
+    let until = if facts.record.state.is_final() { "" } else { ", while the job ran" };
+    out + &foot(facts.now, until)
+}
+
+/// The beginning of a page up to its content.
+pub(super) fn head(title: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{CONTENT_SECURITY_POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title} – jobc</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
+    )
+}
+
+/// The end of a page.
+pub(super) fn foot(moment: Time, until: &str) -> String {
+    format!(
+        "</main>\n<footer>Written by jobc {} on {moment}{until}.</footer>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+fn header(facts: &ReportData) -> String {
+    let record = &facts.record;
+    let state = record.state.as_str();
+    let mut out = format!(
+        "<header>\n<h1>{} <span class=\"state {}\">{state}</span></h1>\n",
+        escape(&record.id.to_string()),
+        color(record.state)
+    );
+    if let Some(description) = &record.description {
+        out += &format!("<p>{}</p>\n", escape(description));
+    }
+    if let Some(end) = &record.end {
+        out += &format!(
+            "<p class=\"end {}\">{} <small>exit code {}</small></p>\n",
+            color(record.state),
+            format_backticks(&end.explanation),
+            end.exit_code
+        );
+    }
+    out += "<ul class=\"known\">\n";
+    for (name, value) in header_fields(record, facts) {
+        out += &format!("<li><small>{name}</small> <span>{}</span></li>\n", escape(&value));
+    }
+    out += "</ul>\n";
+    if !record.notes.is_empty() {
+        let notes: String =
+            record.notes.iter().map(|note| format!("<li>{}</li>\n", format_backticks(note))).collect();
+        out += &format!("<ul class=\"notes\">\n{notes}</ul>\n");
+    }
+    out + "</header>\n"
+}
+
+fn header_fields(record: &Record, facts: &ReportData) -> Vec<(&'static str, String)> {
+    let moment = |time: Option<Time>| time.map(|time| time.to_string());
+    let ran = record.started.map(|started| format_duration(facts.end().since(started)));
+    let claim = &record.claim;
+    let mut claimed = vec![];
+    if claim.cpu_millis > 0 {
+        claimed.push(cpus(claim.cpu_millis));
+    }
+    if claim.memory_bytes > 0 {
+        claimed.push(format!("{} of memory", bytes(claim.memory_bytes)));
+    }
+    if claim.gpus > 0 {
+        claimed.push(if claim.gpus == 1 { "1 GPU".to_owned() } else { format!("{} GPUs", claim.gpus) });
+    }
+    if claim.disk_bytes > 0 {
+        claimed.push(format!("{} of disk", bytes(claim.disk_bytes)));
+    }
+    let attempt = (record.attempt > 1).then(|| record.attempt.to_string());
+    let all = [
+        ("Tasks", Some(task_counts(record))),
+        ("Submitted", Some(record.submitted.to_string())),
+        ("Started", moment(record.started)),
+        ("Ended", moment(record.ended)),
+        ("Ran", ran),
+        ("Attempt of the job", attempt),
+        ("Claimed", Some(claimed.join(", ")).filter(|claimed| !claimed.is_empty())),
+        ("Limits not enforced", Some(unenforced(record)).filter(|names| !names.is_empty())),
+        ("Host", facts.origin.as_ref().map(|origin| origin.host.name.clone())),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// The limits of any task that nothing enforces, in the words of the job file.
+fn unenforced(record: &Record) -> String {
+    let names = [("cpu_millis", "CPU"), ("memory_bytes", "memory"), ("pids", "processes")];
+    let is_any = |key: &str| {
+        let mut limits = record.tasks.iter().flat_map(|task| &task.unenforced);
+        limits.any(|known| known == key)
+    };
+    let names = names.into_iter().filter(|(key, _)| is_any(key)).map(|(_, name)| name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn legend() -> String {
+    let entries = [
+        ("held", "created, waiting"),
+        ("runs", "running"),
+        ("good", "succeeded"),
+        ("bad", "failed"),
+        ("still", "stopped"),
+    ];
+    let entries = entries.map(|(class, words)| format!("<span><i class=\"{class}\"></i>{words}</span>"));
+    format!("<p class=\"legend\">{}<span><i class=\"mark\"></i>ready</span></p>\n", entries.concat())
+}
+
+fn color(state: JobState) -> &'static str {
+    match state {
+        JobState::Succeeded => "good",
+        JobState::Failed | JobState::TimedOut | JobState::Lost => "bad",
+        JobState::Running | JobState::Preparing => "runs",
+        _ => "still",
+    }
+}

@@ -1,0 +1,244 @@
+//! The tables of a report: tasks, the ends of their logs, events.
+
+use std::time::Duration;
+
+use jobc_job::logs::Stream;
+use jobc_job::metrics::Sample;
+use jobc_job::record::{TaskRecord, TaskState};
+
+use super::super::follow::event_text;
+use super::super::jobs::format_duration;
+use super::data::{LogLine, ReportData};
+use super::html::{Cell, anchor, escape, render_terminal_line, table};
+use super::selection::{self, Selection};
+use crate::report::cpus;
+use crate::runtime::quantity::bytes;
+
+/// Maximum number of tasks in the table.
+const MAX_TASKS: usize = 1000;
+
+/// Maximum number of events.
+const MAX_EVENTS: usize = 2000;
+
+/// Maximum number of characters of a line.
+const MAX_LINE_CHARS: usize = 1000;
+
+/// Maximum number of characters of all logs.
+const MAX_LOG_CHARS: usize = 600_000;
+
+/// Maximum number of logs of failed tasks that are unfolded.
+const MAX_UNFOLDED_LOGS: usize = 4;
+
+/// The tasks: how each ended, and its total resource usage. Names of tasks that are in `logs` link there.
+pub(super) fn tasks(facts: &ReportData, logs: &Selection<'_>) -> String {
+    let headings = [
+        "Task",
+        "State",
+        "Attempts",
+        "Exit",
+        "Why",
+        "Ran",
+        "CPU time",
+        "CPU limit",
+        "Peak memory",
+        "Memory limit",
+        "Read",
+        "Written",
+        "GPUs",
+    ];
+    let shown = selection::select(&facts.record, MAX_TASKS, facts.end());
+    let rows: Vec<Vec<Cell>> =
+        shown.tasks.iter().map(|task| row(facts, task, selection::has(logs, &task.task))).collect();
+    table("Tasks", &headings, &rows) + &selection::left_out(&facts.record, shown.left_out)
+}
+
+fn row(facts: &ReportData, task: &TaskRecord, has_log: bool) -> Vec<Cell> {
+    let used = TotalUsage::of(facts.samples.get(&task.task).map(Vec::as_slice).unwrap_or_default());
+    let amount = |amount: Option<u64>| Cell::number(&amount.map(bytes).unwrap_or_default());
+    let ran = facts.attempts(task).last().and_then(|attempt| {
+        let end = attempt.ended.unwrap_or_else(|| facts.end());
+        Some(format_duration(end.since(attempt.started?)))
+    });
+    let limit = |name: &str, words: fn(u64) -> String| {
+        let Some(limit) = task.limits.get(name) else { return Cell::default() };
+        let is_enforced = !task.unenforced.iter().any(|known| known == name);
+        let mark = if is_enforced { "" } else { " <span class=\"unenforced\">not enforced</span>" };
+        Cell::number_html(escape(&words(*limit)) + mark)
+    };
+    let name = escape(&task.task.to_string());
+    let name = if has_log { format!("<a href=\"#{}\">{name}</a>", anchor(&task.task)) } else { name };
+    let state = task.state.as_str();
+    vec![
+        Cell::number_html(name),
+        Cell::html(format!("<span class=\"state {}\">{state}</span>", color(task.state))),
+        Cell::number(&task.attempt.to_string()),
+        Cell::number(&task.exit_code.map(|code| code.to_string()).unwrap_or_default()),
+        Cell::text(&why(task)),
+        Cell::number(&ran.unwrap_or_default()),
+        Cell::number(&used.cpu.map(format_duration).unwrap_or_default()),
+        limit("cpu_millis", cpus),
+        Cell::number(&(used.memory.map(bytes).unwrap_or_default() + &used.reached())),
+        limit("memory_bytes", bytes),
+        amount(used.read),
+        amount(used.written),
+        Cell::text(&gpus(facts, task)),
+    ]
+}
+
+/// The numbers of a task's GPUs, or their names where the numbers are not known.
+fn gpus(facts: &ReportData, task: &TaskRecord) -> String {
+    let known = facts.origin.as_ref().map(|origin| &origin.host.gpus[..]).unwrap_or_default();
+    let number = |name: &String| known.iter().find(|gpu| gpu.name == *name).map(|gpu| gpu.number.clone());
+    let numbers: Vec<String> =
+        task.gpus.iter().map(|name| number(name).unwrap_or_else(|| name.clone())).collect();
+    numbers.join(", ")
+}
+
+/// The resource usage of a task in all its attempts.
+#[derive(Default)]
+struct TotalUsage {
+    cpu: Option<Duration>,
+    memory: Option<u64>,
+    read: Option<u64>,
+    written: Option<u64>,
+    hits: u64,
+    kills: u64,
+}
+
+impl TotalUsage {
+    fn of(samples: &[Sample]) -> Self {
+        let mut used = Self::default();
+        for attempt in samples.chunk_by(|a, b| a.attempt == b.attempt) {
+            let Some(last) = attempt.last() else { continue };
+            let usage = &last.usage;
+            let add = |sum: &mut Option<u64>, more: Option<u64>| {
+                *sum = more.map(|more| sum.unwrap_or(0) + more).or(*sum);
+            };
+            add(&mut used.read, usage.read_bytes);
+            add(&mut used.written, usage.written_bytes);
+            let cpu = usage.cpu_usec.map(Duration::from_micros);
+            used.cpu = cpu.map(|cpu| used.cpu.unwrap_or_default() + cpu).or(used.cpu);
+            // Without a counted peak, the maximum of the samples is the nearest.
+            let seen = attempt.iter().filter_map(|sample| sample.usage.memory).max();
+            used.memory = used.memory.max(usage.memory_peak.max(seen));
+            used.hits += usage.memory_limit_hits.unwrap_or(0);
+            used.kills += usage.oom_kills.unwrap_or(0);
+        }
+        used
+    }
+
+    /// Whether the limit was reached.
+    fn reached(&self) -> String {
+        match (self.hits, self.kills) {
+            (_, kills) if kills > 0 => format!(" (limit reached, {kills} killed)"),
+            (hits, _) if hits > 0 => " (limit reached)".to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// What there is to say of an end besides its exit code.
+fn why(task: &TaskRecord) -> String {
+    if task.state == TaskState::Stopped {
+        return task.reason.clone().unwrap_or_default();
+    }
+    let text = task.end_text().unwrap_or_default();
+    let code = task.exit_code.map(|code| format!("exit {code}")).unwrap_or_default();
+    let rest = text.strip_prefix(&code).filter(|rest| rest.is_empty() || rest.starts_with([':', ',']));
+    rest.map_or(text.as_str(), |rest| rest.trim_start_matches([':', ',', ' '])).to_owned()
+}
+
+fn color(state: TaskState) -> &'static str {
+    match state {
+        TaskState::Succeeded => "good",
+        TaskState::Failed | TaskState::Retrying => "bad",
+        TaskState::Running | TaskState::Ready => "runs",
+        _ => "still",
+    }
+}
+
+/// The last lines of each task; those of failed tasks are unfolded.
+pub(super) fn logs(facts: &ReportData, shown: &Selection<'_>) -> String {
+    let mut out = String::new();
+    let mut unfolded = 0;
+    let decided = facts.record.end.as_ref().and_then(|end| end.task.as_ref());
+    // Each task has the same share, so that a loud one leaves room for the others.
+    let most_chars = (MAX_LOG_CHARS / shown.tasks.len().max(1)).clamp(2000, 40_000);
+    for task in &shown.tasks {
+        let lines = facts.tails.get(&task.task).map(Vec::as_slice).unwrap_or_default();
+        let wanted =
+            decided == Some(&task.task) || task.state == TaskState::Failed || facts.record.tasks.len() == 1;
+        let open = wanted && unfolded < MAX_UNFOLDED_LOGS && !lines.is_empty();
+        unfolded += usize::from(open);
+        out += &log(task, lines, open, most_chars);
+    }
+    out + &selection::left_out(&facts.record, shown.left_out)
+}
+
+fn log(task: &TaskRecord, lines: &[LogLine], open: bool, most_chars: usize) -> String {
+    let mut shown = vec![];
+    let mut left = most_chars;
+    for line in lines.iter().rev() {
+        let text = render_terminal_line(&line.text);
+        let cut: String = text.chars().take(MAX_LINE_CHARS.min(left)).collect();
+        let more = if cut.len() < text.len() || line.continues { "…" } else { "" };
+        left = left.saturating_sub(cut.chars().count() + 1);
+        let class = match line.stream {
+            Stream::Stdout => "",
+            Stream::Stderr => " class=\"err\"",
+            Stream::Jobc => " class=\"note\"",
+        };
+        let time = line.time.get(11..23).unwrap_or_default();
+        shown.push(format!("<div{class}><time>{}</time>{}{more}</div>\n", escape(time), escape(&cut)));
+        if left == 0 {
+            break;
+        }
+    }
+    shown.reverse();
+    let open = if open { " open" } else { "" };
+    let count = match shown.len() {
+        0 => "nothing".to_owned(),
+        1 if lines.len() == 1 => "1 line".to_owned(),
+        count => format!("last {count} lines"),
+    };
+    format!(
+        "<details id=\"{}\"{open}><summary>{} <small>{count}</small></summary>\n<div class=\"log\">{}</div></details>\n",
+        anchor(&task.task),
+        escape(&task.task.to_string()),
+        shown.concat()
+    )
+}
+
+/// The events, in order; the middle is left out if there are too many.
+pub(super) fn events(facts: &ReportData) -> String {
+    let all = &facts.events;
+    if all.is_empty() {
+        return String::new();
+    }
+    let left_out = all.len().saturating_sub(MAX_EVENTS);
+    let mut rows = vec![];
+    for (index, event) in all.iter().enumerate() {
+        if left_out > 0 && index == MAX_EVENTS / 2 {
+            let words = format!("{left_out} events are left out; `jobc events` prints all");
+            rows.push(vec![Cell::default(), Cell::default(), Cell::default(), Cell::text(&words)]);
+        }
+        if left_out > 0 && (MAX_EVENTS / 2..MAX_EVENTS / 2 + left_out).contains(&index) {
+            continue;
+        }
+        let task = event.task.as_ref().map(ToString::to_string).unwrap_or_default();
+        let kind = serde_json::to_value(event.event).unwrap_or_default();
+        let attempt =
+            event.attempt.filter(|&attempt| attempt > 1).map(|attempt| format!("attempt {attempt}"));
+        let words = [attempt, Some(event_text::describe_details(event)).filter(|words| !words.is_empty())];
+        let words = words.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        rows.push(vec![
+            Cell::number(&event.time.to_string()),
+            Cell::number(&task),
+            Cell::number(kind.as_str().unwrap_or_default()),
+            Cell::text(&words),
+        ]);
+    }
+    let events = if all.len() == 1 { "1 event".to_owned() } else { format!("{} events", all.len()) };
+    let table = table("Events", &["Time", "Task", "Event", "Details"], &rows);
+    format!("<details><summary>{events}</summary>\n{table}</details>\n")
+}

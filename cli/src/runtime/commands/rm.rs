@@ -1,0 +1,143 @@
+//! `jobc rm` and `jobc gc`: remove records of ended jobs.
+
+use std::fs::DirEntry;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jobc_job::directory::{Directory, JobDirectories};
+use jobc_job::record::Record;
+use jobc_job::time::Time;
+use jobc_schema::Bytes;
+use jobc_sys::error::{Error, Kind};
+use serde_json::json;
+
+use super::jobs::{Jobs, Result, format_ago, print_done};
+use super::stop;
+use crate::args::FormatArg;
+use crate::runtime::args::jobs::{GcArgs, RmArgs};
+use crate::terminal;
+
+pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
+    let jobs = Jobs::open()?;
+    let directories = args.jobs.jobs.iter().map(|word| jobs.find(word)).collect::<Result<Vec<_>>>()?;
+    for directory in &directories {
+        ensure_ended(&jobs, directory, args.force)?;
+        directory.remove()?;
+        print_done(args.jobs.output_args.format, directory, "removed");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Ensures that nothing of a job runs; with `force`, ends what runs.
+fn ensure_ended(jobs: &Jobs, directory: &Directory, force: bool) -> Result<()> {
+    if !directory.is_supervised() {
+        return Ok(());
+    }
+    if !force {
+        let error = Error::new(Kind::State, format!("job `{}` is running", directory.id));
+        return Err(error.help("stop it first with `jobc stop`, or remove it with `--force`").into());
+    }
+    stop::kill_job(jobs, directory)
+}
+
+/// A job to remove, and the reason.
+struct RemovableJob {
+    directory: Directory,
+    why: String,
+    bytes: u64,
+}
+
+pub(crate) fn gc(args: &GcArgs) -> Result<ExitCode> {
+    let jobs = Jobs::open()?;
+    let now = Time::now();
+    let limit = Time::from_millis(now.millis().saturating_sub(millis(args.older_than)));
+    let mut going = Vec::new();
+    for id in jobs.directories().list()? {
+        let directory = jobs.directories().job(&id);
+        let Some(why) = removal_reason(&directory, limit, now) else { continue };
+        let bytes = directory_size(&directory.record) + directory_size(&directory.state);
+        going.push(RemovableJob { directory, why, bytes });
+    }
+    if !args.dry_run {
+        remove_queue_directories(jobs.directories());
+    }
+    for job in &going {
+        if !args.dry_run {
+            job.directory.remove()?;
+        }
+        if args.output_args.format == FormatArg::Json {
+            let line =
+                json!({"id": job.directory.id, "why": job.why, "bytes": job.bytes, "removed": !args.dry_run});
+            terminal::print(&format!("{line}\n"));
+        } else {
+            let word = if args.dry_run { "would remove" } else { "removed" };
+            terminal::print(&format!(
+                "{word} {}: {}, {}\n",
+                job.directory.id,
+                job.why,
+                Bytes(job.bytes).measured()
+            ));
+        }
+    }
+    if args.output_args.format != FormatArg::Json {
+        let total = Bytes(going.iter().map(|job| job.bytes).sum()).measured();
+        let count = if going.len() == 1 { "1 job".to_owned() } else { format!("{} jobs", going.len()) };
+        terminal::print(&format!("{count}, {total}\n"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the queue directories of matrices of which no job exists any more.
+///
+/// They contain only empty files, so a leftover does no harm.
+fn remove_queue_directories(places: &JobDirectories) {
+    let directories = std::fs::read_dir(places.state.with_file_name("turns")).into_iter().flatten().flatten();
+    for directory in directories.map(|entry| entry.path()) {
+        let age = std::fs::metadata(&directory).and_then(|data| data.modified()).map(|time| time.elapsed());
+        let old = age.is_ok_and(|age| age.is_ok_and(|age| age > QUEUE_START_TIMEOUT));
+        let files = std::fs::read_dir(&directory).into_iter().flatten().flatten();
+        let is_free = |file: &DirEntry| {
+            let file = std::fs::OpenOptions::new().write(true).open(file.path());
+            file.is_ok_and(|file| file.try_lock().is_ok())
+        };
+        if old && files.into_iter().all(|file| is_free(&file)) {
+            let _ = std::fs::remove_dir_all(&directory);
+        }
+    }
+}
+
+/// How long the jobs of a matrix may take until they hold their files.
+const QUEUE_START_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Why a job's files may be removed: nothing runs, and it ended long ago or never started.
+fn removal_reason(directory: &Directory, limit: Time, now: Time) -> Option<String> {
+    if directory.is_supervised() {
+        return None;
+    }
+    // An unreadable record may be next to logs that the user wants; `jobc rm --force` removes it.
+    let Ok(record) = Record::read(directory) else { return None };
+    let Some(record) = record else {
+        let made =
+            std::fs::metadata(&directory.record).or_else(|_| std::fs::metadata(&directory.state)).ok()?;
+        let made = Time::of(made.modified().ok()?);
+        return (made < limit).then(|| "left by a command that was killed".to_owned());
+    };
+    let ended = record.ended.unwrap_or(record.submitted);
+    (record.state.is_final() && ended < limit).then(|| format!("ended {}", format_ago(ended, now)))
+}
+
+/// Size in bytes of the readable files below a directory.
+fn directory_size(directory: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(directory) else { return 0 };
+    let of = |entry: DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => directory_size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(of).sum()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,142 @@
+//! `jobc run`: a job file, a built plan or one bundle, on this host.
+//!
+//! The type of the input is detected, so that one command runs all three. A bundle is checked first: its start takes
+//! milliseconds and uses nothing of the compiler.
+
+mod bundle;
+mod job;
+
+use std::path::{Path, PathBuf};
+
+use camino::Utf8PathBuf;
+use jobc_sys::error::{Error, Kind, Result};
+
+use crate::args::FormatArg;
+use crate::runtime::args::run::RunArgs;
+use crate::runtime::message::container_error;
+use crate::terminal;
+
+/// Runs what the arguments name; returns the exit code: that of the program of a bundle, or that of a job.
+pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
+    let code = RunInput::of(args.what.as_deref()).and_then(|what| match what {
+        RunInput::Bundle(directory) => {
+            reject_options(args, &JOB_OPTIONS, "a bundle")?;
+            if args.oci_runtime.is_some() {
+                reject_options(args, &BUILT_IN_RUNTIME_OPTIONS, "a bundle that another runtime runs")?;
+            }
+            reject_format(format)?;
+            bundle::run(args, &directory)
+        }
+        RunInput::Plan(directory) => {
+            reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            reject_options(args, &JOB_FILE_OPTIONS, "the directory of a built plan")?;
+            job::run_plan(args, &directory, format)
+        }
+        RunInput::Job(path) => {
+            reject_options(args, &BUNDLE_OPTIONS, "a job")?;
+            job::run_file(args, path, format)
+        }
+    });
+    code.unwrap_or_else(|error| {
+        terminal::eprint(&container_error(&error));
+        error.exit_code()
+    })
+}
+
+/// The input to run.
+#[derive(Debug, PartialEq, Eq)]
+enum RunInput {
+    /// A directory with a config.json, or one for which the bundle reader reports why it is not a bundle.
+    Bundle(PathBuf),
+    /// A directory with a plan.json.
+    Plan(Utf8PathBuf),
+    /// A job file, its directory, or stdin; the job file of the current directory if absent.
+    Job(Option<Utf8PathBuf>),
+}
+
+impl RunInput {
+    fn of(given: Option<&Path>) -> Result<Self> {
+        let Some(given) = given else { return Ok(Self::Job(None)) };
+        let text = || {
+            Utf8PathBuf::from_path_buf(given.to_owned()).map_err(|path| {
+                let message = format!("the path `{}` is not UTF-8", path.display());
+                Error::new(Kind::Config, message).help("rename it; a plan contains the path as text")
+            })
+        };
+        if given == "-" {
+            return text().map(Some).map(Self::Job);
+        }
+        if let Err(error) = given.metadata() {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            return Err(Error::system(format!("open `{}`", given.display()), errno)
+                .help("name a job file, the directory of a built plan, or a bundle"));
+        }
+        if given.is_dir() {
+            let has = |name: &str| given.join(name).is_file();
+            if !has("config.json") && has("plan.json") {
+                return text().map(Self::Plan);
+            }
+            if !has("config.json") && crate::input::JOB_FILE_NAMES.into_iter().any(has) {
+                return text().map(Some).map(Self::Job);
+            }
+        } else if given.is_file() {
+            return match given.file_name().and_then(|name| name.to_str()) {
+                Some("plan.json") => Ok(Self::Plan(text()?.with_file_name(""))),
+                Some("config.json") => Ok(Self::Bundle(given.to_owned())),
+                _ => text().map(Some).map(Self::Job),
+            };
+        }
+        Ok(Self::Bundle(given.to_owned()))
+    }
+}
+
+/// An option and whether it is given.
+type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
+
+/// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
+#[rustfmt::skip]
+const JOB_OPTIONS: [OptionCheck; 19] = [
+    ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
+    ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
+    ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
+    ("--scale", |args| !args.scale.is_empty()), ("--no-gpu", |args| args.no_gpu), ("--queue", |args| args.queue),
+    ("--parallel", |args| args.parallel.is_some()), ("--publish", |args| !args.publish.is_empty()),
+    ("--detach", |args| args.detach), ("--interactive", |args| args.interactive),
+    ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
+    ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
+    ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
+];
+#[rustfmt::skip]
+const BUNDLE_OPTIONS: [OptionCheck; 2] =
+    [("--oci-runtime", |args| args.oci_runtime.is_some()), ("--id", |args| args.id.is_some())];
+/// Options of the built-in runtime.
+const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
+    [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
+#[rustfmt::skip]
+const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
+    ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
+    ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
+    ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
+    ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
+];
+
+/// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.
+fn reject_options(args: &RunArgs, options: &[OptionCheck], what: &str) -> Result<()> {
+    match options.iter().find(|(_, given)| given(args)) {
+        None => Ok(()),
+        Some((option, _)) => Err(Error::new(Kind::Config, format!("`{option}` does not apply to {what}"))
+            .help("`jobc run --help` lists the options of jobs and bundles")),
+    }
+}
+
+/// Rejects `--format`: a bundle is not compiled, so it has no findings, and stdout belongs to its program.
+fn reject_format(format: FormatArg) -> Result<()> {
+    if format == FormatArg::Text {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Config, "`--format` does not apply to a bundle")
+        .help("leave it out; errors of `jobc oci --log FILE --log-format json run` are JSON"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! `jobc run BUNDLE`: one bundle, in the foreground.
+//!
+//! A copy of config.json in the container's directory gets the settings of this host. The copy is run by the built-in
+//! runtime, or by the runtime of `--oci-runtime`.
+
+mod external;
+mod interruptible;
+
+use std::mem::ManuallyDrop;
+use std::path::Path;
+
+use jobc_container::bundle::Bundle;
+use jobc_container::container::create::{self, CreateRequest, StartMode};
+use jobc_container::container::wait::SignalPolicy;
+use jobc_container::options::Options;
+use jobc_container::prepare::listing::Line;
+use jobc_container::root::Root;
+use jobc_container::scope::ScopeOwner;
+use jobc_container::state::Id;
+use jobc_container::state::store::Store;
+use jobc_job::allocate::{Allocation, Devices};
+use jobc_oci::wait_and_delete;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::signals::Signals;
+
+use crate::runtime::args::run::RunArgs;
+use crate::runtime::message::container_warning;
+use crate::terminal;
+
+/// Runs a bundle; returns the exit code of its program.
+pub(super) fn run(args: &RunArgs, directory: &Path) -> Result<u8> {
+    let original = Bundle::open(directory)?;
+    reject_unknown_properties(&original)?;
+    let id = Id::new(&args.id.clone().unwrap_or_else(|| format!("run-{}", std::process::id())))?;
+    // This process ends with the container, so signals need not be unblocked again.
+    let signals = ManuallyDrop::new(Signals::block_forwarded()?);
+    let begun = create::reserve(&Store::standard()?, &id)?;
+    let here = args.oci_runtime.is_none();
+    let ([] | [_]) = &args.root[..] else {
+        let error = Error::new(Kind::Config, "`--root` is given more than once for a bundle");
+        return Err(error.help("give `--root` once"));
+    };
+    let choice = args.root.first().map(String::as_str);
+    let way = args.gpu_injection.unwrap_or_default();
+    let named: Vec<String> =
+        args.devices.iter().flat_map(|words| words.split(',')).map(str::to_owned).collect();
+    if args.gpu_injection.is_some() && named.is_empty() {
+        let error = Error::new(Kind::Config, "`--gpu-injection` does not apply to a bundle without GPUs");
+        return Err(error.help("name them with `--devices`, or leave it out"));
+    }
+    let devices = if named.is_empty() { None } else { Some(Devices::of(&original, &named, way)?) };
+    let allocate = || Allocation::of(&original, choice, devices, begun.directory(), here);
+    let allocation = if Root::unpacks_archive(&original, choice) {
+        interruptible::run(&signals, begun.directory(), allocate)??
+    } else {
+        allocate()?
+    };
+    let (text, changed) = allocation.apply(&original)?;
+    let allocated =
+        changed.iter().fold(allocation.to_string(), |all, line| format!("{all}changed: {line}\n"));
+    if args.verbose && !args.dry_run {
+        terminal::eprint(&allocated);
+    }
+    let directory = begun.directory().join("bundle");
+    write_config(&directory, &text)?;
+    let copy = Bundle::open(&directory)?;
+    if let Some(runtime) = &args.oci_runtime {
+        let other = external::ExternalRuntime::new(runtime, &allocation, begun.directory())?;
+        if args.dry_run {
+            terminal::print(&format!("{allocated}{}\n", other.command_line(&directory, &id)));
+            return Ok(0);
+        }
+        allocation.create_outputs()?;
+        return other.run(&directory, &id, &signals);
+    }
+    let request = CreateRequest {
+        options: Options {
+            allow_unenforced: args.allow_unenforced,
+            scope: Some(ScopeOwner::Container(id.to_string())),
+            skip_io_accounting: true,
+            ..Options::default()
+        },
+        root: Some(allocation.root.clone()),
+        ..CreateRequest::default()
+    };
+    if args.dry_run {
+        terminal::print(&format!("{allocated}{}", number_lines(&begun.plan(&copy, request)?)));
+        return Ok(0);
+    }
+    allocation.create_outputs()?;
+    let made = begun.create(&copy, request, StartMode::Attach, Some(&signals))?;
+    if let Some(unit) = made.container.scope.as_ref().filter(|_| args.verbose) {
+        terminal::eprint(&format!("cgroup: in the scope `{unit}` of this user's systemd\n"));
+    }
+    let mut warn = |text: &str| terminal::eprint(&container_warning(text));
+    for text in made.container.warnings.iter().chain(&made.container.record.unenforced) {
+        warn(text);
+    }
+    wait_and_delete(made, &signals, SignalPolicy::Foreground, args.keep, &mut warn)
+}
+
+/// An unknown property would be ignored, so the bundle would not run as written.
+fn reject_unknown_properties(bundle: &Bundle) -> Result<()> {
+    let Some(first) = bundle.config.unknown.first() else { return Ok(()) };
+    let others = match bundle.config.unknown.len() - 1 {
+        0 => String::new(),
+        1 => ", and 1 more".to_owned(),
+        count => format!(", and {count} more"),
+    };
+    Err(Error::new(Kind::Config, format!("unknown property{others}"))
+        .at(first)
+        .help("remove it; `jobc oci run` ignores it, as the OCI runtime specification requires"))
+}
+
+/// Writes the copy of config.json.
+fn write_config(directory: &Path, text: &[u8]) -> Result<()> {
+    std::fs::create_dir(directory).and_then(|()| std::fs::write(directory.join("config.json"), text)).map_err(
+        |error| {
+            let errno = rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO);
+            Error::system(format!("write the bundle's copy to `{}`", directory.display()), errno)
+        },
+    )
+}
+
+/// The operations, one per line with its number and the field of config.json that causes it.
+pub(super) fn number_lines(lines: &[Line]) -> String {
+    (1..).zip(lines).map(|(number, line)| format!("{number:3}  {line}\n")).collect()
+}

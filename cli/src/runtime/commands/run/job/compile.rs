@@ -1,0 +1,87 @@
+//! Compiles a job file to the files to run: every job of its matrix, for one target.
+
+use std::cell::OnceCell;
+
+use camino::Utf8PathBuf;
+use jobc_compiler::adjust::Adjustments;
+use jobc_compiler::compile::{build, plan};
+use jobc_compiler::diagnostic::Sink;
+use jobc_gpu::{Host, Inventory};
+use jobc_job::admission::ledger::Ledger;
+use jobc_job::admission::ports;
+use jobc_schema::BackendName;
+use jobc_schema::plan::ImageSource;
+use jobc_sys::error::{Error, Kind, Result};
+
+use super::built_plan::{BuiltJob, BuiltPlan};
+use crate::args::{FormatArg, JobArgs};
+use crate::input::{Input, InputError, STDIN};
+use crate::outcome::Outcome;
+use crate::report;
+use crate::runtime::args::run::RunArgs;
+
+/// Compiles a job file; none if it has errors, which are printed.
+pub(super) fn compile(
+    args: &RunArgs,
+    path: Option<Utf8PathBuf>,
+    format: FormatArg,
+    ledger: &Ledger,
+) -> Result<Option<BuiltPlan>> {
+    let job = JobArgs {
+        job: path,
+        set: args.set.clone(),
+        params: args.params.clone(),
+        target: args.target.iter().cloned().collect(),
+        // Only this backend is used, so no other can refuse the job.
+        backend: vec![BackendName::Oci],
+        targets: args.targets.clone(),
+        allow_lossy: args.allow_lossy,
+        locked: args.locked,
+        gpu_injection: None,
+    };
+    let mut input = Input::read(&job).map_err(|InputError(why)| Error::new(Kind::Config, why))?;
+    let mut sink = Sink::new();
+    let source = absolute(&input).into();
+    let mut sources = std::mem::take(&mut input.sources);
+    // The bundles are not run next to the job file, so paths to it are absolute.
+    let to_job = |_: &str| input.directory.clone();
+    let mut request = input.request(&job, &to_job);
+    request.run_here = true;
+    // The GPUs are detected once for all jobs of a matrix; they are assigned later, under the lock of the ledger.
+    let found = OnceCell::new();
+    let look = || found.get_or_init(|| Inventory::discover(&Host::here()).to_target_gpus()).clone();
+    request.gpus_here = Some(&look);
+    request.adjustments = Adjustments { scale: args.scale.clone(), no_gpu: args.no_gpu, numbers: vec![] };
+    let mut planned = plan(&mut sources, &request, &mut sink);
+    let scaled = planned.as_mut().map(|planned| std::mem::take(&mut planned.scaled)).unwrap_or_default();
+    for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
+        ports::choose_for(job, ledger)?;
+    }
+    for job in planned.iter_mut().flat_map(|planned| &mut planned.jobs) {
+        // An image block is built from its generated Dockerfile.
+        if job.images.values().any(|image| matches!(image.source, ImageSource::Build { .. })) {
+            request.only_backends = vec![BackendName::Oci, BackendName::Dockerfile];
+            if !job.target.settings.backends.contains(&BackendName::Dockerfile) {
+                job.target.settings.backends.push(BackendName::Dockerfile);
+            }
+        }
+    }
+    let outputs = planned.map(|planned| build(&sources, planned, &request, &mut sink)).unwrap_or_default();
+    if report::findings(&sources, sink, format, true) != Outcome::Success {
+        return Ok(None);
+    }
+    let jobs = outputs.into_iter().map(|output| BuiltJob { plan: output.job, files: output.artifacts });
+    Ok(Some(BuiltPlan {
+        jobs: jobs.collect(),
+        source,
+        job_file: Some(sources.get(input.job).text().to_owned()),
+        directory: input.directory.clone().into(),
+        scaled: scaled.into_iter().collect(),
+    }))
+}
+
+/// The job file as an absolute path; `<stdin>` for stdin.
+fn absolute(input: &Input) -> Utf8PathBuf {
+    let name = input.sources.get(input.job).path();
+    if name == STDIN { name.to_owned() } else { input.directory.join(name.file_name().unwrap_or_default()) }
+}

@@ -1,0 +1,255 @@
+//! The images of a job, pulled, built and unpacked before its start by the command in the foreground. The supervisor
+//! finds them in the store and never contacts a registry.
+
+mod build;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use indexmap::IndexMap;
+use jobc_image::progress::ignore_progress;
+use jobc_image::{Descriptor, Fetch, Platform, ProgressFn, Reference, Store, source, unpack};
+use jobc_job::submission;
+use jobc_schema::plan::{ImagePlan, ImageSource, JobPlan, RolePlan};
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::id::EVERY_ROLE;
+use jobc_sys::signals::Signals;
+
+use super::built_plan::{BuiltJob, BuiltPlan};
+use super::options;
+use crate::args::FormatArg;
+use crate::runtime::args::run::{PullPolicy, RunArgs};
+use crate::runtime::commands::doctor::try_overlay;
+use crate::runtime::commands::image;
+use crate::runtime::interruptible::{self, exit_by_signal};
+use crate::runtime::progress::Meter;
+use crate::runtime::registries;
+
+/// The images of the jobs that are about to start. While this exists, garbage collection is blocked.
+pub(super) struct Images {
+    store: Option<Store>,
+    /// The manifest of each role's image, by job and role.
+    manifests: HashMap<String, IndexMap<String, Descriptor>>,
+    /// Directories that are used as root file systems unchanged, by job and role.
+    roots: HashMap<String, IndexMap<String, String>>,
+    /// Why tasks get copies of layers instead of an overlay.
+    copied: Option<String>,
+}
+
+impl Images {
+    /// The images of a job, for its supervisor.
+    pub(super) fn for_job(&self, plan: &JobPlan) -> Option<submission::Images> {
+        let (store, roles) = (self.store.as_ref()?, self.manifests.get(&plan.name)?);
+        Some(submission::Images {
+            store: store.root().to_owned(),
+            shared: store.shared_roots(),
+            copied: self.copied.clone(),
+            roles: roles.clone(),
+        })
+    }
+
+    /// Directories that are used as root file systems unchanged, by role.
+    pub(super) fn roots(&self, plan: &JobPlan) -> IndexMap<String, String> {
+        self.roots.get(&plan.name).cloned().unwrap_or_default()
+    }
+}
+
+/// The images and root file systems of roles without `--root`.
+#[derive(Default)]
+struct ImageRequests<'a> {
+    /// Images for the store.
+    images: Vec<(&'a BuiltJob, &'a RolePlan, &'a ImagePlan)>,
+    /// Directories that are used as root file systems unchanged, by job and role.
+    roots: HashMap<String, IndexMap<String, String>>,
+}
+
+impl<'a> ImageRequests<'a> {
+    fn collect(args: &RunArgs, built: &'a BuiltPlan, jobs: &'a [BuiltJob]) -> Result<Self> {
+        let mut wanted = Self::default();
+        for job in jobs {
+            let roots = options::roots(&args.root, &job.plan)?;
+            for role in &job.plan.roles {
+                let has_root = roots.iter().any(|(name, _)| *name == role.name || name == EVERY_ROLE);
+                let Some(image) = job.plan.image_of(role) else { continue };
+                if has_root || matches!(image.source, ImageSource::Host {}) || has_bundled_root(job, role) {
+                    continue;
+                }
+                match root_directory(built, image) {
+                    Some(directory) => {
+                        let roots = wanted.roots.entry(job.plan.name.clone()).or_default();
+                        roots.insert(role.name.clone(), directory);
+                    }
+                    None => wanted.images.push((job, role, image)),
+                }
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+/// Adds the images of all jobs to the store and unpacks them. A signal that ends a program ends this.
+pub(super) fn provide(
+    args: &RunArgs,
+    built: &BuiltPlan,
+    signals: &Signals,
+    format: FormatArg,
+) -> Result<Images> {
+    let ImageRequests { images, roots } = ImageRequests::collect(args, built, &built.jobs)?;
+    if images.is_empty() {
+        return Ok(Images { store: None, manifests: HashMap::new(), roots, copied: None });
+    }
+    let store = image::open(args.image_root.as_deref())?;
+    let stopped = AtomicBool::new(false);
+    let meter = Meter::new(FormatArg::Text, args.quiet || format == FormatArg::Json);
+    let on_progress = |progress| meter.report(&progress);
+    let of = run_interruptible(signals, &stopped, || -> Result<_> {
+        let known = RefCell::default();
+        let provider = Provider {
+            args,
+            built,
+            store: &store,
+            progress: &on_progress,
+            stopped: &stopped,
+            provided: known,
+        };
+        let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
+        for (job, role, image) in images {
+            let manifest = provider.provide(job, image).map_err(|error| at_image_field(image, error))?;
+            of.entry(job.plan.name.clone()).or_default().insert(role.name.clone(), manifest);
+        }
+        Ok(of)
+    });
+    meter.clear();
+    let copied = overlay_error(&store);
+    Ok(Images { manifests: of??, roots, copied, store: Some(store) })
+}
+
+/// The images of a job that are in the store, and what would have to be done for the others. Nothing is pulled or
+/// built.
+pub(super) fn find_local(args: &RunArgs, built: &BuiltPlan, job: &BuiltJob) -> Result<(Images, Vec<String>)> {
+    let ImageRequests { images, roots } = ImageRequests::collect(args, built, std::slice::from_ref(job))?;
+    let mut missing = Vec::new();
+    if images.is_empty() {
+        return Ok((Images { store: None, manifests: HashMap::new(), roots, copied: None }, missing));
+    }
+    let store = image::open(args.image_root.as_deref())?;
+    let mut of: HashMap<String, IndexMap<String, Descriptor>> = HashMap::new();
+    for (job, role, image) in images {
+        let ImageSource::Reference {} = image.source else {
+            let verb = if image.source.is_built() { "built" } else { "imported" };
+            missing.push(format!("the image `{}` of `{}` is {verb} first", image.reference, role.name));
+            continue;
+        };
+        let found = image.reference.parse().map_err(Error::from).and_then(|reference| store.find(&reference));
+        let Some(found) = found.map_err(|error| at_image_field(image, error))? else {
+            missing.push(format!("the image `{}` of `{}` is pulled first", image.reference, role.name));
+            continue;
+        };
+        let found = store.image(&found, &Platform::here())?;
+        unpack::layers(&store, &found, &ignore_progress, &AtomicBool::new(false))?;
+        of.entry(job.plan.name.clone()).or_default().insert(role.name.clone(), found.descriptor);
+    }
+    Ok((Images { manifests: of, roots, copied: None, store: Some(store) }, missing))
+}
+
+/// Why no overlay can be mounted over directories of the store; none if it can.
+fn overlay_error(store: &Store) -> Option<String> {
+    if std::env::var_os("JOBC_COPY_LAYERS").is_some_and(|value| !value.is_empty() && value != "0") {
+        return Some("JOBC_COPY_LAYERS is set".to_owned());
+    }
+    try_overlay(&store.root().join("unpacked"))
+        .err()
+        .map(|why| format!("cannot mount an overlay over `{}`: {why}", store.root().display()))
+}
+
+/// The same error, at the field of the job file that declares the image.
+fn at_image_field(image: &ImagePlan, error: Error) -> Error {
+    let field = image.declared_at.to_string().trim_start_matches('/').replace('/', ".");
+    Error { message: format!("`{field}`: {}", error.message), pointer: None, ..error }
+}
+
+/// A directory that is a root file system, and not an image to unpack.
+fn root_directory(built: &BuiltPlan, image: &ImagePlan) -> Option<String> {
+    let ImageSource::File { path } = &image.source else { return None };
+    let path = built.directory.join(path);
+    (path.is_dir() && !path.join("oci-layout").is_file()).then(|| path.to_string_lossy().into_owned())
+}
+
+/// Whether a built plan has the role's root file system next to its bundles.
+fn has_bundled_root(job: &BuiltJob, role: &RolePlan) -> bool {
+    let prefix = format!("oci/{}-0/rootfs", role.name);
+    job.files.iter().any(|file| {
+        file.path
+            .as_str()
+            .strip_prefix(&prefix)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
+    })
+}
+
+/// Provides images, each once.
+struct Provider<'a> {
+    args: &'a RunArgs,
+    built: &'a BuiltPlan,
+    store: &'a Store,
+    progress: ProgressFn<'a>,
+    stopped: &'a AtomicBool,
+    /// Manifests by reference in the plan.
+    provided: RefCell<HashMap<String, Descriptor>>,
+}
+
+impl Provider<'_> {
+    /// The manifest of a role's image, whose layers are unpacked.
+    fn provide(&self, job: &BuiltJob, image: &ImagePlan) -> Result<Descriptor> {
+        let key = format!("{}\n{}", job.plan.name, image.reference);
+        let key = if image.source.is_built() { key } else { image.reference.clone() };
+        if let Some(known) = self.provided.borrow().get(&key) {
+            return Ok(known.clone());
+        }
+        let found = match &image.source {
+            ImageSource::Reference {} => self.find_or_pull(&image.reference),
+            ImageSource::File { path } => {
+                source::import_one(self.store, &self.built.directory.join(path), self.progress, self.stopped)
+            }
+            _ => build::build(self, job, image),
+        };
+        let image = self.store.image(&found?, &Platform::here())?;
+        unpack::layers(self.store, &image, self.progress, self.stopped)?;
+        self.provided.borrow_mut().insert(key, image.descriptor.clone());
+        Ok(image.descriptor)
+    }
+
+    /// An image by its reference: from the store, or from its registry.
+    fn find_or_pull(&self, name: &str) -> Result<Descriptor> {
+        let reference: Reference = name.parse()?;
+        let here = Platform::here();
+        let there = self.store.find(&reference)?.filter(|there| self.store.is_complete(there, &here));
+        match (self.args.pull_policy(), there) {
+            (PullPolicy::Missing | PullPolicy::Never, Some(there)) => Ok(there),
+            (PullPolicy::Never, None) => {
+                Err(Error::new(Kind::State, format!("the image `{name}` is not in the image store"))
+                    .help(format!("pull it with `jobc image pull {name}`, or leave out `--pull never`")))
+            }
+            (PullPolicy::Missing | PullPolicy::Always, _) => {
+                let fetch: Box<dyn Fetch> = registries::fetcher(false)?;
+                fetch.fetch_unpacked(self.store, &reference, &here, self.progress, self.stopped)
+            }
+        }
+    }
+}
+
+/// Runs the work in a thread. A signal that ends a program asks the work to stop; a second one does not wait for it.
+fn run_interruptible<T: Send>(
+    signals: &Signals,
+    stopped: &AtomicBool,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T> {
+    let mut ended_by = None;
+    let result = interruptible::run(signals, work, |signal| {
+        if ended_by.replace(signal).is_some() {
+            exit_by_signal(signal);
+        }
+        stopped.store(true, Ordering::Relaxed);
+    });
+    ended_by.map_or(result, |signal| exit_by_signal(signal))
+}

@@ -1,0 +1,132 @@
+//! Submits jobs: their directories, the files in them, and one supervisor for each.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use jobc_job::admission::job_queue;
+use jobc_job::directory::{Directory, JobDirectories, replace, storage_error};
+use jobc_job::submission::{QueuePosition, Submission};
+use jobc_job::supervisor::start;
+use jobc_schema::plan::JobPlan;
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::write_atomic::Durability;
+
+use super::attach::RunningJob;
+use super::built_plan::{BuiltJob, BuiltPlan};
+use super::images::Images;
+use super::options;
+use crate::runtime::args::run::RunArgs;
+use crate::runtime::output::write_new_directory;
+
+/// Jobs that have directories and no supervisors yet. Dropping them removes the directories.
+pub(super) struct PreparedJobs {
+    jobs: Vec<(Directory, File)>,
+}
+
+/// Creates the directories of all jobs with the files for their supervisors, and takes their locks.
+///
+/// With `scope`, each supervisor requests a scope of this user's systemd.
+pub(super) fn submit(
+    args: &RunArgs,
+    built: &BuiltPlan,
+    images: &Images,
+    places: &JobDirectories,
+    scope: bool,
+) -> Result<PreparedJobs> {
+    let submissions =
+        built.jobs.iter().map(|job| Ok(Submission { scope, ..submission(args, &job.plan, built, images)? }));
+    let submissions = submissions.collect::<Result<Vec<_>>>()?;
+    let slots = args.parallel.or(built.jobs.first().and_then(|job| job.plan.max_parallel)).unwrap_or(1);
+    let mut submitted = PreparedJobs { jobs: Vec::with_capacity(built.jobs.len()) };
+    let mut turns = None;
+    for (number, (job, mut submission)) in (0_u32..).zip(built.jobs.iter().zip(submissions)) {
+        let directory = places.create(&job.plan.name)?;
+        let lock = directory.try_lock()?.ok_or_else(|| {
+            Error::new(Kind::State, format!("another command uses the new job `{}`", directory.id))
+        })?;
+        submitted.jobs.push((directory.clone(), lock));
+        if built.jobs.len() > 1 {
+            let turns = match &turns {
+                Some(turns) => turns,
+                None => turns.insert(create_queue_directory(places, &directory, built.jobs.len())?),
+            };
+            submission.turn = Some(QueuePosition { directory: turns.clone(), slots, number });
+        }
+        write_files(&directory, job, &submission)?;
+        if let Some(text) = &built.job_file {
+            replace(&directory.job_file(), text.as_bytes(), Durability::Rename)?;
+        }
+    }
+    Ok(submitted)
+}
+
+impl PreparedJobs {
+    /// Starts the supervisor of each job. `terminal` gets the master of the terminal of the submission's task.
+    ///
+    /// If one cannot start, the others end, since no command is attached to them.
+    pub(super) fn start(mut self, mut terminal: Option<OwnedFd>) -> Result<Vec<RunningJob>> {
+        let mut running = Vec::with_capacity(self.jobs.len());
+        self.jobs.reverse();
+        while let Some((directory, lock)) = self.jobs.pop() {
+            // If its supervisor ends without an answer, its log stays in its directory, which is removed later.
+            let started = start::start(&directory, lock, terminal.take())?;
+            running.push(RunningJob::new(directory, started)?);
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for PreparedJobs {
+    fn drop(&mut self) {
+        for (directory, _lock) in &self.jobs {
+            // The user gets the error that caused this.
+            let _ = directory.remove();
+        }
+    }
+}
+
+/// The directory of the queue of the jobs of a matrix. It is next to the jobs, since no job exists as long as all
+/// of them.
+fn create_queue_directory(places: &JobDirectories, first: &Directory, jobs: usize) -> Result<PathBuf> {
+    let directory = places.state.with_file_name("turns").join(first.id.to_string());
+    job_queue::prepare(&directory, u32::try_from(jobs).unwrap_or(u32::MAX))?;
+    Ok(directory)
+}
+
+pub(super) fn submission(
+    args: &RunArgs,
+    plan: &JobPlan,
+    built: &BuiltPlan,
+    images: &Images,
+) -> Result<Submission> {
+    let roots = options::roots(&args.root, plan)?.into_iter().chain(images.roots(plan));
+    Ok(Submission {
+        source: built.source.clone(),
+        directory: built.directory.clone(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        working_directory: std::env::current_dir().ok(),
+        queue: args.queue,
+        scaled: built.scaled.iter().cloned().collect(),
+        without_gpus: args.no_gpu,
+        allow_unenforced: args.allow_unenforced,
+        roots: roots.collect(),
+        images: images.for_job(plan),
+        gpu_injection: args.gpu_injection,
+        publish: args.publish.iter().map(|word| options::publish(word, plan)).collect::<Result<_>>()?,
+        terminal: args.terminal.as_deref().map(|word| options::task(word, plan)).transpose()?,
+        keep: args.keep,
+        devices: options::devices(&args.devices, plan)?.into_iter().collect(),
+        gpu_share: args.gpu_share.or(plan.target.settings.oci.as_ref().and_then(|oci| oci.gpu_share)),
+        attended: !args.detach,
+        ..Submission::default()
+    })
+}
+
+pub(super) fn write_files(directory: &Directory, job: &BuiltJob, submission: &Submission) -> Result<()> {
+    let build = directory.build();
+    write_new_directory(&build, &job.files).map_err(|error| storage_error("write", &build, &error))?;
+    let text = |value: serde_json::Result<Vec<u8>>| value.expect("plans and submissions are plain JSON");
+    replace(&directory.plan_file(), &text(serde_json::to_vec(&job.plan)), Durability::Rename)?;
+    replace(&directory.submission_file(), &text(serde_json::to_vec(submission)), Durability::Rename)
+}

@@ -1,0 +1,83 @@
+//! `jobc top`: resource usage of tasks in full screen; without a terminal, as `jobc stats`.
+
+mod screen;
+
+use std::os::fd::AsFd as _;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use jobc_sys::signals::{Signal, Signals};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::isatty;
+
+use super::jobs::Result;
+use super::stats::{self, SampledJobs, UsageRows};
+use crate::args::FormatArg;
+use crate::runtime::args::watch::StatsArgs;
+use screen::{Key, Screen, View};
+
+/// Interval of samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time until the second sample, the first with CPU time.
+const FIRST_SAMPLE_INTERVAL: Duration = Duration::from_millis(250);
+
+pub(crate) fn run(args: &StatsArgs) -> Result<ExitCode> {
+    let is_terminal = isatty(stdin()) && isatty(stdout());
+    if !is_terminal || args.no_stream || args.output_args.format == FormatArg::Json {
+        return stats::run(args);
+    }
+    let mut looked_at = SampledJobs::open(args)?;
+    let signals = Signals::block_forwarded()?;
+    let mut rows = UsageRows::default();
+    let mut view = View::default();
+    // From here on, errors are printed after the terminal is restored.
+    let _screen = Screen::enter();
+    let mut next = Instant::now() + FIRST_SAMPLE_INTERVAL;
+    loop {
+        let jobs = looked_at.sample()?;
+        let records = jobs.iter().map(|(record, _)| record.clone()).collect();
+        view.set_sample(records, rows.update(jobs));
+        loop {
+            if Screen::draw(&mut view).is_err() {
+                return Ok(ExitCode::SUCCESS);
+            }
+            let left = next.saturating_duration_since(Instant::now());
+            match wait(&signals, left) {
+                WakeReason::Time => break,
+                WakeReason::Signal(Signal::WINCH) => {}
+                WakeReason::Signal(signal) if signal.ends_by_default() => return Ok(ExitCode::SUCCESS),
+                WakeReason::Signal(_) => {}
+                WakeReason::Keys => match Screen::keys() {
+                    None => return Ok(ExitCode::SUCCESS),
+                    Some(keys) if keys.contains(&Key::Quit) => return Ok(ExitCode::SUCCESS),
+                    Some(keys) => keys.into_iter().for_each(|key| view.handle_key(key)),
+                },
+            }
+        }
+        next = Instant::now() + SAMPLE_INTERVAL;
+    }
+}
+
+enum WakeReason {
+    Time,
+    Keys,
+    Signal(Signal),
+}
+
+fn wait(signals: &Signals, longest: Duration) -> WakeReason {
+    let mut polled = [
+        PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(stdin(), PollFlags::IN),
+    ];
+    let time = Timespec::try_from(longest).unwrap_or_default();
+    if poll(&mut polled, Some(&time)).is_ok_and(|ready| ready == 0) {
+        return WakeReason::Time;
+    }
+    match signals.next() {
+        Some(signal) => WakeReason::Signal(signal),
+        None if !polled[1].revents().is_empty() => WakeReason::Keys,
+        None => WakeReason::Time,
+    }
+}

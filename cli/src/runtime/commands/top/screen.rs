@@ -1,0 +1,246 @@
+//! The full screen: its content, and the keys.
+
+use std::io::{self, Write as _};
+
+use jobc_container::terminal::raw_mode::RawMode;
+use jobc_job::record::Record;
+use jobc_job::time::Time;
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::tcgetwinsize;
+
+use super::super::jobs::format_duration;
+use super::super::ps::task_counts;
+use super::super::stats::Row;
+use crate::runtime::quantity::{bytes, percent};
+use crate::table::{Table, truncate};
+
+/// The effect of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Quit,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    Sort(Order),
+}
+
+/// The order of rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Order {
+    /// In the order of the plan.
+    #[default]
+    Plan,
+    Cpu,
+    Memory,
+    Traffic,
+}
+
+/// What is shown.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    jobs: Vec<Record>,
+    rows: Vec<Row>,
+    order: Order,
+    /// The first visible row.
+    first: usize,
+    /// The number of visible rows.
+    height: usize,
+}
+
+impl View {
+    /// Adds a sample of the jobs.
+    pub(super) fn set_sample(&mut self, jobs: Vec<Record>, rows: Vec<Row>) {
+        (self.jobs, self.rows) = (jobs, rows);
+        self.sort();
+    }
+
+    pub(super) fn handle_key(&mut self, key: Key) {
+        let page = self.height.max(1);
+        self.first = match key {
+            Key::Up => self.first.saturating_sub(1),
+            Key::Down => self.first + 1,
+            Key::PageUp => self.first.saturating_sub(page),
+            Key::PageDown => self.first + page,
+            Key::Quit => self.first,
+            Key::Sort(order) => {
+                self.order = order;
+                0
+            }
+        };
+        self.sort();
+    }
+
+    fn sort(&mut self) {
+        // Sorting is stable: equal rows stay in the order of the plan, in which each sample lists them.
+        match self.order {
+            Order::Plan => self.rows.sort_by_cached_key(|row| {
+                let job = self.jobs.iter().position(|record| record.id.to_string() == row.job);
+                let record = job.and_then(|job| self.jobs.get(job));
+                (job, record.and_then(|record| record.tasks.iter().position(|task| task.task == row.task)))
+            }),
+            Order::Cpu => self.rows.sort_by_key(|row| std::cmp::Reverse(row.cpu_millis)),
+            Order::Memory => self.rows.sort_by_key(|row| std::cmp::Reverse(row.sample.usage.memory)),
+            Order::Traffic => {
+                self.rows.sort_by_key(|row| std::cmp::Reverse(row.read.max(row.written)));
+            }
+        }
+    }
+
+    /// The lines for a terminal of that size; only the headings have colors.
+    fn lines(&mut self, columns: usize, lines: usize, now: Time) -> Vec<String> {
+        let mut out: Vec<String> = self.heading(now);
+        // Half of the terminal is for tasks, for any number of jobs.
+        out.truncate((lines / 2).max(1));
+        out.push(String::new());
+        let mut table =
+            Table::new(["JOB", "TASK", "STATE", "CPU", "MEMORY", "LIMIT", "READ", "WRITTEN", "PIDS", "GPU"]);
+        for row in &self.rows {
+            let [job, task, rest @ ..] = row.cells();
+            let mut cells = [job, task, row.state.as_str().to_owned()].into_iter().chain(rest);
+            table.row(std::array::from_fn(|_| cells.next().unwrap_or_default()));
+        }
+        let text = table.render(Some(columns));
+        let mut rows = text.lines();
+        out.push(format!("\x1b[7m{:columns$}\x1b[0m", rows.next().unwrap_or_default()));
+        self.height = lines.saturating_sub(out.len() + 1);
+        self.first = self.first.min(self.rows.len().saturating_sub(self.height));
+        out.extend(rows.skip(self.first).take(self.height).map(str::to_owned));
+        out.resize(lines.saturating_sub(1), String::new());
+        out.push(format!("\x1b[2m{}\x1b[0m", truncate(&self.footer(), columns)));
+        out
+    }
+
+    fn heading(&self, now: Time) -> Vec<String> {
+        if self.jobs.is_empty() {
+            return vec!["no job runs".to_owned()];
+        }
+        let mut lines = vec![];
+        for record in &self.jobs {
+            let rows = self.rows.iter().filter(|row| row.job == record.id.to_string());
+            let cpu: u64 = rows.clone().filter_map(|row| row.cpu_millis).sum();
+            let memory: u64 = rows.filter_map(|row| row.sample.usage.memory).sum();
+            let ran =
+                record.started.map(|started| format_duration(record.ended.unwrap_or(now).since(started)));
+            let end = record.end.as_ref().map(|end| format!("  {}", end.explanation));
+            lines.push(format!(
+                "{}  {}  {}  {}  CPU {}  memory {}{}",
+                record.id,
+                record.state.as_str(),
+                ran.unwrap_or_default(),
+                task_counts(record),
+                percent(cpu),
+                bytes(memory),
+                end.unwrap_or_default()
+            ));
+        }
+        lines
+    }
+
+    fn footer(&self) -> String {
+        let last = (self.first + self.height).min(self.rows.len());
+        let range = if self.rows.len() > self.height {
+            format!("{}-{last} of {}  ", self.first + 1, self.rows.len())
+        } else {
+            String::new()
+        };
+        format!("{range}q quit  arrows scroll  sort: c CPU  m memory  i traffic  p plan")
+    }
+}
+
+/// The terminal while `top` uses it; restored on drop.
+pub(super) struct Screen {
+    _raw: Option<RawMode>,
+}
+
+/// Switches to the alternate screen without a cursor, and back (xterm's control sequences, `?1049` and `?25`).
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+impl Screen {
+    pub(super) fn enter() -> Self {
+        let raw = RawMode::enter();
+        let _ = write_stdout(ENTER);
+        Self { _raw: raw }
+    }
+
+    /// Draws everything over the old content, so that nothing flickers.
+    pub(super) fn draw(view: &mut View) -> io::Result<()> {
+        let size = tcgetwinsize(stdout()).ok();
+        let columns = size.map_or(80, |size| usize::from(size.ws_col).max(20));
+        let height = size.map_or(24, |size| usize::from(size.ws_row).max(4));
+        let lines = view.lines(columns, height, Time::now());
+        let mut text = String::from("\x1b[H");
+        for (index, line) in lines.iter().enumerate() {
+            let end = if index + 1 == lines.len() { "" } else { "\r\n" };
+            // A colored heading is already as wide as the terminal.
+            let line = if line.starts_with('\x1b') { line.clone() } else { truncate(line, columns) };
+            text += &format!("{line}\x1b[K{end}");
+        }
+        write_stdout(&text)
+    }
+
+    /// The pressed keys; none if stdin is closed.
+    pub(super) fn keys() -> Option<Vec<Key>> {
+        let mut buffer = [0; 64];
+        match rustix::io::read(stdin(), &mut buffer) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => Some(keys(&buffer[..length])),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = write_stdout(LEAVE);
+    }
+}
+
+fn write_stdout(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Parses the input of a terminal: one letter per key, sequences for the arrows.
+fn keys(mut bytes: &[u8]) -> Vec<Key> {
+    const SEQUENCES: [(&[u8], Key); 6] = [
+        (b"\x1b[A", Key::Up),
+        (b"\x1bOA", Key::Up),
+        (b"\x1b[B", Key::Down),
+        (b"\x1bOB", Key::Down),
+        (b"\x1b[5~", Key::PageUp),
+        (b"\x1b[6~", Key::PageDown),
+    ];
+    let mut keys = vec![];
+    while let Some((&first, rest)) = bytes.split_first() {
+        if let Some((sequence, key)) = SEQUENCES.iter().find(|(sequence, _)| bytes.starts_with(sequence)) {
+            keys.push(*key);
+            bytes = &bytes[sequence.len()..];
+            continue;
+        }
+        if bytes.starts_with(b"\x1b[") {
+            // The sequence of another key ends with a letter or `~`.
+            let end = rest[1..].iter().position(|byte| (0x40..=0x7e).contains(byte));
+            bytes = end.map_or(&[], |end| &rest[end + 2..]);
+            continue;
+        }
+        bytes = rest;
+        keys.extend(match first {
+            b'q' | b'Q' | 0x03 | 0x04 | 0x1b => Some(Key::Quit),
+            b'k' => Some(Key::Up),
+            b'j' => Some(Key::Down),
+            b' ' => Some(Key::PageDown),
+            b'b' => Some(Key::PageUp),
+            b'c' => Some(Key::Sort(Order::Cpu)),
+            b'm' => Some(Key::Sort(Order::Memory)),
+            b'i' => Some(Key::Sort(Order::Traffic)),
+            b'p' => Some(Key::Sort(Order::Plan)),
+            _ => None,
+        });
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests;

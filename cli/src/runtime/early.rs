@@ -1,0 +1,75 @@
+//! The commands that come before all others, since a container must start in milliseconds: only their own options are
+//! built, and nothing of the compiler is used.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use jobc_job::supervisor::start;
+use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
+use jobc_terminal::{eprint, report_panic};
+
+use super::args::RunCommand;
+use super::commands;
+use super::message::container_error;
+
+/// A hidden command by which this program starts itself, and its function.
+type InternalCommand = (&'static str, fn(std::env::ArgsOs) -> ExitCode);
+
+const INTERNAL_COMMANDS: [InternalCommand; 8] = [
+    (jobc_container::probe::COMMAND, jobc_container::probe::main),
+    (jobc_job::network::COMMAND, jobc_job::network::hold),
+    (jobc_image::unpack::COMMAND, jobc_image::unpack::become_worker),
+    (jobc_image::build::worker::COMMAND, jobc_image::build::worker::main),
+    (jobc_gpu::hook::COMMAND, jobc_gpu::hook::main),
+    (jobc_gpu::mps::COMMAND, jobc_gpu::mps::holder::main),
+    (jobc_gpu::nvml::COMMAND, jobc_gpu::nvml::run_query_process),
+    (start::COMMAND, supervise),
+];
+
+/// `jobc run`, `jobc oci` and the internal commands, selected by the first word, or by the name `jobc-oci` as which podman
+/// may call this file.
+pub(crate) fn run_early_command() -> Option<ExitCode> {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    let renamed = Path::new(&name).file_name().is_some_and(|name| name == "jobc-oci");
+    let word = if renamed { Some("oci".into()) } else { words.next() };
+    if let Some((_, command)) =
+        INTERNAL_COMMANDS.iter().find(|(name, _)| word.as_deref() == Some(name.as_ref()))
+    {
+        return Some(command(words));
+    }
+    let words = std::iter::once(name).chain(words);
+    if word.as_deref() == Some("oci".as_ref()) {
+        return Some(jobc_oci::main(words).into());
+    }
+    if word.as_deref() != Some("run".as_ref()) {
+        return None;
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        jobc_container::terminal::raw_mode::restore();
+        report_panic(panic);
+        std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
+    }));
+    Some(ExitCode::from(match RunCommand::try_parse_from(words) {
+        Ok(only) => {
+            only.color.write_global();
+            commands::run::run(&only.run, only.format)
+        }
+        Err(error) => jobc_oci::report_usage_error(&error),
+    }))
+}
+
+/// The supervisor of a job, which `jobc run` starts. It runs as long as the job, and uses nothing of the compiler.
+fn supervise(words: std::env::ArgsOs) -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        report_panic(panic);
+        std::process::exit(i32::from(RUNTIME_FAILURE_EXIT_CODE));
+    }));
+    let words: Vec<_> = words.collect();
+    let code = start::become_supervisor(&words).unwrap_or_else(|error| {
+        eprint(&container_error(&error));
+        error.exit_code()
+    });
+    code.into()
+}

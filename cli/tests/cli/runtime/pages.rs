@@ -1,0 +1,239 @@
+//! Help and manual pages, with the commands of the runtime.
+
+use snapbox::assert_data_eq;
+use snapbox::str;
+
+use crate::directory::{Directory, Run, command};
+
+#[test]
+fn help_names_every_command() {
+    let directory = Directory::new();
+    let run = directory.jobc(&["--help"]).exits(0);
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI
+jobs, or run it on this host
+
+Usage: jobc [OPTIONS] <COMMAND>
+
+Write:
+  init         Create a starter job from an example
+  check        Check job files without writing anything
+  build        Compile a job file into the files of each target
+  plan         Print a summary of the resolved plan, or all of it
+  explain      Explain a diagnostic code or a field, or list all codes
+  import       Convert an OpenPAI job to a job file
+  backends     Show which fields each backend supports
+
+Run:
+  run          Run a job file, a built plan or an OCI bundle on this host
+  ps           List your running jobs, or the tasks of one job
+  logs         Show the output of tasks
+  exec         Run a command in a running task
+  stop         Stop jobs
+  inspect      Show the details of a job
+  events       Show the events of a job
+  stats        Show the resource usage of tasks, once per second
+  top          Show the resource usage of tasks in full screen
+  report       Write an HTML report of a job
+  trace        Count and time the GPU driver calls of a task with strace
+  wait         Wait until jobs end, and exit with the exit code of the job
+  kill         Send a signal to the tasks of a job
+  pause        Pause all tasks of jobs
+  resume       Resume paused jobs
+  rm           Remove the records, logs and samples of ended jobs
+  gc           Remove old jobs, and leftovers of killed commands
+
+Images:
+  image        Manage images: pull, build, import, save, push
+  lock         Record the digests of a job's images in jobc.lock
+
+GPUs:
+  gpu          List GPUs and GPU leases, and write CDI files
+
+Editor and CI:
+  lsp          Start the language server for editors
+  schema       Print a JSON Schema
+
+Host:
+  doctor       Check whether this host can run containers, and suggest fixes
+  oci          OCI runtime commands for podman, containerd and other engines
+  completions  Print a shell completion script
+  man          Print a manual page
+
+Options:
+      --color <WHEN>
+          When to use colors
+          
+          [env: JOBC_COLOR=]
+          [default: auto]
+          [possible values: auto, always, never]
+
+      --format <FORMAT>
+          Output format of findings
+
+          Possible values:
+          - text:   Text with source excerpts
+          - short:  One line per finding
+          - json:   JSON
+          - sarif:  SARIF 2.1.0, for code scanning
+          - github: Annotations for GitHub Actions
+          
+          [default: text]
+
+  -h, --help
+          Print help (see a summary with '-h')
+
+  -V, --version
+          Print version
+
+Run `jobc COMMAND --help` for the options of a command.
+
+"#]]
+    );
+    let run = directory.jobc(&["build", "--help"]).exits(0);
+    assert_data_eq!(
+        run.out,
+        str![[r#"
+Compile a job file into the files of each target
+
+Usage: jobc build [OPTIONS] [JOB]
+
+Arguments:
+  [JOB]
+          Job file, or `-` for stdin [default: `job.yaml` in the current directory]
+          
+          A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
+
+Options:
+      --set <NAME=VALUE>
+          Set a parameter (repeatable)
+          
+          Example: `--set epochs=3`. It takes precedence over `--params`.
+
+      --params <FILE>
+          Read parameters from a YAML or JSON file (repeatable)
+
+  -t, --target <NAME>
+          Target to build for (repeatable) [default: `default` of the targets file, or all targets]
+          
+          Without a targets file there are three built-in targets: `local`, `kubernetes` and
+          `openpai`.
+
+  -b, --backend <NAME>
+          Backend to use (repeatable) [default: all backends of the target]
+          
+          The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
+
+      --targets <FILE>
+          Targets file [default: `targets.yaml` next to the job file or in a parent directory up to
+          the repository root]
+
+      --allow-lossy
+          Leave out what a backend cannot express, with a warning instead of an error
+
+      --locked
+          Fail if an image is not in jobc.lock
+
+      --gpu-injection <MODE>
+          GPU setup in OCI bundles besides the NVIDIA environment variables [default: from the
+          target, or none]
+
+          Possible values:
+          - hook: NVIDIA prestart hook
+          - cdi:  CDI device names in an annotation
+          - none: Nothing
+
+  -o, --output <DIR>
+          Write to `DIR/<target>/` [default: `out/<job>/<target>/` next to the job file]
+          
+          The jobs of a matrix go to `DIR/<job>/<target>/`.
+
+      --check
+          Write nothing; print a diff and exit with status 1 if the files on disk differ
+
+      --stdout
+          Print the files instead of writing them
+
+      --color <WHEN>
+          When to use colors
+          
+          [env: JOBC_COLOR=]
+          [default: auto]
+          [possible values: auto, always, never]
+
+      --format <FORMAT>
+          Output format of findings
+
+          Possible values:
+          - text:   Text with source excerpts
+          - short:  One line per finding
+          - json:   JSON
+          - sarif:  SARIF 2.1.0, for code scanning
+          - github: Annotations for GitHub Actions
+          
+          [default: text]
+
+  -h, --help
+          Print help (see a summary with '-h')
+
+"#]]
+    );
+    let version = directory.jobc(&["--version"]).exits(0).out;
+    assert_eq!(version, format!("jobc {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_manual_pages_render() {
+    let directory = Directory::new();
+    directory.jobc(&["man", "biuld"]).exits(2).says("unknown command `biuld`");
+    let has_man = command("man").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has_man {
+        eprintln!("skipped: there is no `man` to render the pages with");
+    }
+    for name in [
+        "",
+        "build",
+        "check",
+        "plan",
+        "schema",
+        "explain",
+        "backends",
+        "init",
+        "run",
+        "oci",
+        "completions",
+        "man",
+    ] {
+        let arguments: Vec<&str> = ["man", name].into_iter().filter(|name| !name.is_empty()).collect();
+        let page = directory.jobc(&arguments).exits(0).out;
+        assert!(page.contains(".TH jobc") && page.contains(".SH SYNOPSIS"), "{name}: {page}");
+        if has_man {
+            directory.write("page.1", &page);
+            let run =
+                Run::of(directory.command("man").args(["--warnings", "-l", "page.1"]).env("MANPAGER", "cat"))
+                    .exits(0);
+            assert!(run.out.contains("SYNOPSIS"), "{name}: {}", run.out);
+            assert_eq!(run.err, "", "{name}");
+        }
+    }
+}
+
+#[test]
+fn all_manual_pages_are_written_to_a_directory() {
+    let directory = Directory::new();
+    let run = directory.jobc(&["man", "--all", "out/man1"]).exits(0);
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("", ""));
+    for (page, title) in [
+        ("jobc.1", ".TH jobc 1"),
+        ("jobc-check.1", ".TH jobc-check 1"),
+        ("jobc-image-build.1", ".TH jobc-image-build 1"),
+    ] {
+        let text = directory.read(&format!("out/man1/{page}"));
+        assert!(text.contains(title), "{page}: {text}");
+    }
+    directory.write("file", "");
+    directory.jobc(&["man", "--all", "file"]).exits(3).says("cannot write manual pages to `file`");
+    directory.jobc(&["man", "check", "--all", "out"]).exits(2).says("cannot be used with");
+}

@@ -1,0 +1,125 @@
+//! `jobc run` of jobs: what is taken for one, for which target, and how each ending is told. tests/jobs has the rest.
+
+use serde_json::Value;
+
+use crate::directory::{Directory, HELLO, Run};
+
+/// A job of the host's own files with one task.
+fn job(name: &str, script: &str) -> String {
+    format!("version: 1\nname: {name}\nimage: host\nroles:\n  main:\n    shell: sh\n    run: {script}\n")
+}
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: only root runs jobs everywhere; tests/jobs runs them as other users");
+    }
+    root
+}
+
+#[test]
+fn a_job_is_a_file_a_directory_or_a_built_plan() {
+    let directory = Directory::with_job(HELLO);
+    directory.jobc(&["build", "--target", "local"]).exits(0);
+    let refused = |what: &[&str]| {
+        let run = directory.jobc(&[&["run", "--pull", "never"], what].concat()).exits(125);
+        run.says("`image`: the image `busybox:1.36` is not in the image store");
+    };
+    refused(&[]);
+    refused(&["job.yaml"]);
+    refused(&["."]);
+    refused(&["out/hello/local"]);
+    refused(&["out/hello/local/plan.json"]);
+    directory
+        .jobc(&["run", "--set", "count=1", "out/hello/local"])
+        .exits(125)
+        .says("`--set` does not apply to the directory of a built plan");
+    let empty = Directory::new();
+    empty.jobc(&["run"]).exits(125).says("no job.yaml in the current directory; name a job file");
+}
+
+/// What the compiler finds is shown as `jobc build` shows it, and nothing is started.
+#[test]
+fn a_job_with_errors_is_not_started() {
+    let directory = Directory::with_job(&HELLO.replace("resources", "resource"));
+    let built = directory.jobc(&["build", "--target", "local"]).exits(1);
+    let run = directory.jobc(&["run"]).exits(125);
+    assert_eq!(run.err, built.err);
+    assert!(run.err.contains("job.yaml:8:5"), "{}", run.err);
+    assert!(!directory.path().join(".records/jobc/jobs").exists(), "a record was made");
+}
+
+#[test]
+fn one_target_with_the_oci_backend_is_chosen() {
+    if !is_root() {
+        return;
+    }
+    let targets = |text: &str| {
+        let directory = Directory::with_job(&HELLO.replace("busybox:1.36", "host"));
+        directory.write("targets.yaml", &format!("version: 1\n{text}"));
+        directory
+    };
+    let kubernetes = "lab: {backends: [kubernetes]}";
+    let chosen = |directory: &Directory, options: &[&str], target: &str| {
+        directory.jobc(&[&["run"], options].concat()).exits(0);
+        let record: Value =
+            serde_json::from_str(&directory.jobc(&["inspect", "--format", "json", "hello"]).exits(0).out)
+                .unwrap();
+        assert_eq!(record["target"], *target, "{options:?}");
+    };
+    let two = targets(&format!(
+        "default: [here]\ntargets: {{here: {{backends: [oci]}}, there: {{backends: [oci]}}, {kubernetes}}}\n"
+    ));
+    chosen(&two, &[], "here");
+    chosen(&two, &["--target", "there"], "there");
+    two.jobc(&["run", "--target", "lab"]).exits(125).says("no target has the requested backends: `oci`");
+    two.jobc(&["run", "--target", "her"]).exits(125).says("did you mean `here`?");
+    let unclear = targets("targets: {here: {backends: [oci]}, there: {backends: [oci]}}\n");
+    unclear.jobc(&["run"]).exits(125).says("several targets are possible: `here` and `there`");
+    // None of the file's fits, so it is the built-in one.
+    chosen(&targets(&format!("targets: {{{kubernetes}}}\n")), &[], "local");
+}
+
+/// The streams, the line about the end, and the exit code of each ending.
+#[test]
+fn each_ending_has_its_line_and_its_code() {
+    if !is_root() {
+        return;
+    }
+    let run = |name: &str, script: &str, more: &str| -> (Directory, Run) {
+        let directory = Directory::with_job(&(job(name, script) + more));
+        let run = directory.jobc(&["run"]);
+        (directory, run)
+    };
+    let (_, well) = run("ends-well", "echo out; echo err >&2", "");
+    let well = well.exits(0).says("jobc: ends-well.1: succeeded");
+    assert_eq!(well.out, "out\n");
+    assert!(well.err.contains("\nerr\n"), "{}", well.err);
+    let (_, badly) = run("ends-badly", "exit 9", "");
+    badly.exits(1).says("failed: main-0: exit 9");
+    let (_, late) = run("ends-late", "sleep 60", "timeout: 1s\ngrace_period: 1s\n");
+    late.exits(124).says("timed out after 1s");
+    let directory =
+        Directory::with_job(&job("ends-absent", "[absent-program]").replace("    shell: sh\n", ""));
+    directory.jobc(&["run"]).exits(1).says("exit 127").says("cannot execute `absent-program`");
+    let nothing = Directory::with_job(
+        &(job("ends-unbegun", "echo never") + "data: {in: {source: ./absent, mount: /in}}\n"),
+    );
+    nothing.jobc(&["run"]).exits(125).says("could not start").says("no such file or directory");
+}
+
+#[test]
+fn a_detached_job_is_found_by_its_id() {
+    if !is_root() {
+        return;
+    }
+    let directory = Directory::with_job(&job("left-alone", "echo done"));
+    let id = directory.jobc(&["run", "--detach"]).exits(0).out;
+    assert!(id.starts_with("left-alone.") && id.ends_with('\n'), "{id}");
+    let id = id.trim();
+    directory.jobc(&["wait", id]).exits(0);
+    assert_eq!(directory.jobc(&["logs", id]).exits(0).out, "done\n");
+    directory.jobc(&["inspect", "left-alon"]).exits(2).says("did you mean `left-alone`?");
+    directory.jobc(&["rm", id]).exits(0);
+    directory.jobc(&["inspect", id]).exits(2);
+}

@@ -1,0 +1,120 @@
+//! Containers inside a container: what the one around this process withholds from those that it starts.
+//!
+//! Container engines take capabilities from root, filter syscalls, mask parts of /proc and /sys, and mount /etc/hosts
+//! and others as files. A user namespace gives most of it back. What it does not is tried once, by a [`probe`]; then
+//! [`rootless::adapt`](crate::rootless::adapt) does without it, or nothing is started and the error says how the
+//! container around would have to be started.
+
+mod engine;
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jobc_sys::error::{Error, Kind, Result};
+use jobc_sys::host::needs_user_namespace;
+use jobc_sys::run_with_timeout;
+
+use crate::probe;
+
+pub use engine::Engine;
+
+/// What containers of this process go without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restrictions {
+    /// No new procfs: parts of /proc are masked, and a new one would show them (`mount_too_revealing` of the kernel).
+    pub no_proc: bool,
+    /// No new sysfs, for the same reason.
+    pub no_sysfs: bool,
+    /// No host name of their own: a seccomp filter forbids sethostname(2).
+    pub no_host_name: bool,
+}
+
+/// How long a probe may take; a busy host is no reason to call something forbidden.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Steps without which no container is started.
+const REQUIRED_STEPS: &str = "user,mount,ipc,uts,cgroup,pid,tmpfs";
+
+impl Restrictions {
+    /// Those of the container around this process; none outside a container. They are tried once.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Unsupported`] where the container around allows no containers at all, with what to change.
+    pub fn find() -> Result<Self> {
+        static FOUND: OnceLock<Result<Restrictions>> = OnceLock::new();
+        FOUND
+            .get_or_init(|| if is_confined() { Self::probe(&run_probe) } else { Ok(Self::default()) })
+            .clone()
+    }
+
+    /// Tries all; `run` returns the output of steps, or which one failed and why.
+    fn probe(run: &dyn Fn(&str) -> std::result::Result<(), String>) -> Result<Self> {
+        run(REQUIRED_STEPS).map_err(|why| refusal(Engine::around(), &why))?;
+        Ok(Self {
+            no_proc: run("user,mount,pid,proc").is_err(),
+            no_sysfs: run("user,mount,net,sysfs").is_err(),
+            no_host_name: run("user,uts,host-name").is_err(),
+        })
+    }
+
+    /// A note for the user on what containers lack because of `engine`; nothing if they lack nothing.
+    pub fn note(&self, engine: Option<Engine>) -> Option<String> {
+        let around = engine.map_or("the container around jobc", Engine::phrase);
+        let what = match (self.no_proc, self.no_host_name) {
+            (true, true) => "`/proc` and the host name are those of",
+            (true, false) => "`/proc` is that of",
+            (false, true) => "the host name is that of",
+            (false, false) => return None,
+        };
+        let fix = engine.unwrap_or(Engine::Other).unmask(self.no_host_name);
+        Some(format!("{what} {around}, which allows no other; {fix} changes that"))
+    }
+}
+
+/// Whether something withholds anything from this process: a seccomp filter, an AppArmor profile, or masks over /proc.
+fn is_confined() -> bool {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    needs_user_namespace()
+        && (read("/proc/self/status").contains("\nSeccomp:\t2")
+            || read("/proc/self/attr/current").trim_end().ends_with("(enforce)")
+            || has_masks(&read("/proc/self/mountinfo")))
+}
+
+/// Directories of /proc that are there only to be mounted upon: the kernel does not count them as hidden.
+const EMPTY_MOUNT_POINTS: [&str; 3] = ["/proc/sys/fs/binfmt_misc", "/proc/fs/nfsd", "/proc/openprom"];
+
+/// Whether anything is mounted below /proc (proc_pid_mountinfo(5)).
+fn has_masks(table: &str) -> bool {
+    let places = table.lines().filter_map(|line| line.split(' ').nth(4));
+    places.into_iter().any(|place| place.starts_with("/proc/") && !EMPTY_MOUNT_POINTS.contains(&place))
+}
+
+fn run_probe(steps: &str) -> std::result::Result<(), String> {
+    match run_with_timeout::run(probe::command().arg(steps).env_clear(), PROBE_TIMEOUT) {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(output.text.trim().to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Why no container can be started here, from the step that failed and its reason.
+fn refusal(engine: Option<Engine>, why: &str) -> Error {
+    let (step, reason) = why.split_once(": ").unwrap_or(("", why));
+    let around = engine.map_or("the container around jobc", Engine::phrase);
+    let what = match step {
+        "user" => "user namespaces".to_owned(),
+        "tmpfs" => "mounts".to_owned(),
+        "mount" | "ipc" | "uts" | "cgroup" | "pid" => format!("{step} namespaces"),
+        _ => "containers inside it".to_owned(),
+    };
+    let message =
+        format!("{around} does not allow {what}, without which no container can be started: {reason}");
+    let engine = engine.unwrap_or(Engine::Other);
+    // Only root cannot even map itself.
+    let help = if reason.starts_with("/proc/self/uid_map") { engine.allow_root() } else { engine.allow() };
+    Error::new(Kind::Unsupported, message).help(help)
+}
+
+#[cfg(test)]
+mod tests;
