@@ -45,7 +45,9 @@ impl WideTable {
 
     /// Adds a row with a cell for each heading. Control characters are escaped.
     pub(crate) fn row(&mut self, mut cells: Vec<String>) {
-        cells.iter_mut().for_each(|cell| *cell = escape_control(cell));
+        for cell in &mut cells {
+            *cell = escape_control(cell);
+        }
         cells.resize(self.rows[0].len(), String::new());
         self.rows.push(cells);
     }

@@ -24,21 +24,26 @@ pub(super) fn check_combinations(roles: &[RolePlan], job: &Job, sink: &mut Sink)
             }
             reported.push((declared, output));
             let at = Pointer::ROOT.keys(["roles", declared]);
-            let axis = role.matrix.iter().flat_map(|matrix| matrix.values.keys()).next();
-            let axis = axis.map_or("x", String::as_str);
             let message = format!(
                 "the combinations `{}` and `{}` both write to the output `{output}`",
                 first.name, role.name
             );
-            let directory = format!("{axis}-${{{{ matrix.{axis} }}}}");
-            sink.push(
-                Diagnostic::error(codes::MATRIX_OUTPUT, message)
-                    .at_key(&at.key("matrix"), "the combinations of this role")
-                    .at_key(&Pointer::ROOT.keys(["outputs", output]), "the output")
-                    .note(format!(
-                        "give each a directory in it, as in `outputs: {{{output}: {{subpath: \"{directory}\"}}}}` of the role; or write `outputs: []` where it writes none"
-                    )),
-            );
+            let axes = role.matrix.iter().flat_map(|matrix| matrix.values.keys());
+            let parts: Vec<String> = axes.map(|axis| format!("{axis}-${{{{ matrix.{axis} }}}}")).collect();
+            let directory = parts.join("-");
+            let mut diagnostic = Diagnostic::error(codes::MATRIX_OUTPUT, message)
+                .at_key(&at.key("matrix"), "the combinations of this role")
+                .at_key(&Pointer::ROOT.keys(["outputs", output]), "the output")
+                .note(format!(
+                    "give each a directory in it, as in `outputs: {{{output}: {{subpath: \"{directory}\"}}}}` of the role; a role that writes none of them takes `outputs: []`"
+                ));
+            // With several outputs, a map of one would take the others away.
+            if job.outputs.len() == 1 && job.roles.get(&role.name).is_some_and(|role| role.outputs.is_none())
+            {
+                let own = serde_json::json!({output: {"subpath": directory}});
+                diagnostic = diagnostic.set(&at.key("outputs"), own);
+            }
+            sink.push(diagnostic);
         }
     }
 }

@@ -249,7 +249,8 @@ fn check_subpath(job: &Job, mount: &MountPlan, place: &Pointer, sink: &mut Sink)
         ),
         () => return,
     };
-    sink.push(Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note));
+    let diagnostic = Diagnostic::error(codes::SUBPATH, what).at(&at, "").note(note);
+    sink.push(if is_file { diagnostic.remove(&at) } else { diagnostic });
 }
 
 /// A path in a volume without doubled or trailing slashes and without `.`; what is wrong with it stays.

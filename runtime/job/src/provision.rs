@@ -34,7 +34,7 @@ pub use job::{Job, Progress};
 use large_data::FETCHED_DIRECTORY;
 pub use provisioned::ProvisionedJob;
 pub use roots::{RoleRoot, RootSource};
-pub(crate) use subpath::pin_mounts;
+pub(crate) use subpath::mount_linkless;
 pub use task::{TaskBundle, prepare_task};
 
 /// Provides for a job; `stopped` set to true ends it with an error, within about a tenth of a second.

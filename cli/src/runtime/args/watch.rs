@@ -7,6 +7,7 @@ use jobc_job::time::Time;
 
 use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
+use super::metric::MetricArgs;
 use crate::args::FormatArg;
 
 #[derive(Debug, ClapArgs)]
@@ -30,8 +31,8 @@ pub(crate) struct LogsArgs {
     pub lines: LineFormatArgs,
     /// Job and tasks [default: all tasks of the newest job]
     ///
-    /// A job is an ID such as `train.2`, or a job name for its newest run. A task is `worker-0`, or a role for all its
-    /// tasks. Tasks without a job are those of the newest job.
+    /// A job is an ID such as `train.2`, or a job name for its newest run. A sweep is named like a job. A task is
+    /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job.
     #[arg(value_names = ["JOB", "TASK"], num_args = 0..)]
     pub words: Vec<String>,
 }
@@ -54,7 +55,7 @@ pub(crate) struct StatsArgs {
     pub no_stream: bool,
     #[command(flatten)]
     pub output_args: OutputArgs,
-    /// Job IDs such as `train.2`, or job names [default: all running jobs]
+    /// Job or sweep IDs such as `train.2`, or names [default: all running jobs]
     #[arg(value_name = "JOB")]
     pub jobs: Vec<String>,
 }
@@ -64,7 +65,9 @@ pub(crate) struct ReportArgs {
     /// File to write, or `-` for stdout [default: `<job>.html` in the current directory]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[command(flatten)]
+    pub metrics: MetricArgs,
+    /// Job or sweep ID such as `train.2`, or a name for its newest run [default: the newest job or sweep]
     pub job: Option<String>,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &RunArgs, format: FormatArg) -> u8 {
         }
         RunInput::Job(path) => {
             reject_options(args, &BUNDLE_OPTIONS, "a job")?;
-            job::run_file(args, path, format)
+            job::run_file(args, path.as_deref(), format)
         }
     });
     code.unwrap_or_else(|error| {
@@ -95,7 +95,7 @@ type OptionCheck = (&'static str, fn(&RunArgs) -> bool);
 
 /// Options only of jobs, only of bundles, of the built-in runtime, and of job files.
 #[rustfmt::skip]
-const JOB_OPTIONS: [OptionCheck; 19] = [
+const JOB_OPTIONS: [OptionCheck; 20] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--locked", |args| args.locked),
@@ -105,6 +105,7 @@ const JOB_OPTIONS: [OptionCheck; 19] = [
     ("--terminal", |args| args.terminal.is_some()), ("--no-logs", |args| args.no_logs),
     ("--quiet", |args| args.quiet), ("--gpu-share", |args| args.gpu_share.is_some()),
     ("--pull", |args| args.pull.is_some()), ("--image-root", RunArgs::sets_image_root),
+    ("--resume", |args| args.resume),
 ];
 #[rustfmt::skip]
 const BUNDLE_OPTIONS: [OptionCheck; 2] =
@@ -113,11 +114,12 @@ const BUNDLE_OPTIONS: [OptionCheck; 2] =
 const BUILT_IN_RUNTIME_OPTIONS: [OptionCheck; 2] =
     [("--allow-unenforced", |args| args.allow_unenforced), ("--keep", |args| args.keep)];
 #[rustfmt::skip]
-const JOB_FILE_OPTIONS: [OptionCheck; 8] = [
+const JOB_FILE_OPTIONS: [OptionCheck; 9] = [
     ("--set", |args| !args.set.is_empty()), ("--params", |args| !args.params.is_empty()),
     ("--target", |args| args.target.is_some()), ("--targets", |args| args.targets.is_some()),
     ("--allow-lossy", |args| args.allow_lossy), ("--scale", |args| !args.scale.is_empty()),
     ("--no-gpu", |args| args.no_gpu), ("--locked", |args| args.locked),
+    ("--resume", |args| args.resume),
 ];
 
 /// Rejects options that do not apply to the input: an option that is ignored silently would be taken for effective.

@@ -52,7 +52,7 @@ fn bundle(change: &Value) -> Bundle {
     let text = config.to_string().into_bytes();
     let config = Config::read(&text).unwrap();
     // CHECK
-    Bundle { dir: "/bundle".into(), config, text }
+    Bundle { dir: "/bundle".into(), config, text, linkless: std::collections::BTreeSet::new() }
 }
 
 /// Lays one value over another: objects member by member, anything else as a whole.

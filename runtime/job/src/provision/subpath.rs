@@ -1,17 +1,18 @@
 //! Directories in volumes that roles mount instead of the whole volume.
 //!
 //! A task that writes to a volume could put a symbolic link where another task's directory is, and so have any place of
-//! the host mounted. Each step below the volume is therefore a directory that is opened without following links, and a
-//! container gets what was opened, not what the path leads to later.
+//! the host mounted. No step below the volume may therefore be a link: not when the directories are created, and not when
+//! the container mounts one ([`Bundle::linkless`]).
 
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
 use indexmap::{IndexMap, IndexSet};
 use jobc_schema::plan::{MountPlan, RolePlan, VolumeKind};
-use oci_spec::runtime::Spec;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Uid};
 use rustix::io::Errno;
+
+use jobc_container::bundle::Bundle;
 
 use super::fields::{at_field, volume_path};
 use super::job::Job;
@@ -67,18 +68,24 @@ pub(super) fn create(
     Ok(())
 }
 
-/// Makes the mounts of a task bind what is at these paths now. The result must live until the container is created.
-pub(crate) fn pin_mounts(subpaths: &[Subpath], spec: &mut Spec) -> Result<Vec<OwnedFd>> {
-    let mut open = Vec::with_capacity(subpaths.len());
+/// Makes the mounts of a task bind these directories, without following links.
+pub(crate) fn mount_linkless(subpaths: &[Subpath], bundle: &mut Bundle) -> Result<()> {
     for subpath in subpaths {
-        let directory = subpath.open()?;
-        let mounts = spec.mounts_mut().iter_mut().flatten();
-        for mount in mounts.filter(|mount| *mount.destination() == subpath.destination) {
-            mount.set_source(Some(PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))));
+        // Links are reported here in words; one that is made from now on fails the mount.
+        subpath.open()?;
+        // Links in the path of the volume itself are the user's.
+        let volume = std::fs::canonicalize(&subpath.volume).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            subpath.error("open", errno)
+        })?;
+        for mount in bundle.config.spec.mounts_mut().iter_mut().flatten() {
+            if *mount.destination() == subpath.destination {
+                mount.set_source(Some(volume.join(&subpath.path)));
+                bundle.linkless.insert(subpath.destination.clone());
+            }
         }
-        open.push(directory);
     }
-    Ok(open)
+    Ok(())
 }
 
 impl Subpath {

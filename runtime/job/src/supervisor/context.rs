@@ -80,11 +80,10 @@ impl JobContext {
         files.into_iter().map(read).collect()
     }
 
-    /// Has a task's mounts of directories in volumes bind what is there now; the result must live until its container
-    /// is created.
-    pub(super) fn pin_subpaths(&self, id: &TaskId, bundle: &mut Bundle) -> Result<Vec<OwnedFd>> {
+    /// Has a task mount directories in volumes, without following links.
+    pub(super) fn mount_subpaths(&self, id: &TaskId, bundle: &mut Bundle) -> Result<()> {
         let subpaths = self.provided.get().and_then(|provided| provided.subpaths.get(&id.role));
-        provision::pin_mounts(subpaths.map(Vec::as_slice).unwrap_or_default(), &mut bundle.config.spec)
+        provision::mount_linkless(subpaths.map(Vec::as_slice).unwrap_or_default(), bundle)
     }
 
     /// Allocates for a task what only this host knows, and the terminal, if the task gets one.

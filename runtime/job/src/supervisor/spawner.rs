@@ -131,8 +131,7 @@ fn create_container(
     let name = container_name(share, id, attempt)?;
     let begun = create::reserve(&share.containers, &name)?;
     let (mut given, console) = share.allocate(task, id, begun.directory())?;
-    // What is mounted is what is open here: until the container is created.
-    let _directories = share.pin_subpaths(id, &mut given.bundle)?;
+    share.mount_subpaths(id, &mut given.bundle)?;
     let machine = |what: &'static str| move |errno| Error::system(what, errno);
     let (held, hold) = pipe_with(PipeFlags::CLOEXEC).map_err(machine("create a pipe"))?;
     let (streams, output) = if console.is_some() {
