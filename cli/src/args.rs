@@ -9,6 +9,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use jobc_schema::BackendName;
 use jobc_schema::target::GpuInjection;
 
+use crate::completion;
 pub(crate) use format::FormatArg;
 use values::parse_set;
 
@@ -18,27 +19,28 @@ pub(crate) struct JobArgs {
     /// Job file, or `-` for stdin [default: `job.yaml` in the current directory]
     ///
     /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
+    #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
     /// Set a parameter (repeatable)
     ///
     /// Example: `--set epochs=3`. It takes precedence over `--params`.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, add = completion::parameters())]
     pub set: Vec<(String, String)>,
     /// Read parameters from a YAML or JSON file (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
     /// Target to build for (repeatable) [default: `default` of the targets file, or all targets]
     ///
     /// Without a targets file there are three built-in targets: `local`, `kubernetes` and `openpai`.
-    #[arg(long, short, value_name = "NAME")]
+    #[arg(long, short, value_name = "NAME", add = completion::targets())]
     pub target: Vec<String>,
     /// Backend to use (repeatable) [default: all backends of the target]
     ///
     /// The backends are `dockerfile`, `oci`, `cgroup`, `kubernetes` and `openpai`.
-    #[arg(long, short, value_name = "NAME", value_parser = parse_backend)]
+    #[arg(long, short, value_name = "NAME", value_parser = parse_backend, add = completion::backends())]
     pub backend: Vec<BackendName>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what a backend cannot express, with a warning instead of an error
     #[arg(long)]
@@ -58,7 +60,7 @@ pub(crate) struct BuildArgs {
     /// Write to `DIR/<target>/` [default: `out/<job>/<target>/` next to the job file]
     ///
     /// The jobs of a matrix go to `DIR/<job>/<target>/`.
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", add = completion::directories())]
     pub output: Option<Utf8PathBuf>,
     /// Write nothing; print a diff and exit with status 1 if the files on disk differ
     #[arg(long, conflicts_with = "stdout")]
@@ -75,7 +77,7 @@ pub(crate) struct CheckArgs {
     /// More job files
     ///
     /// A directory without a job file of its own stands for all job files below it.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = completion::job_files())]
     pub more: Vec<Utf8PathBuf>,
     /// Exit with status 1 if there are warnings
     #[arg(long)]
@@ -97,9 +99,10 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
     /// OpenPAI job in protocol v2 (YAML) or v1 (JSON), or `-` for stdin
+    #[arg(add = completion::job_files())]
     pub job: Utf8PathBuf,
     /// Job file to write [default: stdout]
-    #[arg(long, short, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE", add = completion::files())]
     pub output: Option<Utf8PathBuf>,
     /// Overwrite an existing file
     #[arg(long)]
@@ -109,7 +112,7 @@ pub(crate) struct ImportArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InitArgs {
     /// Directory to write to
-    #[arg(value_name = "DIR", default_value = ".")]
+    #[arg(value_name = "DIR", default_value = ".", add = completion::directories())]
     pub directory: Utf8PathBuf,
     /// Example to start from
     #[arg(long, short, value_name = "NAME", default_value = "hello-cpu")]

@@ -12,6 +12,7 @@ use clap_complete::Shell;
 use crate::args::values::GLOBAL_OPTION_ORDER;
 use crate::args::{BuildArgs, CheckArgs, ColorArg, FormatArg, ImportArgs, InitArgs, PlanArgs, SchemaArg};
 use crate::commands;
+use crate::completion;
 use crate::runtime::{self, RuntimeCommand};
 
 /// Compile a job file into Dockerfiles, OCI bundles, cgroup files, Kubernetes manifests and OpenPAI jobs, or run it on
@@ -70,6 +71,11 @@ pub(crate) enum Command {
         /// Schema to print
         #[arg(value_enum, default_value_t = SchemaArg::Job)]
         name: SchemaArg,
+        /// Print the path of a file with the schema, for the settings of an editor
+        ///
+        /// It is the file that a package has installed, or a copy in `~/.local/share/jobc/schemas`.
+        #[arg(long)]
+        path: bool,
     },
     /// Explain a diagnostic code or a field, or list all codes
     ///
@@ -78,6 +84,7 @@ pub(crate) enum Command {
     /// codes and fields.
     Explain {
         /// Diagnostic code, such as `J0101`, or a field, such as `roles.train.retry` [default: list all codes]
+        #[arg(add = completion::topics())]
         topic: Option<String>,
     },
     /// Show which fields each backend supports
@@ -85,7 +92,7 @@ pub(crate) enum Command {
     /// `--format json` adds the reasons.
     Backends {
         /// Use the settings of this target of `targets.yaml` [default: the built-in targets]
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", add = completion::targets())]
         target: Option<String>,
     },
     /// Convert an OpenPAI job to a job file
@@ -112,13 +119,14 @@ pub(crate) enum Command {
         #[arg(conflicts_with = "all")]
         command: Option<String>,
         /// Write the pages of all commands to this directory
-        #[arg(long, value_name = "DIR")]
+        #[arg(long, value_name = "DIR", add = completion::directories())]
         all: Option<Utf8PathBuf>,
     },
 }
 
 /// Runs the command of the command line.
 pub(crate) fn run() -> ExitCode {
+    completion::answer(Args::full_command);
     let jobc = runtime::with_hidden_commands(Args::full_command(), overview::names());
     let matches = jobc.get_matches();
     if let Some(code) = runtime::run_hidden_command(&matches, &Args::full_command()) {
@@ -131,14 +139,14 @@ pub(crate) fn run() -> ExitCode {
         Command::Build(build) => commands::build::run(build, format),
         Command::Check(check) => commands::check::run(check, format),
         Command::Plan(plan) => commands::plan::run(plan),
-        Command::Schema { name } => commands::schema::run(*name),
+        Command::Schema { name, path } => commands::schema::run(*name, *path),
         Command::Explain { topic } => commands::explain::run(topic.as_deref(), format),
         Command::Backends { target } => commands::backends::run(target.as_deref(), format),
         Command::Import(import) => commands::import::run(import, format),
         Command::Runtime(command) => return runtime::run_command(command, format),
         Command::Init(init) => commands::init::run(init),
         Command::Lsp { .. } => commands::lsp::run(),
-        Command::Completions { shell } => commands::completions::run(*shell, Args::full_command()),
+        Command::Completions { shell } => commands::completions::run(*shell),
         Command::Man { all: Some(directory), .. } => {
             commands::man::run_all(directory.as_std_path(), Args::full_command())
         }

@@ -16,9 +16,6 @@ use crate::input::InputError;
 use crate::outcome::Outcome;
 use crate::terminal;
 
-/// Where editors find the schemas of a job outside the repository.
-const SCHEMA_URL: &str = "https://jobc.dev/schemas/";
-
 /// Reports why an input cannot be used.
 pub(crate) fn report_input_error(InputError(why): &InputError) -> Outcome {
     terminal::eprint(&format!("jobc: {why}\n"));

@@ -11,8 +11,8 @@ mod page;
 
 pub(crate) use document::document;
 pub(crate) use format::{Field, Format};
-pub(crate) use lookup::{find, nearest};
-pub(crate) use page::page;
+pub(crate) use lookup::{find, keys, nearest};
+pub(crate) use page::{below, page};
 
 #[cfg(test)]
 mod tests;

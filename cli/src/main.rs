@@ -7,6 +7,7 @@
 mod args;
 mod command_line;
 mod commands;
+mod completion;
 mod disk;
 mod fields;
 mod input;

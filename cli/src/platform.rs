@@ -1,6 +1,7 @@
 //! What differs between platforms, other than whether they have the [`runtime`](crate::runtime): modes of files, the
-//! exchange of two directories, the allocator.
+//! exchange of two directories, directories of the user, the allocator.
 
+pub(crate) mod directories;
 #[cfg(unix)]
 #[path = "platform/unix.rs"]
 pub(crate) mod files;

@@ -2,6 +2,7 @@
 
 pub(crate) mod args;
 pub(crate) mod commands;
+mod completion;
 mod early;
 mod interruptible;
 mod message;

@@ -27,8 +27,8 @@ pub enum RewriteResult {
     Refused,
 }
 
-/// Rewrites a job; `schema` is the address that editors find the schema of job files at.
-pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Sink) -> RewriteResult {
+/// Rewrites a job.
+pub fn rewrite(sources: &mut Sources, job: SourceId, sink: &mut Sink) -> RewriteResult {
     let Some(original) = parse(sources, job, sink) else { return RewriteResult::Refused };
     if !is_foreign(&original) {
         return if sink.has_errors() { RewriteResult::Refused } else { RewriteResult::Own };
@@ -44,7 +44,7 @@ pub fn rewrite(sources: &mut Sources, job: SourceId, schema: &str, sink: &mut Si
     leave_out_commands(&mut document);
     let text = emit::to_yaml(&document.to_json());
     let text = with_comments(text, &document, &original, sources.get(job));
-    RewriteResult::Job(format!("# yaml-language-server: $schema={schema}\n{text}"))
+    RewriteResult::Job(text)
 }
 
 /// Removes from `openpai.protocol` what `run` and `setup` contain.

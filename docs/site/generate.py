@@ -8,7 +8,10 @@ Copies the pages of docs/ and writes the reference pages that come from jobc its
     reference/errors.md, reference/errors/*  every diagnostic code, from `jobc explain`
     reference/backends.md                    what each backend can express, from `jobc backends`
 
-DIRECTORY is what `mdbook build` takes. A link to a file outside docs/ becomes a link to the repository.
+DIRECTORY is what `mdbook build` takes. A link to a file outside docs/ becomes a link to the repository at JOBC_REPOSITORY, or its
+text without that variable.
+
+The programs of a build with JOBC_SITE link to schemas/NAME.v1.schema.json and codes/CODE.html, which the site has too.
 """
 
 import json
@@ -23,8 +26,11 @@ import fields
 
 DOCS = Path(__file__).resolve().parents[1]
 REPOSITORY = DOCS.parent
-FILES = "https://github.com/jobc-dev/jobc/blob/main/"
-LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
+# Such as `https://example.com/jobc`; a release sets it.
+ADDRESS = os.environ.get("JOBC_REPOSITORY")
+# A text, which can have brackets of its own, a target and a heading.
+LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+SCHEMAS = ("job", "targets", "plan")
 GROUPS = {
     "J00": ("parse", "Reading the file"),
     "J01": ("validate", "Fields and values"),
@@ -53,7 +59,7 @@ def commands(program, path=()):
     listed = re.search(r"^Commands:\n((?:[ \n].*\n?)*)", text, re.M)
     seen = re.findall(r"^  ([a-z][a-z-]*)\b", listed[1] if listed else "", re.M)
     if not path:
-        # The program's own help groups its commands; its completions know every one.
+        # The program's own help groups its commands.
         seen = [name for name in re.findall(r"^  +([a-z][a-z-]+)  ", text, re.M)]
     for name in dict.fromkeys(seen):
         if name != "help":
@@ -68,7 +74,7 @@ def command_line(program):
 
 
 def errors(program):
-    """The pages of diagnostic codes: an index, and a page for each group."""
+    """The pages of diagnostic codes: an index, a page for each group, and where in them each code is."""
     codes = dict(re.findall(r"^(J\d{4})  (.*)$", output(program, "explain"), re.M))
     index = ["# Diagnostic codes", "", f"jobc has {len(codes)} codes. `jobc explain CODE` prints the page of one.", ""]
     pages = {}
@@ -82,7 +88,8 @@ def errors(program):
         index.append(f"* [`{code}`](errors/{name}.md#{code.lower()}) {title}")
         text = re.sub(r"^(#+) ", r"#\1 ", re.sub(r"^# J\d{4}: .*\n", "", output(program, "explain", code)), flags=re.M)
         page += [f"## {code}", "", f"**{title}**", text.strip(), ""]
-    return "\n".join([*index, ""]), {name: "\n".join(page) for name, page in pages.items()}
+    places = {code: f"../reference/errors/{GROUPS[code[:3]][0]}.html#{code.lower()}" for code in codes}
+    return "\n".join([*index, ""]), {name: "\n".join(page) for name, page in pages.items()}, places
 
 
 def backends(program):
@@ -103,7 +110,7 @@ def backends(program):
 
 
 def with_links(text, page):
-    """A page whose links out of docs/ lead to the repository."""
+    """A page whose links out of docs/ lead to the repository, if it has an address."""
     def link(found):
         target = found[2]
         if re.match(r"[a-z]+:", target):
@@ -113,7 +120,9 @@ def with_links(text, page):
             return found[0]
         if not path.exists() or not path.is_relative_to(REPOSITORY):
             sys.exit(f"{page.relative_to(REPOSITORY)}: no such file: {target}")
-        return f"{found[1]}{FILES}{path.relative_to(REPOSITORY)}{found[3] or ''})"
+        if not ADDRESS:
+            return found[1]
+        return f"[{found[1]}]({ADDRESS.rstrip('/')}/blob/main/{path.relative_to(REPOSITORY)}{found[3] or ''})"
     return LINK.sub(link, text)
 
 
@@ -130,8 +139,12 @@ def main():
             place.write_text(with_links(page.read_text(), page))
         elif page.name != "book.toml":
             shutil.copy(page, place)
-    shutil.copy(DOCS / "book.toml", directory / "book.toml")
-    index, groups = errors(program)
+    index, groups, places = errors(program)
+    redirects = "".join(f'"/codes/{code}.html" = "{place}"\n' for code, place in places.items())
+    (directory / "book.toml").write_text(f"{(DOCS / 'book.toml').read_text()}\n[output.html.redirect]\n{redirects}")
+    (source / "schemas").mkdir()
+    for name in SCHEMAS:
+        (source / f"schemas/{name}.v1.schema.json").write_text(output(program, "schema", name))
     made = {"cli": command_line(program), "errors": index, "backends": backends(program)}
     made |= {f"errors/{name}": page for name, page in groups.items()}
     references = {each["name"]: each for each in json.loads(output(program, "explain", "--format", "json"))["formats"]}

@@ -46,6 +46,12 @@ async function bundleExtension() {
     copyTexts(here, metafile);
 }
 
+/** README.md as a page of an extension, which shows pictures of the web alone: those of the documentation's site, if there is one. */
+function readme(site) {
+    const text = readFileSync("README.md", "utf8");
+    return site ? text.replaceAll("../../docs/images/", `${site}/images/`) : text.replace(/^!\[[^\]]*\]\(\.\.\/\.\.\/docs\/images\/.*\n\n/gm, "");
+}
+
 /** What every package has in dist/ besides its code. */
 function copyTexts(root, metafile) {
     const dist = join(root, "dist");
@@ -55,9 +61,7 @@ function copyTexts(root, metafile) {
     for (const name of ["LICENSE-APACHE", "LICENSE-MIT"]) {
         cpSync(join("..", "..", name), join(dist, name));
     }
-    // A page of an extension shows pictures of the web alone; the documentation's site has them.
-    const readme = readFileSync("README.md", "utf8").replaceAll("../../docs/images/", "https://jobc.dev/images/");
-    writeFileSync(join(dist, "README.md"), readme);
+    writeFileSync(join(dist, "README.md"), readme(process.env.JOBC_SITE));
     const line = `${"-".repeat(80)}\n`;
     writeFileSync(join(dist, "third-party-licences.txt"), licences([metafile]).join(line));
 }

@@ -57,8 +57,10 @@ const results = await Promise.all([
 // `main.ts` imports no style of its own, so that the page is drawn before its code arrives.
 const monaco = readFileSync(join(site, "main.css"), "utf8");
 writeFileSync(join(site, "main.css"), readFileSync("src/main.css", "utf8") + monaco);
-for (const name of ["index.html", "icon.svg"]) {
-    cpSync(join("src", name), join(site, name));
-}
+cpSync(join("src", "icon.svg"), join(site, "icon.svg"));
+// The documentation's address, if the build has one.
+const documentation = process.env.JOBC_SITE;
+const index = readFileSync(join("src", "index.html"), "utf8");
+writeFileSync(join(site, "index.html"), documentation ? index.replace("<h1>jobc ", `<h1><a href="${documentation}">jobc</a> `) : index);
 writeFileSync(join(site, "examples.json"), JSON.stringify(examples()));
 writeFileSync(join(site, "third-party-licenses.txt"), licenses(results.map(({ metafile }) => metafile)));

@@ -10,9 +10,6 @@ use crate::job::Job;
 use crate::plan::Plan;
 use crate::target::Targets;
 
-/// The published addresses of the schemas begin with this.
-const BASE: &str = "https://jobc.dev/schemas/";
-
 /// The three schemas with their file names, as pretty JSON with a final newline.
 ///
 /// `yaml` writes a value as a YAML document; the examples that editors show come from it.
@@ -36,7 +33,8 @@ fn schema_of<T: JsonSchema>() -> Schema {
 }
 
 fn render(mut schema: Schema, name: &str) -> String {
-    schema.insert("$id".to_owned(), Value::String(format!("{BASE}{name}")));
+    // Relative, so that it names this file wherever it is. A release makes it absolute (`site`).
+    schema.insert("$id".to_owned(), Value::String(name.to_owned()));
     let mut text = serde_json::to_string_pretty(schema.as_value()).expect("a schema is plain JSON");
     text.push('\n');
     text

@@ -23,6 +23,7 @@ pub mod resources;
 pub mod role;
 pub mod scalar;
 pub mod signal;
+pub mod site;
 pub mod storage;
 pub mod target;
 mod version;

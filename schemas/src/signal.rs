@@ -24,6 +24,11 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(_, known)| *known == number).map(|(name, _)| *name)
 }
 
+/// The names of all signals that have one, without `SIG`, by number.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}
+
 /// `RTMIN`, `RTMIN+3`, `RTMAX-1`: 34 to 64, as the C library counts.
 fn real_time(name: &str) -> Option<i32> {
     let offset = |text: &str| if text.is_empty() { Some(0) } else { text.parse().ok() };

@@ -14,6 +14,8 @@ BINARIES = Path(os.environ.get("JOBC_BINARIES") or REPOSITORY / "target/release"
 def runs(root):
     """The installed program checks a job; its files are those of the tree, with compressed manual pages."""
     yield from expect(ran([root / "usr/bin/jobc", "check", REPOSITORY / "examples/hello-cpu/job.yaml"]))
+    schema = root / "usr/share/jobc/schemas/job.v1.schema.json"
+    yield from expect(ran([root / "usr/bin/jobc", "schema", "--path"]), 0, f"{schema}\n")
     page = root / "usr/share/man/man1/jobc-check.1.gz"
     if not page.exists() or b".TH jobc-check 1" not in gzip.decompress(page.read_bytes()):
         yield f"no manual page {page.name}"

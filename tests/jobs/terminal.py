@@ -40,14 +40,14 @@ roles:
 
 
 class Screen:
-    """A shell on a terminal of 100 columns."""
+    """A shell on a terminal of 100 columns; its prompt ends with `$ `."""
 
-    def __init__(self, jobs):
+    def __init__(self, jobs, shell=("sh", "-i"), **more):
         self.jobs, self.socket = jobs, f"check-{os.getpid()}"
         environment = jobs.environment(PS1="$ ", TERM="screen", LC_ALL="C.UTF-8", PATH=f"{jobs.directory}:{os.environ['PATH']}",
-                                       JOBC_COLOR="auto")
+                                       JOBC_COLOR="auto", **more)
         words = [*(jobs.account.prefix() if jobs.account else []), "env", "-i", *(f"{k}={v}" for k, v in environment.items()),
-                 "sh", "-i"]
+                 *shell]
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "30", "-c", str(jobs.directory), shlex.join(words))
         self.until(r"\$ ?$")
 

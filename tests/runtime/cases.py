@@ -276,8 +276,7 @@ for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared
         bind(config, volume(place), "/volume", "rbind", propagation)
 
 for propagation in ("private", "rprivate", "slave", "rslave", "shared", "rshared"):
-    # pivot_root(2) is meant to prevent that mounts of a container propagate to the host.
-    @case(f"root-propagation-{propagation}", error="/linux/rootfsPropagation" if "shared" in propagation else "")
+    @case(f"root-propagation-{propagation}")
     def propagation_of_the_root(config, place, propagation=propagation):
         config["linux"]["rootfsPropagation"] = propagation
 

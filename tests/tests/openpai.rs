@@ -162,7 +162,7 @@ fn what_import_writes_is_the_same_job() {
         let mut sources = Sources::new();
         let id = sources.add(Source::new(name(&path), text.as_str()));
         let mut sink = Sink::new();
-        let RewriteResult::Job(job) = rewrite(&mut sources, id, "job.v1.schema.json", &mut sink) else {
+        let RewriteResult::Job(job) = rewrite(&mut sources, id, &mut sink) else {
             panic!("{path} is not rewritten: {:?}", sink.diagnostics());
         };
         // Comments are kept as they were.

@@ -6,7 +6,8 @@ use jobc_compiler::diagnostic::Sink;
 use jobc_compiler::rewrite::{RewriteResult, rewrite};
 use jobc_compiler::source::Sources;
 
-use crate::args::{FormatArg, ImportArgs};
+use super::schema::modeline;
+use crate::args::{FormatArg, ImportArgs, SchemaArg};
 use crate::input::{read_source, reason};
 use crate::outcome::Outcome;
 use crate::{report, terminal};
@@ -19,11 +20,13 @@ pub(crate) fn run(import: &ImportArgs, format: FormatArg) -> Outcome {
     let mut sources = Sources::new();
     let id = sources.add(source);
     let mut sink = Sink::new();
-    let schema = format!("{}job.v1.schema.json", super::SCHEMA_URL);
-    let rewritten = rewrite(&mut sources, id, &schema, &mut sink);
+    let rewritten = rewrite(&mut sources, id, &mut sink);
     let outcome = report::findings(&sources, sink, format, import.output.is_none());
     let text = match rewritten {
-        RewriteResult::Job(text) => text,
+        RewriteResult::Job(text) => match modeline(SchemaArg::Job) {
+            Some(line) => format!("{line}\n{text}"),
+            None => text,
+        },
         RewriteResult::Refused => return outcome,
         RewriteResult::Own => {
             terminal::eprint(&format!("jobc: `{}` is already a job file of jobc\n", import.job));

@@ -5,7 +5,8 @@ use std::fs;
 use camino::Utf8Path;
 use jobc_compiler::suggest;
 
-use crate::args::InitArgs;
+use super::schema::modeline;
+use crate::args::{InitArgs, SchemaArg};
 use crate::input::reason;
 use crate::outcome::Outcome;
 use crate::terminal;
@@ -127,7 +128,7 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
     }
     for (file, text) in *files {
         let path = init.directory.join(file);
-        if let Err(error) = write(&path, &text.replace("../../schemas/", super::SCHEMA_URL)) {
+        if let Err(error) = write(&path, &with_modeline(text)) {
             terminal::eprint(&format!("jobc: cannot write `{path}`: {}\n", reason(&error)));
             return Outcome::SystemError;
         }
@@ -136,6 +137,16 @@ pub(crate) fn run(init: &InitArgs) -> Outcome {
     let job = files.first().map_or("job.yaml", |(file, _)| file);
     terminal::print(&format!("from the example `{name}`; next: jobc build {}\n", init.directory.join(job)));
     Outcome::Success
+}
+
+/// The text of an example with a modeline for its new place.
+fn with_modeline(text: &str) -> String {
+    let prefix = "# yaml-language-server: $schema=../../schemas/";
+    let Some((first, rest)) = text.split_once('\n').filter(|(first, _)| first.starts_with(prefix)) else {
+        return text.to_owned();
+    };
+    let schema = if first.ends_with("/targets.v1.schema.json") { SchemaArg::Targets } else { SchemaArg::Job };
+    modeline(schema).map_or_else(|| rest.to_owned(), |line| format!("{line}\n{rest}"))
 }
 
 fn write(path: &Utf8Path, text: &str) -> std::io::Result<()> {

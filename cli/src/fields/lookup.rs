@@ -9,7 +9,7 @@ use super::format::{Field, Format, is_placeholder};
 /// A whole path of several keys is one place. Other words are the end of a path, and may have several places, those of
 /// the job file first. Names that the user chooses can be left out.
 pub(crate) fn find(word: &str) -> Vec<&'static Field> {
-    let wanted = keys(word);
+    let wanted = keys_of(word);
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -41,7 +41,7 @@ fn find_keys(wanted: &[&str]) -> Vec<&'static Field> {
 
 /// The field that a word most likely means: below the part of it that exists, or by its last key.
 pub(crate) fn nearest(word: &str) -> Option<String> {
-    let wanted = keys(word);
+    let wanted = keys_of(word);
     let (last, above) = wanted.split_last()?;
     if let Some(parent) =
         (!above.is_empty()).then(|| find(&above.join("."))).and_then(|found| found.into_iter().next())
@@ -68,6 +68,13 @@ pub(crate) fn nearest(word: &str) -> Option<String> {
     suggest::nearest(last, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
+/// The last keys of all fields with what they mean, or only those at the top level of a file.
+pub(crate) fn keys(top_level: bool) -> Vec<(String, String)> {
+    let fields = Format::all().iter().flat_map(Format::fields).filter(|field| !field.is_chosen());
+    let fields = fields.filter(|field| !top_level || field.path.len() == 1);
+    fields.filter_map(|field| Some((field.path.last()?.clone(), field.summary()))).collect()
+}
+
 /// The last keys of all fields, each once.
 fn names() -> Vec<String> {
     let fields = Format::all().iter().flat_map(Format::fields);
@@ -79,7 +86,7 @@ fn names() -> Vec<String> {
 }
 
 /// The keys of a path; places in lists are left out: `steps[0].apt`, `steps.0.apt`.
-fn keys(word: &str) -> Vec<&str> {
+fn keys_of(word: &str) -> Vec<&str> {
     let keys = word.split('.').map(|key| key.split('[').next().unwrap_or_default());
     keys.filter(|key| !key.is_empty() && !key.bytes().all(|byte| byte.is_ascii_digit())).collect()
 }

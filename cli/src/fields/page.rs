@@ -30,7 +30,7 @@ pub(crate) fn page(field: &Field) -> String {
 }
 
 /// The fields one level below, by their names; of a map with names that the user chooses, those of its values.
-fn below(field: &Field) -> Vec<(String, &'static Field)> {
+pub(crate) fn below(field: &Field) -> Vec<(String, &'static Field)> {
     let inside = |other: &&'static Field| {
         let rest = other.path.strip_prefix(&field.path[..]);
         rest.is_some_and(|rest| match rest {

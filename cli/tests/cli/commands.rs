@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use serde_json::Value;
 
-use crate::directory::{Directory, HELLO, Run, command, examples};
+use crate::directory::{Directory, HELLO, Run, binary, command, examples};
 
 #[test]
 fn explain_has_a_page_for_each_code() {
@@ -30,6 +30,35 @@ fn the_schemas_are_the_committed_ones() {
     }
     assert_eq!(directory.jobc(&["schema"]).exits(0).out, directory.jobc(&["schema", "job"]).exits(0).out);
     directory.jobc(&["schema", "jobs"]).exits(2).says("job");
+}
+
+#[test]
+fn a_schema_has_a_path() {
+    let directory = Directory::new();
+    let run = |arguments: &[&str]| {
+        Run::of(
+            directory.command(binary()).args(arguments).env("XDG_DATA_HOME", directory.path().join("data")),
+        )
+    };
+    for name in ["job", "targets", "plan"] {
+        let path = run(&["schema", name, "--path"]).exits(0).out;
+        assert_eq!(path, format!("{}/data/jobc/schemas/{name}.v1.schema.json\n", directory.path()));
+        assert_eq!(std::fs::read_to_string(path.trim_end()).unwrap(), run(&["schema", name]).exits(0).out);
+    }
+    // The copy of another version is replaced.
+    let path = "data/jobc/schemas/job.v1.schema.json";
+    directory.write(path, "{}");
+    run(&["schema", "--path"]).exits(0);
+    assert_eq!(directory.read(path), run(&["schema"]).exits(0).out);
+    assert_eq!(
+        crate::directory::contents(&directory.path().join("data")).len(),
+        3,
+        "temporary files are left"
+    );
+    directory.write("file", "");
+    let mut command = directory.command(binary());
+    let command = command.args(["schema", "--path"]).env("XDG_DATA_HOME", directory.path().join("file"));
+    Run::of(command).exits(3).says("cannot write the schema to a file");
 }
 
 #[test]
@@ -95,7 +124,7 @@ fn each_starter_builds() {
         assert!(!build.err.contains("warning["), "{name}: {}", build.err);
         for (path, bytes) in crate::directory::contents(&directory.path().join(name)) {
             let text = String::from_utf8(bytes).unwrap();
-            assert!(!text.contains("../../schemas"), "{name}/{path} names a schema that is not there");
+            assert!(!text.contains("$schema="), "{name}/{path} names a schema that is not there");
         }
     }
 }
@@ -135,7 +164,7 @@ fn completions_parse() {
     let directory = Directory::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = directory.jobc(&["completions", shell]).exits(0).out;
-        assert!(script.contains("jobc") && script.contains("backends"), "{shell}: {script}");
+        assert!(script.contains("JOBC_COMPLETE"), "{shell}: {script}");
         directory.write("script", &script);
         let check: &[&str] = match shell {
             "bash" => &["bash", "-n", "script"],
@@ -150,8 +179,9 @@ fn completions_parse() {
         let run = Run::of(directory.command(check[0]).args(&check[1..])).exits(0);
         assert_eq!(run.err, "");
     }
-    // Bash offers what was asked for.
-    let line = "source <($JOBC completions bash); COMP_WORDS=(jobc expl); COMP_CWORD=1; _jobc jobc expl jobc; echo ${COMPREPLY[@]}";
+    // Bash offers what the program answers.
+    let line = "PATH=$(dirname \"$JOBC\"):$PATH; source <(jobc completions bash); COMP_LINE='jobc expl'; COMP_POINT=9; \
+                COMP_WORDS=(jobc expl); COMP_CWORD=1; _jobc jobc expl jobc; echo ${COMPREPLY[@]}";
     assert_eq!(directory.bash(line).exits(0).out, "explain\n");
 }
 

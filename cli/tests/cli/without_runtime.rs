@@ -1,7 +1,7 @@
 //! The program for macOS and Windows, which Linux has without the feature `runtime`: `tests/install/platforms.py` runs these.
 #![cfg(not(all(target_os = "linux", feature = "runtime")))]
 
-use crate::directory::{Directory, HELLO};
+use crate::directory::{Directory, HELLO, Run};
 
 #[test]
 fn commands_of_the_runtime_say_what_to_use_instead() {
@@ -20,10 +20,16 @@ fn commands_of_the_runtime_say_what_to_use_instead() {
 #[test]
 fn help_pages_and_completions_have_what_is_there() {
     let directory = Directory::with_job(HELLO);
-    for words in [&["--help"][..], &["completions", "bash"], &["completions", "zsh"], &["man"]] {
-        let text = directory.jobc(words).exits(0).out;
-        assert!(text.contains("check") && text.contains("lsp"), "{words:?}: {text}");
-        assert!(!text.contains("pause") && !text.contains("doctor"), "{words:?}: {text}");
+    let complete = || {
+        let mut command = directory.command(crate::directory::binary());
+        command.args(["--", "jobc", ""]).env("JOBC_COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", "1");
+        command.env("_CLAP_IFS", "\n");
+        Run::of(&mut command).exits(0).out
+    };
+    let pages = [&["--help"][..], &["man"]].map(|words| directory.jobc(words).exits(0).out);
+    for text in pages.into_iter().chain([complete()]) {
+        assert!(text.contains("check") && text.contains("lsp"), "{text}");
+        assert!(!text.contains("pause") && !text.contains("doctor"), "{text}");
     }
     let error = directory.jobc(&["chekc"]).exits(2).err;
     assert!(error.contains("'check'"), "{error}");

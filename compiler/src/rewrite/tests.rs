@@ -9,7 +9,7 @@ fn run(name: &str, text: &str) -> RewriteResult {
     let mut sources = Sources::new();
     let id = sources.add(Source::new(name, text));
     let mut sink = Sink::new();
-    rewrite(&mut sources, id, "job.v1.schema.json", &mut sink)
+    rewrite(&mut sources, id, &mut sink)
 }
 
 #[test]

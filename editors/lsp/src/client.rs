@@ -1,5 +1,6 @@
 //! The capabilities and options of the client.
 
+use jobc_schema::site::Site;
 use lsp_types::InitializeParams;
 use serde::Deserialize;
 
@@ -11,6 +12,8 @@ use crate::text::Encoding;
 pub(crate) struct Client {
     pub(crate) encoding: Encoding,
     pub(crate) settings: Settings,
+    /// Where the pages of codes are published.
+    pub(crate) site: Option<Site>,
     /// Whether it shows related places of a finding.
     pub(crate) related_information: bool,
     /// Whether it opens the URL of a code.
@@ -81,6 +84,7 @@ impl Client {
         Self {
             encoding: Encoding::choose(offered),
             settings: settings.unwrap_or_default(),
+            site: Site::of_build(),
             related_information: diagnostics.and_then(|it| it.related_information).unwrap_or(false),
             code_description: diagnostics.and_then(|it| it.code_description_support).unwrap_or(false),
             snippets: item.and_then(|item| item.snippet_support).unwrap_or(false),

@@ -13,9 +13,6 @@ use crate::analysis::Analysis;
 use crate::client::Client;
 use crate::text::Text;
 
-/// Where the page of a code is published; `jobc explain` prints the same page.
-pub(crate) const PAGES: &str = "https://jobc.dev/codes/";
-
 /// Unused declarations, which editors fade.
 const UNUSED: [Code; 6] = [
     codes::UNUSED_PARAM,
@@ -85,8 +82,9 @@ impl<'a> Places<'a> {
             None
         };
         let code = finding.code.as_str();
-        let description =
-            self.client.code_description.then(|| CodeDescription { href: format!("{PAGES}{code}").into() });
+        // `jobc explain` prints the same page.
+        let site = self.client.site.filter(|_| self.client.code_description);
+        let description = site.map(|site| CodeDescription { href: site.code(code).into() });
         let diagnostic = Diagnostic {
             range: primary.range,
             severity: Some(match finding.severity {

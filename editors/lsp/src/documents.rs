@@ -157,7 +157,7 @@ mod tests {
         check("/a/train.yaml", "version: 1\nservices:\n  roles: 1\n", Kind::Other);
         check(
             "/a/train.yaml",
-            "# yaml-language-server: $schema=https://jobc.dev/schemas/job.v1.schema.json\n",
+            "# yaml-language-server: $schema=https://example.com/schemas/job.v1.schema.json\n",
             Kind::Job,
         );
         check(

@@ -5,7 +5,6 @@ use jobc_compiler::document::{Document, Node, Value};
 use lsp_types::{TextEdit, Uri};
 use serde_json::{Value as Json, json};
 
-use crate::diagnostics::PAGES;
 use crate::documents::Kind;
 use crate::session::Session;
 use crate::tree::Tree;
@@ -19,7 +18,7 @@ pub(crate) fn links(session: &Session<'_>, at: &Uri, tree: &Tree) -> Vec<Json> {
         let Some(text) = node.as_str() else { return };
         let target = match path {
             ["x-jobc-allow", ..] if text.starts_with('J') => {
-                Some((format!("{PAGES}{text}"), "the page of this code"))
+                session.client.site.map(|site| (site.code(text), "the page of this code"))
             }
             _ if names_a_file(&tree.document, path) => directory
                 .as_deref()

@@ -8,6 +8,7 @@ mod pipe;
 mod sync;
 
 use jobc_compiler::files::MemoryFiles;
+use jobc_schema::site::Site;
 use lsp_types::{Position, Range, Uri};
 
 use crate::client::{Client, Settings};
@@ -44,6 +45,7 @@ impl Fixture {
         let client = Client {
             encoding: Encoding::Utf16,
             settings,
+            site: Some(Site::new("https://example.com")),
             related_information: true,
             code_description: true,
             snippets: true,

@@ -61,7 +61,7 @@ test("keys at the top level make a job of any file", () => {
 test("a modeline decides", () => {
     const line = (schema: string): string => `# yaml-language-server: $schema=${schema}\nversion: 1\n`;
     check([
-        ["/a/x.yaml", line("https://jobc.dev/schemas/job.v1.schema.json"), "job"],
+        ["/a/x.yaml", line("https://example.com/schemas/job.v1.schema.json"), "job"],
         ["/a/x.yaml", line("../schemas/targets.v1.schema.json"), "targets"],
         ["/a/job.yaml", line("https://example.com/other.json"), undefined],
         ["/a/x.json", '{"$schema": "../job.v1.schema.json"}', "job"],

@@ -10,6 +10,7 @@ use super::image_build::BuildMoreArgs;
 use super::image_tools::{DiffArgs, HistoryArgs, MountArgs, TagArgs, UmountArgs};
 use crate::args::FormatArg;
 use crate::args::values::GLOBAL_OPTION_ORDER;
+use crate::runtime::completion::images;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImageArgs {
@@ -103,13 +104,14 @@ pub(crate) struct SaveArgs {
     #[arg(long, short)]
     pub quiet: bool,
     /// Image names or digests
-    #[arg(required = true, value_name = "IMAGE")]
+    #[arg(required = true, value_name = "IMAGE", add = images())]
     pub images: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct InspectArgs {
     /// Image name or digest
+    #[arg(add = images())]
     pub image: String,
     /// Platform to show of a multi-platform image [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
@@ -130,7 +132,7 @@ pub(crate) struct RmArgs {
     /// Image names or digests
     ///
     /// A name removes that name, a digest all names of the image.
-    #[arg(required = true, value_name = "IMAGE")]
+    #[arg(required = true, value_name = "IMAGE", add = images())]
     pub images: Vec<String>,
 }
 
@@ -173,7 +175,7 @@ pub(crate) struct PullArgs {
     /// Image references: `NAME[:TAG][@DIGEST]`
     ///
     /// A name without a registry refers to Docker Hub.
-    #[arg(required = true, value_name = "IMAGE")]
+    #[arg(required = true, value_name = "IMAGE", add = images())]
     pub images: Vec<String>,
 }
 
@@ -182,6 +184,7 @@ pub(crate) struct PushArgs {
     #[command(flatten)]
     pub transfer: TransferArgs,
     /// Name or digest of the image in the image store
+    #[arg(add = images())]
     pub image: String,
     /// Image reference to push to [default: the name in the image store]
     pub destination: Option<String>,

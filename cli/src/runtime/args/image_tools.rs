@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args as ClapArgs};
 
 use super::format::OutputArgs;
+use crate::runtime::completion::images;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TagArgs {
     /// Image name or digest
+    #[arg(add = images())]
     pub source: String,
     /// New name: `NAME[:TAG]`
     ///
@@ -19,6 +21,7 @@ pub(crate) struct TagArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
     /// Image name or digest
+    #[arg(add = images())]
     pub image: String,
     /// Platform to show of a multi-platform image [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
@@ -40,10 +43,12 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct DiffArgs {
     /// Image name or digest
+    #[arg(add = images())]
     pub image: String,
     /// Image to compare with [default: the base of IMAGE, if the image store has it]
     ///
     /// With two images, the output shows how the second differs from the first.
+    #[arg(add = images())]
     pub other: Option<String>,
     /// Platform to compare of multi-platform images [default: host]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]")]
@@ -55,6 +60,7 @@ pub(crate) struct DiffArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct MountArgs {
     /// Image name or digest [default: list the mounted images]
+    #[arg(add = images())]
     pub image: Option<String>,
     /// Directory to mount on [default: a new one in the image store]
     pub directory: Option<PathBuf>,
@@ -71,7 +77,7 @@ pub(crate) struct MountArgs {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct UmountArgs {
     /// Directories, or image names or digests, which unmount all mounts of the image
-    #[arg(required_unless_present = "all", value_name = "DIR|IMAGE")]
+    #[arg(required_unless_present = "all", value_name = "DIR|IMAGE", add = images())]
     pub mounts: Vec<String>,
     /// Unmount all images
     #[arg(long, short, conflicts_with = "mounts")]

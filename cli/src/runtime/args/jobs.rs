@@ -8,6 +8,8 @@ use super::duration::parse_duration;
 use super::format::OutputArgs;
 use super::metric::MetricArgs;
 use super::watch::{EventsArgs, LineFormatArgs, LogsArgs, ReportArgs, StatsArgs};
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps, tasks};
+use crate::runtime::completion::signals;
 
 /// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
@@ -68,6 +70,7 @@ pub(crate) struct PsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Show the tasks of this job, or the jobs of this sweep: an ID such as `train.2`, or a name for its newest run
+    #[arg(add = jobs_and_sweeps(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -76,6 +79,7 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -111,6 +115,7 @@ pub(crate) struct JobExecArgs {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
+        add = job_and_tasks(JobFilter::Running, TaskFilter::Running),
         value_name = "[JOB] [TASK] [--] COMMAND"
     )]
     pub words: Vec<String>,
@@ -124,8 +129,10 @@ pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest running job]
+    #[arg(add = jobs(JobFilter::Running))]
     pub job: Option<String>,
     /// Task such as `worker-0` [default: the only running task]
+    #[arg(add = tasks(TaskFilter::Running))]
     pub task: Option<String>,
 }
 
@@ -142,7 +149,7 @@ pub(crate) struct StopArgs {
     /// Job or sweep IDs such as `train.2`, or names [default: the only running job or sweep]
     ///
     /// A sweep stands for all of its jobs. At a terminal, a job without a name is stopped only after a question.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -151,14 +158,14 @@ pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names [default: the newest running one, or else the newest one]
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KillArgs {
     /// Signal, by name or number
-    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL")]
+    #[arg(long, short, value_name = "SIGNAL", default_value = "KILL", add = signals())]
     pub signal: String,
     /// Kill a supervisor that does not respond, and all processes of the job with it
     #[arg(long, conflicts_with_all = ["signal", "tasks"])]
@@ -166,9 +173,10 @@ pub(crate) struct KillArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job ID such as `train.2`, or a job name for its newest run
+    #[arg(add = jobs(JobFilter::Running))]
     pub job: String,
     /// Task such as `worker-0`, or a role for all its tasks [default: all tasks]
-    #[arg(value_name = "TASK")]
+    #[arg(value_name = "TASK", add = tasks(TaskFilter::All))]
     pub tasks: Vec<String>,
 }
 
@@ -177,7 +185,7 @@ pub(crate) struct JobsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names for their newest runs
-    #[arg(required = true, value_name = "JOB")]
+    #[arg(required = true, value_name = "JOB", add = jobs_and_sweeps(JobFilter::All))]
     pub jobs: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ use camino::Utf8PathBuf;
 use clap::Args as ClapArgs;
 
 use crate::args::values::parse_set;
+use crate::completion;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -11,6 +12,7 @@ pub(crate) struct LockArgs {
     /// Job file [default: `job.yaml` in the current directory]
     ///
     /// A directory stands for the `job.yaml`, `job.yml` or `job.json` in it.
+    #[arg(add = completion::job_files())]
     pub job: Option<Utf8PathBuf>,
     /// Write nothing; exit with status 1 if an image is not in jobc.lock
     ///
@@ -33,12 +35,12 @@ pub(crate) struct LockArgs {
     #[arg(long, value_name = "DIR", env = "JOBC_IMAGE_ROOT")]
     pub image_root: Option<std::path::PathBuf>,
     /// Set a parameter (repeatable)
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, add = completion::parameters())]
     pub set: Vec<(String, String)>,
     /// Read parameters from a YAML or JSON file (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
 }

@@ -11,6 +11,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_gpu::inject::InjectionMethod;
 
 use crate::args::values::parse_set;
+use crate::completion;
 
 #[derive(Debug, ClapArgs)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of the command line
@@ -19,24 +20,25 @@ pub(crate) struct RunArgs {
     ///
     /// A directory with a config.json is a bundle, one with a plan.json a built plan, and one with a `job.yaml`,
     /// `job.yml` or `job.json` stands for that job file.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", add = completion::job_files())]
     pub what: Option<PathBuf>,
 
     /// Set a parameter (repeatable)
     ///
     /// Example: `--set epochs=3`. It takes precedence over `--params`.
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, help_heading = JOB_HEADING)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_set, help_heading = JOB_HEADING,
+          add = completion::parameters())]
     pub set: Vec<(String, String)>,
     /// Read parameters from a YAML or JSON file (repeatable)
-    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING)]
+    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING, add = completion::job_files())]
     pub params: Vec<Utf8PathBuf>,
     /// Target whose settings apply [default: the only target with the oci backend, or `local`]
     ///
     /// The target must have the oci backend. If several targets fit, this option is required.
-    #[arg(long, value_name = "NAME", help_heading = JOB_HEADING)]
+    #[arg(long, value_name = "NAME", help_heading = JOB_HEADING, add = completion::targets())]
     pub target: Option<String>,
     /// Targets file [default: `targets.yaml` next to the job file or in a parent directory up to the repository root]
-    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING)]
+    #[arg(long, value_name = "FILE", help_heading = JOB_HEADING, add = completion::job_files())]
     pub targets: Option<Utf8PathBuf>,
     /// Leave out what the oci backend cannot express, with a warning instead of an error
     #[arg(long, help_heading = JOB_HEADING)]
@@ -47,7 +49,8 @@ pub(crate) struct RunArgs {
     /// Run fewer instances of a role (repeatable)
     ///
     /// Example: `--scale worker=1`.
-    #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB_HEADING)]
+    #[arg(long, value_name = "ROLE=N", value_parser = parse_scale, help_heading = JOB_HEADING,
+          add = completion::roles())]
     pub scale: Vec<(String, u32)>,
     /// Run without GPUs
     #[arg(long, help_heading = JOB_HEADING)]
@@ -88,7 +91,8 @@ pub(crate) struct RunArgs {
     /// Attach the terminal to this task
     ///
     /// `jobc logs` shows the output of the other tasks.
-    #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING)]
+    #[arg(long, short, value_name = "TASK", conflicts_with = "detach", help_heading = JOB_HEADING,
+          add = completion::tasks_of_file())]
     pub terminal: Option<String>,
     /// Do not print the output of tasks; `jobc logs` shows it
     #[arg(long, help_heading = JOB_HEADING)]

@@ -9,6 +9,7 @@ use super::duration::parse_duration;
 use super::format::{OutputArgs, text_or_json};
 use super::metric::MetricArgs;
 use crate::args::FormatArg;
+use crate::runtime::completion::jobs::{JobFilter, TaskFilter, job_and_tasks, jobs, jobs_and_sweeps};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct LogsArgs {
@@ -33,7 +34,7 @@ pub(crate) struct LogsArgs {
     ///
     /// A job is an ID such as `train.2`, or a job name for its newest run. A sweep is named like a job. A task is
     /// `worker-0`, or a role for all its tasks. Tasks without a job are those of the newest job.
-    #[arg(value_names = ["JOB", "TASK"], num_args = 0..)]
+    #[arg(value_names = ["JOB", "TASK"], num_args = 0.., add = job_and_tasks(JobFilter::All, TaskFilter::All))]
     pub words: Vec<String>,
 }
 
@@ -45,6 +46,7 @@ pub(crate) struct EventsArgs {
     #[command(flatten)]
     pub lines: LineFormatArgs,
     /// Job ID such as `train.2`, or a job name for its newest run [default: the newest job]
+    #[arg(add = jobs(JobFilter::All))]
     pub job: Option<String>,
 }
 
@@ -56,7 +58,7 @@ pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub output_args: OutputArgs,
     /// Job or sweep IDs such as `train.2`, or names [default: all running jobs]
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", add = jobs_and_sweeps(JobFilter::Running))]
     pub jobs: Vec<String>,
 }
 
@@ -68,6 +70,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub metrics: MetricArgs,
     /// Job or sweep ID such as `train.2`, or a name for its newest run [default: the newest job or sweep]
+    #[arg(add = jobs_and_sweeps(JobFilter::All))]
     pub job: Option<String>,
 }
 

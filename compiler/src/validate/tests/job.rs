@@ -41,7 +41,7 @@ fn numbers_keep_their_text_where_it_matters() {
 #[test]
 fn free_keys_at_the_top_are_left_behind() {
     let schema = job(
-        "$schema: https://jobc.dev/schemas/job.v1.schema.json\nversion: 1\nname: x\nroles: {a: {run: x}}\n",
+        "$schema: https://example.com/schemas/job.v1.schema.json\nversion: 1\nname: x\nroles: {a: {run: x}}\n",
     );
     assert_eq!(schema.roles.len(), 1);
     let job = job("version: 1\nname: x\nx-anchors: {a: [1, ~, true]}\nroles: {a: {run: x}}\n");

@@ -89,7 +89,7 @@ fn files_templates_and_codes_are_links() {
     assert_eq!(
         targets,
         [
-            "https://jobc.dev/codes/J0311",
+            "https://example.com/codes/J0311.html",
             "file:///w/reqs/base.txt",
             "file:///w/train.py",
             "file:///w/parts/role.yaml"

@@ -102,9 +102,6 @@ impl Refusal {
                 group.display()
             ),
             Self::ControllersNotDelegated { .. } => DELEGATE_HELP.to_owned(),
-            Self::NotMounted if is_root_of_host() => {
-                format!("mount them: `mount -t cgroup2 cgroup2 {CGROUP_MOUNT}`")
-            }
             Self::NotMounted | Self::NotVisible => return None,
         })
     }
