@@ -97,7 +97,8 @@ impl Sweep {
         };
         serde_json::from_slice(&text).map(Some).map_err(|error| {
             let message = format!("`{}` is not a sweep of this version of jobc: {error}", file.display());
-            Error::new(Kind::State, message).help(format!("remove it with `jobc rm {id}`"))
+            Error::new(Kind::State, message)
+                .help(format!("remove it with `jobc rm --force {id}`; its jobs stay"))
         })
     }
 

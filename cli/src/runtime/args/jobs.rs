@@ -14,7 +14,7 @@ use crate::runtime::completion::signals;
 /// The commands about jobs on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
-    /// List your running jobs, the tasks of a job, or the jobs of a sweep
+    /// List your jobs, the tasks of a job, or the jobs of a sweep
     Ps(PsArgs),
     /// Show the details of a job
     Inspect(InspectArgs),

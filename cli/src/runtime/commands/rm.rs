@@ -22,7 +22,15 @@ use crate::terminal;
 
 pub(crate) fn rm(args: &RmArgs) -> Result<ExitCode> {
     let jobs = Jobs::open()?;
-    let subjects = args.jobs.jobs.iter().map(|word| jobs.subject(word)).collect::<Result<Vec<_>>>()?;
+    let is_unreadable =
+        |word: &&String| word.parse().is_ok_and(|id| Sweep::read(jobs.directories(), &id).is_err());
+    let (unreadable, words): (Vec<&String>, Vec<&String>) =
+        args.jobs.jobs.iter().partition(|word| args.force && is_unreadable(word));
+    let subjects = words.into_iter().map(|word| jobs.subject(word)).collect::<Result<Vec<_>>>()?;
+    for id in unreadable.into_iter().filter_map(|word| word.parse().ok()) {
+        Sweep::remove(jobs.directories(), &id)?;
+        print_done(args.jobs.output_args.format, &id, "removed");
+    }
     for subject in &subjects {
         let directories = subject.directories(&jobs);
         // The last jobs of a sweep wait for the others: ended first, they do not start in between.

@@ -178,6 +178,21 @@ fn who_is_that_user_already_does_not_become_it() {
 }
 
 #[test]
+fn a_source_that_must_have_no_links_is_opened_without_following_any() {
+    let root = Root::Directory("/bundle/rootfs".into());
+    for linkless in [false, true] {
+        let mut bundle = bundle(&json!({}));
+        bundle.linkless.extend(linkless.then(|| "/data".into()));
+        let prepared = prepare(&bundle, &root, &mut Options::default(), &MACHINE, None).unwrap();
+        let kernel = machine();
+        carry_out(&prepared.steps, &kernel).unwrap();
+        let lines = kernel.lines();
+        let line = lines.iter().find(|line| line.starts_with("open") && line.contains("/srv/data")).unwrap();
+        assert_eq!(line.contains("NO_SYMLINKS"), linkless, "{line}");
+    }
+}
+
+#[test]
 fn an_older_kernel_makes_paths_read_only_by_two_calls() {
     let steps = ["/proc/sys", "/proc/bus"].map(|path| Step {
         operation: Operation::MakeReadOnly(ContainerPath::new(path.as_ref()).unwrap()),

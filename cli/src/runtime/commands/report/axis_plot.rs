@@ -1,5 +1,8 @@
 //! A metric over the values of an axis: a point for each job, and a line through the means.
 
+use std::collections::BTreeMap;
+
+use indexmap::IndexSet;
 use jobc_job::user_metrics::format_number as format_metric;
 
 use super::chart::format_number;
@@ -32,12 +35,8 @@ pub(super) struct Point {
 
 /// The plot; nothing if the axis has fewer than two values.
 pub(super) fn plot(metric: &str, axis: &str, points: &[Point]) -> String {
-    let mut categories: Vec<&str> = Vec::new();
-    for point in points {
-        if !categories.contains(&point.category.as_str()) {
-            categories.push(&point.category);
-        }
-    }
+    let categories: IndexSet<&str> = points.iter().map(|point| point.category.as_str()).collect();
+    let mut categories: Vec<&str> = categories.into_iter().collect();
     if categories.len() < 2 {
         return String::new();
     }
@@ -47,6 +46,9 @@ pub(super) fn plot(metric: &str, axis: &str, points: &[Point]) -> String {
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
         categories = sorted.into_iter().map(|(_, text)| text).collect();
     }
+    let places: BTreeMap<&str, usize> =
+        categories.iter().enumerate().map(|(place, text)| (*text, place)).collect();
+    let place_of = |point: &Point| places.get(point.category.as_str()).copied().unwrap_or_default();
     let lowest = points.iter().map(|point| point.value).fold(f64::INFINITY, f64::min);
     let highest = points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max);
     let ticks = ticks(lowest, highest);
@@ -87,17 +89,19 @@ pub(super) fn plot(metric: &str, axis: &str, points: &[Point]) -> String {
         HEIGHT - 6.0,
         escape(axis),
     );
+    let mut sums = vec![(0.0, 0.0); categories.len()];
+    for point in points {
+        let (sum, count) = &mut sums[place_of(point)];
+        *sum += point.value;
+        *count += 1.0;
+    }
     let mut line = String::new();
-    for (place, category) in categories.iter().enumerate() {
-        let values: Vec<f64> =
-            points.iter().filter(|point| point.category == *category).map(|point| point.value).collect();
-        #[allow(clippy::cast_precision_loss)] // a number of jobs
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        line += &format!("{},{} ", format_number(x(place)), format_number(y(mean)));
+    for (place, (sum, count)) in sums.into_iter().enumerate() {
+        line += &format!("{},{} ", format_number(x(place)), format_number(y(sum / count)));
     }
     out += &format!("<g class=\"line c0\"><title>mean</title><polyline points=\"{}\"/></g>", line.trim_end());
     for point in points.iter().take(MAX_POINTS) {
-        let place = categories.iter().position(|category| *category == point.category).unwrap_or_default();
+        let place = place_of(point);
         let (class, radius) = if point.is_best { ("good", 5) } else { ("runs", 3) };
         out += &format!(
             "<circle cx=\"{}\" cy=\"{}\" r=\"{radius}\" class=\"{class}\"><title>{}: {}</title></circle>",
@@ -165,7 +169,7 @@ mod tests {
             is_best: value < 1.0,
         };
         let drawn = plot("loss", "lr", &[point("1", 3.0), point("0.1", 0.5), point("1e-2", 2.0)]);
-        let places = ["1e-2</text>", ">0.1</text>", ">1</text>"].map(|text| drawn.find(text).unwrap());
+        let places = ["1e-2</text>", ">0.1</text>", ">1</text>"].map(|text| drawn.rfind(text).unwrap());
         assert!(places.is_sorted(), "{drawn}");
         assert_eq!(drawn.matches("<circle").count(), 3);
         assert_eq!(drawn.matches("class=\"good\"><title>").count(), 1);

@@ -129,6 +129,7 @@ fn plots(comparison: &Comparison) -> String {
     let mut out = String::new();
     let mut count = 0;
     for (number, metric) in comparison.metrics.iter().enumerate() {
+        let best = comparison.best(number);
         for axis in &comparison.axes {
             let points = comparison.rows.iter().enumerate().filter_map(|(place, row)| {
                 let value = row.metrics[number].filter(|value| value.is_finite())?;
@@ -136,7 +137,7 @@ fn plots(comparison: &Comparison) -> String {
                     category: row.axis(axis),
                     value,
                     name: row.combination.job.to_string(),
-                    is_best: comparison.best(number) == Some(place),
+                    is_best: best == Some(place),
                 })
             });
             let points: Vec<axis_plot::Point> = points.collect();
