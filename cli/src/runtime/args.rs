@@ -10,6 +10,7 @@ pub(crate) mod image_tools;
 pub(crate) mod jobs;
 pub(crate) mod lock;
 pub(crate) mod run;
+pub(crate) mod run_command;
 pub(crate) mod watch;
 
 use clap::{Parser, Subcommand};
@@ -19,13 +20,13 @@ use crate::args::{ColorArg, FormatArg};
 use {gpu::GpuArgs, image::ImageArgs, jobs::JobCommand, lock::LockArgs, run::RunArgs};
 
 /// The description of `jobc run`, which [`RuntimeCommand`] and [`RunCommand`] share.
-const ABOUT_RUN: &str = "Run a job file, a built plan or an OCI bundle on this host";
+const ABOUT_RUN: &str = "Run a job file, a command or an OCI bundle on this host";
 
 /// The commands that run jobs and containers on this host.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimeCommand {
     #[command(about = ABOUT_RUN)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     #[command(flatten)]
     Job(JobCommand),
     /// Manage images: pull, build, import, save, push

@@ -21,6 +21,7 @@ mod preparation;
 mod prober;
 mod readiness;
 mod recipients;
+mod rendezvous;
 mod scope;
 mod spawner;
 pub mod start;
@@ -40,6 +41,7 @@ use serde_json::json;
 use crate::clean::release_reserve;
 use crate::directory::Directory;
 use crate::event::Kind as EventKind;
+use crate::host_environment::{Caller, HostEnvironments};
 use crate::lifecycle::{Input, Lifecycle, TaskNumber};
 use crate::logs;
 use crate::metrics::Sampler;
@@ -64,6 +66,7 @@ use journal::Journal;
 pub use mailbox::{Mailbox, Sender};
 use message::{Message, PreparedHost};
 use poll::{EventSource, Poll};
+use rendezvous::RendezvousWatch;
 use spawner::Spawner;
 
 /// What a supervisor has of the command that started it.
@@ -95,6 +98,8 @@ struct Supervisor {
     ending: BTreeMap<TaskNumber, (Exit, Option<String>)>,
     /// Attempts whose program could not be executed, while their containers are removed: the exit code, and why.
     failing: BTreeMap<TaskNumber, (u8, String)>,
+    /// Who has come to the rendezvous, where one can be missed.
+    rendezvous: Option<RendezvousWatch>,
     /// Checks whether tasks are ready.
     prober: Prober,
     /// The tasks' logs.
@@ -154,6 +159,8 @@ impl Supervisor {
         // Before the command that submitted the job gets the answer, which has the store open until then.
         let images = provision::pin_images(&submission)?;
         let secrets = Secrets::read(&plan, &submission.directory)?;
+        let caller = Caller::of_process(submission.working_directory.clone());
+        let environments = HostEnvironments::read(&plan, &caller)?;
         let open_files = open_files::raise_open_files();
         let attends = submission.attended;
         let poll = Poll::new()?;
@@ -178,8 +185,10 @@ impl Supervisor {
             network: Mutex::new(None),
             stopped: AtomicBool::new(false),
             secrets,
+            environments,
         });
-        let masks = Arc::new(logs::Redactor::new(share.secrets.values()));
+        let redacted = share.secrets.values().chain(share.environments.secrets());
+        let masks = Arc::new(logs::Redactor::new(redacted));
         let log = |task: &crate::lifecycle::Task| {
             logs::Writer::open(&directory.logs(&task.id), logs::Limits::default(), Arc::clone(&masks))
         };
@@ -190,6 +199,7 @@ impl Supervisor {
         let spawner = Spawner::start(&share, &mailbox.sender());
         let preparation = Some(preparation::start(&share, &mailbox.sender()));
         let mut gpus = share.plan.roles.iter().filter_map(|role| role.resources.gpu.as_ref());
+        let rendezvous = RendezvousWatch::new(&share.plan, &lifecycle);
         let has_gpus = gpus.any(|gpu| gpu.count > 0);
         Ok(Self {
             context: share,
@@ -203,6 +213,7 @@ impl Supervisor {
             attempts: BTreeMap::new(),
             ending: BTreeMap::new(),
             failing: BTreeMap::new(),
+            rendezvous,
             prober,
             logs,
             partial_lines: BTreeMap::new(),
@@ -236,6 +247,7 @@ impl Supervisor {
             }
             self.flush_partial_lines();
             self.sample();
+            self.look_at_members();
             self.journal.flush(&self.lifecycle);
         }
         self.finish()
@@ -252,7 +264,8 @@ impl Supervisor {
         let journal = self.journal.due().map(|due| due.saturating_duration_since(Instant::now()));
         let settling = self.partial_line_deadline().map(|due| due.saturating_duration_since(Instant::now()));
         let sample = self.sampler.next().map(|due| due.saturating_duration_since(Instant::now()));
-        [tick, journal, settling, sample].into_iter().flatten().min()
+        let members = self.next_look_at_members().map(|due| due.saturating_duration_since(Instant::now()));
+        [tick, journal, settling, sample, members].into_iter().flatten().min()
     }
 
     fn handle_signals(&mut self) {

@@ -1,4 +1,4 @@
-//! `jobc run`: a job file, a built plan or an OCI bundle, on this host.
+//! `jobc run`: a job file, a built plan, an OCI bundle or a command, on this host.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use jobc_schema::target::GpuShare;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jobc_gpu::inject::InjectionMethod;
 
+use super::run_command::CommandArgs;
 use crate::args::values::parse_set;
 use crate::completion;
 use crate::runtime::completion::{roles, tasks_of_file};
@@ -81,6 +82,12 @@ pub(crate) struct RunArgs {
     /// Run the job in the background and print its ID
     #[arg(long, short, help_heading = JOB_HEADING)]
     pub detach: bool,
+    /// Run the job again when the job file or a file that it names changes
+    ///
+    /// A running job is ended first, as by Ctrl-C. Of `python train.py`, all `.py` files in the directory of train.py and
+    /// below are watched.
+    #[arg(long, conflicts_with_all = ["detach", "terminal", "dry_run", "save"], help_heading = JOB_HEADING)]
+    pub watch: bool,
     /// Accepted so that `-it TASK` works; `-t` already forwards stdin
     #[arg(long, short, requires = "terminal", help_heading = JOB_HEADING)]
     pub interactive: bool,
@@ -136,6 +143,9 @@ pub(crate) struct RunArgs {
     /// Container name [default: `run-<PID of jobc>`]
     #[arg(long, value_name = "NAME", help_heading = BUNDLE_HEADING)]
     pub id: Option<String>,
+
+    #[command(flatten)]
+    pub command: CommandArgs,
 }
 
 /// When images are pulled from registries.

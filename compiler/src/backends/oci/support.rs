@@ -41,6 +41,7 @@ pub(super) fn support(capability: Capability, place: &Pointer, job: &JobPlan) ->
         | C::MaxParallel
         // Annotations define what to add: an image, secrets, keys, devices, a disk limit.
         | C::ImageHost
+        | C::ImageHostEnvironment
         | C::ImageFile
         | C::ImageBuild
         | C::ImageCommand

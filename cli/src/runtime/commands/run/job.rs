@@ -17,11 +17,13 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jobc_container::scope::is_linger_enabled;
 use jobc_job::admission::ledger::Ledger;
 use jobc_job::admission::limits::Limits;
+use jobc_job::host_environment::{Caller, HostEnvironments};
 use jobc_job::record::Record;
 use jobc_sys::error::{Error, Kind, Result};
 use jobc_sys::id::TaskId;
 use jobc_sys::signals::Signals;
 
+use super::command;
 use crate::args::FormatArg;
 use crate::runtime::args::run::RunArgs;
 use crate::runtime::commands::follow::printer::LineFormat;
@@ -33,6 +35,8 @@ use crate::runtime::message::container_warning;
 use crate::table::Table;
 use attach::{RunningJob, StopRequest};
 use built_plan::BuiltPlan;
+use compile::JobSource;
+pub(super) use compile::job_args;
 use jobc_oci::RUNTIME_FAILURE_EXIT_CODE;
 
 /// Warning for a detached job if lingering is not enabled.
@@ -41,10 +45,27 @@ const LINGER_WARNING: &str = "the job ends with your last login, since your syst
 /// Runs a job file; returns the exit code of the job.
 pub(super) fn run_file(args: &RunArgs, path: Option<Utf8PathBuf>, format: FormatArg) -> Result<u8> {
     let jobs = Jobs::open()?;
-    match compile::compile(args, path, format, &Ledger::standard(jobs.directories())?)? {
+    match compile::compile(args, JobSource::File(path), format, &Ledger::standard(jobs.directories())?)? {
         Some(built) => run_built(args, &built, &jobs, format),
         None => Ok(RUNTIME_FAILURE_EXIT_CODE),
     }
+}
+
+/// Runs a command without a job file; returns its exit code.
+pub(super) fn run_command(args: &RunArgs, format: FormatArg) -> Result<u8> {
+    let jobs = Jobs::open()?;
+    let text = command::job_file(&args.command, &Caller::of_process(std::env::current_dir().ok()));
+    let source = JobSource::Text(text.clone());
+    let Some(built) = compile::compile(args, source, format, &Ledger::standard(jobs.directories())?)? else {
+        return Ok(RUNTIME_FAILURE_EXIT_CODE);
+    };
+    if let Some(path) = &args.command.save {
+        command::save(&text, path)?;
+        if !args.quiet {
+            crate::terminal::eprint(&format!("jobc: wrote `{path}`; to run it: `jobc run {path}`\n"));
+        }
+    }
+    run_built(args, &built, &jobs, format)
 }
 
 /// Runs the directory of a built plan.
@@ -53,6 +74,10 @@ pub(super) fn run_plan(args: &RunArgs, directory: &Utf8Path, format: FormatArg) 
 }
 
 fn run_built(args: &RunArgs, built: &BuiltPlan, jobs: &Jobs, format: FormatArg) -> Result<u8> {
+    let caller = Caller::of_process(std::env::current_dir().ok());
+    for job in &built.jobs {
+        HostEnvironments::read(&job.plan, &caller)?;
+    }
     // Once for all tasks and jobs, and before an image is pulled for a job that cannot start.
     let limits = Limits::of(built.first_bundles())?;
     if !args.allow_unenforced {
